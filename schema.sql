@@ -1,0 +1,110 @@
+-- The book: this region's D1. Times are Unix milliseconds, money whole micros (1,000,000 = 1 dollar).
+-- Every statement may run again: it is applied before each deploy and each local start.
+
+-- ---------------------------------------------------------------- written by D1 alone
+
+-- Who pays. `status` is 'active' or 'suspended'.
+CREATE TABLE IF NOT EXISTS organizations (
+  id TEXT PRIMARY KEY NOT NULL, -- UUID
+  name TEXT NOT NULL,
+  slug TEXT NOT NULL UNIQUE, -- 3-32 of a-z 0-9 -, unique in this region
+  region TEXT NOT NULL CHECK (region IN ('eu', 'us')),
+  is_personal INTEGER NOT NULL DEFAULT 0 CHECK (is_personal IN (0, 1)),
+  status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'suspended')),
+  rpm_limit INTEGER CHECK (rpm_limit > 0), -- the organisation's own limit on paid calls; null: none
+  used_at INTEGER NOT NULL DEFAULT 0, -- last time its wallet published: whom the cron pokes
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Whom a key acts as. A removed member keeps its row: its keys are revoked in the same batch.
+CREATE TABLE IF NOT EXISTS members (
+  id TEXT PRIMARY KEY NOT NULL, -- UUID
+  org_id TEXT NOT NULL REFERENCES organizations (id),
+  email TEXT NOT NULL,
+  role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'billing', 'member')),
+  created_at INTEGER NOT NULL,
+  removed_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS members_by_organization ON members (org_id, created_at);
+
+-- API keys. The key itself is never stored: `hash` is its HMAC and names its limiter.
+CREATE TABLE IF NOT EXISTS keys (
+  id TEXT PRIMARY KEY NOT NULL, -- key_ + 24
+  hash TEXT NOT NULL UNIQUE,
+  org_id TEXT NOT NULL REFERENCES organizations (id),
+  member_id TEXT NOT NULL REFERENCES members (id),
+  name TEXT NOT NULL,
+  prefix TEXT NOT NULL, -- what lists show: scope prefix and 4 characters
+  scope TEXT NOT NULL CHECK (scope IN ('regional', 'global')),
+  rpm_limit INTEGER NOT NULL CHECK (rpm_limit BETWEEN 1 AND 1000),
+  created_at INTEGER NOT NULL,
+  last_used_at INTEGER, -- at most a minute late, never backwards
+  revoked_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS keys_by_organization ON keys (org_id, created_at);
+
+-- ---------------------------------------------------------------- published by each wallet
+-- Absolute values under a `seq` that only grows: a repeat, a reorder or an older copy does no harm.
+
+-- The organisation's balance. `epoch` is random and made with the wallet; another epoch or a higher
+-- `seq` than the wallet's own means that a wallet was lost or moved, and holds are refused.
+CREATE TABLE IF NOT EXISTS balances (
+  org_id TEXT PRIMARY KEY NOT NULL,
+  epoch TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  credits_micro INTEGER NOT NULL CHECK (credits_micro >= 0),
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Customers of the organisations. A quota of null is no cap, 0 blocks. Spend is that of `day`/`month`.
+CREATE TABLE IF NOT EXISTS end_users (
+  org_id TEXT NOT NULL,
+  id TEXT NOT NULL, -- UUID; a re-created end user has a new one
+  external_id TEXT NOT NULL,
+  monthly_quota_micro INTEGER,
+  daily_quota_micro INTEGER,
+  alert_threshold REAL NOT NULL,
+  month TEXT NOT NULL, -- YYYY-MM, UTC
+  monthly_spend_micro INTEGER NOT NULL,
+  day TEXT NOT NULL, -- YYYY-MM-DD, UTC
+  daily_spend_micro INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (org_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- Defaults for end users seen later, and the low-balance threshold.
+CREATE TABLE IF NOT EXISTS settings (
+  org_id TEXT PRIMARY KEY NOT NULL,
+  default_user_monthly_quota_micro INTEGER,
+  default_user_daily_quota_micro INTEGER,
+  default_alert_threshold REAL NOT NULL,
+  low_balance_threshold_micro INTEGER,
+  seq INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What an organisation used on one UTC day.
+CREATE TABLE IF NOT EXISTS daily_usage (
+  org_id TEXT NOT NULL,
+  day TEXT NOT NULL, -- YYYY-MM-DD, UTC day of admission
+  requests INTEGER NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL,
+  cost_micro INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (org_id, day)
+) STRICT, WITHOUT ROWID;
+
+-- Crossings of a quota's threshold and falls below the low-balance threshold, once per crossing.
+CREATE TABLE IF NOT EXISTS alerts (
+  org_id TEXT NOT NULL,
+  id TEXT NOT NULL, -- alert_ + 24
+  kind TEXT NOT NULL CHECK (kind IN ('user_daily', 'user_monthly', 'low_balance')),
+  external_id TEXT,
+  period TEXT, -- YYYY-MM-DD or YYYY-MM; null for the balance
+  threshold REAL,
+  limit_micro INTEGER NOT NULL,
+  value_micro INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (org_id, id)
+) STRICT, WITHOUT ROWID;

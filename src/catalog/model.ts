@@ -1,0 +1,33 @@
+import type { Price } from "../lib/usage.ts";
+
+export type ModelKind = "chat" | "embeddings";
+export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
+
+/** One way to run a model here and what the customer pays there (markup included). */
+export type Route = {
+  readonly provider: string;
+  /** The provider's own name for the model. */
+  readonly upstreamId: string;
+  readonly price: Price;
+};
+
+/** What can be bought in this region: a model with at least one live route, in order of preference. */
+export type Model = {
+  readonly id: string;
+  readonly kind: ModelKind;
+  readonly ownedBy: string;
+  /** Unix seconds, for the model list. */
+  readonly created: number;
+  /** Context window in tokens. */
+  readonly context: number;
+  /** Most output tokens of one choice; 0 for embeddings. */
+  readonly maxOutput: number;
+  /** Least output cap the model accepts; 1 where it does not care. */
+  readonly minOutput: number;
+  readonly abilities: readonly Ability[];
+  /** Upper bound of the prompt tokens one image can cost. */
+  readonly imageTokens: number;
+  /** Multiplier on the token estimate that makes it a safe bound for this model's tokenizer. */
+  readonly estimateFactor: number;
+  readonly routes: readonly Route[];
+};

@@ -1,0 +1,205 @@
+import * as z from "zod";
+import { REGIONS } from "./lib/caller.ts";
+import type { Region } from "./lib/caller.ts";
+
+const SECRET_CHARACTERS_MIN = 32;
+const PRICE_MAX = 1_000_000_000;
+
+const region = z.enum(["eu", "us"]);
+const name = z.string().min(1).max(200);
+const price = z.strictObject({
+  input: z.int().min(0).max(PRICE_MAX),
+  cached: z.int().min(0).max(PRICE_MAX).optional(),
+  cache_write: z.int().min(0).max(PRICE_MAX).optional(),
+  output: z.int().min(0).max(PRICE_MAX).default(0),
+});
+const peers = z.array(z.strictObject({ region, url: z.url() }));
+const providers = z.array(
+  z.strictObject({
+    id: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "lowercase letters, digits and hyphens"),
+    base_url: z.url(),
+    profile: name.default("generic"),
+    secret: name.optional(),
+    regions: z.array(z.enum(["eu", "us", "global"])).min(1),
+  }),
+);
+const models = z.array(
+  z.strictObject({
+    id: name,
+    kind: z.enum(["chat", "embeddings"]),
+    context: z.int().min(1),
+    max_output: z.int().min(1).optional(),
+    abilities: z.array(z.enum(["tools", "vision", "reasoning", "dimensions"])).default([]),
+    price,
+    routes: z.array(z.strictObject({ provider: name, upstream_id: name })).min(1),
+  }),
+);
+const aliases = z.record(name, name);
+
+export type ProviderEntry = z.infer<typeof providers>[number];
+export type ModelEntry = z.infer<typeof models>[number];
+export type PeerEntry = z.infer<typeof peers>[number];
+
+/** A secret and the one character by which keys name it. */
+export type KeySecret = { readonly id: string; readonly secret: string };
+
+/** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
+const NUMBERS = {
+  MARKUP_PERCENT: [0, 0, 1000],
+  DEFAULT_MAX_OUTPUT: [4096, 1, 1_000_000],
+  RETENTION_DAYS: [30, 3, 3650],
+  HOLD_TTL_S: [1200, 1, 86_400],
+  PEER_HOLD_TTL_S: [2100, 1, 86_400],
+  REQUEST_DEADLINE_S: [900, 1, 3600],
+  DRAIN_S: [20, 0, 28],
+  UPSTREAM_HEADERS_MS: [120_000, 10, 900_000],
+  UPSTREAM_FIRST_MS: [120_000, 10, 900_000],
+  UPSTREAM_IDLE_MS: [60_000, 10, 900_000],
+  BODY_TIMEOUT_MS: [30_000, 10, 60_000],
+  KEEP_ALIVE_MS: [15_000, 10, 60_000],
+} as const;
+export type NumberVar = keyof typeof NUMBERS;
+export type NumberVars = { readonly [K in NumberVar]: number };
+
+/** Everything a deployment says about itself, parsed once. Secrets stay in here and are never logged. */
+export type Config = {
+  readonly region: Region;
+  readonly peers: readonly PeerEntry[];
+  readonly jurisdiction: string | undefined;
+  readonly residency: "strict" | "relaxed";
+  readonly sandbox: boolean;
+  readonly models: readonly ModelEntry[];
+  readonly providers: readonly ProviderEntry[];
+  readonly aliases: Readonly<Record<string, string>>;
+  readonly numbers: NumberVars;
+  readonly keySecrets: readonly KeySecret[];
+  readonly adminToken: string;
+  readonly version: string;
+  /** The value of a provider's secret by variable name, or undefined when it is not set. */
+  readonly secret: (variable: string) => string | undefined;
+};
+
+/** A variable that keeps the service from answering, and why; never its value. */
+export type ConfigProblem = { readonly variable: string; readonly problem: string };
+export type ParsedConfig =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly problems: readonly ConfigProblem[] };
+
+type Bindings = Readonly<Record<string, unknown>>;
+
+/** Parses the bindings; any missing, malformed or weak value is a problem and nothing is served. */
+export function parseConfig(bindings: object): ParsedConfig {
+  const env = bindings as Bindings;
+  const problems: ConfigProblem[] = [];
+  const text = (variable: string): string => {
+    const value = env[variable];
+    return typeof value === "string" ? value : "";
+  };
+  const complain = (variable: string, problem: string): void => {
+    problems.push({ variable, problem });
+  };
+  const oneOf = <T extends string>(variable: string, choices: readonly T[], fallback?: T): T => {
+    const value = text(variable) === "" ? fallback : choices.find((c) => c === text(variable));
+    if (value === undefined) complain(variable, `must be one of ${choices.join(", ")}`);
+    return value ?? (choices[0] as T);
+  };
+  const json = <T>(variable: string, schema: z.ZodType<T>, empty: T): T =>
+    parseJsonVariable(text(variable), schema, (problem) => complain(variable, problem)) ?? empty;
+  const adminToken = text("ADMIN_TOKEN");
+  if (adminToken.length < SECRET_CHARACTERS_MIN) {
+    complain("ADMIN_TOKEN", `must be at least ${SECRET_CHARACTERS_MIN} characters`);
+  }
+  const config: Config = {
+    region: oneOf("REGION", REGIONS),
+    peers: json("PEERS", peers, []),
+    jurisdiction: text("JURISDICTION") === "" ? undefined : text("JURISDICTION"),
+    residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
+    sandbox: oneOf("SANDBOX", ["on", "off"], "off") === "on",
+    models: json("MODELS", models, []),
+    providers: json("PROVIDERS", providers, []),
+    aliases: json("ALIASES", aliases, {}),
+    numbers: parseNumbers(text, complain),
+    keySecrets: parseKeySecrets(text("KEY_SECRETS"), (problem) => complain("KEY_SECRETS", problem)),
+    adminToken,
+    version: versionOf(env["CF_VERSION"]),
+    secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
+  };
+  return problems.length === 0 ? { ok: true, config } : { ok: false, problems };
+}
+
+const parsed = new WeakMap<object, ParsedConfig>();
+
+/** `parseConfig`, once for each bindings object. */
+export function configOf(bindings: object): ParsedConfig {
+  const known = parsed.get(bindings);
+  if (known !== undefined) return known;
+  const fresh = parseConfig(bindings);
+  parsed.set(bindings, fresh);
+  return fresh;
+}
+
+/** One whole-number var, or its default when it is unset or out of range (parseConfig reports that). */
+export function numberVar(bindings: object, variable: NumberVar): number {
+  const [fallback, least, most] = NUMBERS[variable];
+  const raw = (bindings as Bindings)[variable];
+  if (raw === undefined || raw === "") return fallback;
+  const value = Number(raw);
+  return Number.isSafeInteger(value) && value >= least && value <= most ? value : fallback;
+}
+
+function parseNumbers(
+  text: (variable: string) => string,
+  complain: (variable: string, problem: string) => void,
+): NumberVars {
+  const entries = Object.entries(NUMBERS).map(([variable, [fallback, least, most]]) => {
+    if (text(variable) === "") return [variable, fallback] as const;
+    const value = Number(text(variable));
+    if (!Number.isSafeInteger(value) || value < least || value > most) {
+      complain(variable, `must be a whole number from ${least} to ${most}`);
+    }
+    return [variable, value] as const;
+  });
+  return Object.fromEntries(entries) as NumberVars;
+}
+
+function parseKeySecrets(raw: string, complain: (problem: string) => void): KeySecret[] {
+  if (raw === "") complain("must be set, as a:<secret>,b:<secret>; the first mints keys");
+  const secrets = raw === "" ? [] : raw.split(",").map(parseKeySecret);
+  const valid = secrets.filter((secret) => secret !== null);
+  if (valid.length !== secrets.length) {
+    complain(
+      `each entry must be one base62 character, a colon and ${SECRET_CHARACTERS_MIN}+ characters`,
+    );
+  }
+  const ids = new Set(valid.map((secret) => secret.id));
+  if (ids.size !== valid.length) complain("names an id twice");
+  return valid;
+}
+
+function parseKeySecret(entry: string): KeySecret | null {
+  const [, id, secret] = /^\s*([0-9A-Za-z]):(\S+)\s*$/.exec(entry) ?? [];
+  if (id === undefined || secret === undefined) return null;
+  return secret.length < SECRET_CHARACTERS_MIN ? null : { id, secret };
+}
+
+function parseJsonVariable<T>(
+  raw: string,
+  schema: z.ZodType<T>,
+  complain: (problem: string) => void,
+): T | null {
+  if (raw === "") return null;
+  try {
+    const result = schema.safeParse(JSON.parse(raw));
+    if (result.success) return result.data;
+    const [issue] = result.error.issues;
+    complain(`${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is not valid"}`);
+  } catch {
+    complain("is not valid JSON");
+  }
+  return null;
+}
+
+function versionOf(metadata: unknown): string {
+  const id = (metadata as { id?: unknown } | undefined)?.id;
+  return typeof id === "string" && id !== "" ? id : "dev";
+}

@@ -1,0 +1,26 @@
+/** Regions and who calls: words that several folders share. */
+export type Region = "eu" | "us";
+export const REGIONS: readonly Region[] = ["eu", "us"];
+
+export type Scope = "regional" | "global";
+export type Role = "owner" | "admin" | "billing" | "member";
+
+/** Who a key says it is, proven by the limiter. `keyHash` names the key's limiter; it is never shown. */
+export type Caller = {
+  readonly keyId: string;
+  readonly keyHash: string;
+  readonly orgId: string;
+  readonly memberId: string;
+  readonly scope: Scope;
+  readonly home: Region;
+};
+
+/** The key's rate limit after this request, for the x-ratelimit headers. */
+export type RateState = {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+};
+
+/** An admitted request: who, and what is left of the key's minute. */
+export type Admitted = { readonly caller: Caller; readonly rate: RateState };

@@ -1,0 +1,14 @@
+/** The bindings that time may depend on: an offset for tests, honoured only while the sandbox is on. */
+export type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
+
+/** The one clock: Unix milliseconds, shifted by CLOCK_OFFSET_MS only while SANDBOX is "on". */
+export function now(bindings: ClockBindings): number {
+  if (bindings.CLOCK_OFFSET_MS === undefined || bindings.SANDBOX !== "on") return Date.now();
+  const offsetMs = Number(bindings.CLOCK_OFFSET_MS);
+  return Date.now() + (Number.isSafeInteger(offsetMs) ? offsetMs : 0);
+}
+
+/** ISO 8601 UTC, as every timestamp of the interface. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString();
+}

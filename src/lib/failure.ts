@@ -1,0 +1,74 @@
+import type { Micros } from "./money.ts";
+
+/**
+ * Everything that can go wrong and is not a bug, as plain values that cross a Durable Object call.
+ * `http/failure-response.ts` maps each kind to the wire, exhaustively.
+ */
+export type Failure =
+  | {
+      readonly kind: "invalid_request";
+      readonly message: string;
+      readonly param: string | null;
+      readonly code?: string;
+    }
+  | { readonly kind: "invalid_api_key" }
+  | {
+      readonly kind: "balance_too_low";
+      readonly balanceMicro: Micros;
+      readonly requiredMicro: Micros;
+      readonly onlyHolds: boolean;
+    }
+  | { readonly kind: "region_mismatch"; readonly home: string }
+  | { readonly kind: "role_required"; readonly roles: readonly string[] }
+  | { readonly kind: "organization_suspended" }
+  | { readonly kind: "not_found"; readonly message: string }
+  | { readonly kind: "model_not_found"; readonly model: string }
+  | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
+  | { readonly kind: "request_timeout" }
+  | {
+      readonly kind: "conflict";
+      readonly message: string;
+      readonly param: string | null;
+      readonly code?: string;
+    }
+  | { readonly kind: "body_too_large"; readonly bytesMax: number }
+  | { readonly kind: "unsupported_media_type"; readonly message: string }
+  /** `scope` says whose limit it is: the key's or the organisation's. */
+  | {
+      readonly kind: "rate_limited";
+      readonly scope: "key" | "organization";
+      readonly limit: number;
+      readonly retryAfterMs: number;
+    }
+  /** `onlyHolds`: open holds alone are in the way, a retry soon may pass. */
+  | {
+      readonly kind: "quota_exceeded";
+      readonly period: "day" | "month";
+      readonly onlyHolds: boolean;
+    }
+  | { readonly kind: "too_many_end_users" }
+  | { readonly kind: "internal" }
+  | { readonly kind: "upstream_error" }
+  | { readonly kind: "upstream_overloaded"; readonly retryAfterSeconds: number }
+  | { readonly kind: "home_region_unreachable" }
+  | { readonly kind: "overloaded" }
+  | { readonly kind: "storage_unavailable" }
+  | { readonly kind: "misconfigured" };
+
+/** A value or a failure. Failures are returned, bugs are thrown. */
+export type Result<T> = Success<T> | Refusal;
+export type Success<T> = { readonly ok: true; readonly value: T };
+export type Refusal = { readonly ok: false; readonly failure: Failure };
+
+export function success<T>(value: T): Success<T> {
+  return { ok: true, value };
+}
+
+export function refuse(failure: Failure): Refusal {
+  return { ok: false, failure };
+}
+
+/** A 400 with the offending field. */
+export function invalid(message: string, param: string | null = null): Refusal {
+  return refuse({ kind: "invalid_request", message, param });
+}

@@ -1,0 +1,65 @@
+import type { Usage } from "../lib/usage.ts";
+
+/**
+ * The contract with whoever answers: OpenAI's request in, OpenAI's response (or SSE events) and usage
+ * out. A provider never throws for an upstream's fault: it answers with a ProviderFailure.
+ */
+export type JsonObject = { readonly [key: string]: unknown };
+
+/** One attempt at one route. */
+export type ProviderCall = {
+  readonly kind: "chat" | "embeddings";
+  /** The provider's own name for the model. */
+  readonly upstreamId: string;
+  /** The client's request, validated; the adapter forwards its allow-list of fields and drops the rest. */
+  readonly body: JsonObject;
+  readonly stream: boolean;
+  /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
+  readonly cap: number | null;
+  /** Ends the attempt: our timers or the run's end. */
+  readonly signal: AbortSignal;
+};
+
+/** What one network chunk of a stream held, as OpenAI chunks in the upstream's order. */
+export type StreamEvent =
+  /** An OpenAI chunk without usage; `choices` present. The run sets id and model. */
+  | { readonly kind: "chunk"; readonly chunk: JsonObject }
+  /** Cumulative usage so far; the last one counts. */
+  | { readonly kind: "usage"; readonly usage: Usage }
+  /** The upstream said that it failed; its text is not kept. */
+  | { readonly kind: "error"; readonly failure: ProviderFailure }
+  /** The terminal marker ([DONE] or what the provider has for it). */
+  | { readonly kind: "end" };
+
+/** A started stream. `next` gives the events of the next network chunk, null at end of file, and throws when the connection breaks. */
+export type EventStream = {
+  next(): Promise<readonly StreamEvent[] | null>;
+  /** Ends the upstream connection; never throws. */
+  cancel(): void;
+};
+
+export type ProviderFailure = {
+  /**
+   * retry: the next route may do better. overloaded: the same, and says so (429, 503, 529).
+   * disabled: our own key or model mapping is bad there; leave the route out for a while.
+   * refused: a 400-class answer about the request itself: returned to the client, no failover.
+   */
+  readonly kind: "retry" | "overloaded" | "disabled" | "refused";
+  readonly retryAfterMs?: number;
+  /** Only for refused: cleaned text, param and code that may be shown. */
+  readonly message?: string;
+  readonly param?: string | null;
+  readonly code?: string | null;
+  /** For the log: a status or a word like "timeout"; never upstream text. */
+  readonly reason: string;
+};
+
+export type ProviderAnswer =
+  | { readonly kind: "json"; readonly body: JsonObject; readonly usage: Usage | null }
+  | { readonly kind: "stream"; readonly events: EventStream }
+  | { readonly kind: "failure"; readonly failure: ProviderFailure };
+
+export type Provider = {
+  readonly id: string;
+  send(call: ProviderCall): Promise<ProviderAnswer>;
+};

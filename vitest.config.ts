@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs";
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { defineConfig } from "vitest/config";
+import { unstable_splitSqlQuery } from "wrangler";
+
+process.env["WRANGLER_LOG"] = "error"; // secrets are bound below, not read from the developer's machine
+const TEST_SCHEMA = unstable_splitSqlQuery(
+  readFileSync(new URL("./schema.sql", import.meta.url), "utf8"),
+);
+const secrets = {
+  KEY_SECRETS: `a:${"k".repeat(32)}`,
+  ADMIN_TOKEN: "a".repeat(32),
+};
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        // rules, routes, objects and the tidy test: inside workerd, as the EU region
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: "./wrangler.toml", environment: "eu" },
+            miniflare: {
+              bindings: { ...secrets, JURISDICTION: "", SANDBOX: "on", TEST_SCHEMA },
+              outboundService: (request: Request) => {
+                throw new Error(`a test called out: ${request.url}`);
+              },
+            },
+          }),
+        ],
+        test: {
+          name: "worker",
+          isolate: false,
+          maxWorkers: 1,
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/node/**", "test/**/*.pure.test.ts"],
+          setupFiles: ["./test/setup.ts"],
+        },
+      },
+      {
+        // two real regions over HTTP, the OpenAI SDK, CLI and scripts: plain Node
+        test: {
+          name: "node",
+          include: ["test/node/**/*.test.ts"],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
+      },
+      {
+        // pure rules and fast-check models: plain Node
+        test: { name: "pure", include: ["test/**/*.pure.test.ts"] },
+      },
+    ],
+  },
+});
