@@ -1,0 +1,141 @@
+import type { Context, Next } from "hono";
+import { routePath } from "hono/route";
+import { configOf } from "../config.ts";
+import type { Config } from "../config.ts";
+import type { Admitted, RateState } from "../lib/caller.ts";
+import { now } from "../lib/clock.ts";
+import type { Failure, Result } from "../lib/failure.ts";
+import { mintId } from "../lib/id.ts";
+import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
+import { failureResponse } from "./failure-response.ts";
+import { logLine, logRequest } from "./request-log.ts";
+import { hasValidEscapes } from "./routing-path.ts";
+
+/** What travels with a request. `admission` and `admitted` are set by authentication. */
+export type AppEnv = {
+  Bindings: Env;
+  Variables: {
+    requestId: string;
+    startedMs: number;
+    config: Config;
+    /** The limiter's verdict, asked for before the body is read. */
+    admission: Promise<Result<Admitted>>;
+    admitted: Admitted;
+    /** What the request failed with, for its log line; set by `fail`. */
+    failure: Failure["kind"];
+  };
+};
+
+type AppContext = Context<AppEnv>;
+
+/**
+ * The outermost middleware and the only one for every path: mints the request id (a client's own is
+ * ignored), refuses to serve a misconfigured deployment, answers preflights, and finishes every
+ * answer, errors and streams included, with its headers and one log line. Never reads a body.
+ */
+export async function requestContext(c: AppContext, next: Next): Promise<void> {
+  c.set("startedMs", now(c.env));
+  c.set("requestId", mintId("req_", c.get("startedMs")));
+  const answer = early(c);
+  if (answer === null) await guarded(c, next);
+  else c.res = answer;
+  finish(c);
+}
+
+/** Answers with a failure and remembers its kind for the request's log line. */
+export function fail(c: AppContext, failure: Failure): Response {
+  c.set("failure", failure.kind);
+  return failureResponse(failure, c.get("requestId"));
+}
+
+/**
+ * A bug: 500 without details, logged with the frames of its stack. Not its message, which may quote
+ * what the client sent. For `app.onError`.
+ */
+export function failUnexpectedly(error: unknown, c: AppContext): Response {
+  const { name, stack } = error instanceof Error ? error : new Error("thrown");
+  const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  logLine("exception", {
+    request_id: c.get("requestId"),
+    name: error instanceof Error ? name : `thrown ${typeof error}`,
+    stack: frames.map((frame) => frame.trim()),
+  });
+  return fail(c, { kind: "internal" });
+}
+
+/** What is answered before any route is asked, or null. */
+function early(c: AppContext): Response | null {
+  const parsed = configOf(c.env);
+  if (!parsed.ok) {
+    logLine("misconfigured", {
+      request_id: c.get("requestId"),
+      variables: parsed.problems.map(({ variable, problem }) => ({ variable, problem })),
+    });
+    return fail(c, { kind: "misconfigured" });
+  }
+  c.set("config", parsed.config);
+  if (c.req.method === "OPTIONS" && allowsOrigins(c.req.path)) return preflight(c.req.raw);
+  if (hasValidEscapes(c.req.url)) return null;
+  const message = "The path holds a malformed percent-escape.";
+  return fail(c, { kind: "invalid_request", message, param: null });
+}
+
+/** Hono hands thrown `Error`s to `onError`; this catches whatever else can be thrown. */
+async function guarded(c: AppContext, next: Next): Promise<void> {
+  try {
+    await next();
+  } catch (thrown) {
+    c.res = failUnexpectedly(thrown, c);
+  }
+}
+
+function finish(c: AppContext): void {
+  const headers = writableHeaders(c);
+  const admitted = c.get("admitted") as Admitted | undefined;
+  headers.set("x-request-id", c.get("requestId"));
+  headers.set("x-content-type-options", "nosniff");
+  // no-transform: a proxy that compresses a stream would hold its events back
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
+  if (admitted !== undefined) setCallerHeaders(headers, admitted);
+  if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
+  logRequest({
+    requestId: c.get("requestId"),
+    method: c.req.method,
+    route: routePath(c, -1),
+    status: c.res.status,
+    durationMs: now(c.env) - c.get("startedMs"),
+    orgId: admitted?.caller.orgId ?? null,
+    keyId: admitted?.caller.keyId ?? null,
+    failure: (c.get("failure") as Failure["kind"] | undefined) ?? null,
+  });
+}
+
+/** Headers of an answer that came from `fetch` cannot be changed; its copy's can, on the same body. */
+function writableHeaders(c: AppContext): Headers {
+  const response = c.res;
+  try {
+    response.headers.delete("server");
+    return response.headers;
+  } catch {
+    const copy = new Response(response.body, response);
+    copy.headers.delete("server");
+    c.res = undefined; // else Hono copies every header again
+    c.res = copy;
+    return copy.headers;
+  }
+}
+
+/** On every answer to an authenticated request, whatever its outcome (design.md 5 and 9). */
+function setCallerHeaders(headers: Headers, { caller, rate }: Admitted): void {
+  headers.set("openai-organization", caller.orgId);
+  headers.set("x-ratelimit-limit-requests", String(rate.limit));
+  headers.set("x-ratelimit-remaining-requests", String(rate.remaining));
+  headers.set("x-ratelimit-reset-requests", resetText(rate.resetMs));
+}
+
+/** As OpenAI writes it: `12s`, `1m0s`. */
+function resetText(resetMs: RateState["resetMs"]): string {
+  const seconds = Math.max(0, Math.ceil(resetMs / 1000));
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+}

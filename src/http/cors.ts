@@ -1,0 +1,45 @@
+/** Headers of ours that a browser's script may read. */
+const EXPOSED = [
+  "x-request-id",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
+  "x-cost-micro",
+  "x-route",
+  "x-attempts",
+  "x-granted-max-tokens",
+  "openai-organization",
+].join(", ");
+const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
+const DAY_S = "86400";
+
+/** Cross-origin calls are for the public interface alone; the operators' and the peers' are not. */
+export function allowsOrigins(path: string): boolean {
+  return path === "/v1" || path.startsWith("/v1/");
+}
+
+/**
+ * The answer to OPTIONS, before authentication: a preflight carries no key. The asked headers are
+ * reflected, because `*` does not cover Authorization and SDKs send many x-stainless-* headers.
+ */
+export function preflight(request: Request): Response {
+  const asked = request.headers.get("access-control-request-headers");
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "access-control-allow-methods": METHODS,
+      "access-control-allow-headers": asked ?? "authorization, content-type",
+      "access-control-max-age": DAY_S,
+      vary: "access-control-request-headers",
+    },
+  });
+}
+
+/** Any origin, never with credentials: a key is sent by hand, so no page can borrow a visitor's. */
+export function allowOrigin(headers: Headers): void {
+  headers.set("access-control-allow-origin", "*");
+  headers.set("access-control-expose-headers", EXPOSED);
+}

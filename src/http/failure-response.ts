@@ -1,0 +1,39 @@
+import { wireOf } from "./failure-wire.ts";
+import type { Wire } from "./failure-wire.ts";
+import type { Failure } from "../lib/failure.ts";
+
+/** The `error` object of every refusal; all four keys always present (interface.md 7). */
+export type ErrorObject = {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+  readonly retry_after?: number;
+  readonly balance_micro?: number;
+  readonly required_micro?: number;
+};
+
+/** A failure as the client gets it: `{"error": ...}` with its status and headers. */
+export function failureResponse(failure: Failure, requestId: string): Response {
+  const wire = wireOf(failure);
+  return new Response(JSON.stringify({ error: errorOf(wire) }), {
+    status: wire.status,
+    headers: {
+      "content-type": "application/json",
+      "x-request-id": requestId,
+      "x-content-type-options": "nosniff",
+      "cache-control": "no-store",
+      ...wire.headers,
+    },
+  });
+}
+
+/** The `error` object alone: what a stream's error event carries once the status has been sent. */
+export function failureObject(failure: Failure): ErrorObject {
+  return errorOf(wireOf(failure));
+}
+
+function errorOf(wire: Wire): ErrorObject {
+  const { message, type, param, code } = wire;
+  return { message, type, param: param ?? null, code: code ?? null, ...wire.extra };
+}

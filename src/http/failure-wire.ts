@@ -1,0 +1,189 @@
+import type { Failure } from "../lib/failure.ts";
+import { orList } from "./or-list.ts";
+
+/** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */
+export type Wire = {
+  readonly status: number;
+  readonly type: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly param?: string | null;
+  readonly extra?: Readonly<Record<string, number>>;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+type Kind = Failure["kind"];
+type FailureOf = { readonly [F in Failure as F["kind"]]: F };
+type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => Wire };
+
+/** Status, type, code, message and headers of a failure, as interface.md 7 and design.md 9 name them. */
+export function wireOf(failure: Failure): Wire {
+  return wireOfKind(failure.kind, failure);
+}
+
+function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): Wire {
+  return WIRES[kind](failure);
+}
+
+// SDKs obey this header before they look at the status.
+const DO_NOT_RETRY = { "x-should-retry": "false" };
+/** For a refusal that open holds alone cause: they end within seconds. */
+const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
+
+const RETRY_AFTER_MAX_S = 60;
+/** SDKs wait only for less than a minute. */
+const OVERLOAD_RETRY_MAX_S = 59;
+const MISCONFIGURED_RETRY_S = 30;
+
+/** A failure without an entry does not compile: this is the only place that maps failures to the wire. */
+const WIRES: Wires = {
+  invalid_request: (failure) => ({
+    ...invalidRequest(400, failure.message, failure.param),
+    ...(failure.code === undefined ? {} : { code: failure.code }),
+  }),
+  // One body for missing, malformed, unknown and revoked keys: it tells a guesser nothing.
+  invalid_api_key: () => ({
+    status: 401,
+    type: "invalid_api_key",
+    message: "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
+    headers: { "www-authenticate": "Bearer" },
+  }),
+  balance_too_low: balanceTooLow,
+  region_mismatch: ({ home }) => ({
+    status: 403,
+    type: "region_mismatch",
+    message: `This regional key works only in its home region '${home}'. Call that region's base address, or use a global key.`,
+  }),
+  role_required: ({ roles }) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "role_required",
+    message: `This request needs the role ${orList(roles)} in the organization.`,
+  }),
+  organization_suspended: () => ({
+    status: 403,
+    type: "permission_denied",
+    code: "organization_suspended",
+    message: "This organization is suspended. Please contact support.",
+  }),
+  not_found: ({ message }) => invalidRequest(404, message),
+  model_not_found: ({ model }) => ({
+    ...invalidRequest(404, modelMessage(model), "model"),
+    code: "model_not_found",
+  }),
+  method_not_allowed: ({ allow }) => ({
+    ...invalidRequest(405, `This path answers only ${orList(allow)}.`),
+    headers: { allow: allow.join(", ") },
+  }),
+  request_timeout: () => invalidRequest(408, "The request body did not arrive in time."),
+  conflict: ({ message, param, code }) => ({
+    ...invalidRequest(409, message, param),
+    ...(code === undefined ? {} : { code }),
+    headers: DO_NOT_RETRY,
+  }),
+  body_too_large: ({ bytesMax }) =>
+    invalidRequest(413, `The request body must be at most ${bytesMax} bytes.`),
+  unsupported_media_type: ({ message }) => invalidRequest(415, message),
+  rate_limited: rateLimited,
+  quota_exceeded: quotaExceeded,
+  too_many_end_users: () => ({
+    status: 429,
+    type: "api_error",
+    code: "too_many_end_users",
+    message:
+      "Your organization has as many end users as it may have. Delete some, or omit 'user' for new ones.",
+    headers: DO_NOT_RETRY,
+  }),
+  internal: () => ({
+    status: 500,
+    type: "api_error",
+    message: "Internal error. Please quote the X-Request-Id when contacting support.",
+  }),
+  upstream_error: () => ({
+    status: 502,
+    type: "upstream_error",
+    message: "The model's provider failed to answer this request. Please retry.",
+  }),
+  upstream_overloaded: ({ retryAfterSeconds }) =>
+    unavailable(
+      "upstream_overloaded",
+      "The model's providers are overloaded. Please retry.",
+      clamp(Math.ceil(retryAfterSeconds), OVERLOAD_RETRY_MAX_S),
+    ),
+  home_region_unreachable: () =>
+    unavailable(
+      "home_region_unreachable",
+      "The key's home region cannot be reached. Please retry, or call the home region directly.",
+    ),
+  overloaded: () => unavailable("overloaded", "The service is overloaded. Please retry."),
+  storage_unavailable: () =>
+    unavailable("storage_unavailable", "The service's storage is unavailable. Please retry."),
+  misconfigured: () =>
+    unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
+};
+
+function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
+  const { balanceMicro, requiredMicro, onlyHolds } = failure;
+  const needs = `This request needs at least ${requiredMicro} micro-credits and ${balanceMicro} are free.`;
+  return {
+    status: 402,
+    type: "insufficient_balance",
+    message: onlyHolds
+      ? `${needs} Open requests hold the rest of the balance. Please retry after 1s.`
+      : `${needs} Please add credits.`,
+    extra: { balance_micro: balanceMicro, required_micro: requiredMicro },
+    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+  };
+}
+
+/** `retry-after` equals `error.retry_after`; the wording ends as clients parse it (reference/openai.md 2.2). */
+function rateLimited(failure: FailureOf["rate_limited"]): Wire {
+  const seconds = clamp(Math.ceil(failure.retryAfterMs / 1000), RETRY_AFTER_MAX_S);
+  const whose = failure.scope === "key" ? "this API key" : "your organization";
+  return {
+    status: 429,
+    type: "rate_limit_exceeded",
+    message: `Rate limit of ${failure.limit} requests per minute for ${whose} reached. Please retry after ${seconds}s.`,
+    extra: { retry_after: seconds },
+    headers: {
+      "retry-after": String(seconds),
+      "retry-after-ms": String(clamp(Math.ceil(failure.retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+    },
+  };
+}
+
+/** "You exceeded your current ... quota" makes clients stop; a hold in the way must not (openai.md 2.2). */
+function quotaExceeded({ period, onlyHolds }: FailureOf["quota_exceeded"]): Wire {
+  const [name, reset] =
+    period === "day" ? ["daily", "midnight UTC"] : ["monthly", "the 1st of the month, UTC"];
+  return {
+    status: 429,
+    type: "api_error",
+    code: "end_user_quota_exceeded",
+    message: onlyHolds
+      ? `Open requests hold what is left of this end user's ${name} quota. Please retry after 1s.`
+      : `You exceeded your current ${name} quota for this end user. Raise the quota, wait for its reset at ${reset}, or omit 'user'.`,
+    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+  };
+}
+
+function invalidRequest(status: number, message: string, param: string | null = null): Wire {
+  return { status, type: "invalid_request_error", message, param };
+}
+
+function unavailable(code: string, message: string, retryAfterSeconds = 1): Wire {
+  const headers = { "retry-after": String(retryAfterSeconds) };
+  return { status: 503, type: "api_error", code, message, headers };
+}
+
+const MODEL_SHOWN_MAX = 100;
+
+function modelMessage(model: string): string {
+  const shown = model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
+  return `The model '${shown}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+}
+
+/** 1 to `most`; a broken number counts as 1. */
+function clamp(value: number, most: number): number {
+  return Number.isFinite(value) ? Math.min(most, Math.max(1, value)) : 1;
+}

@@ -1,0 +1,152 @@
+import type * as z from "zod";
+import { orList } from "./or-list.ts";
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+/** Parse options that leave an issue's message empty unless the schema gave one of its own. */
+export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
+
+const PARAM_SHOWN_MAX = 200;
+/** Codes that also stand for an absent value. */
+const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
+
+/** One zod issue about `value` in words for a client that never saw the schema. */
+export function describeIssue(
+  issue: Issue,
+  value: unknown,
+): { readonly message: string; readonly param: string | null } {
+  const found = narrowest(issue, issue.path);
+  const received = valueAt(value, found.path);
+  const param = paramOf(found.path);
+  if (param !== null && received === undefined && ABSENCE.has(found.issue.code)) {
+    return { message: `Missing required parameter: '${param}'.`, param };
+  }
+  const own = found.issue.message;
+  const text = own === "" ? predicate(found.issue, received) : own;
+  const message = /^[a-z]/.test(text) ? `${param ?? "The request body"} ${text}.` : text;
+  return { message, param };
+}
+
+/** `messages[0].role`; null for the body itself. */
+function paramOf(path: Path): string | null {
+  const text = path
+    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
+    .join("");
+  return text === "" ? null : text.replace(/^\./, "").slice(0, PARAM_SHOWN_MAX);
+}
+
+/** What the parameter must be, without its name. */
+function predicate(issue: Issue, received: unknown): string {
+  switch (issue.code) {
+    case "too_big":
+      return bound(issue.origin, issue, Number(issue.maximum), ["at most", "less than"]);
+    case "too_small":
+      return bound(issue.origin, issue, Number(issue.minimum), ["at least", "more than"]);
+    case "not_multiple_of":
+      return `must be a multiple of ${issue.divisor}`;
+    case "unrecognized_keys":
+      return `has an unknown field '${(issue.keys[0] ?? "").slice(0, PARAM_SHOWN_MAX)}'`;
+    case "invalid_format":
+      return issue.format === "regex" ? "has a wrong format" : `must be a valid ${issue.format}`;
+    case "invalid_key":
+      return "is not a valid name for a field";
+    default:
+      return mustBe(expectations(issue), received);
+  }
+}
+
+type Bound = { readonly inclusive?: boolean; readonly exact?: boolean };
+
+function bound(origin: string, issue: Bound, limit: number, words: readonly string[]): string {
+  const relation = words[issue.inclusive === false ? 1 : 0] ?? "";
+  const amount = issue.exact === true ? `exactly ${limit}` : `${relation} ${limit}`;
+  if (origin === "array" || origin === "set") return `must have ${amount} ${plural("item", limit)}`;
+  if (origin === "string") return `must be ${amount} ${plural("character", limit)} long`;
+  return `must be ${amount}`;
+}
+
+function plural(noun: string, count: number): string {
+  return count === 1 ? noun : `${noun}s`;
+}
+
+function mustBe(expected: readonly string[], received: unknown): string {
+  if (expected.length === 0) return "is not valid";
+  const choices = [...new Set(expected)];
+  const list = orList(choices);
+  const kind = kindOf(received);
+  // "a string, not a string" helps nobody: say what it is only where that is the mistake
+  const fits = choices.some((choice) => choice === kind || choice.startsWith('"'));
+  return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
+}
+
+/** What would have been right, as nouns: `a string`, `"auto"`. */
+function expectations(issue: Issue): string[] {
+  if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
+  if (issue.code === "invalid_value") return issue.values.map(quoted);
+  if (issue.code !== "invalid_union") return [];
+  // a discriminated union names its options, any other the complaints of its branches
+  const options = "options" in issue ? (issue.options ?? []) : [];
+  const complaints = issue.errors.flatMap(([first]) => first ?? []);
+  return [...options.map(quoted), ...complaints.flatMap(expectations)];
+}
+
+function quoted(choice: unknown): string {
+  return typeof choice === "string" ? `"${choice}"` : String(choice);
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  record: "an object",
+  null: "null",
+};
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return "an object";
+  return typeof value === "boolean" ? "a boolean" : `a ${typeof value}`;
+}
+
+type Found = { readonly issue: Issue; readonly path: Path };
+
+/**
+ * Of a union's branches the one the value meant: the one whose first complaint lies deepest, since
+ * there everything above fitted. Where none got past the value itself, the union as a whole.
+ */
+function narrowest(issue: Issue, path: Path): Found {
+  if (issue.code !== "invalid_union") return { issue, path };
+  const found = issue.errors
+    .flatMap(([first]) => (first === undefined ? [] : [first]))
+    .map((first) => narrowest(first, [...path, ...first.path]));
+  const past = found.filter(
+    (inner) => inner.path.length > path.length || !ABSENCE.has(inner.issue.code),
+  );
+  const deepest = Math.max(...past.map((inner) => inner.path.length));
+  const first = past.find((inner) => inner.path.length === deepest);
+  if (first === undefined) return { issue, path };
+  return { ...first, issue: merged(first, past) };
+}
+
+/** Branches that each want another constant in one place want one of these constants. */
+function merged(first: Found, branches: readonly Found[]): Issue {
+  if (first.issue.code !== "invalid_value") return first.issue;
+  const values = branches.flatMap(({ issue, path }) =>
+    issue.code === "invalid_value" && paramOf(path) === paramOf(first.path) ? issue.values : [],
+  );
+  return { ...first.issue, values };
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  let at: unknown = value;
+  for (const key of path) {
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Readonly<Record<PropertyKey, unknown>>)[key];
+  }
+  return at;
+}

@@ -1,0 +1,30 @@
+import type { Context, Handler } from "hono";
+import { fail } from "./context.ts";
+import type { AppEnv } from "./context.ts";
+
+const PATH_SHOWN_MAX = 200;
+/** OpenAI's other ways to ask for text, which clients try by default, and their paths below. */
+const OTHER_TEXT_PATHS = ["/v1/responses", "/v1/completions"];
+
+/** An unknown path: 404 as JSON, naming the path that is meant where clients are known to err. */
+export function notFound(c: Context<AppEnv>): Response {
+  const path = c.req.path;
+  const shown = `Unknown path: ${c.req.method} ${path.slice(0, PATH_SHOWN_MAX)}.`;
+  return fail(c, { kind: "not_found", message: `${shown}${hint(path)}` });
+}
+
+/**
+ * A known path with another method: 405 with `allow`. Goes after a path's handlers:
+ * `app.all(path, methodNotAllowed(["GET", "POST"]))`. HEAD is answered wherever GET is.
+ */
+export function methodNotAllowed(methods: readonly string[]): Handler<AppEnv> {
+  const allow = methods.includes("GET") ? [...methods, "HEAD"] : methods;
+  return (c) => fail(c, { kind: "method_not_allowed", allow });
+}
+
+function hint(path: string): string {
+  if (OTHER_TEXT_PATHS.some((other) => path === other || path.startsWith(`${other}/`))) {
+    return " Use POST /v1/chat/completions.";
+  }
+  return path.startsWith("/v1/") ? "" : " The interface's paths begin with /v1.";
+}

@@ -1,0 +1,110 @@
+import { invalid, refuse, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import { parseJsonText } from "./json-text.ts";
+import type { JsonObject } from "./json-text.ts";
+
+/** The largest body: 20 MiB. */
+export const BODY_BYTES_MAX = 20 * 1024 * 1024;
+
+/** `timeoutMs` bounds the whole body, from the call to its last byte. */
+export type BodyLimits = { readonly bytesMax: number; readonly timeoutMs: number };
+
+const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
+// Browsers send text/plain and forms across origins without asking; only JSON is a body here.
+const NOT_JSON = "Send the request body as 'Content-Type: application/json' (UTF-8).";
+const COMPRESSED = "Send the request body without 'Content-Encoding'.";
+
+/**
+ * The request's body as one JSON object, or 400, 408, 413, 415. Reads at most `bytesMax`, whatever
+ * `content-length` claims, and gives up after `timeoutMs`. What counts as JSON: `parseJsonText`.
+ * Never throws for anything a client can send.
+ */
+export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
+  const refusal = refusedHeaders(request.headers, limits.bytesMax);
+  if (refusal !== null) return refusal;
+  const bytes = await readBytes(request, limits);
+  if (!bytes.ok) return bytes;
+  const text = decode(bytes.value);
+  return text.ok ? parseJsonText(text.value) : text;
+}
+
+function refusedHeaders(headers: Headers, bytesMax: number): Refusal | null {
+  const type = headers.get("content-type") ?? "";
+  if (type !== "application/json" && !JSON_TYPE.test(type)) {
+    return refuse({ kind: "unsupported_media_type", message: NOT_JSON });
+  }
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && encoding.trim().toLowerCase() !== "identity") {
+    return refuse({ kind: "unsupported_media_type", message: COMPRESSED });
+  }
+  return Number(headers.get("content-length")) > bytesMax ? tooLarge(bytesMax) : null;
+}
+
+async function readBytes(request: Request, limits: BodyLimits): Promise<Result<Uint8Array>> {
+  if (request.body === null) return success(new Uint8Array());
+  const reader = request.body.getReader();
+  const deadline = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => deadline.resolve("late"), limits.timeoutMs);
+  try {
+    return await readChunks(reader, limits.bytesMax, deadline.promise);
+  } catch {
+    // The client broke off or sent broken framing; nobody may be left to read this.
+    return invalid("The request body could not be read.");
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readChunks(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  bytesMax: number,
+  deadline: Promise<"late">,
+): Promise<Result<Uint8Array>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+    const read = await Promise.race([reader.read(), deadline]);
+    if (read === "late") return giveUp(reader, refuse({ kind: "request_timeout" }));
+    if (read.done) return success(joined(chunks, length));
+    length += read.value.byteLength;
+    if (length > bytesMax) return giveUp(reader, tooLarge(bytesMax));
+    chunks.push(read.value);
+  }
+}
+
+/** Stops the upload without waiting for it: the refusal is the answer, whatever cancelling brings. */
+function giveUp(reader: ReadableStreamDefaultReader<Uint8Array>, refusal: Refusal): Refusal {
+  reader.cancel().catch(() => undefined);
+  return refusal;
+}
+
+function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
+  const [first] = chunks;
+  if (first !== undefined && first.byteLength === length) return first;
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return all;
+}
+
+function decode(bytes: Uint8Array): Result<string> {
+  if (bytes.byteLength === 0) return invalid("The request body is empty.");
+  try {
+    // ignoreBOM keeps the mark in the text; RFC 8259 section 8.1 lets a reader refuse it
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    if (text.charCodeAt(0) === 0xfeff) {
+      return invalid("The request body must not begin with a byte order mark.");
+    }
+    return success(text);
+  } catch {
+    return invalid("The request body is not valid UTF-8.");
+  }
+}
+
+function tooLarge(bytesMax: number): Refusal {
+  return refuse({ kind: "body_too_large", bytesMax });
+}
