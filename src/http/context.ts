@@ -2,12 +2,13 @@ import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config.ts";
 import type { Config } from "../config.ts";
-import type { Admitted, RateState } from "../lib/caller.ts";
+import type { Admitted } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import { failureResponse } from "./failure-response.ts";
+import { rateHeaders } from "./rate-headers.ts";
 import { logLine, logRequest } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 
@@ -129,13 +130,5 @@ function writableHeaders(c: AppContext): Headers {
 /** On every answer to an authenticated request, whatever its outcome (design.md 5 and 9). */
 function setCallerHeaders(headers: Headers, { caller, rate }: Admitted): void {
   headers.set("openai-organization", caller.orgId);
-  headers.set("x-ratelimit-limit-requests", String(rate.limit));
-  headers.set("x-ratelimit-remaining-requests", String(rate.remaining));
-  headers.set("x-ratelimit-reset-requests", resetText(rate.resetMs));
-}
-
-/** As OpenAI writes it: `12s`, `1m0s`. */
-function resetText(resetMs: RateState["resetMs"]): string {
-  const seconds = Math.max(0, Math.ceil(resetMs / 1000));
-  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+  for (const [name, value] of Object.entries(rateHeaders(rate))) headers.set(name, value);
 }

@@ -1,5 +1,6 @@
 import type { Failure } from "../lib/failure.ts";
 import { orList } from "./or-list.ts";
+import { rateHeaders } from "./rate-headers.ts";
 
 /** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */
 export type Wire = {
@@ -137,17 +138,19 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
 }
 
 /** `retry-after` equals `error.retry_after`; the wording ends as clients parse it (reference/openai.md 2.2). */
-function rateLimited(failure: FailureOf["rate_limited"]): Wire {
-  const seconds = clamp(Math.ceil(failure.retryAfterMs / 1000), RETRY_AFTER_MAX_S);
-  const whose = failure.scope === "key" ? "this API key" : "your organization";
+function rateLimited({ scope, limit, retryAfterMs }: FailureOf["rate_limited"]): Wire {
+  const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
+  const whose = scope === "key" ? "this API key" : "your organization";
   return {
     status: 429,
     type: "rate_limit_exceeded",
-    message: `Rate limit of ${failure.limit} requests per minute for ${whose} reached. Please retry after ${seconds}s.`,
+    message: `Rate limit of ${limit} requests per minute for ${whose} reached. Please retry after ${seconds}s.`,
     extra: { retry_after: seconds },
     headers: {
       "retry-after": String(seconds),
-      "retry-after-ms": String(clamp(Math.ceil(failure.retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+      "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+      // the limiter's refusal brings no Admitted whose state could be shown
+      ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };
 }

@@ -38,31 +38,27 @@ function paramOf(path: Path): string | null {
 
 /** What the parameter must be, without its name. */
 function predicate(issue: Issue, received: unknown): string {
-  switch (issue.code) {
-    case "too_big":
-      return bound(issue.origin, issue, Number(issue.maximum), ["at most", "less than"]);
-    case "too_small":
-      return bound(issue.origin, issue, Number(issue.minimum), ["at least", "more than"]);
-    case "not_multiple_of":
-      return `must be a multiple of ${issue.divisor}`;
-    case "unrecognized_keys":
-      return `has an unknown field '${(issue.keys[0] ?? "").slice(0, PARAM_SHOWN_MAX)}'`;
-    case "invalid_format":
-      return issue.format === "regex" ? "has a wrong format" : `must be a valid ${issue.format}`;
-    case "invalid_key":
-      return "is not a valid name for a field";
-    default:
-      return mustBe(expectations(issue), received);
+  const { code } = issue;
+  if (code === "too_big") return bound(issue, Number(issue.maximum), "at most", "less than");
+  if (code === "too_small") return bound(issue, Number(issue.minimum), "at least", "more than");
+  if (code === "not_multiple_of") return `must be a multiple of ${issue.divisor}`;
+  if (code === "invalid_key") return "is not a valid name for a field";
+  if (code === "invalid_format") {
+    return issue.format === "regex" ? "has a wrong format" : `must be a valid ${issue.format}`;
   }
+  if (code === "unrecognized_keys") {
+    return `has an unknown field '${(issue.keys[0] ?? "").slice(0, PARAM_SHOWN_MAX)}'`;
+  }
+  return mustBe(expectations(issue), received);
 }
 
-type Bound = { readonly inclusive?: boolean; readonly exact?: boolean };
+type Bound = z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall;
 
-function bound(origin: string, issue: Bound, limit: number, words: readonly string[]): string {
-  const relation = words[issue.inclusive === false ? 1 : 0] ?? "";
-  const amount = issue.exact === true ? `exactly ${limit}` : `${relation} ${limit}`;
-  if (origin === "array" || origin === "set") return `must have ${amount} ${plural("item", limit)}`;
-  if (origin === "string") return `must be ${amount} ${plural("character", limit)} long`;
+function bound(issue: Bound, limit: number, reaching: string, beyond: string): string {
+  const relation = issue.inclusive === false ? beyond : reaching;
+  const amount = `${issue.exact === true ? "exactly" : relation} ${limit}`;
+  if (issue.origin === "array") return `must have ${amount} ${plural("item", limit)}`;
+  if (issue.origin === "string") return `must be ${amount} ${plural("character", limit)} long`;
   return `must be ${amount}`;
 }
 
@@ -75,8 +71,8 @@ function mustBe(expected: readonly string[], received: unknown): string {
   const choices = [...new Set(expected)];
   const list = orList(choices);
   const kind = kindOf(received);
-  // "a string, not a string" helps nobody: say what it is only where that is the mistake
-  const fits = choices.some((choice) => choice === kind || choice.startsWith('"'));
+  // "a whole number, not a number" helps nobody: say what it is only where that is the mistake
+  const fits = choices.some((choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'));
   return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }
 

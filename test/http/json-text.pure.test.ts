@@ -1,0 +1,167 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DEPTH_MAX, VALUES_MAX, parseJsonText } from "../../src/http/json-text.ts";
+import type { JsonObject } from "../../src/http/json-text.ts";
+
+function refusalOf(text: string): string {
+  const result = parseJsonText(text);
+  if (result.ok) return "accepted";
+  expect(result.failure).toMatchObject({ kind: "invalid_request", param: null });
+  return result.failure.kind === "invalid_request" ? result.failure.message : "";
+}
+
+function nested(depth: number): string {
+  return `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
+}
+
+/** Writes JSON with arbitrary whitespace and escapes, as no serialiser would. */
+function written(value: unknown, noise: () => number): string {
+  const space = () => [" ", "\n", "", "\t", "", "\r\n "][noise() % 6] ?? "";
+  const text = (raw: string) =>
+    noise() % 3 > 0
+      ? JSON.stringify(raw)
+      : `"${Array.from({ length: raw.length }, (_, i) => `\\u${raw.charCodeAt(i).toString(16).padStart(4, "0")}`).join("")}"`;
+  const write = (item: unknown): string => {
+    if (typeof item === "string") return text(item);
+    if (Array.isArray(item)) return `[${item.map((i) => space() + write(i) + space()).join(",")}]`;
+    if (typeof item !== "object" || item === null) return JSON.stringify(item);
+    const members = Object.entries(item).map(([key, member]) =>
+      [space(), text(key), space(), ":", space(), write(member), space()].join(""),
+    );
+    return `{${members.join(",")}}`;
+  };
+  return space() + write(value) + space();
+}
+
+const jsonObjects = fc
+  .dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ stringUnit: "binary", maxDepth: 6 }))
+  .filter((value) => JSON.stringify(value).isWellFormed());
+
+describe("accepts", () => {
+  it("any JSON object, however it is spaced and escaped, as JSON.parse reads it", () => {
+    fc.assert(
+      fc.property(jsonObjects, fc.infiniteStream(fc.nat(30)), (value, stream) => {
+        const text = written(value, () => Number(stream.next().value));
+        expect(parseJsonText(text)).toEqual({ ok: true, value: JSON.parse(text) });
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it("equal keys in different objects, and structure characters inside strings", () => {
+    const text = '{"a":{"a":[{"a":1},{"a":2}]},"b":"{\\"a\\":[,:\\\\","\\\\":"\\\\\\"::"}';
+    expect(parseJsonText(text)).toEqual({ ok: true, value: JSON.parse(text) });
+  });
+
+  it("64 levels", () => {
+    expect(refusalOf(nested(DEPTH_MAX))).toBe("accepted");
+  });
+
+  it("__proto__ and constructor as own keys that change nothing else", () => {
+    const result = parseJsonText(
+      '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}',
+    );
+    expect(result.ok && Object.keys(result.value)).toEqual(["__proto__", "constructor"]);
+    expect(result.ok && Object.getPrototypeOf(result.value)).toBe(Object.prototype);
+    expect("polluted" in {}).toBe(false);
+  });
+
+  it("a surrogate pair written as escapes", () => {
+    expect(parseJsonText(String.raw`{"a":"\ud83d\ude00"}`)).toEqual({
+      ok: true,
+      value: { a: "😀" },
+    });
+  });
+});
+
+describe("refuses", () => {
+  it("65 levels, and a million, before parsing", () => {
+    expect(refusalOf(nested(DEPTH_MAX + 1))).toContain("nests deeper than 64");
+    expect(refusalOf("[".repeat(1_000_000))).toContain("nests deeper than 64");
+    expect(refusalOf('{"a":'.repeat(1_000_000))).toContain("nests deeper than 64");
+  });
+
+  it.each([
+    ["at the top", '{"a":1,"a":1}'],
+    ["with another key between", '{"a":1,"b":2,"a":3}'],
+    ["nested", '{"m":[{"role":"user","content":{"x":1,"x":2}}]}'],
+    ["written differently", String.raw`{"a":1,"\u0061":2}`],
+    ["empty", '{"":1,"":2}'],
+    ["__proto__", '{"__proto__":1,"__proto__":2}'],
+    ["an index", '{"1":1,"1":2}'],
+    ["hidden behind escaped quotes", String.raw`{"s":"\\\"","a\"":1,"a\"":2}`],
+  ])("a duplicate key %s", (_, text) => {
+    expect(refusalOf(text)).toContain("names a key twice");
+  });
+
+  it("a duplicate anywhere in any object", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }),
+        fc.nat(),
+        (value, pick) => {
+          const keys = Object.keys(value);
+          const again = JSON.stringify(keys[pick % keys.length]);
+          const text = `{"in":[${JSON.stringify(value).slice(0, -1)},${again}:0}]}`;
+          expect(refusalOf(text)).toContain("names a key twice");
+        },
+      ),
+    );
+  });
+
+  it.each([
+    ["a value", String.raw`{"user":"\ud800"}`],
+    ["a key", String.raw`{"x":{"\udc00":1}}`],
+    ["an array", String.raw`{"x":["ok","\uD83D\u0020"]}`],
+  ])("a lone surrogate in %s", (_, text) => {
+    expect(refusalOf(text)).toContain("lone surrogate");
+  });
+
+  it.each(["1e400", "-1e400", "9".repeat(400)])("the number %s", (number) => {
+    expect(refusalOf(`{"x":[${number}]}`)).toContain("number that is too large");
+  });
+
+  it.each(["[]", "null", "1", '"text"', "true", ' [{"a":1}] '])("%s at the top", (text) => {
+    expect(refusalOf(text)).toBe("The request body must be a JSON object.");
+  });
+
+  it.each([
+    "{",
+    "",
+    " ",
+    '{"a":}',
+    '{"a":1,}',
+    "{'a':1}",
+    '{"a":1}{}',
+    '{"a',
+    '{"a":NaN}',
+    "]",
+    '"\\',
+  ])("%s as not JSON", (text) => {
+    expect(refusalOf(text)).toBe("The request body is not valid JSON.");
+  });
+
+  it("more values than an isolate could hold", () => {
+    const text = (count: number) => `{"a":[${"{},".repeat(count)}0]}`;
+    expect(refusalOf(text(VALUES_MAX))).toContain("values");
+    expect(refusalOf(text(1000))).toBe("accepted");
+  });
+});
+
+it("agrees with JSON.parse on whatever it accepts, and never throws", () => {
+  const valid = fc.tuple(
+    jsonObjects,
+    fc.nat(),
+    fc.constantFrom(...'{}[]:,"\\ ue0-.\u0000'.split("")),
+  );
+  fc.assert(
+    fc.property(valid, fc.boolean(), ([value, place, character], drop) => {
+      const text = JSON.stringify(value);
+      const at = place % text.length;
+      const broken = text.slice(0, at) + character + text.slice(at + (drop ? 1 : 0));
+      const result = parseJsonText(broken);
+      if (result.ok) expect(result.value).toEqual(JSON.parse(broken) as JsonObject);
+    }),
+    { numRuns: 2000 },
+  );
+});

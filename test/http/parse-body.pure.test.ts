@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { parseBody, parseQuery, wholeNumber } from "../../src/http/parse-body.ts";
+
+const part = z.union([
+  z.object({ type: z.literal("text"), text: z.string() }),
+  z.object({ type: z.literal("image_url"), image_url: z.object({ url: z.string() }) }),
+]);
+const message = z.discriminatedUnion("role", [
+  z.object({
+    role: z.enum(["user", "system"]),
+    content: z.union([z.string(), z.array(part).min(1)]),
+  }),
+  z.object({ role: z.literal("assistant"), content: z.string().nullish() }),
+]);
+const body = z.object({
+  model: z.string().min(1).max(5),
+  messages: z.array(message).min(1).max(3),
+  temperature: z.number().min(0).max(2).nullish(),
+  max_tokens: z.int().positive().optional(),
+  stream: z.boolean().optional(),
+  format: z.enum(["float", "base64"]).optional(),
+  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).nullish(),
+  tool_choice: z.union([z.enum(["auto", "none"]), z.object({ type: z.string() })]).optional(),
+  slug: z
+    .string()
+    .regex(/^[a-z]+$/, "must be lowercase letters")
+    .optional(),
+  ref: z
+    .string()
+    .refine((text) => text !== "x", "Pick another reference.")
+    .optional(),
+  pattern: z.string().regex(/^a/).optional(),
+  home: z.url().optional(),
+  step: z.number().multipleOf(5).optional(),
+  code: z.string().length(3).optional(),
+  odd: z
+    .number()
+    .refine((n) => n % 2 === 1)
+    .optional(),
+  metadata: z.record(z.string().max(4), z.string()).optional(),
+  strict: z.strictObject({ a: z.string().optional() }).optional(),
+});
+const good = { model: "m", messages: [{ role: "user", content: "hi" }] };
+
+it("hands over what fits", () => {
+  expect(parseBody(body, { ...good, extra: 1, temperature: null })).toEqual({
+    ok: true,
+    value: { ...good, temperature: null },
+  });
+});
+
+describe("names the parameter and what it must be", () => {
+  const withMessage = (...messages: unknown[]) => ({ messages });
+  it.each<[Record<string, unknown>, string, string]>([
+    [{ model: undefined }, "model", "Missing required parameter: 'model'."],
+    [{ messages: undefined }, "messages", "Missing required parameter: 'messages'."],
+    [{ model: 4 }, "model", "model must be a string, not a number."],
+    [{ model: null }, "model", "model must be a string, not null."],
+    [{ model: "" }, "model", "model must be at least 1 character long."],
+    [{ model: "abcdef" }, "model", "model must be at most 5 characters long."],
+    [{ temperature: 2.5 }, "temperature", "temperature must be at most 2."],
+    [{ temperature: -0.1 }, "temperature", "temperature must be at least 0."],
+    [{ temperature: "hot" }, "temperature", "temperature must be a number, not a string."],
+    [{ max_tokens: 1.5 }, "max_tokens", "max_tokens must be a whole number."],
+    [{ max_tokens: "1" }, "max_tokens", "max_tokens must be a number, not a string."],
+    [{ max_tokens: -1 }, "max_tokens", "max_tokens must be more than 0."],
+    [{ stream: "yes" }, "stream", "stream must be true or false, not a string."],
+    [{ format: "hex" }, "format", 'format must be "float" or "base64".'],
+    [{ messages: [] }, "messages", "messages must have at least 1 item."],
+    [
+      { messages: Array.from({ length: 4 }, () => good.messages[0]) },
+      "messages",
+      "messages must have at most 3 items.",
+    ],
+    [{ messages: {} }, "messages", "messages must be an array, not an object."],
+    [withMessage(4), "messages[0]", "messages[0] must be an object, not a number."],
+    [
+      withMessage({ content: "x" }),
+      "messages[0].role",
+      "Missing required parameter: 'messages[0].role'.",
+    ],
+    [
+      withMessage(good.messages[0], { role: "robot" }),
+      "messages[1].role",
+      'messages[1].role must be "user", "system" or "assistant".',
+    ],
+    [
+      withMessage({ role: "user" }),
+      "messages[0].content",
+      "Missing required parameter: 'messages[0].content'.",
+    ],
+    [
+      withMessage({ role: "user", content: 5 }),
+      "messages[0].content",
+      "messages[0].content must be a string or an array, not a number.",
+    ],
+    [
+      withMessage({ role: "user", content: [{ type: "sound" }] }),
+      "messages[0].content[0].type",
+      'messages[0].content[0].type must be "text" or "image_url".',
+    ],
+    [
+      withMessage({ role: "user", content: [{ type: "image_url", image_url: { url: 1 } }] }),
+      "messages[0].content[0].image_url.url",
+      "messages[0].content[0].image_url.url must be a string, not a number.",
+    ],
+    [{ stop: 5 }, "stop", "stop must be a string or an array, not a number."],
+    [{ stop: ["a", 5] }, "stop[1]", "stop[1] must be a string, not a number."],
+    [{ stop: [] }, "stop", "stop must have at least 1 item."],
+    [{ tool_choice: "all" }, "tool_choice", 'tool_choice must be "auto", "none" or an object.'],
+    [{ slug: "A" }, "slug", "slug must be lowercase letters."],
+    [{ ref: "x" }, "ref", "Pick another reference."],
+    [{ pattern: "b" }, "pattern", "pattern has a wrong format."],
+    [{ home: "b" }, "home", "home must be a valid url."],
+    [{ step: 4 }, "step", "step must be a multiple of 5."],
+    [{ code: "ab" }, "code", "code must be exactly 3 characters long."],
+    [{ odd: 2 }, "odd", "odd is not valid."],
+    [
+      { metadata: { abcde: "" } },
+      "metadata.abcde",
+      "metadata.abcde is not a valid name for a field.",
+    ],
+    [{ metadata: { a: 1 } }, "metadata.a", "metadata.a must be a string, not a number."],
+    [{ strict: { b: 1 } }, "strict", "strict has an unknown field 'b'."],
+  ])("%j", (change, param, text) => {
+    expect(parseBody(body, { ...good, ...change })).toEqual({
+      ok: false,
+      failure: { kind: "invalid_request", message: text, param },
+    });
+  });
+
+  it("the body itself has no name", () => {
+    expect(parseBody(body, [])).toMatchObject({
+      failure: { message: "The request body must be an object, not an array.", param: null },
+    });
+  });
+});
+
+describe("query parameters", () => {
+  const page = z.object({ limit: wholeNumber(1, 100, 50), offset: wholeNumber(0, 1e9, 0) });
+  const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
+
+  it("are whole numbers with defaults, beside anything unknown", () => {
+    expect(parse("")).toEqual({ ok: true, value: { limit: 50, offset: 0 } });
+    expect(parse("?limit=100&offset=7&x=1&x=2&__proto__=3")).toEqual({
+      ok: true,
+      value: { limit: 100, offset: 7 },
+    });
+  });
+
+  it.each([
+    ["?limit=0", "limit", "limit must be at least 1."],
+    ["?limit=101", "limit", "limit must be at most 100."],
+    ["?offset=-1", "offset", "offset must be at least 0."],
+    ["?limit=1e9", "limit", "limit must be a whole number."],
+    ["?limit=5.0", "limit", "limit must be a whole number."],
+    ["?limit=", "limit", "limit must be a whole number."],
+    ["?limit=ten", "limit", "limit must be a whole number."],
+    ["?limit=99999999999999999999", "limit", "limit must be a whole number."],
+    ["?limit=5&limit=6", "limit", "limit must be given once."],
+  ])("%s is refused", (query, param, text) => {
+    expect(parse(query)).toEqual({
+      ok: false,
+      failure: { kind: "invalid_request", message: text, param },
+    });
+  });
+});
