@@ -50,8 +50,11 @@ it("hands over what fits", () => {
   });
 });
 
+function withMessage(...messages: unknown[]): { messages: unknown[] } {
+  return { messages };
+}
+
 describe("names the parameter and what it must be", () => {
-  const withMessage = (...messages: unknown[]) => ({ messages });
   it.each<[Record<string, unknown>, string, string]>([
     [{ model: undefined }, "model", "Missing required parameter: 'model'."],
     [{ messages: undefined }, "messages", "Missing required parameter: 'messages'."],

@@ -1,0 +1,144 @@
+import type { Failure } from "../../src/lib/failure.ts";
+
+type FailureOf = { readonly [F in Failure as F["kind"]]: F };
+export type Case<F> = readonly [
+  failure: F,
+  status: number,
+  error: Readonly<Record<string, unknown>>,
+  headers?: Readonly<Record<string, string>>,
+];
+/** For every kind of failure what leaves the house: `status`, the `error` object, the headers beyond the usual. */
+export type Cases = { readonly [K in Failure["kind"]]: readonly Case<FailureOf[K]>[] };
+
+const nulls = { param: null, code: null };
+const invalid = { type: "invalid_request_error", ...nulls };
+const stop = { "x-should-retry": "false" };
+const message = "Something is wrong.";
+
+/** What the caller can mend. */
+export const CALLER_CASES = {
+  invalid_request: [
+    [
+      { kind: "invalid_request", message, param: "messages[0].role" },
+      400,
+      { ...invalid, message, param: "messages[0].role" },
+    ],
+    [
+      { kind: "invalid_request", message, param: null, code: "context_length_exceeded" },
+      400,
+      { ...invalid, message, code: "context_length_exceeded" },
+    ],
+  ],
+  invalid_api_key: [
+    [
+      { kind: "invalid_api_key" },
+      401,
+      {
+        type: "invalid_api_key",
+        ...nulls,
+        message:
+          "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
+      },
+      { "www-authenticate": "Bearer" },
+    ],
+  ],
+  region_mismatch: [
+    [
+      { kind: "region_mismatch", home: "eu" },
+      403,
+      {
+        type: "region_mismatch",
+        ...nulls,
+        message:
+          "This regional key works only in its home region 'eu'. Call that region's base address, or use a global key.",
+      },
+    ],
+  ],
+  role_required: [
+    [
+      { kind: "role_required", roles: ["owner", "admin", "billing"] },
+      403,
+      {
+        type: "permission_denied",
+        code: "role_required",
+        param: null,
+        message: "This request needs the role owner, admin or billing in the organization.",
+      },
+    ],
+  ],
+  organization_suspended: [
+    [
+      { kind: "organization_suspended" },
+      403,
+      {
+        type: "permission_denied",
+        code: "organization_suspended",
+        param: null,
+        message: "This organization is suspended. Please contact support.",
+      },
+    ],
+  ],
+  not_found: [[{ kind: "not_found", message }, 404, { ...invalid, message }]],
+  model_not_found: [
+    [
+      { kind: "model_not_found", model: "../x" },
+      404,
+      {
+        ...invalid,
+        code: "model_not_found",
+        param: "model",
+        message:
+          "The model '../x' does not exist or is not available in this region. GET /v1/models lists the models.",
+      },
+    ],
+    [
+      { kind: "model_not_found", model: "m".repeat(1024) },
+      404,
+      {
+        ...invalid,
+        code: "model_not_found",
+        param: "model",
+        message: `The model '${"m".repeat(100)}...' does not exist or is not available in this region. GET /v1/models lists the models.`,
+      },
+    ],
+  ],
+  method_not_allowed: [
+    [
+      { kind: "method_not_allowed", allow: ["GET", "POST"] },
+      405,
+      { ...invalid, message: "This path answers only GET or POST." },
+      { allow: "GET, POST" },
+    ],
+  ],
+  request_timeout: [
+    [
+      { kind: "request_timeout" },
+      408,
+      { ...invalid, message: "The request body did not arrive in time." },
+    ],
+  ],
+  conflict: [
+    [
+      { kind: "conflict", message, param: "slug" },
+      409,
+      { ...invalid, message, param: "slug" },
+      stop,
+    ],
+    [
+      { kind: "conflict", message, param: null, code: "idempotency_replay" },
+      409,
+      { ...invalid, message, code: "idempotency_replay" },
+      stop,
+    ],
+  ],
+  body_too_large: [
+    [
+      { kind: "body_too_large", bytesMax: 10 },
+      413,
+      { ...invalid, message: "The request body must be at most 10 bytes." },
+    ],
+  ],
+  unsupported_media_type: [
+    [{ kind: "unsupported_media_type", message }, 415, { ...invalid, message }],
+  ],
+} satisfies Partial<Cases>;

@@ -1,0 +1,204 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BODY_BYTES_MAX, readJson } from "../../src/http/read-json.ts";
+
+const limits = { bytesMax: 1024, timeoutMs: 1000 };
+const utf8 = (text: string) => new TextEncoder().encode(text);
+
+function post(body: BodyInit | null, headers: Record<string, string> = {}): Request {
+  return new Request("http://eu.test/v1/x", {
+    method: "POST",
+    body,
+    headers: { "content-type": "application/json", ...headers },
+  });
+}
+
+/** A body of unknown length that arrives in these pieces, then ends, fails or stays silent. */
+function arriving(pieces: readonly Uint8Array[], end: "close" | "error" | "silence" = "close") {
+  const state = { cancelled: false, pulled: 0 };
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const piece = pieces[state.pulled++];
+        if (piece !== undefined) controller.enqueue(piece);
+        else if (end === "close") controller.close();
+        else if (end === "error") controller.error(new Error("connection reset"));
+        else await new Promise(() => undefined);
+      },
+      cancel() {
+        state.cancelled = true;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { request: post(stream), state };
+}
+
+function sized(bytes: number): string {
+  return `{"a":"${"x".repeat(bytes - 8)}"}`;
+}
+
+async function kindOf(request: Request, with_ = limits): Promise<string> {
+  const result = await readJson(request, with_);
+  return result.ok ? "accepted" : result.failure.kind;
+}
+
+async function messageOf(body: BodyInit | null): Promise<string> {
+  const result = await readJson(post(body), limits);
+  if (result.ok || result.failure.kind !== "invalid_request") return "not a 400";
+  return result.failure.message;
+}
+
+describe("content type", () => {
+  it.each([
+    "application/json",
+    "Application/JSON",
+    "application/json; charset=utf-8",
+    "application/json;charset=UTF-8",
+    'application/json ; charset="Utf-8"',
+    "application/json; charset=utf8",
+    "application/json;",
+  ])("%s is read", async (type) => {
+    expect(await readJson(post("{}", { "content-type": type }), limits)).toEqual({
+      ok: true,
+      value: {},
+    });
+  });
+
+  it.each([
+    "text/plain",
+    "application/json; charset=utf-16",
+    "application/json; charset=latin1",
+    "application/jsonp",
+    "application/vnd.api+json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=application/json",
+    "application/json, text/plain",
+    "",
+  ])("%j is 415", async (type) => {
+    expect(await kindOf(post("{}", { "content-type": type }))).toBe("unsupported_media_type");
+  });
+
+  it("missing is 415", async () => {
+    const request = new Request("http://eu.test/", { method: "POST", body: utf8("{}") });
+    expect(request.headers.has("content-type")).toBe(false);
+    expect(await kindOf(request)).toBe("unsupported_media_type");
+  });
+
+  it("compressed is 415, identity is read", async () => {
+    expect(await kindOf(post("{}", { "content-encoding": "gzip" }))).toBe("unsupported_media_type");
+    expect(await kindOf(post("{}", { "content-encoding": "Identity" }))).toBe("accepted");
+  });
+});
+
+describe("size", () => {
+  it("at the cap is read, a byte over it is 413", async () => {
+    expect(await kindOf(post(sized(1024)))).toBe("accepted");
+    const result = await readJson(post(sized(1025)), limits);
+    expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
+  });
+
+  it("a declared length over the cap is 413 before anything is read", async () => {
+    const { request, state } = arriving([utf8("{}")]);
+    request.headers.set("content-length", "1025");
+    expect(await kindOf(request)).toBe("body_too_large");
+    expect(state.pulled).toBe(0);
+  });
+
+  it("an undeclared length is cut off at the cap, and the rest is not read", async () => {
+    const { request, state } = arriving(Array.from({ length: 100 }, () => new Uint8Array(512)));
+    expect(await kindOf(request)).toBe("body_too_large");
+    expect(state.pulled).toBeLessThanOrEqual(4);
+    expect(state.cancelled).toBe(true);
+  });
+
+  it("20 MB are read whole", async () => {
+    const text = sized(BODY_BYTES_MAX);
+    const result = await readJson(post(text), { bytesMax: BODY_BYTES_MAX, timeoutMs: 30_000 });
+    expect(result.ok && result.value["a"]).toHaveLength(BODY_BYTES_MAX - 8);
+  });
+
+  it("a million levels are a 400", async () => {
+    const result = await readJson(post(`{"a":${"[".repeat(1_000_000)}`), {
+      ...limits,
+      bytesMax: BODY_BYTES_MAX,
+    });
+    expect(result).toMatchObject({ failure: { kind: "invalid_request" } });
+  });
+});
+
+describe("time", () => {
+  it("a body that stops arriving is 408, and no more of it is read", async () => {
+    const { request, state } = arriving([utf8('{"a":')], "silence");
+    expect(await kindOf(request, { bytesMax: 1024, timeoutMs: 10 })).toBe("request_timeout");
+    expect(state.cancelled).toBe(true);
+  });
+
+  it("an upload that breaks off is a 400, never a throw", async () => {
+    const { request } = arriving([utf8('{"a":')], "error");
+    expect(await kindOf(request)).toBe("invalid_request");
+  });
+});
+
+describe("bytes", () => {
+  it("are joined across pieces that split a character", async () => {
+    const bytes = utf8('{"a":"ä😀"}');
+    const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
+    expect(await readJson(arriving(pieces).request, limits)).toEqual({
+      ok: true,
+      value: { a: "ä😀" },
+    });
+  });
+
+  it("none are a 400", async () => {
+    expect(await messageOf(null)).toBe("The request body is empty.");
+    expect(await messageOf("")).toBe("The request body is empty.");
+    const { request } = arriving([]);
+    expect(await kindOf(request)).toBe("invalid_request");
+  });
+
+  it.each([
+    ["a lone continuation byte", [0x80]],
+    ["an overlong slash", [0xc0, 0xaf]],
+    ["an encoded surrogate", [0xed, 0xa0, 0x80]],
+    ["a cut character", [0xf0, 0x9f]],
+    ["a code point beyond Unicode", [0xf4, 0x90, 0x80, 0x80]],
+  ])("%s is a 400", async (_, bad) => {
+    const bytes = new Uint8Array([...utf8('{"user":"'), ...bad, ...utf8('"}')]);
+    expect(await messageOf(bytes)).toBe("The request body is not valid UTF-8.");
+  });
+
+  it("a byte order mark is a 400, UTF-16 too", async () => {
+    expect(await messageOf(new Uint8Array([0xef, 0xbb, 0xbf, ...utf8("{}")]))).toContain(
+      "byte order mark",
+    );
+    expect(await messageOf(new Uint8Array([0xff, 0xfe, 0x7b, 0, 0x7d, 0]))).toContain("UTF-8");
+  });
+});
+
+it("random damage never throws, and what is accepted is what JSON.parse reads", async () => {
+  const body = utf8(
+    JSON.stringify({
+      model: "m",
+      messages: [{ role: "user", content: 'ä"\n\u0001😀' }],
+      n: -1.5e3,
+    }),
+  );
+  const damage = fc.array(fc.tuple(fc.nat(body.length - 1), fc.nat(255)), { maxLength: 3 });
+  await fc.assert(
+    fc.asyncProperty(damage, fc.nat(body.length), async (changes, cut) => {
+      const bytes = body.slice();
+      for (const [at, byte] of changes) bytes[at] = byte;
+      const { request } = arriving([bytes.subarray(0, cut), bytes.subarray(cut)]);
+      const result = await readJson(request, limits);
+      const read = result.ok ? JSON.stringify(result.value) : result.failure.kind;
+      const expected = result.ok ? reparsed(bytes) : "invalid_request";
+      expect(read).toBe(expected);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+function reparsed(bytes: Uint8Array): string {
+  return JSON.stringify(JSON.parse(new TextDecoder().decode(bytes)));
+}

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { call, endStreams, errorOf } from "./wire-app.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+async function meant(path: string, method = "POST"): Promise<unknown> {
+  return (await errorOf(await call(path, { method })))["message"];
+}
+
+describe("a path", () => {
+  it.each(["/v1/models/", "/v1//models", "//v1/models", "/v1/models//"])(
+    "%s is its route",
+    async (path) => {
+      expect(await (await call(path)).json()).toEqual({ ok: true });
+    },
+  );
+
+  it.each([
+    ["embeddings%2Fcheapest", "embeddings/cheapest"],
+    ["embeddings/cheapest", "embeddings/cheapest"],
+    ["a%2541", "a%41"],
+    ["caf%C3%A9", "café"],
+    ["a%2F", "a/"],
+  ])("with the id %s is decoded once", async (written, id) => {
+    expect(await (await call(`/v1/models/${written}`)).json()).toEqual({ id });
+  });
+
+  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])("with %s is a 400", async (written) => {
+    const response = await call(`/v1/models/${written}?a=%41`);
+    expect(response.status).toBe(400);
+    expect(await errorOf(response)).toMatchObject({ type: "invalid_request_error" });
+  });
+
+  it("is not judged by its query", async () => {
+    expect((await call("/v1/models?a=100%")).status).toBe(200);
+  });
+
+  it("unknown is a 404 that says what is meant where clients err", async () => {
+    expect(await meant("/v1/responses")).toBe(
+      "Unknown path: POST /v1/responses. Use POST /v1/chat/completions.",
+    );
+    expect(await meant("/v1/responses/resp_1", "GET")).toContain("/v1/chat/completions");
+    expect(await meant("/v1/completions")).toContain("/v1/chat/completions");
+    expect(await meant("/v1/other")).toBe("Unknown path: POST /v1/other.");
+    expect(await meant("/models", "GET")).toContain("begin with /v1");
+    expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);
+  });
+
+  it("with another method is a 405 with allow", async () => {
+    const get = await call("/v1/chat/completions");
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    const put = await call("/v1/models", { method: "PUT" });
+    expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+    expect((await errorOf(put))["message"]).toBe("This path answers only GET or HEAD.");
+  });
+});
+
+describe("cross-origin", () => {
+  const origin = { origin: "https://app.example" };
+  const asked = "authorization, content-type, x-stainless-arch, x-stainless-retry-count";
+
+  it("a preflight is answered without a key and reflects what is asked", async () => {
+    const response = await call("/v1/chat/completions", {
+      method: "OPTIONS",
+      headers: {
+        ...origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": asked,
+      },
+    });
+    expect(response.status).toBe(204);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      "access-control-allow-origin": "*",
+      "access-control-allow-headers": asked,
+      "access-control-allow-methods": "GET, HEAD, POST, PATCH, DELETE, OPTIONS",
+      "access-control-max-age": "86400",
+    });
+  });
+
+  it.each([
+    ["/v1/models", "GET", 200],
+    ["/v1/nothing", "GET", 404],
+    ["/v1/chat/completions", "POST", 429],
+    ["/v1/chat/completions", "GET", 405],
+    ["/v1/throws", "GET", 500],
+    ["/v1/copied", "GET", 302],
+    ["/v1/stream", "GET", 200],
+  ])("%s %s may be read by any page, without credentials (%i)", async (path, method, status) => {
+    const response = await call(path, { method, headers: origin });
+    expect(response.status).toBe(status);
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    expect(response.headers.has("access-control-allow-credentials")).toBe(false);
+    const exposed = (response.headers.get("access-control-expose-headers") ?? "").split(", ");
+    expect(exposed).toEqual(
+      expect.arrayContaining(["x-request-id", "retry-after", "retry-after-ms", "x-should-retry"]),
+    );
+    endStreams();
+    await response.text();
+  });
+
+  it("is closed outside /v1", async () => {
+    const response = await call("/healthz", { headers: origin });
+    expect(response.headers.has("access-control-allow-origin")).toBe(false);
+    expect((await call("/healthz", { method: "OPTIONS", headers: origin })).status).toBe(404);
+  });
+});
