@@ -105,6 +105,12 @@ describe("size", () => {
     expect(state.pulled).toBe(0);
   });
 
+  it("a declared length that is not true does not get past the cap", async () => {
+    expect(await kindOf(post(sized(1025), { "content-length": "2" }))).toBe("body_too_large");
+    expect(await kindOf(post(sized(1025), { "content-length": "few" }))).toBe("body_too_large");
+    expect(await kindOf(post(sized(1025), { "content-length": "-1" }))).toBe("body_too_large");
+  });
+
   it("an undeclared length is cut off at the cap, and the rest is not read", async () => {
     const { request, state } = arriving(Array.from({ length: 100 }, () => new Uint8Array(512)));
     expect(await kindOf(request)).toBe("body_too_large");
@@ -128,6 +134,15 @@ describe("size", () => {
 });
 
 describe("time", () => {
+  it("a body of declared length that stops arriving is 408, one that breaks off a 400", async () => {
+    const [silent, broken] = [arriving([utf8("{")], "silence"), arriving([utf8("{")], "error")];
+    for (const { request } of [silent, broken]) request.headers.set("content-length", "9");
+    const kinds = [silent, broken].map(({ request }) =>
+      kindOf(request, { bytesMax: 1024, timeoutMs: 10 }),
+    );
+    expect(await Promise.all(kinds)).toEqual(["request_timeout", "invalid_request"]);
+  });
+
   it("a body that stops arriving is 408, and no more of it is read", async () => {
     const { request, state } = arriving([utf8('{"a":')], "silence");
     expect(await kindOf(request, { bytesMax: 1024, timeoutMs: 10 })).toBe("request_timeout");
@@ -144,10 +159,11 @@ describe("bytes", () => {
   it("are joined across pieces that split a character", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
-    expect(await readJson(arriving(pieces).request, limits)).toEqual({
-      ok: true,
-      value: { a: "ä😀" },
-    });
+    const declared = arriving(pieces).request;
+    declared.headers.set("content-length", String(bytes.length));
+    const value = { a: "ä😀" };
+    expect(await readJson(arriving(pieces).request, limits)).toEqual({ ok: true, value });
+    expect(await readJson(declared, limits)).toEqual({ ok: true, value });
   });
 
   it("none are a 400", async () => {
@@ -190,6 +206,7 @@ it("random damage never throws, and what is accepted is what JSON.parse reads", 
       const bytes = body.slice();
       for (const [at, byte] of changes) bytes[at] = byte;
       const { request } = arriving([bytes.subarray(0, cut), bytes.subarray(cut)]);
+      if (cut % 2 === 0) request.headers.set("content-length", String(bytes.length));
       const result = await readJson(request, limits);
       const read = result.ok ? JSON.stringify(result.value) : result.failure.kind;
       const expected = result.ok ? reparsed(bytes) : "invalid_request";
