@@ -29,7 +29,7 @@ const endings: (() => void)[] = [];
 const app = new Hono<AppEnv>({ getPath: routingPath });
 app.use(requestContext);
 app.notFound(notFound);
-app.onError((error, c) => failUnexpectedly(error, c));
+app.onError(failUnexpectedly);
 
 app.get("/healthz", (c) => c.json({ version: c.get("config").version }));
 app.get("/v1/models", (c) => c.json({ ok: true }));
