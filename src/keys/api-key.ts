@@ -1,0 +1,120 @@
+import type { KeySecret } from "../config.ts";
+import { assert } from "../lib/assert.ts";
+import type { Region, Scope } from "../lib/caller.ts";
+import { randomBase62 } from "../lib/id.ts";
+
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_CHARACTERS = 31;
+const TAG_CHARACTERS = 8;
+const LISTED_CHARACTERS = 4;
+const KEY = /^svc_sk_(gbl_)?(eu|us)_live_([0-9A-Za-z])[0-9A-Za-z]{39}$/;
+
+/** A key that was just made. `key` is shown once and never stored; `hash` names its limiter. */
+export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
+
+/** What a well-formed key of ours says about itself, before anything was read. */
+export type VerifiedKey = {
+  readonly hash: string;
+  readonly home: Region;
+  readonly scope: Scope;
+};
+
+/**
+ * Makes a key: the prefix of the interface (2.5), then 40 base62 characters: the id of the first
+ * secret, 31 of randomness (184 bits), and an 8 character tag over all before them.
+ */
+export async function mintKey(options: {
+  readonly home: Region;
+  readonly scope: Scope;
+  readonly secrets: readonly KeySecret[];
+}): Promise<MintedKey> {
+  const [secret] = options.secrets;
+  assert(secret !== undefined, "minting a key needs a secret");
+  const hmac = await hmacOf(secret);
+  const untagged =
+    scopePrefix(options.home, options.scope) + secret.id + randomBase62(RANDOM_CHARACTERS);
+  const key = untagged + (await tagOf(hmac, untagged));
+  return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+}
+
+/**
+ * Proves offline that we issued a key: its shape, then its tag under the secret that it names. Null
+ * for anything else, without any I/O: a forged key passes with probability 62^-8.
+ */
+export async function verifyKey(
+  text: string,
+  secrets: readonly KeySecret[],
+): Promise<VerifiedKey | null> {
+  const match = KEY.exec(text);
+  if (match === null) return null;
+  const [, global, home, secretId] = match;
+  const secret = secrets.find((candidate) => candidate.id === secretId);
+  if (secret === undefined) return null;
+  const hmac = await hmacOf(secret);
+  const untagged = text.slice(0, -TAG_CHARACTERS);
+  if (!sameText(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
+  return {
+    hash: await hashOf(hmac, text),
+    home: home === "eu" ? "eu" : "us",
+    scope: global === undefined ? "regional" : "global",
+  };
+}
+
+/** What lists show of a key: its scope prefix and the next 4 characters. */
+export function listedPrefix(key: string): string {
+  return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
+}
+
+function scopePrefix(home: Region, scope: Scope): string {
+  return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
+}
+
+/** 8 base62 characters of an HMAC, two bytes each, so that the modulo bias is below 0.1 %. */
+async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
+  const bytes = await sign(hmac, "tag", untagged);
+  let tag = "";
+  for (let i = 0; i < TAG_CHARACTERS; i++) {
+    tag += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
+  }
+  return tag;
+}
+
+/** 64 hex characters; what is stored instead of the key. */
+async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
+  const bytes = await sign(hmac, "hash", key);
+  let hex = "";
+  for (const byte of bytes) hex += byte.toString(16).padStart(2, "0");
+  return hex;
+}
+
+const encoder = new TextEncoder();
+
+/** HMAC-SHA-256 over label, NUL, text: one secret gives tags and hashes that say nothing of each other. */
+async function sign(hmac: CryptoKey, label: string, text: string): Promise<Uint8Array> {
+  return new Uint8Array(
+    await crypto.subtle.sign("HMAC", hmac, encoder.encode(`${label}\0${text}`)),
+  );
+}
+
+/** Equal texts of equal length, in constant time. */
+function sameText(one: string, other: string): boolean {
+  const [left, right] = [encoder.encode(one), encoder.encode(other)];
+  return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
+}
+
+/** Imported once per secret and isolate. The key is kept, not the promise: no request waits on another's. */
+const imported = new WeakMap<KeySecret, CryptoKey>();
+
+async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
+  const known = imported.get(secret);
+  if (known !== undefined) return known;
+  const fresh = await crypto.subtle.importKey(
+    "raw",
+    encoder.encode(secret.secret),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["sign"],
+  );
+  imported.set(secret, fresh);
+  return fresh;
+}

@@ -1,0 +1,75 @@
+import type { KeySecret } from "../config.ts";
+import type { Admitted, Region } from "../lib/caller.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { mayRetry, storageFailure } from "../lib/storage-failure.ts";
+import { verifyKey } from "./api-key.ts";
+import type { VerifiedKey } from "./api-key.ts";
+import { bearerToken } from "./bearer.ts";
+import type { Admission } from "./limiter-contract.ts";
+
+/** What authentication asks of a key's limiter. */
+export type Limiter = { admit(): Promise<Admission> };
+
+export type Authentication = {
+  /** The `Authorization` header as it came, or null. */
+  readonly authorization: string | null;
+  readonly keySecrets: readonly KeySecret[];
+  /** The region that was called. */
+  readonly region: Region;
+  /** A fresh stub of the limiter with this name: a stub stays broken after an error. */
+  readonly limiter: (keyHash: string) => Limiter;
+};
+
+/**
+ * Who calls and what is left of the key's minute. Decided in this order, the first four without any
+ * I/O: shape and tag (`invalid_api_key`), a regional key of the other region (`region_mismatch`), a
+ * global key of the other region (`home_region_unreachable`), then the limiter's verdict. A limiter
+ * that cannot answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
+ */
+export async function startAuthentication(request: Authentication): Promise<Result<Admitted>> {
+  const token = bearerToken(request.authorization);
+  const key = token === null ? null : await verifyKey(token, request.keySecrets);
+  if (key === null) return refuse({ kind: "invalid_api_key" });
+  if (key.home !== request.region) {
+    return key.scope === "regional"
+      ? refuse({ kind: "region_mismatch", home: key.home })
+      : refuse({ kind: "home_region_unreachable" });
+  }
+  try {
+    return admitted(key, await admit(request.limiter, key.hash));
+  } catch (error) {
+    logWarning("limiter_unreachable", { reason: reasonOf(error) });
+    return refuse(storageFailure(error));
+  }
+}
+
+/** One retry on a fresh stub. A lost answer may have taken a place in the window: never one too many. */
+async function admit(limiter: Authentication["limiter"], keyHash: string): Promise<Admission> {
+  try {
+    return await limiter(keyHash).admit();
+  } catch (error) {
+    if (!mayRetry(error)) throw error;
+    return await limiter(keyHash).admit();
+  }
+}
+
+function admitted(key: VerifiedKey, admission: Admission): Result<Admitted> {
+  if (!admission.ok) return refuse(admission.failure);
+  return success({
+    caller: {
+      keyId: admission.keyId,
+      keyHash: key.hash,
+      orgId: admission.orgId,
+      memberId: admission.memberId,
+      scope: admission.scope,
+      home: key.home,
+    },
+    rate: {
+      limit: admission.limit,
+      remaining: admission.remaining,
+      resetMs: admission.resetMs,
+    },
+  });
+}

@@ -1,0 +1,94 @@
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { KeyRow } from "./key-record.ts";
+
+/** Live keys of one organisation, at most. */
+export const LIVE_KEYS_MAX = 1000;
+
+/** A key that is about to be inserted: never used, not revoked. */
+export type NewKey = Omit<KeyRow, "last_used_at" | "revoked_at">;
+
+/** The key with this hash, revoked or not, or null. Every function here throws when D1 fails. */
+export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | null> {
+  return db.prepare("SELECT * FROM keys WHERE hash = ?").bind(hash).first<KeyRow>();
+}
+
+/**
+ * One statement that inserts the key only while its member is active and the organisation has fewer
+ * than 1,000 live keys: no two calls can pass a check together. For a batch with the member's insert.
+ */
+export function insertKeyStatement(db: D1Database, key: NewKey): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM members
+       WHERE id = ?4 AND org_id = ?3 AND removed_at IS NULL
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
+       RETURNING *`,
+    )
+    .bind(
+      key.id,
+      key.hash,
+      key.org_id,
+      key.member_id,
+      key.name,
+      key.prefix,
+      key.scope,
+      key.rpm_limit,
+      key.created_at,
+    );
+}
+
+/** Inserts a key. Failures: `not_found` without an active member, `conflict` at 1,000 live keys. */
+export async function insertKey(db: D1Database, key: NewKey): Promise<Result<KeyRow>> {
+  const inserted = await insertKeyStatement(db, key).first<KeyRow>();
+  if (inserted !== null) return success(inserted);
+  const member = await db
+    .prepare("SELECT id FROM members WHERE id = ? AND org_id = ? AND removed_at IS NULL")
+    .bind(key.member_id, key.org_id)
+    .first();
+  if (member === null) return refuse({ kind: "not_found", message: "No such member." });
+  return refuse({
+    kind: "conflict",
+    message: `An organization may have at most ${LIVE_KEYS_MAX} live keys; revoke one first.`,
+    param: null,
+    code: "too_many_keys",
+  });
+}
+
+/** All keys of an organisation, revoked ones too, newest first. */
+export async function listKeys(db: D1Database, orgId: string): Promise<readonly KeyRow[]> {
+  const { results } = await db
+    .prepare("SELECT * FROM keys WHERE org_id = ? ORDER BY created_at DESC, id DESC")
+    .bind(orgId)
+    .all<KeyRow>();
+  return results;
+}
+
+/** Marks a key of this organisation as revoked, keeping the first time; null when it has no such key. */
+export function revokeKey(
+  db: D1Database,
+  key: { readonly id: string; readonly orgId: string; readonly revokedAt: number },
+): Promise<KeyRow | null> {
+  return db
+    .prepare(
+      `UPDATE keys SET revoked_at = coalesce(revoked_at, ?)
+       WHERE id = ? AND org_id = ? RETURNING *`,
+    )
+    .bind(key.revokedAt, key.id, key.orgId)
+    .first<KeyRow>();
+}
+
+/** What the book says of a key when its use is noted. */
+export type TouchedKey = Pick<KeyRow, "revoked_at" | "rpm_limit">;
+
+/** Moves `last_used_at` forward, never back; null when the book has no such key. */
+export function touchKey(db: D1Database, hash: string, usedAt: number): Promise<TouchedKey | null> {
+  return db
+    .prepare(
+      `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?)
+       WHERE hash = ? RETURNING revoked_at, rpm_limit`,
+    )
+    .bind(usedAt, hash)
+    .first<TouchedKey>();
+}

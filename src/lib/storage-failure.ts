@@ -1,0 +1,25 @@
+import type { Failure } from "./failure.ts";
+
+/** What the runtime puts on the errors of Durable Object calls (cloudflare docs, "Error handling"). */
+type CallError = { readonly retryable?: unknown; readonly overloaded?: unknown };
+
+/**
+ * A thrown storage or Durable Object error as a failure: `overloaded` when the object said so, else
+ * `storage_unavailable`. Never a verdict about the caller: what is not known is never a 401.
+ */
+export function storageFailure(error: unknown): Failure {
+  return isOverloaded(error) ? { kind: "overloaded" } : { kind: "storage_unavailable" };
+}
+
+/** The same call may pass on a fresh stub. An overloaded object must not be asked again. */
+export function mayRetry(error: unknown): boolean {
+  return callError(error).retryable === true && !isOverloaded(error);
+}
+
+function isOverloaded(error: unknown): boolean {
+  return callError(error).overloaded === true;
+}
+
+function callError(error: unknown): CallError {
+  return typeof error === "object" && error !== null ? error : {};
+}

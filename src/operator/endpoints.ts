@@ -1,0 +1,53 @@
+import { refuse } from "../lib/failure.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
+import { getHealth } from "./health.ts";
+import type { OperatorEndpoint } from "./operator-context.ts";
+import {
+  getOrganization,
+  getOrganizations,
+  postMemberKey,
+  postOrganization,
+} from "./organizations.ts";
+import { getLedger, postCredits, postReconcile } from "./wallets.ts";
+
+/** Every call under `/admin/v1`. Errors of D1 and of wallets are answered as 503, never thrown. */
+export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
+  endpoint("POST", "/orgs", 201, postOrganization),
+  endpoint("GET", "/orgs", 200, getOrganizations),
+  endpoint("GET", "/orgs/:id", 200, getOrganization),
+  endpoint("POST", "/orgs/:id/credits", 200, postCredits),
+  endpoint("POST", "/orgs/:id/members/:member_id/keys", 201, postMemberKey),
+  endpoint("GET", "/orgs/:id/ledger", 200, getLedger),
+  endpoint("POST", "/orgs/:id/reconcile", 200, postReconcile),
+  endpoint("GET", "/health", 200, getHealth),
+];
+
+function endpoint(
+  method: OperatorEndpoint["method"],
+  path: string,
+  status: OperatorEndpoint["status"],
+  handle: OperatorEndpoint["handle"],
+): OperatorEndpoint {
+  return {
+    method,
+    path,
+    status,
+    handle: async (context, request) => {
+      try {
+        return await handle(context, request);
+      } catch (error) {
+        if (!isStorageError(error)) throw error;
+        logWarning("operator_storage_failed", { method, path, reason: reasonOf(error) });
+        return refuse(storageFailure(error));
+      }
+    },
+  };
+}
+
+/** An error of D1 or one that came out of a Durable Object call; anything else is a bug of ours. */
+function isStorageError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];
+  return error.message.startsWith("D1_") || marks.some((mark) => mark in error);
+}

@@ -1,0 +1,31 @@
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { OWN_SHARDS } from "../regions/outbox-schedule.ts";
+import type { JsonObject, OperatorContext } from "./operator-context.ts";
+
+/** `GET /health`: whether the book answers, and what waits in each outbox; null for one that cannot say. */
+export async function getHealth(context: OperatorContext): Promise<Result<JsonObject>> {
+  const [book, ...outboxes] = await Promise.all([
+    bookAnswers(context.db),
+    ...OWN_SHARDS.map((name) => outboxHealth(context, name)),
+  ]);
+  return success({ region: context.region, version: context.version, book, outboxes });
+}
+
+async function bookAnswers(db: D1Database): Promise<boolean> {
+  try {
+    await db.prepare("SELECT 1").first();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function outboxHealth(context: OperatorContext, name: string): Promise<JsonObject> {
+  try {
+    const { waiting, dead, parked, oldestMs } = await context.outbox(name).depth();
+    return { name, waiting, dead, parked, oldest_ms: oldestMs };
+  } catch {
+    return { name, waiting: null, dead: null, parked: null, oldest_ms: null };
+  }
+}

@@ -1,0 +1,198 @@
+import * as z from "zod";
+import { mintKey } from "../keys/api-key.ts";
+import { keyRecord, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "../keys/key-record.ts";
+import type { KeyRow } from "../keys/key-record.ts";
+import { insertKey, insertKeyStatement } from "../keys/keys.store.ts";
+import type { Scope } from "../lib/caller.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { mintId } from "../lib/id.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import {
+  memberRecord,
+  nameSchema,
+  organizationRecord,
+  slugSchema,
+} from "../organizations/organization.ts";
+import type { MemberRow, OrganizationRow } from "../organizations/organization.ts";
+import {
+  createOrganization,
+  findOrganization,
+  listOrganizations,
+} from "../organizations/organizations.store.ts";
+import { readFields, wholeParameter } from "./fields.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+
+const keyFields = {
+  rpm_limit: z
+    .int("must be a whole number")
+    .min(1, "must be at least 1")
+    .max(RPM_LIMIT_MAX, `must be at most ${RPM_LIMIT_MAX}`),
+  scope: z.enum(["regional", "global"], "must be 'regional' or 'global'"),
+};
+
+const newOrganization = z.object({
+  name: nameSchema,
+  slug: slugSchema,
+  owner_email: z.email("must be an email address").max(254, "must be at most 254 characters"),
+  is_personal: z.boolean("must be true or false").nullish(),
+  key_scope: keyFields.scope.nullish(),
+  rpm_limit: keyFields.rpm_limit.nullish(),
+});
+
+const newKey = z.object({
+  name: nameSchema,
+  rpm_limit: keyFields.rpm_limit.nullish(),
+  scope: keyFields.scope.nullish(),
+});
+
+const page = z.object({
+  limit: wholeParameter(1, 100).default(50),
+  offset: wholeParameter(0, 1_000_000_000).default(0),
+});
+
+/**
+ * `POST /orgs`: wallet first, durable, then the organisation, its owner and first key in one batch.
+ * A taken slug is `conflict` and discards the wallet; after any other failure of the batch the
+ * wallet stays, because the organisation may exist. `rpm_limit` is the first key's.
+ */
+export async function postOrganization(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = readFields(newOrganization, request.body);
+  if (!fields.ok) return fields;
+  const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
+  const organization: OrganizationRow = {
+    id: crypto.randomUUID(),
+    name,
+    slug,
+    region: context.region,
+    is_personal: is_personal === true ? 1 : 0,
+    status: "active",
+    rpm_limit: null,
+    created_at: context.now,
+  };
+  const owner: MemberRow = {
+    id: crypto.randomUUID(),
+    org_id: organization.id,
+    email: owner_email,
+    role: "owner",
+    created_at: context.now,
+  };
+  const first = await newKeyOf(context, owner, {
+    name: "First key",
+    scope: key_scope ?? "regional",
+    rpmLimit: rpm_limit ?? RPM_LIMIT_DEFAULT,
+  });
+  const wallet = context.wallet(organization.id);
+  const { epoch } = await wallet.create(organization.id);
+  const also = [insertKeyStatement(context.db, first.row)];
+  const created = await createOrganization(context.db, { organization, owner, epoch, also });
+  if (!created.ok) {
+    await wallet.discard().catch((error: unknown) => {
+      logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
+    });
+    return created;
+  }
+  return success({
+    organization: await withBalance(context, organization),
+    member: memberRecord(owner),
+    key: { ...keyRecord(first.row, context.region), key: first.key },
+  });
+}
+
+/** `GET /orgs?limit&offset`. */
+export async function getOrganizations(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = readFields(page, Object.fromEntries(request.query));
+  if (!fields.ok) return fields;
+  const { limit, offset } = fields.value;
+  const { rows, total } = await listOrganizations(context.db, { limit, offset });
+  const organizations = await Promise.all(rows.map((row) => withBalance(context, row)));
+  return success({ organizations, total, limit, offset });
+}
+
+/** `GET /orgs/{id}`. */
+export async function getOrganization(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await organizationOf(context, request);
+  return found.ok ? success(await withBalance(context, found.value)) : found;
+}
+
+/** `POST /orgs/{id}/members/{member_id}/keys`: as `POST /v1/keys`, for any member. */
+export async function postMemberKey(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = readFields(newKey, request.body);
+  if (!fields.ok) return fields;
+  const { name, rpm_limit, scope } = fields.value;
+  const member = { id: request.params["member_id"] ?? "", org_id: request.params["id"] ?? "" };
+  const fresh = await newKeyOf(context, member, {
+    name,
+    scope: scope ?? "regional",
+    rpmLimit: rpm_limit ?? RPM_LIMIT_DEFAULT,
+  });
+  const inserted = await insertKey(context.db, fresh.row);
+  if (!inserted.ok) return inserted;
+  return success({ ...keyRecord(inserted.value, context.region), key: fresh.key });
+}
+
+/** The organisation that the path names, or `not_found`. */
+export async function organizationOf(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<OrganizationRow>> {
+  const row = await findOrganization(context.db, request.params["id"] ?? "");
+  return row === null
+    ? refuse({ kind: "not_found", message: "No such organization." })
+    : success(row);
+}
+
+/** The organisation with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
+async function withBalance(context: OperatorContext, row: OrganizationRow): Promise<JsonObject> {
+  const balance = await context
+    .wallet(row.id)
+    .balance()
+    .catch(() => null);
+  const known = balance?.ok === true ? balance.value : null;
+  return {
+    ...organizationRecord(row),
+    status: row.status,
+    rpm_limit: row.rpm_limit,
+    credits_micro: known?.creditsMicro ?? null,
+    held_micro: known?.heldMicro ?? null,
+    open_holds: known?.openHolds ?? null,
+  };
+}
+
+async function newKeyOf(
+  context: OperatorContext,
+  member: Pick<MemberRow, "id" | "org_id">,
+  wish: { readonly name: string; readonly scope: Scope; readonly rpmLimit: number },
+): Promise<{ readonly row: KeyRow; readonly key: string }> {
+  const { key, hash, prefix } = await mintKey({
+    home: context.region,
+    scope: wish.scope,
+    secrets: context.keySecrets,
+  });
+  const row: KeyRow = {
+    id: mintId("key_", context.now),
+    hash,
+    org_id: member.org_id,
+    member_id: member.id,
+    name: wish.name,
+    prefix,
+    scope: wish.scope,
+    rpm_limit: wish.rpmLimit,
+    created_at: context.now,
+    last_used_at: null,
+    revoked_at: null,
+  };
+  return { row, key };
+}

@@ -1,0 +1,78 @@
+import * as z from "zod";
+import type { Region, Role } from "../lib/caller.ts";
+import { timestamp } from "../lib/clock.ts";
+
+const SLUG_RULE = "must be 3 to 32 lowercase letters, digits and single hyphens between them";
+
+/** 3 to 32 of a-z, 0-9 and hyphens (the interface, 2.7); no hyphen at an end, no two in a row. */
+export const slugSchema = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9-]{1,30})[a-z0-9]$/, SLUG_RULE)
+  .refine((slug) => !slug.includes("--"), SLUG_RULE);
+
+/** A name that people read: 1 to 200 characters, no control characters, not only spaces. */
+export const nameSchema = z
+  .string()
+  .max(200, "must be at most 200 characters")
+  .regex(/^[^\p{Cc}]*$/u, "must not contain control characters")
+  .refine((name) => name.trim() !== "", "must not be empty");
+
+export type OrganizationStatus = "active" | "suspended";
+
+/** A row of `organizations` in the book. Times are Unix ms. */
+export type OrganizationRow = {
+  readonly id: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly region: Region;
+  readonly is_personal: 0 | 1;
+  readonly status: OrganizationStatus;
+  readonly rpm_limit: number | null;
+  readonly created_at: number;
+};
+
+/** A row of `members` in the book. */
+export type MemberRow = {
+  readonly id: string;
+  readonly org_id: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly created_at: number;
+};
+
+/** The organisation of the interface, 2.7. */
+export type OrganizationRecord = {
+  readonly id: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly region: Region;
+  readonly is_personal: boolean;
+  readonly created_at: string;
+};
+
+export type MemberRecord = {
+  readonly id: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly created_at: string;
+};
+
+export function organizationRecord(row: OrganizationRow): OrganizationRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    slug: row.slug,
+    region: row.region,
+    is_personal: row.is_personal === 1,
+    created_at: timestamp(row.created_at),
+  };
+}
+
+export function memberRecord(row: MemberRow): MemberRecord {
+  return {
+    id: row.id,
+    email: row.email,
+    role: row.role,
+    created_at: timestamp(row.created_at),
+  };
+}

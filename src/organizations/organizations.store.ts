@@ -1,0 +1,102 @@
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { MemberRow, OrganizationRow } from "./organization.ts";
+
+export type NewOrganization = {
+  readonly organization: OrganizationRow;
+  readonly owner: MemberRow;
+  /** The epoch of the wallet that was made for it. */
+  readonly epoch: string;
+  /** Statements of the same batch, after the owner is there: the first key. */
+  readonly also: readonly D1PreparedStatement[];
+};
+
+/** A page of organisations and how many there are in all. */
+export type OrganizationPage = {
+  readonly rows: readonly OrganizationRow[];
+  readonly total: number;
+};
+
+const COLUMNS = "id, name, slug, region, is_personal, status, rpm_limit, created_at";
+
+/**
+ * The organisation, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
+ * `conflict` when the slug is taken: the constraint decides, so no two calls can pass a check
+ * together. Throws when D1 fails: then it is not known whether the organisation exists.
+ */
+export async function createOrganization(
+  db: D1Database,
+  { organization, owner, epoch, also }: NewOrganization,
+): Promise<Result<null>> {
+  try {
+    await db.batch([
+      insertOrganization(db, organization),
+      insertMember(db, owner),
+      db
+        .prepare(
+          `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
+           VALUES (?, ?, 0, 0, ?)`,
+        )
+        .bind(organization.id, epoch, organization.created_at),
+      ...also,
+    ]);
+    return success(null);
+  } catch (error) {
+    if (!isSlugTaken(error)) throw error;
+    return refuse({
+      kind: "conflict",
+      message: `The slug '${organization.slug}' is taken in this region.`,
+      param: "slug",
+    });
+  }
+}
+
+/** The organisation with this id, or null. */
+export function findOrganization(db: D1Database, id: string): Promise<OrganizationRow | null> {
+  return db
+    .prepare(`SELECT ${COLUMNS} FROM organizations WHERE id = ?`)
+    .bind(id)
+    .first<OrganizationRow>();
+}
+
+/** Organisations in the order they were made; the page and the total are of one moment. */
+export async function listOrganizations(
+  db: D1Database,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<OrganizationPage> {
+  const [rows, counts] = await db.batch<OrganizationRow & { readonly total: number }>([
+    db
+      .prepare(`SELECT ${COLUMNS} FROM organizations ORDER BY created_at, id LIMIT ? OFFSET ?`)
+      .bind(page.limit, page.offset),
+    db.prepare("SELECT count(*) AS total FROM organizations"),
+  ]);
+  return { rows: rows?.results ?? [], total: counts?.results[0]?.total ?? 0 };
+}
+
+function insertOrganization(db: D1Database, row: OrganizationRow): D1PreparedStatement {
+  return db
+    .prepare(`INSERT INTO organizations (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+    .bind(
+      row.id,
+      row.name,
+      row.slug,
+      row.region,
+      row.is_personal,
+      row.status,
+      row.rpm_limit,
+      row.created_at,
+    );
+}
+
+function insertMember(db: D1Database, row: MemberRow): D1PreparedStatement {
+  return db
+    .prepare("INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, ?, ?, ?)")
+    .bind(row.id, row.org_id, row.email, row.role, row.created_at);
+}
+
+/** SQLite's own words, the only sign that D1 gives of which constraint refused. */
+function isSlugTaken(error: unknown): boolean {
+  return (
+    error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")
+  );
+}

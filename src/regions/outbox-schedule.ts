@@ -1,0 +1,34 @@
+/** Messages that one alarm delivers, and that one request to a peer may carry. */
+export const DELIVER_MAX = 100;
+/** A message that could not be delivered for this long is parked for an operator, never dropped. */
+export const PARK_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
+export const SHARDS = 16;
+
+const BACKOFF_FIRST_MS = 1000;
+const BACKOFF_MAX_MS = 30_000;
+
+/**
+ * How long to wait after the n-th failed attempt (1 is the first): 1 s doubling to 30 s, of which a
+ * random half (`random` from 0 to 1) is taken off so that many messages do not come back at once.
+ */
+export function backoffMs(attempts: number, random: number): number {
+  const full = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 16));
+  return Math.round(full * (1 - random / 2));
+}
+
+/** Which of the 16 shards an organisation's outcomes go through: FNV-1a over its id. */
+export function shardOf(orgId: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < orgId.length; i++) {
+    hash = Math.imul(hash ^ orgId.charCodeAt(i), 0x01000193);
+  }
+  return (hash >>> 0) % SHARDS;
+}
+
+/** The outbox for outcomes that this region's own wallets could not take at once. */
+export function ownShard(orgId: string): string {
+  return `own/${shardOf(orgId)}`;
+}
+
+/** Every outbox of this region: whom a sweep pokes. */
+export const OWN_SHARDS: readonly string[] = Array.from({ length: SHARDS }, (_, i) => `own/${i}`);

@@ -1,0 +1,89 @@
+import { expect, it } from "vitest";
+import { listedPrefix, mintKey, verifyKey } from "../../src/keys/api-key.ts";
+import type { KeySecret } from "../../src/config.ts";
+import { randomBase62 } from "../../src/lib/id.ts";
+import { startAuthentication } from "../../src/keys/authenticate.ts";
+import { WatchedBook } from "./key-fixture.ts";
+
+const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
+const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+it("a minted key has the interface's prefix, names its secret and verifies as what it is", async () => {
+  for (const home of ["eu", "us"] as const) {
+    for (const scope of ["regional", "global"] as const) {
+      // oxlint-disable-next-line no-await-in-loop -- four keys, one after the other
+      const minted = await mintKey({ home, scope, secrets: [a, b] });
+      const prefix = scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
+      expect(minted.key).toMatch(new RegExp(`^${prefix}a[0-9A-Za-z]{39}$`));
+      expect(minted.prefix).toBe(minted.key.slice(0, prefix.length + 4));
+      expect(listedPrefix(minted.key)).toBe(minted.prefix);
+      expect(minted.hash).toMatch(/^[0-9a-f]{64}$/);
+      // oxlint-disable-next-line no-await-in-loop -- four keys, one after the other
+      expect(await verifyKey(minted.key, [a, b])).toEqual({ hash: minted.hash, home, scope });
+    }
+  }
+});
+
+it("rotation: keys of every listed secret pass, the first mints, a removed one's keys stop", async () => {
+  const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
+  const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
+  expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);
+  expect(await verifyKey(old.key, [b, a])).not.toBeNull();
+  expect(await verifyKey(fresh.key, [b, a])).not.toBeNull();
+  expect(await verifyKey(old.key, [b])).toBeNull();
+});
+
+it("the same id with another secret verifies nothing, and hashes differ by secret", async () => {
+  const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
+  expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
+});
+
+it("a hundred thousand forged keys are refused without a limiter or a query", async () => {
+  const secrets = [a, b];
+  const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
+  const book = new WatchedBook();
+  let asked = 0;
+  const refused = async (token: string): Promise<void> => {
+    const answer = await startAuthentication({
+      authorization: `Bearer ${token}`,
+      keySecrets: secrets,
+      region: "eu",
+      limiter: () => {
+        asked++;
+        throw new Error("a limiter was asked");
+      },
+    });
+    expect(answer).toEqual({ ok: false, failure: { kind: "invalid_api_key" } });
+  };
+  try {
+    for await (const token of forgeries(key)) await refused(token);
+    expect(asked).toBe(0);
+    expect(book.statements).toEqual([]);
+  } finally {
+    book.restore();
+  }
+}, 60_000);
+
+/** One flipped character in each position, swapped prefixes, malformed ones, then random tags. */
+function* forgeries(key: string): Generator<string> {
+  for (let i = 0; i < key.length; i++) {
+    for (const other of BASE62) {
+      if (other !== key.charAt(i)) yield key.slice(0, i) + other + key.slice(i + 1);
+    }
+    yield key.slice(0, i) + key.slice(i + 1);
+  }
+  const body = key.slice("svc_sk_eu_live_".length);
+  yield `svc_sk_us_live_${body}`;
+  yield `svc_sk_gbl_eu_live_${body}`;
+  yield `svc_sk_gbl_us_live_${body}`;
+  yield `svc_sk_eu_test_${body}`;
+  yield `rk-eu-${body}`;
+  yield `${key}0`;
+  yield ` ${key}`;
+  yield "";
+  for (let made = 0; made < 100_000 - 3500; made++) {
+    const id = made % 3 === 0 ? "c" : "ab".charAt(made % 2);
+    yield `svc_sk_eu_live_${id}${randomBase62(39)}`;
+  }
+}

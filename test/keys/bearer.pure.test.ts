@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import { bearerToken } from "../../src/keys/bearer.ts";
+
+it("the scheme may be in any case and exactly one space follows it", () => {
+  for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
+    expect(bearerToken(`${scheme} svc_x`)).toBe("svc_x");
+  }
+});
+
+it("anything but one bearer token is no token", () => {
+  const malformed = [
+    null,
+    "",
+    "Bearer",
+    "Bearer ",
+    "Bearer  svc_x",
+    "Bearer\tsvc_x",
+    " Bearer svc_x",
+    "Bearer svc_x ",
+    "Bearer svc _x",
+    "Bearer one, Bearer two",
+    "Bearer one,two",
+    "Basic c3ZjX3g=",
+    "svc_x",
+    "Bearer svc_x\n",
+    `Bearer ${"x".repeat(122)}`,
+    `Bearer ${"x".repeat(10_240)}`,
+  ];
+  for (const header of malformed) expect(bearerToken(header)).toBeNull();
+  expect(bearerToken(`Bearer ${"x".repeat(121)}`)).toBe("x".repeat(121));
+});

@@ -1,0 +1,127 @@
+import { env } from "cloudflare:workers";
+import { configOf } from "../../src/config.ts";
+import type { KeySecret } from "../../src/config.ts";
+import { mintKey } from "../../src/keys/api-key.ts";
+import { insertKey } from "../../src/keys/keys.store.ts";
+import type { KeyRow } from "../../src/keys/key-record.ts";
+import type { Scope } from "../../src/lib/caller.ts";
+import { mintId } from "../../src/lib/id.ts";
+
+export type MadeKey = { readonly key: string; readonly row: KeyRow };
+
+/** The secrets that the tests' worker is configured with. */
+export function keySecrets(): readonly KeySecret[] {
+  const parsed = configOf(env);
+  if (!parsed.ok) throw new Error("the tests' bindings are not valid");
+  return parsed.config.keySecrets;
+}
+
+/** A member of a new organisation, in the book. */
+export async function makeMember(): Promise<{ id: string; orgId: string }> {
+  const [orgId, id] = [crypto.randomUUID(), crypto.randomUUID()];
+  await env.DB.batch([
+    env.DB.prepare(
+      "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?, 'Org', ?, 'eu', 1)",
+    ).bind(orgId, `s-${orgId.slice(0, 8)}`),
+    env.DB.prepare(
+      "INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, 'a@example.com', 'owner', 1)",
+    ).bind(id, orgId),
+  ]);
+  return { id, orgId };
+}
+
+/** A key row that is not in the book yet. */
+export async function draftKey(
+  member: { id: string; orgId: string },
+  wish: { rpmLimit?: number; scope?: Scope; createdAt?: number } = {},
+): Promise<MadeKey> {
+  const scope = wish.scope ?? "regional";
+  const minted = await mintKey({ home: "eu", scope, secrets: keySecrets() });
+  const createdAt = wish.createdAt ?? Date.now();
+  const row: KeyRow = {
+    id: mintId("key_", createdAt),
+    hash: minted.hash,
+    org_id: member.orgId,
+    member_id: member.id,
+    name: "a key",
+    prefix: minted.prefix,
+    scope,
+    rpm_limit: wish.rpmLimit ?? 60,
+    created_at: createdAt,
+    last_used_at: null,
+    revoked_at: null,
+  };
+  return { key: minted.key, row };
+}
+
+/** A live key in the book. */
+export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): Promise<MadeKey> {
+  const made = await draftKey(await makeMember(), wish);
+  const inserted = await insertKey(env.DB, made.row);
+  if (!inserted.ok) throw new Error("the key was not inserted");
+  return made;
+}
+
+/** Shifts the clock of the worker and its objects; null puts it back. */
+export function shiftClock(offsetMs: number | null): void {
+  if (offsetMs === null) delete env.CLOCK_OFFSET_MS;
+  else env.CLOCK_OFFSET_MS = String(offsetMs);
+}
+
+/** Counts statements, and lets a test hold back or break the book. Put the real one back afterwards. */
+export class WatchedBook {
+  readonly #real = env.DB;
+  readonly statements: string[] = [];
+  broken = false;
+  #open: Promise<void> = Promise.resolve();
+  #release: () => void = () => undefined;
+
+  constructor() {
+    env.DB = new Proxy(this.#real, {
+      get: (target, property) => {
+        if (property === "prepare") return (sql: string) => this.#prepare(sql);
+        const value: unknown = Reflect.get(target, property);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  /** Answers wait from now on, after they were read, until `open` is called. */
+  hold(): void {
+    this.#open = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+  }
+
+  open(): void {
+    this.#release();
+    this.#open = Promise.resolve();
+  }
+
+  restore(): void {
+    this.open();
+    env.DB = this.#real;
+  }
+
+  #prepare(sql: string): D1PreparedStatement {
+    this.statements.push(sql);
+    if (this.broken) throw new Error("D1_ERROR: the book is down");
+    const gate = this.#open;
+    const watch = (statement: D1PreparedStatement): D1PreparedStatement =>
+      new Proxy(statement, {
+        get: (target, property) => {
+          const value: unknown = Reflect.get(target, property);
+          if (typeof value !== "function") return value;
+          if (property === "bind") {
+            return (...bindings: unknown[]) => watch(target.bind(...bindings));
+          }
+          return async (...bindings: unknown[]) => {
+            const answer: unknown = await value.apply(target, bindings);
+            await gate;
+            return answer;
+          };
+        },
+      });
+    return watch(this.#real.prepare(sql));
+  }
+}

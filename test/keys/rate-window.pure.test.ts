@@ -1,0 +1,141 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { ADMISSIONS_MAX, RateWindow } from "../../src/keys/rate-window.ts";
+
+/** A window with its storage: restarting forgets all but what was stored. */
+class Stored {
+  readonly rows = new Map<number, number>();
+  window = new RateWindow();
+
+  restart(): void {
+    this.window = new RateWindow([...this.rows].map(([slot, at]) => ({ slot, at })));
+  }
+
+  request(limit: number, clockMs: number): ReturnType<RateWindow["decide"]> {
+    const decision = this.window.decide(limit, clockMs);
+    if (decision.admitted) {
+      this.rows.set(decision.entry.slot, decision.entry.at);
+      this.window.append(decision.entry);
+    }
+    return decision;
+  }
+}
+
+/** The most admissions in any 60 s, by brute force. */
+function worstMinute(times: readonly number[]): number {
+  return Math.max(
+    0,
+    ...times.map((start) => times.filter((at) => at >= start && at < start + 60_000).length),
+  );
+}
+
+it("never passes the limit in any 60 s, whatever the steps and restarts, and admits all it may", () => {
+  const step = fc.record({
+    afterMs: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(61_000)),
+    burst: fc.integer({ min: 1, max: 15 }),
+    restart: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 12 }),
+      fc.array(step, { maxLength: 40 }),
+      (limit, steps) => {
+        const stored = new Stored();
+        const times: number[] = [];
+        let clock = 1_000_000;
+        for (const { afterMs, burst, restart } of steps) {
+          clock += afterMs;
+          if (restart) stored.restart();
+          for (let i = 0; i < burst; i++) {
+            const recent = times.filter((at) => at > clock - 60_000).length;
+            const decision = stored.request(limit, clock);
+            expect(decision.admitted).toBe(recent < limit);
+            if (decision.admitted) {
+              times.push(clock);
+              expect(decision.remaining).toBe(limit - recent - 1);
+            }
+          }
+        }
+        expect(worstMinute(times)).toBeLessThanOrEqual(limit);
+      },
+    ),
+  );
+});
+
+it("waiting retryAfterMs admits one request, a millisecond less does not", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(70_000), { minLength: 1, maxLength: 60 }), (gaps) => {
+      const stored = new Stored();
+      let clock = 1_000_000;
+      for (const gap of gaps) {
+        clock += gap;
+        const decision = stored.request(5, clock);
+        if (decision.admitted) continue;
+        expect(decision.retryAfterMs).toBeGreaterThanOrEqual(1);
+        expect(decision.retryAfterMs).toBeLessThanOrEqual(60_000);
+        expect(stored.window.decide(5, clock + decision.retryAfterMs - 1).admitted).toBe(false);
+        expect(stored.window.decide(5, clock + decision.retryAfterMs).admitted).toBe(true);
+      }
+    }),
+  );
+});
+
+it("resetMs is when one more request becomes available, and retryAfterMs when none is left", () => {
+  const stored = new Stored();
+  expect(stored.request(3, 0)).toMatchObject({ remaining: 2, resetMs: 60_000 });
+  expect(stored.request(3, 10_000)).toMatchObject({ remaining: 1, resetMs: 50_000 });
+  expect(stored.request(3, 20_000)).toMatchObject({ remaining: 0, resetMs: 40_000 });
+  expect(stored.request(3, 20_000)).toEqual({ admitted: false, retryAfterMs: 40_000 });
+  expect(stored.request(3, 65_000)).toMatchObject({ remaining: 0, resetMs: 5000 });
+});
+
+it("a refused request extends nothing", () => {
+  const stored = new Stored();
+  for (let i = 0; i < 60; i++) stored.request(60, 0);
+  for (let clock = 0; clock < 60_000; clock += 100) {
+    expect(stored.request(60, clock).admitted).toBe(false);
+  }
+  expect(stored.request(60, 60_000).admitted).toBe(true);
+});
+
+it("a lowered limit counts what was admitted, a raised one admits at once", () => {
+  const stored = new Stored();
+  for (let i = 0; i < 60; i++) stored.request(60, i * 100);
+  expect(stored.request(10, 6000)).toEqual({ admitted: false, retryAfterMs: 59_000 });
+  expect(stored.request(61, 6000).admitted).toBe(true);
+  expect(stored.request(10, 65_899).admitted).toBe(true);
+});
+
+it("a full ring of any rotation and with equal times is restored in its order", () => {
+  fc.assert(
+    fc.property(fc.nat(2500), fc.integer({ min: 1, max: 400 }), (more, perTick) => {
+      const stored = new Stored();
+      const count = ADMISSIONS_MAX + more;
+      for (let i = 0; i < count; i++) {
+        // Far enough apart for every request to pass, in ticks of equal times.
+        stored.request(ADMISSIONS_MAX, Math.floor(i / perTick) * 60_000 * perTick);
+      }
+      const before = stored.window.decide(ADMISSIONS_MAX, 1e12);
+      const next = stored.window.decide(perTick, Math.floor(count / perTick) * 60_000 * perTick);
+      stored.restart();
+      const oneTick = new Set(stored.rows.values()).size === 1;
+      if (!oneTick) expect(stored.window.decide(ADMISSIONS_MAX, 1e12)).toEqual(before);
+      expect(
+        stored.window.decide(perTick, Math.floor(count / perTick) * 60_000 * perTick).admitted,
+      ).toBe(next.admitted);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+it("a clock that lags stands still at the last admission; after a clamp nothing lies in its future", () => {
+  const stored = new Stored();
+  for (let i = 0; i < 3; i++) stored.request(3, 100_000);
+  expect(stored.window.lagMs(70_000)).toBe(30_000);
+  expect(stored.request(3, 70_000)).toEqual({ admitted: false, retryAfterMs: 60_000 });
+  expect(stored.request(4, 70_000)).toMatchObject({ admitted: true, entry: { at: 100_000 } });
+  stored.window.clamp(20_000);
+  expect(stored.window.lagMs(20_000)).toBe(0);
+  expect(stored.window.decide(4, 79_999).admitted).toBe(false);
+  expect(stored.window.decide(4, 80_000).admitted).toBe(true);
+});
