@@ -1,0 +1,87 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { keyRecord } from "../../src/keys/key-record.ts";
+import {
+  findKeyByHash,
+  insertKey,
+  insertKeyStatement,
+  LIVE_KEYS_MAX,
+  listKeys,
+  revokeKey,
+} from "../../src/keys/keys.store.ts";
+import { draftKey, makeKey, makeMember } from "./key-fixture.ts";
+
+it("a stored key is its record and its hash, never the key itself", async () => {
+  const { key, row } = await makeKey({ scope: "global", rpmLimit: 5 });
+  const stored = await findKeyByHash(env.DB, row.hash);
+  expect(stored).toEqual(row);
+  expect(JSON.stringify(stored)).not.toContain(key.slice(-30));
+  expect(keyRecord(row, "eu")).toEqual({
+    id: row.id,
+    name: "a key",
+    prefix: key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
+    region: "eu",
+    scope: "global",
+    rpm_limit: 5,
+    created_at: new Date(row.created_at).toISOString(),
+    last_used_at: null,
+    revoked: false,
+  });
+});
+
+it("only an active member of that organisation gets a key", async () => {
+  const [member, stranger] = [await makeMember(), await makeMember()];
+  const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
+  expect(await insertKey(env.DB, foreign.row)).toMatchObject({ failure: { kind: "not_found" } });
+  await env.DB.prepare("UPDATE members SET removed_at = 1 WHERE id = ?").bind(member.id).run();
+  const late = await draftKey(member);
+  expect(await insertKey(env.DB, late.row)).toMatchObject({ failure: { kind: "not_found" } });
+  expect(await listKeys(env.DB, member.orgId)).toEqual([]);
+});
+
+it("an organisation never has more than 1,000 live keys, however many are made at once", async () => {
+  const member = await makeMember();
+  const drafts = await Promise.all(
+    Array.from({ length: LIVE_KEYS_MAX - 2 }, () => draftKey(member)),
+  );
+  await env.DB.batch(drafts.map(({ row }) => insertKeyStatement(env.DB, row)));
+  const more = await Promise.all(Array.from({ length: 6 }, () => draftKey(member)));
+  const answers = await Promise.all(more.map(({ row }) => insertKey(env.DB, row)));
+  expect(answers.filter((answer) => answer.ok)).toHaveLength(2);
+  for (const answer of answers) {
+    if (!answer.ok)
+      expect(answer.failure).toMatchObject({ kind: "conflict", code: "too_many_keys" });
+  }
+  const [first] = drafts;
+  if (first === undefined) throw new Error("no drafts");
+  await revokeKey(env.DB, { id: first.row.id, orgId: member.orgId, revokedAt: 9 });
+  expect((await insertKey(env.DB, (await draftKey(member)).row)).ok).toBe(true);
+});
+
+it("keys are listed newest first, revoked ones too, and only the organisation's own", async () => {
+  const member = await makeMember();
+  await makeKey();
+  const ids: string[] = [];
+  for (const createdAt of [1000, 3000, 2000]) {
+    // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
+    const { row } = await draftKey(member, { createdAt });
+    // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
+    await insertKey(env.DB, row);
+    ids.push(row.id);
+  }
+  const [oldest = "", newest = "", middle = ""] = ids;
+  await revokeKey(env.DB, { id: middle, orgId: member.orgId, revokedAt: 9 });
+  const listed = await listKeys(env.DB, member.orgId);
+  expect(listed.map((row) => row.id)).toEqual([newest, middle, oldest]);
+  expect(listed.map((row) => keyRecord(row, "eu").revoked)).toEqual([false, true, false]);
+});
+
+it("revoking twice keeps the first time; a key of another organisation is not found", async () => {
+  const { row } = await makeKey();
+  const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
+    revokeKey(env.DB, { id: row.id, orgId, revokedAt });
+  expect(await revoke(crypto.randomUUID(), 1)).toBeNull();
+  expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
+  expect(await revoke(row.org_id, 7)).toMatchObject({ revoked_at: 7 });
+  expect(await revoke(row.org_id, 8)).toMatchObject({ revoked_at: 7 });
+});
