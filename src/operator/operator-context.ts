@@ -2,21 +2,40 @@ import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
-import type { WalletCalls } from "../wallet/wallet-contract.ts";
+import type { BalanceAnswer, WalletCalls } from "../wallet/wallet-contract.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** Wallet calls that only operators make. Rows and reports are JSON as `/admin/v1` shows it. */
-export type OperatorWalletCalls = WalletCalls & {
+/** One row of an organisation's ledger; money in micros, `createdAt` Unix ms. */
+type LedgerRow = {
+  readonly seq: number;
+  readonly kind: string;
+  readonly amountMicro: number;
+  readonly balanceMicro: number;
+  readonly createdAt: number;
+  readonly reference: string | null;
+  readonly generationId: string | null;
+};
+
+/** What a wallet says of itself, its ledger, its holds and the book; no difference is the good answer. */
+type Reconciliation = BalanceAnswer & {
+  readonly differences: readonly {
+    readonly what: string;
+    readonly expected: number | string | null;
+    readonly found: number | string | null;
+  }[];
+};
+
+/** The wallet calls that operators make. */
+export type OperatorWallet = Pick<WalletCalls, "create" | "credit" | "balance"> & {
   /** Undoes `create` for an organisation that never came to be. */
-  discard(): Promise<unknown>;
-  /** Rows with `seq > afterSeq` in order, at most `limit`. */
+  discard(): Promise<boolean>;
+  /** At most `limit` rows with `seq > afterSeq`, in order; `nextAfterSeq` asks for the next page. */
   ledger(
     afterSeq: number,
     limit: number,
-  ): Promise<Result<{ readonly rows: readonly object[]; readonly nextAfterSeq: number | null }>>;
-  /** Ledger, balance, book and open holds compared; differences listed. */
-  reconcile(): Promise<Result<JsonObject>>;
+  ): Promise<Result<{ readonly rows: readonly LedgerRow[]; readonly nextAfterSeq: number }>>;
+  reconcile(): Promise<Result<Reconciliation>>;
 };
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */
@@ -27,7 +46,7 @@ export type OperatorContext = {
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
   /** A stub of this organisation's wallet. */
-  readonly wallet: (orgId: string) => OperatorWalletCalls;
+  readonly wallet: (orgId: string) => OperatorWallet;
   /** A stub of the region's outbox with this name. */
   readonly outbox: (name: string) => { depth(): Promise<Depth> };
 };

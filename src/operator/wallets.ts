@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import { timestamp } from "../lib/clock.ts";
 import { micros } from "../lib/money.ts";
 import { readFields, wholeParameter } from "./fields.ts";
 import { organizationOf } from "./organizations.ts";
@@ -49,7 +50,16 @@ export async function getLedger(
   const { after_seq, limit } = fields.value;
   const answer = await context.wallet(found.value.id).ledger(after_seq, limit);
   if (!answer.ok) return answer;
-  return success({ rows: answer.value.rows, next_after_seq: answer.value.nextAfterSeq });
+  const rows = answer.value.rows.map((row) => ({
+    seq: row.seq,
+    kind: row.kind,
+    amount_micro: row.amountMicro,
+    balance_micro: row.balanceMicro,
+    created_at: timestamp(row.createdAt),
+    reference: row.reference,
+    generation_id: row.generationId,
+  }));
+  return success({ rows, next_after_seq: answer.value.nextAfterSeq });
 }
 
 /** `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, its holds and the book. */
@@ -58,5 +68,14 @@ export async function postReconcile(
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
   const found = await organizationOf(context, request);
-  return found.ok ? await context.wallet(found.value.id).reconcile() : found;
+  if (!found.ok) return found;
+  const answer = await context.wallet(found.value.id).reconcile();
+  if (!answer.ok) return answer;
+  const { creditsMicro, heldMicro, openHolds, differences } = answer.value;
+  return success({
+    credits_micro: creditsMicro,
+    held_micro: heldMicro,
+    open_holds: openHolds,
+    differences,
+  });
 }

@@ -1,0 +1,277 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { RegionOutbox } from "../../src/index.ts";
+import { now } from "../../src/lib/clock.ts";
+import { refuse, success } from "../../src/lib/failure.ts";
+import type { Failure, Result } from "../../src/lib/failure.ts";
+import type { Generation } from "../../src/lib/generation.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { OutcomeItem, OutcomeWallet } from "../../src/regions/outbox-message.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const generation: Generation = {
+  model: "sandbox/echo",
+  provider: "sandbox",
+  region: "eu",
+  keyId: "key_1",
+  externalId: null,
+  streamed: false,
+  usage: NO_USAGE,
+  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
+  firstByteMs: 3,
+  durationMs: 5,
+  estimated: false,
+  finishReason: "stop",
+};
+
+/** Wallets that take each hold's outcome once, as the real ones do, and fail when they are told to. */
+class Wallets {
+  readonly calls: string[] = [];
+  readonly charged = new Map<string, number>();
+  readonly voided = new Set<string>();
+  readonly generations: Generation[] = [];
+  readonly refusals = new Map<string, Failure>();
+  down = false;
+  stalled: Promise<void> | null = null;
+  readonly #real = env.WALLET;
+
+  constructor() {
+    const getByName = (orgId: string): OutcomeWallet => ({
+      settle: (settlement) =>
+        this.#answer(settlement.id, () => {
+          expect(settlement.id.startsWith("req_")).toBe(true);
+          this.charged.set(`${orgId} ${settlement.id}`, settlement.cost);
+          this.generations.push(settlement.generation);
+        }),
+      void: (id) => this.#answer(id, () => this.voided.add(`${orgId} ${id}`)),
+    });
+    env.WALLET = Object.assign(Object.create(this.#real), { getByName });
+  }
+
+  restore(): void {
+    env.WALLET = this.#real;
+  }
+
+  async #answer(id: string, take: () => void): Promise<Result<unknown>> {
+    this.calls.push(id);
+    if (this.stalled !== null) await this.stalled;
+    if (this.down) throw new Error("the wallet is down");
+    const failure = this.refusals.get(id);
+    if (failure !== undefined) return refuse(failure);
+    take();
+    return success({ kind: "settled" });
+  }
+}
+
+let wallets: Wallets;
+let alerts: unknown[][];
+
+beforeEach(() => {
+  wallets = new Wallets();
+  alerts = vi.spyOn(console, "error").mockImplementation(() => undefined).mock.calls;
+});
+afterEach(() => {
+  wallets.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+function outboxOf(): DurableObjectStub<RegionOutbox> {
+  return env.REGION_OUTBOX.getByName(`own/${crypto.randomUUID()}`);
+}
+
+function settleOf(orgId: string, cost: number): OutcomeItem {
+  const holdId = mintId("req_", now(env));
+  return { holdId, orgId, kind: "settle", cost: micros(cost), generation };
+}
+
+function voidOf(orgId: string): OutcomeItem {
+  return {
+    holdId: mintId("req_", now(env)),
+    orgId,
+    kind: "void",
+    cost: micros(0),
+    generation: null,
+  };
+}
+
+function eventually(seen: () => Promise<void> | void): Promise<void> {
+  return vi.waitFor(seen, { timeout: 8000, interval: 2 });
+}
+
+/** Runs alarms at this offset of the clock, as often as it takes until `seen` holds. */
+function withAlarms(
+  outbox: DurableObjectStub<RegionOutbox>,
+  offsetMs: number,
+  seen: () => Promise<void> | void,
+): Promise<void> {
+  shiftClock(offsetMs);
+  return eventually(async () => {
+    await runDurableObjectAlarm(outbox);
+    await seen();
+  });
+}
+
+async function depthIs(
+  outbox: DurableObjectStub<RegionOutbox>,
+  depth: { waiting: number; dead: number; parked: number },
+): Promise<void> {
+  const { waiting, dead, parked } = await outbox.depth();
+  expect({ waiting, dead, parked }).toEqual(depth);
+}
+
+const EMPTY = { waiting: 0, dead: 0, parked: 0 };
+
+function armed(outbox: DurableObjectStub<RegionOutbox>): Promise<number | null> {
+  return runInDurableObject(outbox, (_outbox: RegionOutbox, state) => state.storage.getAlarm());
+}
+
+it("delivers settles and voids to their organisation's wallet, by itself", async () => {
+  const [outbox, orgId] = [outboxOf(), crypto.randomUUID()];
+  const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
+  await outbox.enqueue([settle, release]);
+  await eventually(() => depthIs(outbox, EMPTY));
+  expect([...wallets.charged]).toEqual([[`${orgId} ${settle.holdId}`, 42]]);
+  expect([...wallets.voided]).toEqual([`${orgId} ${release.holdId}`]);
+  expect(wallets.generations).toEqual([generation]);
+  expect(await armed(outbox)).toBeNull();
+});
+
+it("the same hold and kind enqueued again is stored once", async () => {
+  const outbox = outboxOf();
+  wallets.down = true;
+  const item = settleOf(crypto.randomUUID(), 7);
+  await outbox.enqueue([item, item]);
+  await Promise.all([outbox.enqueue([item]), outbox.enqueue([item])]);
+  await depthIs(outbox, { ...EMPTY, waiting: 1 });
+  wallets.down = false;
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+  expect(wallets.charged.size).toBe(1);
+});
+
+it("enqueue never waits for delivery, and its rows and its alarm are there when it answers", async () => {
+  const outbox = outboxOf();
+  let release = (): void => undefined;
+  wallets.stalled = new Promise((resolve) => {
+    release = resolve;
+  });
+  const first = settleOf(crypto.randomUUID(), 1);
+  await outbox.enqueue([first]);
+  await eventually(() => expect(wallets.calls).toEqual([first.holdId]));
+  await outbox.enqueue([settleOf(crypto.randomUUID(), 2)]);
+  await depthIs(outbox, { ...EMPTY, waiting: 2 });
+  expect(await armed(outbox)).not.toBeNull();
+  wallets.stalled = null;
+  release();
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+});
+
+it("a wallet that fails again and again, then heals, hears each outcome, and the outbox empties", async () => {
+  const [outbox, orgId] = [outboxOf(), crypto.randomUUID()];
+  const items = [settleOf(orgId, 1), settleOf(orgId, 2), voidOf(orgId)];
+  wallets.down = true;
+  await outbox.enqueue(items);
+  for (let round = 1; round <= 6; round++) {
+    // oxlint-disable-next-line no-await-in-loop -- each round is one more failed attempt
+    await withAlarms(outbox, round * 60_000, () =>
+      expect(wallets.calls.length).toBeGreaterThanOrEqual(round * items.length),
+    );
+    // oxlint-disable-next-line no-await-in-loop -- each round is one more failed attempt
+    await evictDurableObject(outbox);
+  }
+  await depthIs(outbox, { ...EMPTY, waiting: 3 });
+  expect((await outbox.depth()).oldestMs).toBeGreaterThanOrEqual(6 * 60_000 - 1000);
+  expect(await armed(outbox)).not.toBeNull();
+  wallets.down = false;
+  await withAlarms(outbox, 7 * 60_000, () => depthIs(outbox, EMPTY));
+  expect([...wallets.charged.values()].toSorted()).toEqual([1, 2]);
+  expect(wallets.voided.size).toBe(1);
+  const delivered = wallets.calls.length;
+  expect(await runDurableObjectAlarm(outbox)).toBe(false);
+  expect(wallets.calls).toHaveLength(delivered);
+});
+
+it("a failed attempt is not repeated before its backoff is over", async () => {
+  const outbox = outboxOf();
+  wallets.down = true;
+  await outbox.enqueue([settleOf(crypto.randomUUID(), 1)]);
+  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+  shiftClock(-10_000);
+  await runDurableObjectAlarm(outbox);
+  expect(wallets.calls).toHaveLength(1);
+  wallets.down = false;
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+});
+
+it("a definite refusal is dead with an alert, and blocks nothing behind it", async () => {
+  const [outbox, orgId] = [outboxOf(), crypto.randomUUID()];
+  const [bad, good] = [settleOf(orgId, 5), settleOf(orgId, 6)];
+  wallets.refusals.set(bad.holdId, { kind: "conflict", message: "other content", param: null });
+  await outbox.enqueue([bad, good]);
+  await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
+  expect([...wallets.charged.values()]).toEqual([6]);
+  const alert: unknown = JSON.parse(String(alerts.flat()[0]));
+  expect(alert).toMatchObject({ event: "alert", alert: "outbox_dead", id: bad.holdId });
+  expect(await armed(outbox)).toBeNull();
+  await outbox.enqueue([bad]);
+  await depthIs(outbox, { ...EMPTY, dead: 1 });
+});
+
+it("a wallet whose storage is away is not a refusal", async () => {
+  const outbox = outboxOf();
+  const item = settleOf(crypto.randomUUID(), 5);
+  wallets.refusals.set(item.holdId, { kind: "storage_unavailable" });
+  await outbox.enqueue([item]);
+  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await depthIs(outbox, { ...EMPTY, waiting: 1 });
+  wallets.refusals.clear();
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+  expect([...wallets.charged.values()]).toEqual([5]);
+});
+
+it("what cannot be delivered for seven days is parked with an alert, never dropped", async () => {
+  const outbox = outboxOf();
+  wallets.down = true;
+  await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);
+  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await withAlarms(outbox, 6 * DAY_MS, () => expect(wallets.calls.length).toBeGreaterThan(1));
+  await depthIs(outbox, { ...EMPTY, waiting: 1 });
+  await withAlarms(outbox, 8 * DAY_MS, () => depthIs(outbox, { ...EMPTY, parked: 1 }));
+  expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
+  expect(await armed(outbox)).toBeNull();
+});
+
+it("one alarm delivers at most 100, and alarms follow until all is delivered, each once", async () => {
+  const outbox = outboxOf();
+  const items = Array.from({ length: 250 }, (_, i) => settleOf(`org-${i % 7}`, i));
+  const before: number[] = [];
+  await runInDurableObject(outbox, (instance: RegionOutbox) => {
+    const alarm = instance.alarm.bind(instance);
+    instance.alarm = async () => {
+      before.push(wallets.calls.length);
+      await alarm();
+    };
+  });
+  await outbox.enqueue(items);
+  await eventually(() => depthIs(outbox, EMPTY));
+  expect(before).toEqual([0, 100, 200]);
+  expect(wallets.calls).toHaveLength(250);
+  expect(wallets.charged.size).toBe(250);
+});
+
+it("a poke sets an alarm that was lost", async () => {
+  const outbox = outboxOf();
+  wallets.down = true;
+  await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);
+  await eventually(() => expect(wallets.calls.length).toBeGreaterThan(0));
+  await runInDurableObject(outbox, (_outbox: RegionOutbox, state) => state.storage.deleteAlarm());
+  wallets.down = false;
+  await outbox.poke();
+  expect(await armed(outbox)).not.toBeNull();
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+});
