@@ -57,7 +57,7 @@ it("a hundred thousand forged keys are refused without a limiter or a query", as
     expect(answer).toEqual({ ok: false, failure: { kind: "invalid_api_key" } });
   };
   try {
-    for await (const token of forgeries(key)) await refused(token);
+    await Promise.all([...forgeries(key)].map(refused));
     expect(asked).toBe(0);
     expect(book.statements).toEqual([]);
   } finally {

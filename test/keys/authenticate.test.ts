@@ -1,10 +1,17 @@
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import { startAuthentication } from "../../src/keys/authenticate.ts";
 import type { Limiter } from "../../src/keys/authenticate.ts";
 import type { Region } from "../../src/lib/caller.ts";
 import { keySecrets, makeKey } from "./key-fixture.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 function authenticate(
   authorization: string | null,
@@ -68,7 +75,10 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
   for (const header of headers) {
     // oxlint-disable-next-line no-await-in-loop -- one header after the other, to see which fails
     const answer = await authenticate(header);
-    expect(answer, String(header)).toEqual({ ok: false, failure: { kind: "invalid_api_key" } });
+    expect({ header, answer }).toEqual({
+      header,
+      answer: { ok: false, failure: { kind: "invalid_api_key" } },
+    });
   }
 });
 

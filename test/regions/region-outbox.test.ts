@@ -2,71 +2,10 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { RegionOutbox } from "../../src/index.ts";
-import { now } from "../../src/lib/clock.ts";
-import { refuse, success } from "../../src/lib/failure.ts";
-import type { Failure, Result } from "../../src/lib/failure.ts";
-import type { Generation } from "../../src/lib/generation.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { OutcomeItem, OutcomeWallet } from "../../src/regions/outbox-message.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
+import { generation, settleOf, voidOf, Wallets } from "./outbox-fixture.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const generation: Generation = {
-  model: "sandbox/echo",
-  provider: "sandbox",
-  region: "eu",
-  keyId: "key_1",
-  externalId: null,
-  streamed: false,
-  usage: NO_USAGE,
-  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
-  firstByteMs: 3,
-  durationMs: 5,
-  estimated: false,
-  finishReason: "stop",
-};
-
-/** Wallets that take each hold's outcome once, as the real ones do, and fail when they are told to. */
-class Wallets {
-  readonly calls: string[] = [];
-  readonly charged = new Map<string, number>();
-  readonly voided = new Set<string>();
-  readonly generations: Generation[] = [];
-  readonly refusals = new Map<string, Failure>();
-  down = false;
-  stalled: Promise<void> | null = null;
-  readonly #real = env.WALLET;
-
-  constructor() {
-    const getByName = (orgId: string): OutcomeWallet => ({
-      settle: (settlement) =>
-        this.#answer(settlement.id, () => {
-          expect(settlement.id.startsWith("req_")).toBe(true);
-          this.charged.set(`${orgId} ${settlement.id}`, settlement.cost);
-          this.generations.push(settlement.generation);
-        }),
-      void: (id) => this.#answer(id, () => this.voided.add(`${orgId} ${id}`)),
-    });
-    env.WALLET = Object.assign(Object.create(this.#real), { getByName });
-  }
-
-  restore(): void {
-    env.WALLET = this.#real;
-  }
-
-  async #answer(id: string, take: () => void): Promise<Result<unknown>> {
-    this.calls.push(id);
-    if (this.stalled !== null) await this.stalled;
-    if (this.down) throw new Error("the wallet is down");
-    const failure = this.refusals.get(id);
-    if (failure !== undefined) return refuse(failure);
-    take();
-    return success({ kind: "settled" });
-  }
-}
-
 let wallets: Wallets;
 let alerts: unknown[][];
 
@@ -82,21 +21,6 @@ afterEach(() => {
 
 function outboxOf(): DurableObjectStub<RegionOutbox> {
   return env.REGION_OUTBOX.getByName(`own/${crypto.randomUUID()}`);
-}
-
-function settleOf(orgId: string, cost: number): OutcomeItem {
-  const holdId = mintId("req_", now(env));
-  return { holdId, orgId, kind: "settle", cost: micros(cost), generation };
-}
-
-function voidOf(orgId: string): OutcomeItem {
-  return {
-    holdId: mintId("req_", now(env)),
-    orgId,
-    kind: "void",
-    cost: micros(0),
-    generation: null,
-  };
 }
 
 function eventually(seen: () => Promise<void> | void): Promise<void> {
@@ -155,10 +79,8 @@ it("the same hold and kind enqueued again is stored once", async () => {
 
 it("enqueue never waits for delivery, and its rows and its alarm are there when it answers", async () => {
   const outbox = outboxOf();
-  let release = (): void => undefined;
-  wallets.stalled = new Promise((resolve) => {
-    release = resolve;
-  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  wallets.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);
   await outbox.enqueue([first]);
   await eventually(() => expect(wallets.calls).toEqual([first.holdId]));
@@ -166,7 +88,7 @@ it("enqueue never waits for delivery, and its rows and its alarm are there when 
   await depthIs(outbox, { ...EMPTY, waiting: 2 });
   expect(await armed(outbox)).not.toBeNull();
   wallets.stalled = null;
-  release();
+  resolve();
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
@@ -188,7 +110,7 @@ it("a wallet that fails again and again, then heals, hears each outcome, and the
   expect(await armed(outbox)).not.toBeNull();
   wallets.down = false;
   await withAlarms(outbox, 7 * 60_000, () => depthIs(outbox, EMPTY));
-  expect([...wallets.charged.values()].toSorted()).toEqual([1, 2]);
+  expect([...wallets.charged.values()].toSorted((a, b) => a - b)).toEqual([1, 2]);
   expect(wallets.voided.size).toBe(1);
   const delivered = wallets.calls.length;
   expect(await runDurableObjectAlarm(outbox)).toBe(false);

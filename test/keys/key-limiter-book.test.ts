@@ -1,0 +1,163 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { mintKey } from "../../src/keys/api-key.ts";
+import { findKeyByHash } from "../../src/keys/keys.store.ts";
+import type { KeyLimiter } from "../../src/index.ts";
+import { now } from "../../src/lib/clock.ts";
+import { keySecrets, makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
+import {
+  burst,
+  eventually,
+  kindOf,
+  limiterOf,
+  MINUTE_MS,
+  storedTimes,
+  worstMinute,
+} from "./limiter-fixture.ts";
+
+let book: WatchedBook;
+
+beforeEach(() => {
+  book = new WatchedBook();
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  book.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+it("an unknown key is refused and leaves nothing in storage", async () => {
+  const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
+  expect(kindOf(await limiterOf(hash).admit())).toBe("invalid_api_key");
+  const tables = await runInDurableObject(limiterOf(hash), (_limiter: KeyLimiter, state) =>
+    state.storage.sql.exec("SELECT count(*) AS n FROM sqlite_master").one(),
+  );
+  expect(tables).toEqual({ n: 0 });
+});
+
+it("a key that is inserted after it was refused as unknown works at once", async () => {
+  const { row } = await makeKey();
+  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(row.id).run();
+  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  await env.DB.prepare(
+    `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
+     VALUES (?, ?, ?, ?, 'k', 'p', 'regional', 60, 1)`,
+  )
+    .bind(row.id, row.hash, row.org_id, row.member_id)
+    .run();
+  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
+});
+
+it("the book is asked once by all callers of a first use, and never again for an admission", async () => {
+  const { row } = await makeKey({ rpmLimit: 100 });
+  book.statements.length = 0;
+  expect(await burst(row.hash, 50)).toBe(50);
+  expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  await evictDurableObject(limiterOf(row.hash));
+  expect(await burst(row.hash, 10)).toBe(10);
+  expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+});
+
+it("a limit changed in the book holds within a minute of use, lowered or raised", async () => {
+  const { row } = await makeKey({ rpmLimit: 5 });
+  expect(await burst(row.hash, 10)).toBe(5);
+  const setLimit = (limit: number): Promise<unknown> =>
+    env.DB.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
+  const limitIs = (limit: number): Promise<void> =>
+    eventually(async () => {
+      const answer = await limiterOf(row.hash).admit();
+      expect(answer.ok ? answer : answer.failure).toMatchObject({ limit });
+    });
+  await setLimit(8);
+  shiftClock(MINUTE_MS + 1000);
+  expect((await limiterOf(row.hash).admit()).ok).toBe(true);
+  await limitIs(8);
+  await burst(row.hash, 20);
+  expect(worstMinute(await storedTimes(row.hash))).toBe(8);
+  await setLimit(2);
+  shiftClock(2 * MINUTE_MS + 5000);
+  expect((await limiterOf(row.hash).admit()).ok).toBe(true);
+  await limitIs(2);
+  shiftClock(3 * MINUTE_MS + 9000);
+  expect(await burst(row.hash, 10)).toBe(2);
+});
+
+/** How often a use was noted in the book. */
+function uses(): number {
+  return book.statements.filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
+}
+
+it("last_used_at is written at most once a minute, across evictions, and never backwards", async () => {
+  const { row } = await makeKey({ rpmLimit: 1000 });
+  const lastUsed = async (): Promise<number | null> =>
+    (await findKeyByHash(env.DB, row.hash))?.last_used_at ?? null;
+  const start = now(env);
+  await burst(row.hash, 40);
+  await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(start));
+  await evictDurableObject(limiterOf(row.hash));
+  shiftClock(50_000);
+  await burst(row.hash, 40);
+  expect(uses()).toBe(1);
+  shiftClock(MINUTE_MS + 1000);
+  await burst(row.hash, 40);
+  await eventually(async () => expect(await lastUsed()).toBeGreaterThan(start + MINUTE_MS));
+  expect(uses()).toBe(2);
+  const ahead = now(env) + 10 * MINUTE_MS;
+  await env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE id = ?").bind(ahead, row.id).run();
+  shiftClock(2 * MINUTE_MS + 5000);
+  await burst(row.hash, 1);
+  await eventually(() => expect(uses()).toBe(3));
+  expect(await lastUsed()).toBe(ahead);
+});
+
+it("the book's answer about a use never holds up an admission", async () => {
+  const { row } = await makeKey();
+  await limiterOf(row.hash).admit();
+  shiftClock(MINUTE_MS + 1000);
+  book.hold();
+  expect(await burst(row.hash, 5)).toBe(5);
+  book.open();
+});
+
+it("a key that vanished from the book is unknown again within a minute of use", async () => {
+  const { row } = await makeKey();
+  await limiterOf(row.hash).admit();
+  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(row.id).run();
+  shiftClock(MINUTE_MS + 1000);
+  await limiterOf(row.hash).admit();
+  await eventually(async () =>
+    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key"),
+  );
+});
+
+it("with the book down a first use is 503, never 401, and heals with it", async () => {
+  const { row } = await makeKey();
+  book.broken = true;
+  const answers = await Promise.all([limiterOf(row.hash).admit(), limiterOf(row.hash).admit()]);
+  expect(answers.map(kindOf)).toEqual(["storage_unavailable", "storage_unavailable"]);
+  book.broken = false;
+  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
+});
+
+it("with the book down a known key goes on, also when its minute of use is due", async () => {
+  const { row } = await makeKey({ rpmLimit: 10 });
+  await limiterOf(row.hash).admit();
+  book.broken = true;
+  shiftClock(MINUTE_MS + 1000);
+  expect(await burst(row.hash, 20)).toBe(10);
+});
+
+it("a limiter whose storage fails answers 503, and admits nothing that it could not store", async () => {
+  const { row } = await makeKey({ rpmLimit: 2 });
+  await limiterOf(row.hash).admit();
+  await runInDurableObject(limiterOf(row.hash), (_limiter: KeyLimiter, state) => {
+    state.storage.sql.exec("ALTER TABLE admissions RENAME TO lost");
+  });
+  expect(kindOf(await limiterOf(row.hash).admit())).toBe("storage_unavailable");
+  await runInDurableObject(limiterOf(row.hash), (_limiter: KeyLimiter, state) => {
+    state.storage.sql.exec("ALTER TABLE lost RENAME TO admissions");
+  });
+  expect(await burst(row.hash, 5)).toBe(1);
+});

@@ -1,0 +1,154 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, expect, it, vi } from "vitest";
+import { insertKey } from "../../src/keys/keys.store.ts";
+import type { KeyLimiter } from "../../src/index.ts";
+import { draftKey, makeKey, shiftClock } from "./key-fixture.ts";
+import {
+  burst,
+  kindOf,
+  limiterOf,
+  MINUTE_MS,
+  storedTimes,
+  worstMinute,
+} from "./limiter-fixture.ts";
+
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+it("says who the key is and what is left of its minute", async () => {
+  const { row } = await makeKey({ rpmLimit: 3, scope: "global" });
+  expect(await limiterOf(row.hash).admit()).toEqual({
+    ok: true,
+    keyId: row.id,
+    orgId: row.org_id,
+    memberId: row.member_id,
+    scope: "global",
+    limit: 3,
+    remaining: 2,
+    resetMs: MINUTE_MS,
+  });
+});
+
+it.each([
+  ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
+  ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
+  ["burst, idle, burst", [0, 15_000, 30_000, 45_000, 60_500, 75_000]],
+])(
+  "limit 60 under %s and an eviction before each: never over 60 in 60 s",
+  async (_name, offsets) => {
+    const { row } = await makeKey({ rpmLimit: 60 });
+    const trace: number[] = [];
+    let admitted = 0;
+    for (const offset of offsets) {
+      shiftClock(offset);
+      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+      admitted += await burst(row.hash, 70);
+      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+      trace.push(...(await storedTimes(row.hash)).slice(trace.length));
+      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+      await evictDurableObject(limiterOf(row.hash));
+    }
+    expect(trace).toHaveLength(admitted);
+    expect(worstMinute(trace)).toBe(60);
+  },
+);
+
+it("evicted between every two requests it still admits exactly the limit", async () => {
+  const { row } = await makeKey({ rpmLimit: 5 });
+  const kinds: string[] = [];
+  for (let i = 0; i < 8; i++) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
+    kinds.push(kindOf(await limiterOf(row.hash).admit()));
+    // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
+    await evictDurableObject(limiterOf(row.hash));
+  }
+  expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
+});
+
+it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ring has wrapped", async () => {
+  const { row } = await makeKey({ rpmLimit: 1000 });
+  const round = async (): Promise<number> => {
+    const limiter = limiterOf(row.hash);
+    const callers = Array.from({ length: 64 }, async () => {
+      let admitted = 0;
+      for (let i = 0; i < 17; i++) {
+        // oxlint-disable-next-line no-await-in-loop -- each caller waits for its answer
+        if ((await limiter.admit()).ok) admitted++;
+      }
+      return admitted;
+    });
+    return (await Promise.all(callers)).reduce((sum, admitted) => sum + admitted, 0);
+  };
+  expect(await round()).toBe(1000);
+  await evictDurableObject(limiterOf(row.hash));
+  expect(await burst(row.hash, 20)).toBe(0);
+  shiftClock(MINUTE_MS + 20_000);
+  expect(await round()).toBe(1000);
+  expect(await storedTimes(row.hash)).toHaveLength(1000);
+}, 30_000);
+
+it("waiting exactly as long as it says admits one, and refused requests do not extend that", async () => {
+  const { row } = await makeKey({ rpmLimit: 4 });
+  expect(await burst(row.hash, 4)).toBe(4);
+  shiftClock(20_000);
+  const refused = await limiterOf(row.hash).admit();
+  if (refused.ok || refused.failure.kind !== "rate_limited") throw new Error("not rate limited");
+  expect(refused.failure).toMatchObject({ scope: "key", limit: 4 });
+  const seconds = Math.ceil(refused.failure.retryAfterMs / 1000);
+  expect(seconds).toBe(40);
+  expect(await burst(row.hash, 50)).toBe(0);
+  expect(await storedTimes(row.hash)).toHaveLength(4);
+  shiftClock(20_000 + seconds * 1000);
+  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
+});
+
+it("a clock that steps back 30 s admits no more, and forward again it goes on", async () => {
+  const { row } = await makeKey({ rpmLimit: 10 });
+  shiftClock(MINUTE_MS);
+  expect(await burst(row.hash, 6)).toBe(6);
+  shiftClock(MINUTE_MS - 30_000);
+  expect(await burst(row.hash, 10)).toBe(4);
+  await evictDurableObject(limiterOf(row.hash));
+  expect(await burst(row.hash, 10)).toBe(0);
+  shiftClock(2 * MINUTE_MS + 1000);
+  expect(await burst(row.hash, 20)).toBe(10);
+});
+
+it("a clock that steps back over a minute counts the future as now, and says so", async () => {
+  const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const { row } = await makeKey({ rpmLimit: 10 });
+  shiftClock(60 * MINUTE_MS);
+  expect(await burst(row.hash, 10)).toBe(10);
+  shiftClock(null);
+  expect(await burst(row.hash, 10)).toBe(0);
+  expect(alerts.mock.calls.flat().join()).toContain('"alert":"clock_stepped_back"');
+  await evictDurableObject(limiterOf(row.hash));
+  expect(await burst(row.hash, 10)).toBe(0);
+  shiftClock(MINUTE_MS + 1000);
+  expect(await burst(row.hash, 20)).toBe(10);
+});
+
+it("one admission writes one row", async () => {
+  const { row } = await makeKey();
+  await limiterOf(row.hash).admit();
+  const written = await runInDurableObject(
+    limiterOf(row.hash),
+    async (limiter: KeyLimiter, state) => {
+      const exec = vi.spyOn(state.storage.sql, "exec");
+      await limiter.admit();
+      return exec.mock.results.map((result) => Number(Reflect.get(result.value, "rowsWritten")));
+    },
+  );
+  expect(written).toEqual([1]);
+});
+
+it("two keys of one organisation are limited apart", async () => {
+  const one = await makeKey({ rpmLimit: 3 });
+  const two = await draftKey({ id: one.row.member_id, orgId: one.row.org_id }, { rpmLimit: 3 });
+  await insertKey(env.DB, two.row);
+  expect(await burst(one.row.hash, 5)).toBe(3);
+  expect(await burst(two.row.hash, 5)).toBe(3);
+});

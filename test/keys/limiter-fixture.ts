@@ -1,0 +1,50 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { expect, vi } from "vitest";
+import type { KeyLimiter } from "../../src/index.ts";
+import type { Admission } from "../../src/keys/limiter-contract.ts";
+
+export const MINUTE_MS = 60_000;
+
+export function limiterOf(hash: string): DurableObjectStub<KeyLimiter> {
+  return env.KEY_LIMITER.getByName(hash);
+}
+
+/** How many of `count` requests at once are admitted; the others must be over the limit. */
+export async function burst(hash: string, count: number): Promise<number> {
+  const limiter = limiterOf(hash);
+  const answers = await Promise.all(Array.from({ length: count }, () => limiter.admit()));
+  const kinds = new Set(answers.map(kindOf));
+  kinds.delete("admitted");
+  kinds.delete("rate_limited");
+  expect([...kinds]).toEqual([]);
+  return answers.filter((answer) => answer.ok).length;
+}
+
+/** `admitted`, or the kind of failure. */
+export function kindOf(answer: Admission): string {
+  return answer.ok ? "admitted" : answer.failure.kind;
+}
+
+/** What the limiter noted as its admissions, oldest first. */
+export function storedTimes(hash: string): Promise<number[]> {
+  return runInDurableObject(limiterOf(hash), (_limiter: KeyLimiter, state) =>
+    state.storage.sql
+      .exec<{ at: number }>("SELECT at FROM admissions ORDER BY at")
+      .toArray()
+      .map((row) => row.at),
+  );
+}
+
+/** The most admissions in any 60 s, by brute force. */
+export function worstMinute(times: readonly number[]): number {
+  return Math.max(
+    0,
+    ...times.map((start) => times.filter((at) => at >= start && at < start + MINUTE_MS).length),
+  );
+}
+
+/** Waits for what the limiter does after its answers: until `seen` holds. */
+export function eventually(seen: () => Promise<void> | void): Promise<void> {
+  return vi.waitFor(seen, { timeout: 5000, interval: 2 });
+}

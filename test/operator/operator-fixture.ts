@@ -1,0 +1,124 @@
+import { env } from "cloudflare:workers";
+import { refuse, success } from "../../src/lib/failure.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import type {
+  JsonObject,
+  OperatorContext,
+  OperatorWallet,
+} from "../../src/operator/operator-context.ts";
+import { keySecrets } from "../keys/key-fixture.ts";
+
+/** One organisation's wallet as far as operators see it, in memory. */
+export class FakeWallet implements OperatorWallet {
+  epoch: string | null = null;
+  credits = 0;
+  down = false;
+  readonly references = new Map<string, number>();
+
+  async create(): Promise<{ epoch: string }> {
+    this.check();
+    this.epoch ??= crypto.randomUUID();
+    return { epoch: this.epoch };
+  }
+
+  async discard(): Promise<boolean> {
+    this.epoch = null;
+    return true;
+  }
+
+  async credit(request: {
+    amountMicro: number;
+    reference: string;
+  }): ReturnType<OperatorWallet["credit"]> {
+    this.check();
+    if (!this.references.has(request.reference)) this.credits += request.amountMicro;
+    this.references.set(request.reference, request.amountMicro);
+    return this.balance();
+  }
+
+  async balance(): ReturnType<OperatorWallet["balance"]> {
+    this.check();
+    return success({ creditsMicro: micros(this.credits), heldMicro: micros(0), openHolds: 0 });
+  }
+
+  async ledger(afterSeq: number, limit: number): ReturnType<OperatorWallet["ledger"]> {
+    const rows = [...this.references].map(([reference, amountMicro], i) => ({
+      seq: i + 1,
+      kind: "credit",
+      amountMicro,
+      balanceMicro: this.credits,
+      createdAt: 0,
+      reference,
+      generationId: null,
+    }));
+    const page = rows.filter((row) => row.seq > afterSeq).slice(0, limit);
+    return success({ rows: page, nextAfterSeq: page.at(-1)?.seq ?? afterSeq });
+  }
+
+  async reconcile(): ReturnType<OperatorWallet["reconcile"]> {
+    if (this.epoch === null) return refuse({ kind: "storage_unavailable" });
+    const creditsMicro = micros(this.credits);
+    return success({ creditsMicro, heldMicro: micros(0), openHolds: 0, differences: [] });
+  }
+
+  private check(): void {
+    if (this.down) throw Object.assign(new Error("lost"), { retryable: true });
+  }
+}
+
+/** The wallets of a test by organisation; cleared before each. */
+export const wallets = new Map<string, FakeWallet>();
+
+export function walletOf(orgId: string): FakeWallet {
+  const wallet = wallets.get(orgId) ?? new FakeWallet();
+  wallets.set(orgId, wallet);
+  return wallet;
+}
+
+export function context(): OperatorContext {
+  return {
+    db: env.DB,
+    region: "eu",
+    version: "test",
+    keySecrets: keySecrets(),
+    now: Date.now(),
+    wallet: walletOf,
+    outbox: (name) => env.REGION_OUTBOX.getByName(name),
+  };
+}
+
+/** Calls `GET /orgs/:id` and the like: the path as it is in the table, its parameters, query and body. */
+export async function call(
+  target: string,
+  options: { params?: Record<string, string>; query?: string; body?: unknown } = {},
+): Promise<Result<JsonObject>> {
+  const endpoint = OPERATOR_ENDPOINTS.find((one) => `${one.method} ${one.path}` === target);
+  if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
+  return await endpoint.handle(context(), {
+    params: options.params ?? {},
+    query: new URLSearchParams(options.query),
+    body: options.body ?? null,
+  });
+}
+
+export function valueOf(result: Result<JsonObject>): JsonObject {
+  if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.failure)}`);
+  return result.value;
+}
+
+export function slug(): string {
+  return `t-${crypto.randomUUID().slice(0, 18)}`;
+}
+
+export type Made = {
+  readonly organization: { readonly id: string; readonly slug: string };
+  readonly member: { readonly id: string };
+  readonly key: { readonly id: string; readonly key: string };
+};
+
+export async function makeOrganization(fields: Record<string, unknown> = {}): Promise<Made> {
+  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com", ...fields };
+  return valueOf(await call("POST /orgs", { body })) as Made;
+}

@@ -1,0 +1,155 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { startAuthentication } from "../../src/keys/authenticate.ts";
+import { keySecrets, WatchedBook } from "../keys/key-fixture.ts";
+import {
+  call,
+  FakeWallet,
+  makeOrganization,
+  slug,
+  valueOf,
+  walletOf,
+  wallets,
+} from "./operator-fixture.ts";
+import type { Made } from "./operator-fixture.ts";
+
+beforeEach(() => {
+  wallets.clear();
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+it("a new organisation has an owner, a balance of 0 under its wallet's epoch, and a key that works", async () => {
+  const body = {
+    name: "Acme",
+    slug: slug(),
+    owner_email: "o@example.com",
+    key_scope: "global",
+    rpm_limit: 9,
+  };
+  const made = valueOf(await call("POST /orgs", { body: { ...body, credits_micro: 5, id: "x" } }));
+  const { organization, member, key } = made as Made;
+  expect(organization).toEqual({
+    id: organization.id,
+    name: "Acme",
+    slug: body.slug,
+    region: "eu",
+    is_personal: false,
+    created_at: expect.stringMatching(/Z$/),
+    status: "active",
+    rpm_limit: null,
+    credits_micro: 0,
+    held_micro: 0,
+    open_holds: 0,
+  });
+  expect(member).toMatchObject({ email: "o@example.com", role: "owner" });
+  expect(key).toMatchObject({ scope: "global", rpm_limit: 9, region: "eu", revoked: false });
+  expect(key.key).toMatch(/^svc_sk_gbl_eu_live_/);
+  const balance = await env.DB.prepare("SELECT * FROM balances WHERE org_id = ?")
+    .bind(organization.id)
+    .first();
+  expect(balance).toMatchObject({
+    seq: 0,
+    credits_micro: 0,
+    epoch: walletOf(organization.id).epoch,
+  });
+  const caller = await startAuthentication({
+    authorization: `Bearer ${key.key}`,
+    keySecrets: keySecrets(),
+    region: "eu",
+    limiter: (hash) => env.KEY_LIMITER.getByName(hash),
+  });
+  expect(caller).toMatchObject({
+    ok: true,
+    value: { caller: { orgId: organization.id, memberId: member.id, keyId: key.id } },
+  });
+});
+
+it("a slug belongs to one organisation, however many ask at once; the others leave no wallet", async () => {
+  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
+  const answers = await Promise.all(Array.from({ length: 5 }, () => call("POST /orgs", { body })));
+  expect(answers.filter((answer) => answer.ok)).toHaveLength(1);
+  const refused = answers.filter((answer) => !answer.ok);
+  for (const answer of refused) {
+    expect(answer).toMatchObject({ failure: { kind: "conflict", param: "slug" } });
+  }
+  expect([...wallets.values()].filter((wallet) => wallet.epoch !== null)).toHaveLength(1);
+});
+
+it("without a wallet nothing is written; with the book down the wallet stays, and both are 503", async () => {
+  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
+  const down = vi.spyOn(FakeWallet.prototype, "create").mockImplementation(() => {
+    throw Object.assign(new Error("lost"), { remote: true });
+  });
+  expect(await call("POST /orgs", { body })).toMatchObject({
+    failure: { kind: "storage_unavailable" },
+  });
+  down.mockRestore();
+  const book = new WatchedBook();
+  book.broken = true;
+  expect(await call("POST /orgs", { body })).toMatchObject({
+    failure: { kind: "storage_unavailable" },
+  });
+  book.restore();
+  expect((await call("POST /orgs", { body })).ok).toBe(true);
+});
+
+it.each([
+  ["name", { name: "" }],
+  ["name", { name: "a\nb" }],
+  ["name", { name: undefined }],
+  ["slug", { slug: "a--b" }],
+  ["slug", { slug: "Abc" }],
+  ["owner_email", { owner_email: "nobody" }],
+  ["is_personal", { is_personal: "yes" }],
+  ["key_scope", { key_scope: "world" }],
+  ["rpm_limit", { rpm_limit: 0 }],
+  ["rpm_limit", { rpm_limit: 1001 }],
+  ["rpm_limit", { rpm_limit: 1.5 }],
+  ["rpm_limit", { rpm_limit: "60" }],
+])("POST /orgs names a wrong %s and makes nothing", async (param, wrong) => {
+  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com", ...wrong };
+  expect(await call("POST /orgs", { body })).toMatchObject({
+    failure: { kind: "invalid_request", param },
+  });
+  expect(wallets.size).toBe(0);
+});
+
+it("a body that is not an object is a 400", async () => {
+  for (const body of [null, [], "x", 5]) {
+    // oxlint-disable-next-line no-await-in-loop -- four bodies, one after the other
+    expect(await call("POST /orgs", { body })).toMatchObject({
+      failure: { kind: "invalid_request" },
+    });
+  }
+});
+
+it("organisations are listed in a stable order, page by page, also when a wallet is away", async () => {
+  const made = [await makeOrganization(), await makeOrganization(), await makeOrganization()];
+  const { total } = valueOf(await call("GET /orgs", { query: "limit=1" })) as { total: number };
+  const ids: string[] = [];
+  for (let offset = 0; offset < total; offset += 2) {
+    // oxlint-disable-next-line no-await-in-loop -- page after page
+    const page = valueOf(await call("GET /orgs", { query: `limit=2&offset=${offset}` }));
+    expect(page).toMatchObject({ total, limit: 2, offset });
+    ids.push(...(page["organizations"] as { id: string }[]).map(({ id }) => id));
+  }
+  expect(new Set(ids).size).toBe(total);
+  expect(ids).toEqual(expect.arrayContaining(made.map(({ organization }) => organization.id)));
+  const [first] = made;
+  if (first === undefined) throw new Error("nothing was made");
+  walletOf(first.organization.id).down = true;
+  const params = { id: first.organization.id };
+  expect(valueOf(await call("GET /orgs/:id", { params }))).toMatchObject({
+    id: first.organization.id,
+    credits_micro: null,
+  });
+  for (const query of ["limit=0", "limit=101", "limit=x", "offset=-1", "limit=1.5"]) {
+    // oxlint-disable-next-line no-await-in-loop -- five queries, one after the other
+    expect(await call("GET /orgs", { query })).toMatchObject({
+      failure: { kind: "invalid_request", param: query.split("=")[0] },
+    });
+  }
+});

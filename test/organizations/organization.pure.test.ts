@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import type * as z from "zod";
+import { nameSchema, slugSchema } from "../../src/organizations/organization.ts";
+
+function refusedBy(schema: z.ZodType, texts: readonly string[]): string[] {
+  return texts.filter((text) => !schema.safeParse(text).success);
+}
+
+it("a slug is 3 to 32 lowercase letters, digits and single inner hyphens", () => {
+  expect(refusedBy(slugSchema, ["abc", "a-b", "0x0", "a-b-c-1", "a".repeat(32)])).toEqual([]);
+  const wrong = [
+    "",
+    "a",
+    "ab",
+    "a".repeat(33),
+    "Abc",
+    "-abc",
+    "abc-",
+    "a--b",
+    "a_b",
+    "ä-b",
+    "abc\n",
+  ];
+  expect(refusedBy(slugSchema, wrong)).toEqual(wrong);
+});
+
+it("a name has something to read and no control characters", () => {
+  expect(refusedBy(nameSchema, ["A", "Ünïted & Co.", "x".repeat(200)])).toEqual([]);
+  const wrong = ["", "   ", "a\r\nX-Header: b", "a\u0000", "x".repeat(201)];
+  expect(refusedBy(nameSchema, wrong)).toEqual(wrong);
+});

@@ -1,0 +1,79 @@
+import { env } from "cloudflare:workers";
+import { expect } from "vitest";
+import { now } from "../../src/lib/clock.ts";
+import { refuse, success } from "../../src/lib/failure.ts";
+import type { Failure, Result } from "../../src/lib/failure.ts";
+import type { Generation } from "../../src/lib/generation.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { OutcomeItem, OutcomeWallet } from "../../src/regions/outbox-message.ts";
+
+export const generation: Generation = {
+  model: "sandbox/echo",
+  provider: "sandbox",
+  region: "eu",
+  keyId: "key_1",
+  externalId: null,
+  streamed: false,
+  usage: NO_USAGE,
+  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
+  firstByteMs: 3,
+  durationMs: 5,
+  estimated: false,
+  finishReason: "stop",
+};
+
+/** Wallets that take each hold's outcome once, as the real ones do, and fail when they are told to. */
+export class Wallets {
+  readonly calls: string[] = [];
+  readonly charged = new Map<string, number>();
+  readonly voided = new Set<string>();
+  readonly generations: Generation[] = [];
+  readonly refusals = new Map<string, Failure>();
+  down = false;
+  stalled: Promise<void> | null = null;
+  readonly #real = env.WALLET;
+
+  constructor() {
+    const getByName = (orgId: string): OutcomeWallet => ({
+      settle: (settlement) =>
+        this.#answer(settlement.id, () => {
+          expect(settlement.id.startsWith("req_")).toBe(true);
+          this.charged.set(`${orgId} ${settlement.id}`, settlement.cost);
+          this.generations.push(settlement.generation);
+        }),
+      void: (id) => this.#answer(id, () => this.voided.add(`${orgId} ${id}`)),
+    });
+    env.WALLET = Object.assign(Object.create(this.#real), { getByName });
+  }
+
+  restore(): void {
+    env.WALLET = this.#real;
+  }
+
+  async #answer(id: string, take: () => void): Promise<Result<unknown>> {
+    this.calls.push(id);
+    if (this.stalled !== null) await this.stalled;
+    if (this.down) throw new Error("the wallet is down");
+    const failure = this.refusals.get(id);
+    if (failure !== undefined) return refuse(failure);
+    take();
+    return success({ kind: "settled" });
+  }
+}
+
+export function settleOf(orgId: string, cost: number): OutcomeItem {
+  const holdId = mintId("req_", now(env));
+  return { holdId, orgId, kind: "settle", cost: micros(cost), generation };
+}
+
+export function voidOf(orgId: string): OutcomeItem {
+  return {
+    holdId: mintId("req_", now(env)),
+    orgId,
+    kind: "void",
+    cost: micros(0),
+    generation: null,
+  };
+}
