@@ -3,12 +3,17 @@ import type { Price } from "../lib/usage.ts";
 export type ModelKind = "chat" | "embeddings";
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 
+/** The dearer price of the whole request when its prompt is longer than `aboveTokens`. */
+export type LongPrompt = { readonly aboveTokens: number; readonly price: Price };
+
 /** One way to run a model here and what the customer pays there (markup included). */
 export type Route = {
   readonly provider: string;
   /** The provider's own name for the model. */
   readonly upstreamId: string;
   readonly price: Price;
+  /** Absent where the price does not depend on the prompt's length; see `priceAt`. */
+  readonly longPrompt?: LongPrompt;
 };
 
 /** What can be bought in this region: a model with at least one live route, in order of preference. */

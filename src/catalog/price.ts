@@ -1,0 +1,66 @@
+import { assert } from "../lib/assert.ts";
+import { micros } from "../lib/money.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Price, Usage } from "../lib/usage.ts";
+import type { Route } from "./model.ts";
+
+const TOKENS_PER_PRICE = 1_000_000;
+
+/**
+ * What a request costs: the exact sum of tokens x micros per million tokens, rounded once, up, to
+ * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
+ */
+export function costOf(price: Price, usage: Usage): Micros {
+  const terms: readonly (readonly [number, number])[] = [
+    [usage.input, price.input],
+    [usage.cacheRead, price.cached],
+    [usage.cacheWrite, price.cacheWrite],
+    [usage.output, price.output],
+  ];
+  let sum = 0;
+  for (const [tokens, perMillion] of terms) {
+    assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
+    sum += tokens * perMillion;
+  }
+  // Every double up to 2^53 is exact, and a true sum above it cannot round to one below.
+  if (!Number.isSafeInteger(sum)) return exactCost(terms);
+  const rest = sum % TOKENS_PER_PRICE;
+  return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));
+}
+
+/** The route's price for a request with this many prompt tokens (bound or count). */
+export function priceAt(route: Route, promptTokens: number): Price {
+  const long = route.longPrompt;
+  return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
+}
+
+/** Each price raised by whole percent, up to whole micros per million tokens. */
+export function withMarkup(price: Price, percent: number): Price {
+  return {
+    input: raised(price.input, 100 + percent),
+    cached: raised(price.cached, 100 + percent),
+    cacheWrite: raised(price.cacheWrite, 100 + percent),
+    output: raised(price.output, 100 + percent),
+  };
+}
+
+/** `perMillion` x `percent` / 100, up to a whole number. */
+export function raised(perMillion: number, percent: number): number {
+  assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");
+  const product = perMillion * percent;
+  assert(Number.isSafeInteger(product), "a raised price stays a safe integer");
+  return Math.ceil(product / 100);
+}
+
+function exactCost(terms: readonly (readonly [number, number])[]): Micros {
+  const sum = terms.reduce(
+    (total, [tokens, perMillion]) => total + BigInt(tokens) * BigInt(perMillion),
+    0n,
+  );
+  const perPrice = BigInt(TOKENS_PER_PRICE);
+  return micros(Number((sum + perPrice - 1n) / perPrice));
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}

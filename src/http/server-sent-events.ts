@@ -1,0 +1,94 @@
+/** One event of a stream: its name ("message" when none was given) and its data lines joined by \n. */
+export type ServerSentEvent = { readonly name: string; readonly data: string };
+
+/** The longest event accepted, in UTF-16 units: far above any honest chunk, far below memory. */
+export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
+
+/**
+ * Decodes a server-sent event stream (WHATWG HTML 9.2.6) from bytes cut anywhere: lines may end in
+ * \n, \r\n or \r, comments are skipped, UTF-8 may be split. Once an event grows past the maximum,
+ * `overflowed` is true and nothing more is decoded.
+ */
+export class SseDecoder {
+  overflowed = false;
+  readonly #text = new TextDecoder();
+  readonly #lengthMax: number;
+  #line = "";
+  #name = "";
+  #data: string | null = null;
+  #skipLineFeed = false;
+
+  constructor(lengthMax = EVENT_LENGTH_MAX) {
+    this.#lengthMax = lengthMax;
+  }
+
+  /** The data of the events these bytes complete. */
+  push(bytes: Uint8Array): string[] {
+    return this.events(bytes).map((event) => event.data);
+  }
+
+  /** The data of an event that the end of file leaves without its blank line. */
+  flush(): string[] {
+    return this.flushEvents().map((event) => event.data);
+  }
+
+  /** As `push`, with the events' names. */
+  events(bytes: Uint8Array): ServerSentEvent[] {
+    return this.#decode(this.#text.decode(bytes, { stream: true }));
+  }
+
+  /** As `flush`, with the events' names. */
+  flushEvents(): ServerSentEvent[] {
+    return this.#decode(`${this.#text.decode()}\n\n`);
+  }
+
+  #decode(text: string): ServerSentEvent[] {
+    const events: ServerSentEvent[] = [];
+    let start = 0;
+    while (!this.overflowed && start < text.length) {
+      if (this.#skipLineFeed) {
+        this.#skipLineFeed = false;
+        if (text.startsWith("\n", start)) start++;
+        continue;
+      }
+      const end = lineEnd(text, start);
+      this.#line += text.slice(start, end);
+      this.overflowed = this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
+      if (end === text.length || this.overflowed) break;
+      this.#skipLineFeed = text[end] === "\r";
+      start = end + 1;
+      const event = this.#endLine();
+      if (event !== null) events.push(event);
+    }
+    return events;
+  }
+
+  /** Takes the finished line; a blank one completes the event. */
+  #endLine(): ServerSentEvent | null {
+    const line = this.#line;
+    this.#line = "";
+    if (line === "") return this.#endEvent();
+    const colon = line.indexOf(":");
+    const field = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
+    if (field === "data") this.#data = this.#data === null ? value : `${this.#data}\n${value}`;
+    if (field === "event") this.#name = value;
+    return null;
+  }
+
+  #endEvent(): ServerSentEvent | null {
+    const [name, data] = [this.#name, this.#data];
+    this.#name = "";
+    this.#data = null;
+    return data === null ? null : { name: name === "" ? "message" : name, data };
+  }
+}
+
+/** Where the line ends: the next \n or \r, or the end of the text. */
+function lineEnd(text: string, start: number): number {
+  const lineFeed = text.indexOf("\n", start);
+  const end = lineFeed === -1 ? text.length : lineFeed;
+  // Only this line is searched for \r: the whole text again for every line would be quadratic.
+  const carriageReturn = text.slice(start, end).indexOf("\r");
+  return carriageReturn === -1 ? end : start + carriageReturn;
+}

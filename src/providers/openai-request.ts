@@ -1,0 +1,99 @@
+import type { Profile } from "./profile.ts";
+import type { JsonObject, ProviderCall } from "./provider.ts";
+
+/**
+ * The body sent upstream: the profile's fields, never null ones, with our own model, cap and stream
+ * flags. Inside messages and tools only OpenAI's own keys are kept: strict hosts answer 400 to the
+ * extras that coding agents add (`cache_control` and the like).
+ */
+export function upstreamRequest(call: ProviderCall, profile: Profile): JsonObject {
+  const allowed = call.kind === "chat" ? profile.chatFields : profile.embeddingFields;
+  const body: Record<string, unknown> = { model: call.upstreamId };
+  for (const [field, value] of Object.entries(call.body)) {
+    if (!allowed.has(field) || value === null || value === undefined) continue;
+    body[profile.renamed[field] ?? field] = forwarded(field, value, profile);
+  }
+  if (call.cap !== null) body[profile.capField] = call.cap;
+  if (call.kind === "chat" && call.stream) {
+    body["stream"] = true;
+    body["stream_options"] = profile.streamOptions;
+  }
+  return body;
+}
+
+const MESSAGE_KEYS = ["role", "content", "name", "refusal", "tool_call_id"] as const;
+const PART_KEYS: Readonly<Record<string, string>> = {
+  text: "text",
+  refusal: "refusal",
+  image_url: "image_url",
+  input_audio: "input_audio",
+  file: "file",
+};
+
+function forwarded(field: string, value: unknown, profile: Profile): unknown {
+  if (!Array.isArray(value)) return value;
+  if (field === "messages") return value.map((message) => forwardedMessage(message, profile));
+  return field === "tools" ? value.map(forwardedTool) : value;
+}
+
+function forwardedMessage(message: unknown, profile: Profile): unknown {
+  if (!isObject(message)) return message;
+  const kept: Record<string, unknown> = {};
+  for (const key of MESSAGE_KEYS) {
+    if (message[key] !== undefined && (message[key] !== null || key === "content")) {
+      kept[key] = message[key];
+    }
+  }
+  if (message["role"] === "developer" && !profile.developerRole) kept["role"] = "system";
+  if (Array.isArray(message["content"])) kept["content"] = message["content"].map(forwardedPart);
+  if (Array.isArray(message["tool_calls"])) {
+    kept["tool_calls"] = message["tool_calls"].map(forwardedToolCall);
+  }
+  const call = message["function_call"];
+  if (isObject(call)) kept["function_call"] = picked(call, ["name", "arguments"]);
+  return kept;
+}
+
+function forwardedPart(part: unknown): unknown {
+  if (!isObject(part)) return part;
+  const type = part["type"];
+  const key = typeof type === "string" ? PART_KEYS[type] : undefined;
+  return key === undefined ? part : { type, [key]: part[key] };
+}
+
+function forwardedToolCall(call: unknown): unknown {
+  if (!isObject(call)) return call;
+  return {
+    ...picked(call, ["id", "type"]),
+    ...(isObject(call["function"]) && {
+      function: picked(call["function"], ["name", "arguments"]),
+    }),
+    ...(isObject(call["custom"]) && { custom: picked(call["custom"], ["name", "input"]) }),
+  };
+}
+
+function forwardedTool(tool: unknown): unknown {
+  if (!isObject(tool)) return tool;
+  return {
+    type: tool["type"],
+    ...(isObject(tool["function"]) && {
+      function: picked(tool["function"], ["name", "description", "parameters", "strict"]),
+    }),
+    ...(isObject(tool["custom"]) && {
+      custom: picked(tool["custom"], ["name", "description", "format"]),
+    }),
+  };
+}
+
+function picked(source: JsonObject, keys: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    keys
+      .filter((key) => source[key] !== undefined && source[key] !== null)
+      .map((key) => [key, source[key]]),
+  );
+}
+
+/** Whether a value is a JSON object. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
