@@ -37,18 +37,16 @@ const SANDBOX = {
 
 /** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
 export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
-  ...["echo", ...MAGIC].map(
-    (name): CatalogueEntry => ({
-      ...SANDBOX,
-      id: `sandbox/${name}`,
-      upstreamId: name,
-      kind: "chat",
-      context: 128_000,
-      maxOutput: 16_384,
-      abilities: ["tools", "vision"],
-      imageTokens: 1_445,
-    }),
-  ),
+  ...["echo", ...MAGIC].map((name): CatalogueEntry => ({
+    ...SANDBOX,
+    id: `sandbox/${name}`,
+    upstreamId: name,
+    kind: "chat",
+    context: 128_000,
+    maxOutput: 16_384,
+    abilities: ["tools", "vision"],
+    imageTokens: 1_445,
+  })),
   {
     ...SANDBOX,
     id: "sandbox/embed",

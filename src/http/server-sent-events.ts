@@ -44,6 +44,7 @@ export class SseDecoder {
 
   #decode(text: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
+    const hasReturns = text.includes("\r");
     let start = 0;
     while (!this.overflowed && start < text.length) {
       if (this.#skipLineFeed) {
@@ -51,7 +52,7 @@ export class SseDecoder {
         if (text.startsWith("\n", start)) start++;
         continue;
       }
-      const end = lineEnd(text, start);
+      const end = lineEnd(text, start, hasReturns);
       this.#line += text.slice(start, end);
       this.overflowed = this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
       if (end === text.length || this.overflowed) break;
@@ -85,9 +86,10 @@ export class SseDecoder {
 }
 
 /** Where the line ends: the next \n or \r, or the end of the text. */
-function lineEnd(text: string, start: number): number {
+function lineEnd(text: string, start: number, hasReturns: boolean): number {
   const lineFeed = text.indexOf("\n", start);
   const end = lineFeed === -1 ? text.length : lineFeed;
+  if (!hasReturns) return end;
   // Only this line is searched for \r: the whole text again for every line would be quadratic.
   const carriageReturn = text.slice(start, end).indexOf("\r");
   return carriageReturn === -1 ? end : start + carriageReturn;

@@ -12,19 +12,15 @@ const TOKENS_MAX = 1_000_000_000;
  * that is missing, negative, fractional, not a number or absurd makes the usage missing (null), so
  * that it is estimated instead. Explicit zeros are zeros.
  */
-export function readUsage(raw: unknown): Usage | null {
+export function readUsage(raw: unknown, kind: "chat" | "embeddings"): Usage | null {
   if (!isObject(raw)) return null;
   const prompt = count(raw["prompt_tokens"]);
-  const completion = raw["completion_tokens"] ?? 0; // absent on embeddings
-  const output = count(completion);
+  const output = kind === "embeddings" ? 0 : count(raw["completion_tokens"]);
   if (prompt === null || output === null) return null;
   const promptDetails = details(raw["prompt_tokens_details"]);
   const completionDetails = details(raw["completion_tokens_details"]);
   const cacheRead = Math.min(count(promptDetails["cached_tokens"]) ?? 0, prompt);
-  const cacheWrite = Math.min(
-    count(promptDetails["cache_write_tokens"]) ?? 0,
-    prompt - cacheRead,
-  );
+  const cacheWrite = Math.min(count(promptDetails["cache_write_tokens"]) ?? 0, prompt - cacheRead);
   const reasoning = Math.min(count(completionDetails["reasoning_tokens"]) ?? 0, output);
   return { input: prompt - cacheRead - cacheWrite, cacheRead, cacheWrite, output, reasoning };
 }

@@ -46,6 +46,8 @@ export type ProviderFailure = {
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused";
   readonly retryAfterMs?: number;
+  /** Only for retry: the same route may well answer a second attempt (408, 5xx, a reset before headers). */
+  readonly again?: boolean;
   /** Only for refused: cleaned text, param and code that may be shown. */
   readonly message?: string;
   readonly param?: string | null;

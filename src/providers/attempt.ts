@@ -1,0 +1,122 @@
+import type {
+  EventStream,
+  JsonObject,
+  Provider,
+  ProviderAnswer,
+  ProviderFailure,
+  StreamEvent,
+} from "./provider.ts";
+
+/** One way to run the request; `cap` is the output cap that the grant pays for there, per choice. */
+export type Candidate = {
+  readonly provider: Provider;
+  readonly upstreamId: string;
+  readonly cap: number | null;
+};
+
+/** What is asked of whichever route answers. */
+export type AttemptRequest = {
+  readonly kind: "chat" | "embeddings";
+  readonly body: JsonObject;
+  readonly stream: boolean;
+};
+
+/** What bounds one attempt. */
+export type AttemptOptions = {
+  /** The run's end: nothing is attempted after it, and a stream ends with it. */
+  readonly signal: AbortSignal;
+  /** To the response's headers; to the whole body where it is JSON. */
+  readonly headersMs: number;
+  /** From the headers to the first event of a stream. */
+  readonly firstMs: number;
+};
+
+/**
+ * One attempt at one route: an answer whose stream has shown its first events, or a failure. Whatever
+ * is given up (by a timer, the run's end, an error as first event) has its connection ended.
+ */
+export async function attempt(
+  candidate: Candidate,
+  request: AttemptRequest,
+  options: AttemptOptions,
+): Promise<ProviderAnswer> {
+  const controller = new AbortController();
+  const signal = AbortSignal.any([options.signal, controller.signal]);
+  const { provider, upstreamId, cap } = candidate;
+  const sent = provider.send({ ...request, upstreamId, cap, signal });
+  const answer = await within(sent, options.headersMs, options.signal);
+  if (answer === null) {
+    controller.abort();
+    sent.then(letGo).catch(() => undefined); // it may still answer; then nobody listens
+    return failed("timeout");
+  }
+  if (answer.kind !== "stream") return answer;
+  const started = await firstEvents(answer.events, options);
+  if (started.kind !== "failure") return started;
+  answer.events.cancel();
+  controller.abort();
+  return started;
+}
+
+/** Waits for the first batch with events in it: comments show life but promise nothing. */
+async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
+  try {
+    const batch = await within(firstBatch(events), options.firstMs, options.signal);
+    if (batch === null) return failed("timeout");
+    const error = batch.find((event) => event.kind === "error");
+    if (error !== undefined) return { kind: "failure", failure: error.failure };
+    if (batch.every((event) => event.kind === "end")) return failed("empty_stream");
+    return { kind: "stream", events: startingWith(batch, events) };
+  } catch {
+    return failed("connection");
+  }
+}
+
+/** The first batch that is not empty; an empty one at the end of the file. */
+async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+    const batch = await events.next();
+    if (batch === null || batch.length > 0) return batch ?? [];
+  }
+}
+
+/** The stream again, its first batch included. */
+function startingWith(first: readonly StreamEvent[], events: EventStream): EventStream {
+  let isFirst = true;
+  return {
+    next() {
+      if (!isFirst) return events.next();
+      isFirst = false;
+      return Promise.resolve(first);
+    },
+    cancel: () => events.cancel(),
+  };
+}
+
+/** The promise's value, or null when `ms` pass or `signal` fires first. Leaves no timer behind. */
+function within<T>(work: Promise<T>, ms: number, signal: AbortSignal): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(giveUp, ms);
+    function settle(): void {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", giveUp);
+    }
+    function giveUp(): void {
+      settle();
+      resolve(null);
+    }
+    signal.addEventListener("abort", giveUp);
+    if (signal.aborted) giveUp();
+    work.then(resolve, reject).finally(settle);
+  });
+}
+
+function letGo(answer: ProviderAnswer): void {
+  if (answer.kind === "stream") answer.events.cancel();
+}
+
+function failed(reason: string): ProviderAnswer {
+  const failure: ProviderFailure = { kind: "retry", reason };
+  return { kind: "failure", failure };
+}

@@ -1,0 +1,37 @@
+const MESSAGE_CHARACTERS_MAX = 300;
+/** Patterns run over this much only: upstream text is not trusted to be short. */
+const READ_CHARACTERS_MAX = 4000;
+const REMOVED = "[removed]";
+
+const HOST_ENDINGS = "com|net|org|ai|io|dev|co|cloud|app|xyz|eu|us|local|internal|localhost";
+
+/** What may name us, our account or our upstream. Order matters: whole addresses before their parts. */
+const SECRETIVE: readonly RegExp[] = [
+  /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi, // URLs
+  /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g, // mail addresses
+  new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}(?:${HOST_ENDINGS})\\b(?::\\d+)?(?:/\\S*)?`, "gi"),
+  /\blocalhost(?::\d+)?(?:\/\S*)?/gi,
+  /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, // IPv4
+  /\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}\b\]?/gi, // IPv6
+  /\bBearer\s+\S+/gi,
+  /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
+  /\S*\*{3,}\S*/g, // a masked key
+];
+/** Longer than any word, with a digit: keys, hashes, ids. */
+const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
+
+/**
+ * An upstream's message as a client may see it: one line, at most 300 characters, without keys,
+ * addresses, hosts or account ids. `secret` is removed wherever it stands.
+ */
+export function cleanedMessage(message: string, secret?: string): string {
+  let text = message.slice(0, READ_CHARACTERS_MAX);
+  if (secret !== undefined && secret !== "") text = text.replaceAll(secret, REMOVED);
+  for (const pattern of SECRETIVE) text = text.replace(pattern, REMOVED);
+  text = text.replace(OPAQUE, (word) => (/\d/.test(word) ? REMOVED : word));
+  // oxlint-disable-next-line no-control-regex -- control characters are what is taken out
+  text = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\s]+/g, " ").trim();
+  return text.length <= MESSAGE_CHARACTERS_MAX
+    ? text
+    : `${text.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`;
+}

@@ -1,0 +1,71 @@
+import type { Usage } from "../lib/usage.ts";
+import { answerMessage, envelope, finishReason } from "./openai-message.ts";
+import { isObject } from "./openai-request.ts";
+import { readUsage, wireUsage } from "./openai-usage.ts";
+import type { JsonObject } from "./provider.ts";
+
+export type Answer = { readonly body: JsonObject; readonly usage: Usage | null };
+
+/**
+ * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none.
+ * `usage` in the body is the one we bill; it is absent when the upstream's is missing or odd.
+ */
+export function chatAnswer(raw: JsonObject): Answer | null {
+  if (!Array.isArray(raw["choices"]) || raw["choices"].length === 0) return null;
+  const choices: JsonObject[] = [];
+  for (const [position, choice] of raw["choices"].entries()) {
+    const read = chatChoice(choice, position);
+    if (read === null) return null;
+    choices.push(read);
+  }
+  const usage = readUsage(raw["usage"], "chat");
+  const body = { ...envelope(raw), object: "chat.completion", choices };
+  return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
+}
+
+/** An embedding list in the order of its inputs, or null when one of `inputs` vectors is missing. */
+export function embeddingsAnswer(raw: JsonObject, inputs: number): Answer | null {
+  if (!Array.isArray(raw["data"]) || raw["data"].length !== inputs) return null;
+  const vectors = new Map<number, unknown>();
+  for (const [position, item] of raw["data"].entries()) {
+    if (!isObject(item) || !isVector(item["embedding"])) return null;
+    const index = Number.isSafeInteger(item["index"]) ? (item["index"] as number) : position;
+    vectors.set(index, item["embedding"]);
+  }
+  const data: JsonObject[] = [];
+  for (let index = 0; index < inputs; index++) {
+    if (!vectors.has(index)) return null;
+    data.push({ object: "embedding", index, embedding: vectors.get(index) });
+  }
+  const usage = readUsage(raw["usage"], "embeddings");
+  const model = typeof raw["model"] === "string" ? { model: raw["model"] } : {};
+  const body = { object: "list", data, ...model };
+  return {
+    body: usage === null ? body : { ...body, usage: wireUsage(usage, "embeddings") },
+    usage,
+  };
+}
+
+/** How many vectors an `input` asks for: one for a text or a token array, else one per item. */
+export function inputCount(input: unknown): number {
+  if (!Array.isArray(input)) return 1;
+  return typeof input[0] === "number" ? 1 : input.length;
+}
+
+function chatChoice(raw: unknown, position: number): JsonObject | null {
+  if (!isObject(raw) || !isObject(raw["message"])) return null;
+  const message = answerMessage(raw["message"]);
+  const reason = finishReason(raw["finish_reason"], message["tool_calls"] !== undefined);
+  if (reason === null) return null;
+  return {
+    index: Number.isSafeInteger(raw["index"]) ? raw["index"] : position,
+    message,
+    logprobs: isObject(raw["logprobs"]) ? raw["logprobs"] : null,
+    finish_reason: reason,
+  };
+}
+
+function isVector(raw: unknown): boolean {
+  if (typeof raw === "string") return raw !== "";
+  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => typeof value === "number");
+}

@@ -1,0 +1,182 @@
+import {
+  argumentsText,
+  envelope,
+  extras,
+  finishReason,
+  text,
+  toolCallId,
+} from "./openai-message.ts";
+import { isObject } from "./openai-request.ts";
+import { readUsage } from "./openai-usage.ts";
+import type { JsonObject, StreamEvent } from "./provider.ts";
+import { streamFailure } from "./upstream-failure.ts";
+
+/** What is known of a choice so far. */
+type Choice = {
+  readonly tools: Tool[];
+  /** Our index of the call that the upstream last named by its own index. */
+  readonly current: Map<number, number>;
+  finished: boolean;
+};
+type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boolean };
+
+/**
+ * Turns one stream's data payloads into events in OpenAI's order: the role once per choice, one tool
+ * call per delta with id, type and name once, a finish chunk of its own, usage as its own event.
+ * Holds the state of one stream; nothing follows an `end` or an `error`.
+ */
+export class ChunkReader {
+  #ended = false;
+  readonly #choices = new Map<number, Choice>();
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The events of one payload; `name` is the server-sent event's. */
+  read(data: string, name: string): StreamEvent[] {
+    if (this.#ended || data.trim() === "") return [];
+    if (data.trim() === "[DONE]") return this.#end();
+    const raw = parsed(data);
+    if (raw === null) return this.fail("bad_event");
+    if (name === "error" || (raw["error"] !== undefined && raw["error"] !== null)) {
+      this.#ended = true;
+      return [{ kind: "error", failure: streamFailure(raw) }];
+    }
+    const usage = readUsage(raw["usage"], "chat");
+    const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
+    if (usage !== null && !this.#ended) events.push({ kind: "usage", usage });
+    return events;
+  }
+
+  /** Ends the stream with an upstream failure of our own finding. */
+  fail(reason: string): StreamEvent[] {
+    this.#ended = true;
+    return [{ kind: "error", failure: { kind: "retry", reason } }];
+  }
+
+  /** [DONE] ends a stream only when every choice that began has finished. */
+  #end(): StreamEvent[] {
+    const open = [...this.#choices.values()].some((choice) => !choice.finished);
+    if (open) return this.fail("no_finish_reason");
+    this.#ended = true;
+    return [{ kind: "end" }];
+  }
+
+  #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
+    const head = { ...envelope(raw), object: "chat.completion.chunk" };
+    const events: StreamEvent[] = [];
+    for (const [position, choice] of choices.entries()) {
+      if (!isObject(choice)) continue;
+      const index = Number.isSafeInteger(choice["index"]) ? (choice["index"] as number) : position;
+      for (const part of this.#parts(choice, index)) {
+        if (part === null) return [...events, ...this.fail("broken_off")];
+        events.push({ kind: "chunk", chunk: { ...head, choices: [{ index, ...part }] } });
+      }
+    }
+    return events;
+  }
+
+  /** The chunk choices that one upstream choice becomes; null where the upstream broke off. */
+  #parts(raw: JsonObject, index: number): (JsonObject | null)[] {
+    const known = this.#choices.get(index);
+    if (known?.finished === true) return [];
+    const choice: Choice = known ?? { tools: [], current: new Map(), finished: false };
+    this.#choices.set(index, choice);
+    const deltas = this.#deltas(
+      isObject(raw["delta"]) ? raw["delta"] : {},
+      choice,
+      known === undefined,
+    );
+    const given = isObject(raw["logprobs"]) ? raw["logprobs"] : null;
+    const finished = typeof raw["finish_reason"] === "string" && raw["finish_reason"] !== "";
+    choice.finished = finished;
+    if (finished) deltas.push(...missingArguments(choice));
+    const open = deltas.map((delta, at) => {
+      return { delta, logprobs: at === 0 ? given : null, finish_reason: null };
+    });
+    if (!finished) return open;
+    const reason = finishReason(raw["finish_reason"], choice.tools.length > 0);
+    const last = reason === null ? null : { delta: {}, logprobs: null, finish_reason: reason };
+    return [...open, last];
+  }
+
+  /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
+  #deltas(raw: JsonObject, choice: Choice, first: boolean): JsonObject[] {
+    const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
+    const content = text(raw["content"]);
+    const refusal = text(raw["refusal"]);
+    const rest: JsonObject = {
+      ...(content !== null && (content !== "" || first) && { content }),
+      ...(refusal !== null && refusal !== "" && { refusal }),
+      ...extras(raw),
+    };
+    const opening: JsonObject = {
+      role: "assistant",
+      content: calls.length > 0 ? null : "",
+      ...rest,
+    };
+    const deltas: JsonObject[] = [];
+    if (first) deltas.push(opening);
+    else if (Object.keys(rest).length > 0) deltas.push(rest);
+    for (const [position, call] of calls.entries()) {
+      deltas.push({ tool_calls: [toolDelta(call, choice, position)] });
+    }
+    return deltas;
+  }
+}
+
+/** One tool call of a delta: whole the first time, its arguments alone from then on. */
+function toolDelta(raw: JsonObject, choice: Choice, position: number): JsonObject {
+  const theirs = Number.isSafeInteger(raw["index"]) ? (raw["index"] as number) : position;
+  const id = text(raw["id"]);
+  const known = choice.current.get(theirs);
+  const tool = known === undefined ? undefined : choice.tools[known];
+  // Some hosts give every call the same index: another id is another call.
+  if (known !== undefined && tool !== undefined && (id === null || id === "" || id === tool.id)) {
+    return continued(raw, tool, known);
+  }
+  return begun(raw, choice, theirs);
+}
+
+function begun(raw: JsonObject, choice: Choice, theirs: number): JsonObject {
+  const index = choice.tools.length;
+  const called = isObject(raw["function"]) ? raw["function"] : {};
+  const given = argumentsText(called["arguments"]);
+  const custom = isObject(raw["custom"]);
+  const id = toolCallId(raw["id"]);
+  choice.tools.push({ id, hasArguments: given !== "", custom });
+  choice.current.set(theirs, index);
+  if (custom) return { index, id, type: "custom", custom: raw["custom"] };
+  const named = { name: text(called["name"]) ?? "", arguments: given };
+  return { index, id, type: "function", function: named };
+}
+
+function continued(raw: JsonObject, tool: Tool, index: number): JsonObject {
+  if (tool.custom) {
+    const custom = isObject(raw["custom"]) ? raw["custom"] : {};
+    return { index, custom: { input: text(custom["input"]) ?? "" } };
+  }
+  const called = isObject(raw["function"]) ? raw["function"] : {};
+  const given = argumentsText(called["arguments"]);
+  if (given !== "") tool.hasArguments = true;
+  return { index, function: { arguments: given } };
+}
+
+/** "{}" for each tool that was called without arguments: clients parse them without looking. */
+function missingArguments(choice: Choice): JsonObject[] {
+  return choice.tools.flatMap((tool, index) =>
+    tool.custom || tool.hasArguments
+      ? []
+      : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
+  );
+}
+
+function parsed(data: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(data);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

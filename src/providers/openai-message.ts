@@ -1,0 +1,90 @@
+import { randomBase62 } from "../lib/id.ts";
+import { isObject } from "./openai-request.ts";
+import type { JsonObject } from "./provider.ts";
+
+const FINISH_REASONS: ReadonlySet<string> = new Set([
+  "stop",
+  "length",
+  "tool_calls",
+  "content_filter",
+  "function_call",
+]);
+/** Native values that mean the upstream gave up rather than finished. */
+const BROKEN_REASONS: ReadonlySet<string> = new Set([
+  "abort",
+  "error",
+  "insufficient_system_resource",
+]);
+
+/**
+ * One of OpenAI's finish reasons, never a native one; `tool_calls` whenever a call was made (clients
+ * run tools on that value alone); null when the upstream broke off.
+ */
+export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
+  if (typeof raw === "string" && BROKEN_REASONS.has(raw)) return null;
+  const reason = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : "stop";
+  return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
+}
+
+/** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */
+export function answerMessage(raw: JsonObject): JsonObject {
+  const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
+  return {
+    role: "assistant",
+    content: text(raw["content"]),
+    refusal: text(raw["refusal"]),
+    ...(calls.length > 0 && { tool_calls: calls.map(answerToolCall) }),
+    ...extras(raw),
+  };
+}
+
+/** What message and delta have in common beside content, refusal and tool calls; never null. */
+export function extras(raw: JsonObject): JsonObject {
+  const reasoning = text(raw["reasoning_content"]) ?? text(raw["reasoning"]);
+  return {
+    ...(reasoning !== null && reasoning !== "" && { reasoning_content: reasoning }),
+    ...(isObject(raw["function_call"]) && { function_call: raw["function_call"] }),
+    ...(Array.isArray(raw["annotations"]) && { annotations: raw["annotations"] }),
+  };
+}
+
+/** The envelope fields that may be passed on, of a completion or a chunk. */
+export function envelope(raw: JsonObject): JsonObject {
+  return {
+    ...(typeof raw["id"] === "string" && { id: raw["id"] }),
+    ...(Number.isSafeInteger(raw["created"]) && { created: raw["created"] }),
+    ...(typeof raw["model"] === "string" && { model: raw["model"] }),
+    ...(typeof raw["service_tier"] === "string" && { service_tier: raw["service_tier"] }),
+    ...(typeof raw["system_fingerprint"] === "string" && {
+      system_fingerprint: raw["system_fingerprint"],
+    }),
+  };
+}
+
+/** The upstream's id for a tool call, or one of our own. */
+export function toolCallId(raw: unknown): string {
+  return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
+}
+
+/** Arguments as the JSON text that clients parse; some hosts send the object itself. */
+export function argumentsText(raw: unknown): string {
+  if (typeof raw === "string") return raw;
+  return isObject(raw) ? JSON.stringify(raw) : "";
+}
+
+export function text(raw: unknown): string | null {
+  return typeof raw === "string" ? raw : null;
+}
+
+function answerToolCall(raw: JsonObject): JsonObject {
+  const id = toolCallId(raw["id"]);
+  if (isObject(raw["custom"])) return { id, type: "custom", custom: raw["custom"] };
+  const called = isObject(raw["function"]) ? raw["function"] : {};
+  const given = argumentsText(called["arguments"]);
+  return {
+    id,
+    type: "function",
+    // A tool without parameters is called with "{}": clients parse it without looking.
+    function: { name: text(called["name"]) ?? "", arguments: given === "" ? "{}" : given },
+  };
+}

@@ -1,0 +1,143 @@
+import { cleanedMessage } from "./cleaned-message.ts";
+import { isObject } from "./openai-request.ts";
+import type { JsonObject, ProviderFailure } from "./provider.ts";
+import { retryAfterMs } from "./retry-after.ts";
+
+/** What an upstream said went wrong; every field is its own, unclean text. */
+type Complaint = {
+  readonly message: string;
+  readonly code: string;
+  readonly type: string;
+  readonly param: string;
+};
+
+/**
+ * The failure that an HTTP answer outside 2xx means. `secret` is our key there, which some hosts echo.
+ * 402, 401, 403, 404 and an exhausted quota are ours to mend; 400, 413 and 422 are about the request;
+ * 429, 503 and 529 say "later"; everything else, redirects too, is worth another route.
+ */
+export function httpFailure(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  secret?: string,
+): ProviderFailure {
+  const complaint = complaintOf(parsedObject(bodyText));
+  const wait = retryAfterMs(headers);
+  return failureOf(status, complaint, {
+    ...(wait !== null && { retryAfterMs: wait }),
+    ...(secret !== undefined && { secret }),
+  });
+}
+
+/** The failure that an error event, or an error inside a 200 answer, means. */
+export function streamFailure(raw: JsonObject): ProviderFailure {
+  const complaint = complaintOf(raw);
+  return failureOf(statusInside(raw, complaint), complaint, {});
+}
+
+/** Only what is said while nothing is known about the request being at fault. */
+type Hints = { readonly retryAfterMs?: number; readonly secret?: string };
+
+const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
+const OVERLOADED: ReadonlySet<number> = new Set([429, 503, 529]);
+const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
+
+function failureOf(status: number, complaint: Complaint, hints: Hints): ProviderFailure {
+  const reason = String(status);
+  const wait = hints.retryAfterMs === undefined ? {} : { retryAfterMs: hints.retryAfterMs };
+  // A 403 about the content is the request's own: it must not take the route from everybody.
+  const aboutContent = status === 403 && /moderat|flagged|content.policy/i.test(complaint.message);
+  if (REFUSED.has(status) || aboutContent) return refusal(reason, complaint, hints.secret);
+  const quotaIsGone = [complaint.code, complaint.type].includes("insufficient_quota");
+  if (DISABLED.has(status) || quotaIsGone) return { kind: "disabled", reason, ...wait };
+  if (OVERLOADED.has(status)) return { kind: "overloaded", reason, ...wait };
+  return { kind: "retry", reason, ...wait, again: status === 408 || status >= 500 };
+}
+
+const NOT_SAID = "The model provider refused this request.";
+const CONTEXT_CODE = "context_length_exceeded";
+const CONTEXT_WORDS = "maximum context length";
+
+function refusal(
+  reason: string,
+  complaint: Complaint,
+  secret: string | undefined,
+): ProviderFailure {
+  const cleaned = cleanedMessage(complaint.message, secret);
+  const param = /^[\w.[\]-]{1,100}$/.test(complaint.param) ? complaint.param : null;
+  if (!isAboutContext(complaint)) {
+    const code = /^[a-z][a-z0-9_]{0,63}$/.test(complaint.code) ? complaint.code : null;
+    return { kind: "refused", reason, message: cleaned || NOT_SAID, param, code };
+  }
+  // Clients look for these words, whatever words the host has for it.
+  const message = cleaned.includes(CONTEXT_WORDS)
+    ? cleaned
+    : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
+  return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
+}
+
+/** How hosts say that the prompt is too long (reference/providers.md 0.2). */
+const CONTEXT_PATTERNS = new RegExp(
+  [
+    "prompt is too long",
+    "exceed context limit",
+    "input is too long for requested model",
+    "context_length_exceeded",
+    "maximum context length",
+    "exceeds the context window",
+    "input token count .{0,80}exceeds the maximum number of tokens",
+    "maximum prompt length is \\d+",
+    "reduce the length of the messages",
+    "too large for model with \\d+ maximum context",
+    "current length is .{0,80}while limit is",
+    "is longer than the (maximum )?model('s)? (context )?length",
+    "`inputs` tokens \\+ `max_new_tokens` must be",
+    "exceeds the available context size",
+    "input tokens exceed the configured limit",
+    "exceeded model token limit",
+  ].join("|"),
+  "i",
+);
+
+function isAboutContext(complaint: Complaint): boolean {
+  if (complaint.code === CONTEXT_CODE) return true;
+  return complaint.code !== "string_above_max_length" && CONTEXT_PATTERNS.test(complaint.message);
+}
+
+/** Reads every error body in use: OpenAI's, the same without its envelope, a bare text, FastAPI's. */
+function complaintOf(raw: JsonObject | null): Complaint {
+  const error = raw?.["error"];
+  const inner = isObject(error) ? error : (raw ?? {});
+  const bare = typeof error === "string" ? error : "";
+  return {
+    message: word(inner["message"]) || bare || word(inner["detail"]),
+    code: word(inner["code"]),
+    type: word(inner["type"]),
+    param: word(inner["param"]),
+  };
+}
+
+/** The status inside an error event: a numeric code, else what its type stands for. */
+function statusInside(raw: JsonObject, complaint: Complaint): number {
+  const inner = isObject(raw["error"]) ? raw["error"] : raw;
+  const code = Number(inner["code"] ?? inner["status"]);
+  if (Number.isSafeInteger(code) && code >= 400 && code <= 599) return code;
+  if (/rate_limit|too_many_requests/.test(`${complaint.type} ${complaint.code}`)) return 429;
+  if (/overloaded/.test(`${complaint.type} ${complaint.code}`)) return 503;
+  if (complaint.code === CONTEXT_CODE || complaint.type === "invalid_request_error") return 400;
+  return 500;
+}
+
+function parsedObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function word(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
