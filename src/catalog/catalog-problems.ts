@@ -60,8 +60,9 @@ function aliasProblems(config: Pick<Config, "models" | "aliases">): string[] {
     const wanted = ALIAS_KINDS.get(alias);
     if (kinds.has(alias)) return [`"${alias}" is a model; choose another name`];
     if (kind === undefined) return [`"${alias}" means "${id}", which is no model`];
-    if (wanted !== undefined && wanted !== kind)
+    if (wanted !== undefined && wanted !== kind) {
       return [`"${alias}" must mean a model for ${wanted}`];
+    }
     return [];
   });
 }

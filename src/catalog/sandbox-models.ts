@@ -37,16 +37,7 @@ const SANDBOX = {
 
 /** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
 export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
-  ...["echo", ...MAGIC].map((name): CatalogueEntry => ({
-    ...SANDBOX,
-    id: `sandbox/${name}`,
-    upstreamId: name,
-    kind: "chat",
-    context: 128_000,
-    maxOutput: 16_384,
-    abilities: ["tools", "vision"],
-    imageTokens: 1_445,
-  })),
+  ...["echo", ...MAGIC].map(chat),
   {
     ...SANDBOX,
     id: "sandbox/embed",
@@ -59,3 +50,16 @@ export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
     imageTokens: 0,
   },
 ];
+
+function chat(name: string): CatalogueEntry {
+  return {
+    ...SANDBOX,
+    id: `sandbox/${name}`,
+    upstreamId: name,
+    kind: "chat",
+    context: 128_000,
+    maxOutput: 16_384,
+    abilities: ["tools", "vision"],
+    imageTokens: 1_445,
+  };
+}

@@ -1,0 +1,217 @@
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { failover } from "../../src/providers/failover.ts";
+import type { FailoverOptions } from "../../src/providers/failover.ts";
+import { openAiCompatible } from "../../src/providers/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/providers/profile.ts";
+import type { ProviderAnswer, ProviderCall, StreamEvent } from "../../src/providers/provider.ts";
+import { RouteHealth } from "../../src/providers/route-health.ts";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import type { OpenAiMock } from "../fixtures/openai-mock.ts";
+
+const SECRET = "sk-canary-7f3b2c1d9e8a";
+const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
+let mock: OpenAiMock;
+beforeAll(async () => {
+  mock = await startOpenAiMock();
+});
+afterEach(() => mock.script(null));
+afterAll(() => mock.close());
+
+function host() {
+  return { id: "openai", baseUrl: mock.url, profile: OPENAI_PROFILE, secret: SECRET };
+}
+
+function send(upstreamId: string, more: Partial<ProviderCall> = {}): Promise<ProviderAnswer> {
+  return openAiCompatible(host()).send({
+    kind: "chat",
+    upstreamId,
+    body: { messages: [{ role: "user", content: "Hi" }] },
+    stream: false,
+    cap: 100,
+    signal: new AbortController().signal,
+    ...more,
+  });
+}
+
+async function events(upstreamId: string, body = {}): Promise<StreamEvent[]> {
+  const answer = await send(upstreamId, { stream: true, ...body });
+  if (answer.kind !== "stream") throw new Error(`no stream but ${JSON.stringify(answer)}`);
+  const all: StreamEvent[] = [];
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+    const batch = await answer.events.next();
+    if (batch === null) return all;
+    all.push(...batch);
+  }
+}
+
+function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stream = true) {
+  const candidates = ids.map((upstreamId) => {
+    return { provider: openAiCompatible(host()), upstreamId, cap: 100 };
+  });
+  const request = { kind: "chat" as const, body: { messages: [] }, stream };
+  return failover(candidates, request, {
+    health: new RouteHealth(),
+    now: () => 0,
+    signal: new AbortController().signal,
+    headersMs: 5000,
+    firstMs: 5000,
+    pauseMs: () => 0,
+    ...more,
+  });
+}
+
+it("a completion, its usage and the request's cap cross the real wire", async () => {
+  const answer = await send("gpt-4o");
+  expect(answer).toMatchObject({
+    kind: "json",
+    usage: USAGE,
+    body: { object: "chat.completion", choices: [{ message: { content: "Hello" } }] },
+  });
+  const sent = mock.requests.at(-1);
+  expect(sent?.json).toMatchObject({ model: "gpt-4o", max_completion_tokens: 100 });
+  expect(sent?.headers.authorization).toBe(`Bearer ${SECRET}`);
+});
+
+it("a stream asks for usage and ends with finish, usage and end", async () => {
+  const all = await events("gpt-4o");
+  expect(mock.requests.at(-1)?.json["stream_options"]).toMatchObject({ include_usage: true });
+  expect(all.map((event) => event.kind)).toEqual([
+    "chunk",
+    "chunk",
+    "chunk",
+    "chunk",
+    "usage",
+    "end",
+  ]);
+  expect(all.at(-2)).toEqual({ kind: "usage", usage: USAGE });
+});
+
+it("two [DONE] and chunks after the first are one end", async () => {
+  const kinds = (await events("mock-two-dones")).map((event) => event.kind);
+  expect(kinds).toEqual(["chunk", "chunk", "chunk", "chunk", "usage", "end"]);
+});
+
+it("usage on the finish chunk counts, and of two usages the last is given last", async () => {
+  const onFinish = await events("mock-usage-on-finish");
+  expect(onFinish.at(-2)).toEqual({ kind: "usage", usage: USAGE });
+  expect(JSON.stringify(onFinish.filter((event) => event.kind === "chunk"))).not.toContain("usage");
+  const twice = (await events("mock-usage-twice")).filter((event) => event.kind === "usage");
+  expect(twice.map((event) => event.usage.output)).toEqual([1, 3]);
+});
+
+it("a tool call keeps its name and arguments, streamed and not", async () => {
+  const tools = [{ type: "function", function: { name: "weather" } }];
+  const body = { body: { messages: [], tools } };
+  expect(await send("gpt-4o", body)).toMatchObject({
+    body: { choices: [{ finish_reason: "tool_calls", message: { content: null } }] },
+  });
+  const text = JSON.stringify(await events("gpt-4o", body));
+  expect(text).toContain('"name":"weather","arguments":""');
+  expect(text).toContain('"finish_reason":"tool_calls"');
+});
+
+it("each way an upstream can fail is told apart, and none of its text is kept", async () => {
+  const names = ["401", "404", "quota", "408", "500", "302", "html", "bad-json", "reset"];
+  const answers = await Promise.all(names.map((name) => send(`mock-${name}`)));
+  expect(JSON.stringify(answers)).not.toMatch(/canary|openai|Incorrect|elsewhere/);
+  const kinds = answers.map((answer) => (answer.kind === "failure" ? answer.failure.kind : ""));
+  expect(Object.fromEntries(names.map((name, at) => [name, kinds[at]]))).toEqual({
+    401: "disabled",
+    404: "disabled",
+    quota: "disabled",
+    408: "retry",
+    500: "retry",
+    302: "retry",
+    html: "retry",
+    "bad-json": "retry",
+    reset: "retry",
+  });
+  const busy = await Promise.all(["429", "503", "529"].map((name) => send(`mock-${name}`)));
+  expect(busy).toMatchObject(Array(3).fill({ failure: { kind: "overloaded" } }));
+  expect(await send("mock-429")).toMatchObject({ failure: { retryAfterMs: 7000 } });
+});
+
+it("a redirect is not followed", async () => {
+  const before = mock.requests.length;
+  await send("mock-302");
+  expect(mock.requests.length - before).toBe(1);
+});
+
+it("a refused request comes back cleaned, an overlong prompt by the name clients know", async () => {
+  const refused = await send("mock-400");
+  expect(refused).toMatchObject({ failure: { kind: "refused", param: "temperature" } });
+  expect(JSON.stringify(refused)).not.toMatch(/org-|openai\.com/);
+  expect(await send("mock-context")).toMatchObject({
+    failure: {
+      kind: "refused",
+      code: "context_length_exceeded",
+      message: expect.stringContaining("maximum context length"),
+    },
+  });
+});
+
+it("a gzip bomb ends the attempt, its connection is let go", async () => {
+  expect(await send("mock-gzip-bomb")).toMatchObject({ failure: { reason: "body_too_large" } });
+});
+
+it("a 10 MB line ends the stream with an error", async () => {
+  const all = await events("mock-huge-line");
+  expect(all.at(-1)).toEqual({
+    kind: "error",
+    failure: { kind: "retry", reason: "event_too_large" },
+  });
+});
+
+it("an error in mid-stream is an error event without the upstream's words", async () => {
+  const all = await events("mock-error-mid");
+  expect(all.map((event) => event.kind)).toEqual(["chunk", "error"]);
+  expect(JSON.stringify(all)).not.toContain("canary");
+});
+
+it("a connection cut in mid-stream throws, it does not look finished", async () => {
+  await expect(events("mock-cut")).rejects.toThrow(/terminated|reset/i);
+});
+
+it("a vector asked for in base64 comes as base64, in the order of the inputs", async () => {
+  const body = { input: ["a", "b"], encoding_format: "base64", dimensions: 2 };
+  const answer = await send("emb", { kind: "embeddings", body, cap: null });
+  expect(answer).toMatchObject({
+    kind: "json",
+    usage: { input: 8, output: 0 },
+    body: { data: [{ index: 0, embedding: expect.any(String) }, { index: 1 }] },
+  });
+});
+
+it("a failed first route is not noticed by the client: reset, stall, error or nothing at first", async () => {
+  const bad = ["reset", "stall", "silent", "error-first", "empty-stream", "html", "500"];
+  const timers = { headersMs: 400, firstMs: 400 };
+  const all = await Promise.all(bad.map((name) => serve([`mock-${name}`, "gpt-4o"], timers)));
+  expect(all).toMatchObject(bad.map(() => ({ ok: true, value: { index: 1, attempts: 2 } })));
+  for (const served of all) {
+    if (served.ok && served.value.answer.kind === "stream") served.value.answer.events.cancel();
+  }
+});
+
+it("an abandoned upstream's connection is closed", async () => {
+  let closed = false;
+  mock.script((_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" }).write(": waiting\n\n");
+    response.on("close", () => {
+      closed = true;
+    });
+  });
+  expect(await serve(["m"], { firstMs: 20 })).toMatchObject({ ok: false });
+  await expect.poll(() => closed).toBe(true);
+});
+
+it("a run that ends stops the attempt at once and starts no other", async () => {
+  const run = new AbortController();
+  const before = mock.requests.length;
+  mock.script(() => run.abort());
+  expect(await serve(["m", "m2"], { signal: run.signal })).toMatchObject({
+    ok: false,
+    failure: { kind: "upstream_error" },
+  });
+  expect(mock.requests.length - before).toBe(1);
+});
