@@ -15,7 +15,7 @@ const SECRETIVE: readonly RegExp[] = [
   /\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}\b\]?/gi, // IPv6
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
-  /\S*\*{3,}\S*/g, // a masked key
+  /\S{0,100}\*{3,}\S*/g, // a masked key
 ];
 /** Longer than any word, with a digit: keys, hashes, ids. */
 const OPAQUE = /[A-Za-z0-9_-]{24,}/g;

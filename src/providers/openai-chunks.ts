@@ -27,6 +27,8 @@ type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boole
  */
 export class ChunkReader {
   #ended = false;
+  /** What every chunk repeats, taken from the first. */
+  #head: JsonObject | null = null;
   readonly #choices = new Map<number, Choice>();
 
   get ended(): boolean {
@@ -64,7 +66,7 @@ export class ChunkReader {
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
-    const head = { ...envelope(raw), object: "chat.completion.chunk" };
+    const head = (this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" });
     const events: StreamEvent[] = [];
     for (const [position, choice] of choices.entries()) {
       if (!isObject(choice)) continue;
@@ -103,21 +105,13 @@ export class ChunkReader {
 
   /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
   #deltas(raw: JsonObject, choice: Choice, first: boolean): JsonObject[] {
-    const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
-    const content = text(raw["content"]);
-    const refusal = text(raw["refusal"]);
-    const rest: JsonObject = {
-      ...(content !== null && (content !== "" || first) && { content }),
-      ...(refusal !== null && refusal !== "" && { refusal }),
-      ...extras(raw),
-    };
-    const opening: JsonObject = {
-      role: "assistant",
-      content: calls.length > 0 ? null : "",
-      ...rest,
-    };
+    const calls = Array.isArray(raw["tool_calls"]) ? raw["tool_calls"].filter(isObject) : [];
+    const [content, refusal] = [text(raw["content"]), text(raw["refusal"])];
+    const rest: Record<string, unknown> = extras(raw);
+    if (content !== null && (content !== "" || first)) rest["content"] = content;
+    if (refusal !== null && refusal !== "") rest["refusal"] = refusal;
     const deltas: JsonObject[] = [];
-    if (first) deltas.push(opening);
+    if (first) deltas.push({ role: "assistant", content: calls.length > 0 ? null : "", ...rest });
     else if (Object.keys(rest).length > 0) deltas.push(rest);
     for (const [position, call] of calls.entries()) {
       deltas.push({ tool_calls: [toolDelta(call, choice, position)] });

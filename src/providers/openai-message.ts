@@ -39,13 +39,13 @@ export function answerMessage(raw: JsonObject): JsonObject {
 }
 
 /** What message and delta have in common beside content, refusal and tool calls; never null. */
-export function extras(raw: JsonObject): JsonObject {
+export function extras(raw: JsonObject): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
   const reasoning = text(raw["reasoning_content"]) ?? text(raw["reasoning"]);
-  return {
-    ...(reasoning !== null && reasoning !== "" && { reasoning_content: reasoning }),
-    ...(isObject(raw["function_call"]) && { function_call: raw["function_call"] }),
-    ...(Array.isArray(raw["annotations"]) && { annotations: raw["annotations"] }),
-  };
+  if (reasoning !== null && reasoning !== "") kept["reasoning_content"] = reasoning;
+  if (isObject(raw["function_call"])) kept["function_call"] = raw["function_call"];
+  if (Array.isArray(raw["annotations"])) kept["annotations"] = raw["annotations"];
+  return kept;
 }
 
 /** The envelope fields that may be passed on, of a completion or a chunk. */

@@ -1,0 +1,226 @@
+import { expect, it } from "vitest";
+import { catalogProblems } from "../../src/catalog/catalog-problems.ts";
+import { allowedTags, buildCatalog, listModels, resolveModel } from "../../src/catalog/catalog.ts";
+import type { LiveProvider } from "../../src/catalog/catalog.ts";
+import { OPENAI_MODELS } from "../../src/catalog/models.ts";
+import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
+import { parseConfig } from "../../src/config.ts";
+import { REGIONS } from "../../src/lib/caller.ts";
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const OPENAI_EU: LiveProvider = { id: "openai", regions: ["eu"] };
+const SANDBOX: LiveProvider = { id: "sandbox", regions: ["eu"] };
+
+function configOf(vars: Record<string, string>) {
+  const parsed = parseConfig({ ...BASE, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+function catalogOf(vars: Record<string, string>, live: readonly LiveProvider[]) {
+  return buildCatalog({ config: configOf(vars), live });
+}
+
+const problems = (vars: Record<string, string>) =>
+  catalogProblems(configOf(vars)).map(({ variable, problem }) => `${variable}: ${problem}`);
+
+const LLAMA = {
+  id: "local/llama",
+  kind: "chat",
+  context: 8192,
+  price: { input: 0, output: 0 },
+  routes: [{ provider: "ollama", upstream_id: "llama3.3" }],
+};
+const OLLAMA_ENTRY = { id: "ollama", base_url: "http://localhost:11434/v1", regions: ["eu"] };
+const WITH_LLAMA = {
+  PROVIDERS: JSON.stringify([OLLAMA_ENTRY]),
+  MODELS: JSON.stringify([LLAMA]),
+};
+
+it("every built-in model has a dated price, a context and a safe estimate", () => {
+  for (const entry of [...OPENAI_MODELS, ...SANDBOX_MODELS]) {
+    expect(entry.pricedOn).toMatch(/^2026-\d\d-\d\d$/);
+    expect(Date.parse(entry.released)).toBeGreaterThan(0);
+    for (const price of [entry.input, entry.cached, entry.cacheWrite, entry.output]) {
+      expect(Number.isSafeInteger(price)).toBe(true);
+    }
+    expect(entry.input).toBeGreaterThan(0);
+    expect(entry.output > 0).toBe(entry.kind === "chat");
+    expect(entry.cached).toBeLessThanOrEqual(entry.input);
+    expect(entry.cacheWrite).toBeGreaterThanOrEqual(entry.input);
+    expect(entry.imageTokens > 0).toBe(entry.abilities.includes("vision"));
+  }
+});
+
+it("residency: no model of any region ever gets a route on a host outside it", () => {
+  const tags = ["eu", "us", "global"] as const;
+  for (const region of REGIONS) {
+    for (const residency of ["strict", "relaxed"]) {
+      const other = region === "eu" ? "us" : "eu";
+      for (const tag of tags) {
+        const live = [
+          { id: "openai", regions: [tag] },
+          { id: "ollama", regions: [tag] },
+        ] as const;
+        const vars = { ...WITH_LLAMA, REGION: region, RESIDENCY: residency };
+        const { models } = catalogOf(vars, live);
+        const mayServe =
+          tag !== other && (tag === region || region === "us" || residency === "relaxed");
+        expect(models.size).toBe(mayServe ? OPENAI_MODELS.length + 1 : 0);
+      }
+    }
+  }
+  expect(allowedTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
+});
+
+it("regional hosts cost a tenth more from the models of March 2026 on, older ones the list price", () => {
+  const eu = catalogOf({}, [OPENAI_EU]).models;
+  const price = (id: string) => eu.get(id)?.routes[0]?.price;
+  expect(price("openai/gpt-5.4")).toMatchObject({ input: 2_750_000, output: 16_500_000 });
+  expect(price("openai/gpt-6-luna")).toEqual({
+    input: 110_000,
+    cached: 11_000,
+    cacheWrite: 137_500,
+    output: 550_000,
+  });
+  expect(price("openai/gpt-4o-mini")).toMatchObject({ input: 150_000, output: 600_000 });
+  const relaxed = catalogOf({ RESIDENCY: "relaxed" }, [{ id: "openai", regions: ["global"] }]);
+  expect(relaxed.models.get("openai/gpt-5.4")?.routes[0]?.price.input).toBe(2_500_000);
+});
+
+it("a prompt above 272,000 tokens has the dearer price where the maker says so", () => {
+  const route = catalogOf({}, [OPENAI_EU]).models.get("openai/gpt-5.4")?.routes[0];
+  expect(route?.longPrompt).toMatchObject({
+    aboveTokens: 272_000,
+    price: { input: 5_500_000, output: 24_750_000 },
+  });
+});
+
+it("a markup raises the catalogue's prices and leaves an operator's own alone", () => {
+  const own = { ...LLAMA, price: { input: 100, cached: 10, output: 300 } };
+  const vars = { ...WITH_LLAMA, MODELS: JSON.stringify([own]), MARKUP_PERCENT: "20" };
+  const { models } = catalogOf(vars, [OPENAI_EU, { id: "ollama", regions: ["eu"] }]);
+  expect(models.get("openai/gpt-4o-mini")?.routes[0]?.price.input).toBe(180_000);
+  expect(models.get("local/llama")?.routes[0]?.price).toEqual({
+    input: 100,
+    cached: 10,
+    cacheWrite: 100,
+    output: 300,
+  });
+});
+
+it("an operator's entry replaces the built-in model of its id", () => {
+  const own = {
+    ...LLAMA,
+    id: "openai/gpt-4o",
+    price: { input: 9, output: 9 },
+    routes: [{ provider: "openai", upstream_id: "gpt-4o" }],
+  };
+  const { models } = catalogOf({ MODELS: JSON.stringify([own]) }, [OPENAI_EU]);
+  expect(models.get("openai/gpt-4o")?.routes).toHaveLength(1);
+  expect(models.get("openai/gpt-4o")?.routes[0]?.price.input).toBe(9);
+});
+
+it("with only the sandbox live the aliases mean it, otherwise never", () => {
+  const alone = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
+  expect(Object.fromEntries(alone.aliases)).toEqual({
+    smart: "sandbox/echo",
+    fast: "sandbox/echo",
+    cheap: "sandbox/echo",
+    "embeddings/cheapest": "sandbox/embed",
+  });
+  const both = catalogOf({ SANDBOX: "on", ...WITH_LLAMA }, [
+    SANDBOX,
+    { id: "ollama", regions: ["eu"] },
+  ]);
+  expect(Object.fromEntries(both.aliases)).toEqual({
+    smart: "local/llama",
+    fast: "local/llama",
+    cheap: "local/llama",
+  });
+  expect(catalogOf({ SANDBOX: "off" }, [SANDBOX]).models.size).toBe(0);
+});
+
+it("cheap is the lowest blended price, smart and fast the first curated model that is live", () => {
+  const { aliases } = catalogOf({}, [OPENAI_EU]);
+  expect(Object.fromEntries(aliases)).toEqual({
+    smart: "openai/gpt-6.1-sol",
+    fast: "openai/gpt-6-luna",
+    cheap: "openai/gpt-5-nano",
+    "embeddings/cheapest": "openai/text-embedding-3-small",
+  });
+});
+
+it("a pin decides an alias, and one to a model that is not live leaves it out", () => {
+  const pins = { smart: "openai/gpt-4o", house: "openai/o4-mini", fast: "sandbox/echo" };
+  const { aliases } = catalogOf({ ALIASES: JSON.stringify(pins) }, [OPENAI_EU]);
+  expect(aliases.get("smart")).toBe("openai/gpt-4o");
+  expect(aliases.get("house")).toBe("openai/o4-mini");
+  expect(aliases.has("fast")).toBe(false);
+});
+
+it("a name resolves to the concrete model, or is not found: unknown, other kind, not live here", () => {
+  const catalog = catalogOf({}, [OPENAI_EU]);
+  expect(resolveModel(catalog, "cheap", "chat")).toMatchObject({
+    ok: true,
+    value: { id: "openai/gpt-5-nano", routes: [{ provider: "openai", upstreamId: "gpt-5-nano" }] },
+  });
+  const names = [
+    "../x",
+    "http://169.254.169.254/",
+    "x".repeat(1000),
+    "💥",
+    "__proto__",
+    "constructor",
+  ];
+  for (const name of [
+    ...names,
+    "embeddings/cheapest",
+    "sandbox/echo",
+    "openai/text-embedding-3-small",
+  ]) {
+    expect(resolveModel(catalog, name, "chat")).toEqual({
+      ok: false,
+      failure: { kind: "model_not_found", model: name },
+    });
+  }
+});
+
+it("the list holds every live model and alias once, sorted, with created and owner", () => {
+  const listed = listModels(catalogOf({ SANDBOX: "on" }, [SANDBOX]));
+  const ids = listed.map((model) => model.id);
+  expect(ids).toEqual([...new Set(ids)].toSorted());
+  expect(ids).toHaveLength(SANDBOX_MODELS.length + 4);
+  expect(listed.find((model) => model.id === "cheap")).toEqual({
+    id: "cheap",
+    object: "model",
+    created: Date.UTC(2026, 0, 1) / 1000,
+    owned_by: "turnpike",
+  });
+  expect(listed.find((model) => model.id === "sandbox/echo")?.owned_by).toBe("sandbox");
+});
+
+it("contradictions in PROVIDERS, MODELS and ALIASES are named; sound ones are not", () => {
+  expect(problems(WITH_LLAMA)).toEqual([]);
+  expect(problems({ MODELS: JSON.stringify([LLAMA]) })).toEqual([
+    'MODELS: "local/llama" has a route to "ollama", which PROVIDERS lacks',
+  ]);
+  const clashes = [LLAMA, LLAMA, { ...LLAMA, id: "cheap" }, { ...LLAMA, id: "sandbox/echo" }];
+  expect(problems({ ...WITH_LLAMA, MODELS: JSON.stringify(clashes) })).toEqual([
+    'MODELS: names the model "local/llama" twice',
+    'MODELS: "cheap" is an alias; choose another id',
+    'MODELS: "sandbox/echo": ids under sandbox/ are built in',
+  ]);
+  const twice = [OLLAMA_ENTRY, OLLAMA_ENTRY, { ...OLLAMA_ENTRY, id: "openai" }];
+  expect(problems({ PROVIDERS: JSON.stringify(twice) })).toHaveLength(2);
+  const aliases = {
+    smart: "openai/text-embedding-3-small",
+    x: "nope",
+    "openai/gpt-4o": "openai/o4-mini",
+  };
+  expect(problems({ ALIASES: JSON.stringify(aliases) })).toEqual([
+    'ALIASES: "smart" must mean a model for chat',
+    'ALIASES: "x" means "nope", which is no model',
+    'ALIASES: "openai/gpt-4o" is a model; choose another name',
+  ]);
+});

@@ -1,0 +1,102 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { costOf, priceAt, withMarkup } from "../../src/catalog/price.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { Price, Usage } from "../../src/lib/usage.ts";
+
+const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
+const count = fc.nat(10_000_000);
+const usages: fc.Arbitrary<Usage> = fc.record({
+  input: count,
+  cacheRead: count,
+  cacheWrite: count,
+  output: count,
+  reasoning: fc.constant(0),
+});
+const perMillion = fc.nat(1_000_000_000);
+const prices: fc.Arbitrary<Price> = fc.record({
+  input: perMillion,
+  cached: perMillion,
+  cacheWrite: perMillion,
+  output: perMillion,
+});
+
+/** The definition, in integers without a limit. */
+function exact(price: Price, usage: Usage): number {
+  const sum =
+    BigInt(usage.input) * BigInt(price.input) +
+    BigInt(usage.cacheRead) * BigInt(price.cached) +
+    BigInt(usage.cacheWrite) * BigInt(price.cacheWrite) +
+    BigInt(usage.output) * BigInt(price.output);
+  return Number((sum + 999_999n) / 1_000_000n);
+}
+
+it("one token at 0.15 $/M costs one micro, no token costs none", () => {
+  const price = { ...FREE, input: 150_000 };
+  expect(costOf(price, { ...NO_USAGE, input: 1 })).toBe(1);
+  expect(costOf(price, NO_USAGE)).toBe(0);
+  expect(costOf({ ...FREE, input: 1_000_000 }, { ...NO_USAGE, input: 7 })).toBe(7);
+});
+
+it("a cost is exact and rounded up once, past 2^53 too", () => {
+  fc.assert(fc.property(prices, usages, (p, u) => costOf(p, u) === exact(p, u)));
+  const huge = { ...NO_USAGE, input: 999_999_999, output: 999_999_999 };
+  const dear = { ...FREE, input: 999_999_999, output: 999_999_999 };
+  expect(costOf(dear, huge)).toBe(exact(dear, huge));
+});
+
+it("more tokens never cost less, reasoning alone costs nothing more", () => {
+  fc.assert(
+    fc.property(prices, usages, fc.nat(1000), (price, usage, more) => {
+      for (const field of ["input", "cacheRead", "cacheWrite", "output"] as const) {
+        const larger = { ...usage, [field]: usage[field] + more };
+        expect(costOf(price, larger)).toBeGreaterThanOrEqual(costOf(price, usage));
+      }
+      expect(costOf(price, { ...usage, reasoning: more })).toBe(costOf(price, usage));
+    }),
+  );
+});
+
+it("splitting a request in two costs the same or one micro more", () => {
+  fc.assert(
+    fc.property(prices, usages, usages, (price, a, b) => {
+      const both = {
+        input: a.input + b.input,
+        cacheRead: a.cacheRead + b.cacheRead,
+        cacheWrite: a.cacheWrite + b.cacheWrite,
+        output: a.output + b.output,
+        reasoning: 0,
+      };
+      expect([0, 1]).toContain(costOf(price, a) + costOf(price, b) - costOf(price, both));
+    }),
+  );
+});
+
+it("a cost past the safe integers, or tokens that are none, are a bug", () => {
+  const dear = { ...FREE, input: Number.MAX_SAFE_INTEGER };
+  expect(() => costOf(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
+  for (const input of [-1, 0.5, Number.NaN]) {
+    expect(() => costOf(FREE, { ...NO_USAGE, input })).toThrow("whole and not negative");
+  }
+});
+
+it("a markup is never below its percent and at most one micro above", () => {
+  fc.assert(
+    fc.property(prices, fc.nat(1000), (price, percent) => {
+      const marked = withMarkup(price, percent);
+      for (const field of ["input", "cached", "cacheWrite", "output"] as const) {
+        const over = marked[field] * 100 - price[field] * (100 + percent);
+        expect(over >= 0 && over < 100).toBe(true);
+      }
+    }),
+  );
+});
+
+it("a long prompt has its own price from the first token above the limit", () => {
+  const price = { ...FREE, input: 1 };
+  const long = { ...FREE, input: 2 };
+  const route = { provider: "p", upstreamId: "m", price };
+  const tiered = { ...route, longPrompt: { aboveTokens: 272_000, price: long } };
+  expect([priceAt(tiered, 272_000), priceAt(tiered, 272_001)]).toEqual([price, long]);
+  expect(priceAt(route, 1_000_000)).toBe(price);
+});

@@ -1,0 +1,146 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { base64ToFloats, floatsToBase64 } from "../../src/providers/embedding-encoding.ts";
+import { chatAnswer, embeddingsAnswer, inputCount } from "../../src/providers/openai-answer.ts";
+import { readUsage, wireUsage } from "../../src/providers/openai-usage.ts";
+
+function completion(message: object, more: object = {}) {
+  return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };
+}
+
+const reason = (finish_reason: unknown) =>
+  (chatAnswer(completion({ content: "" }, { finish_reason }))?.body["choices"] as object[])?.[0];
+
+it("content, refusal and logprobs are present, and nothing else is null", () => {
+  const answer = chatAnswer({
+    ...completion({ content: "Hi", tool_calls: null, function_call: null, annotations: null }),
+    system_fingerprint: null,
+    vendor: "canary",
+  });
+  expect(answer?.body).toEqual({
+    id: "x",
+    object: "chat.completion",
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: "Hi", refusal: null },
+        logprobs: null,
+        finish_reason: "stop",
+      },
+    ],
+  });
+});
+
+it("tool calls finish as tool_calls, with text arguments, {} where there were none, and ids", () => {
+  const tool_calls = [
+    { id: "a", function: { name: "f", arguments: { x: 1 } } },
+    { function: { name: "g", arguments: "" } },
+  ];
+  expect(chatAnswer(completion({ content: null, tool_calls }))?.body["choices"]).toMatchObject([
+    {
+      finish_reason: "tool_calls",
+      message: {
+        content: null,
+        tool_calls: [
+          { id: "a", type: "function", function: { name: "f", arguments: '{"x":1}' } },
+          { id: expect.stringMatching(/^call_/), function: { name: "g", arguments: "{}" } },
+        ],
+      },
+    },
+  ]);
+});
+
+it("native finish reasons never leave, and one that means failure is no answer", () => {
+  expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
+  expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
+  expect(reason("length")).toMatchObject({ finish_reason: "length" });
+  expect(reason("abort")).toBeUndefined();
+  for (const body of [{}, { choices: [] }, { choices: [{}] }, { choices: "x" }]) {
+    expect(chatAnswer(body)).toBeNull();
+  }
+});
+
+it("usage splits the prompt without overlap and keeps explicit zeros", () => {
+  const usage = readUsage(
+    {
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 10 },
+      completion_tokens_details: { reasoning_tokens: 20 },
+    },
+    "chat",
+  );
+  expect(usage).toEqual({ input: 30, cacheRead: 60, cacheWrite: 10, output: 50, reasoning: 20 });
+  expect(usage && wireUsage(usage, "chat")).toMatchObject({
+    prompt_tokens: 100,
+    completion_tokens: 50,
+    total_tokens: 150,
+  });
+  expect(readUsage({ prompt_tokens: 0, completion_tokens: 0 }, "chat")).toMatchObject({
+    output: 0,
+  });
+  expect(readUsage({ prompt_tokens: 8, total_tokens: 8 }, "embeddings")).toMatchObject({
+    input: 8,
+  });
+});
+
+it("odd usage is missing and odd details are clamped; nothing is negative, fractional or a crash", () => {
+  for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
+    expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 }, "chat")).toBeNull();
+    expect(readUsage({ prompt_tokens: 1, completion_tokens: bad }, "chat")).toBeNull();
+  }
+  fc.assert(
+    fc.property(fc.anything(), fc.anything(), fc.anything(), fc.nat(1000), (a, b, c, prompt) => {
+      const usage = readUsage(
+        {
+          prompt_tokens: prompt,
+          completion_tokens: 5,
+          prompt_tokens_details: { cached_tokens: a, cache_write_tokens: b },
+          completion_tokens_details: { reasoning_tokens: c },
+        },
+        "chat",
+      );
+      expect(usage).not.toBeNull();
+      if (usage === null) return;
+      expect(usage.input + usage.cacheRead + usage.cacheWrite).toBe(prompt);
+      expect(usage.reasoning).toBeLessThanOrEqual(usage.output);
+      expect(Object.values(usage).every((n) => Number.isSafeInteger(n) && n >= 0)).toBe(true);
+    }),
+  );
+  const swapped = {
+    prompt_tokens: 5,
+    completion_tokens: 1,
+    prompt_tokens_details: { cached_tokens: 9 },
+  };
+  expect(readUsage(swapped, "chat")).toMatchObject({ input: 0, cacheRead: 5 });
+});
+
+it("vectors come in the order of their inputs, one for each, or not at all", () => {
+  const data = [1, 0].map((index) => ({ index, embedding: [index] }));
+  expect(embeddingsAnswer({ data }, 2)?.body["data"]).toEqual([
+    { object: "embedding", index: 0, embedding: [0] },
+    { object: "embedding", index: 1, embedding: [1] },
+  ]);
+  expect(embeddingsAnswer({ data }, 3)).toBeNull();
+  expect(embeddingsAnswer({ data: [{ embedding: null }] }, 1)).toBeNull();
+  expect(embeddingsAnswer({ data: [{ index: 0, embedding: [] }] }, 1)).toBeNull();
+  expect(["a", ["a", "b"], [1, 2, 3], [[1], [2]]].map(inputCount)).toEqual([1, 2, 1, 2]);
+});
+
+it("base64 is little-endian float32 and comes back to the same numbers", () => {
+  expect(floatsToBase64([1, -2])).toBe("AACAPwAAAMA=");
+  expect(base64ToFloats("AACAPwAAAMA=")).toEqual([1, -2]);
+  expect([base64ToFloats("AACAPw"), base64ToFloats("AAA="), base64ToFloats("%%")]).toEqual([
+    [1],
+    null,
+    null,
+  ]);
+  const float32 = fc.float({ noNaN: true });
+  fc.assert(
+    fc.property(fc.array(float32), (floats) => {
+      expect(base64ToFloats(floatsToBase64(floats))).toEqual(floats);
+    }),
+  );
+  const long = Array.from({ length: 20_000 }, (_, at) => at / 4);
+  expect(base64ToFloats(floatsToBase64(long))).toEqual(long);
+});

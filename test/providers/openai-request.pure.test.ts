@@ -1,0 +1,91 @@
+import { expect, it } from "vitest";
+import { upstreamRequest } from "../../src/providers/openai-request.ts";
+import { PROFILES } from "../../src/providers/profile.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+
+function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {
+  const found = PROFILES.get(profile);
+  if (found === undefined) throw new Error(`no profile ${profile}`);
+  const signal = new AbortController().signal;
+  const call = { kind: "chat" as const, upstreamId: "up", body, stream: false, cap: 64, signal };
+  return upstreamRequest({ ...call, ...more }, found);
+}
+
+it("only allowed fields leave: no address, header, end user or field that costs extra", () => {
+  const body = {
+    model: "cheap",
+    messages: [],
+    temperature: 0.5,
+    seed: null,
+    user: "customer-7",
+    metadata: { a: "b" },
+    store: true,
+    web_search_options: {},
+    audio: {},
+    prediction: {},
+    api_base: "http://evil",
+    base_url: "http://evil",
+    headers: { authorization: "x" },
+    max_tokens: 9999,
+    max_completion_tokens: 9999,
+    stream: true,
+    stream_options: { include_usage: false },
+  };
+  expect(sent(body, "openai")).toEqual({
+    model: "up",
+    messages: [],
+    temperature: 0.5,
+    max_completion_tokens: 64,
+  });
+  expect(sent(body, "generic")).toEqual({
+    model: "up",
+    messages: [],
+    temperature: 0.5,
+    max_tokens: 64,
+  });
+});
+
+it("a stream always asks for usage, whatever the client said", () => {
+  const body = { messages: [], stream_options: { include_usage: false } };
+  for (const profile of PROFILES.keys()) {
+    expect(sent(body, profile, { stream: true })).toMatchObject({
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  }
+});
+
+it("agents' extras inside messages and tools are dropped, what is OpenAI's stays", () => {
+  const extra = { cache_control: { type: "ephemeral" } };
+  const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  const image = { type: "image_url", image_url: { url: "data:," } };
+  const body = {
+    messages: [
+      { role: "developer", content: [{ type: "text", text: "a", ...extra }, image], ...extra },
+      { role: "assistant", content: null, refusal: null, tool_calls: [{ ...call, index: 0 }] },
+      { role: "tool", tool_call_id: "c", content: "ok", reasoning_content: "x" },
+    ],
+    tools: [{ type: "function", function: { name: "f", parameters: {}, strict: null }, ...extra }],
+  };
+  const clean = {
+    messages: [
+      { role: "developer", content: [{ type: "text", text: "a" }, image] },
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c", content: "ok" },
+    ],
+    tools: [{ type: "function", function: { name: "f", parameters: {} } }],
+  };
+  expect(sent(body, "openai")).toMatchObject(clean);
+  expect(JSON.stringify(sent(body, "openai"))).not.toContain("cache_control");
+  expect(sent(body, "generic")).toMatchObject({ messages: [{ role: "system" }, {}, {}] });
+});
+
+it("embeddings are asked for as the client asked, with neither cap nor stream", () => {
+  const body = { input: [[1, 2]], encoding_format: "base64", dimensions: 8, user: "u", n: 2 };
+  expect(sent(body, "openai", { kind: "embeddings", cap: null })).toEqual({
+    model: "up",
+    input: [[1, 2]],
+    encoding_format: "base64",
+    dimensions: 8,
+  });
+});

@@ -1,0 +1,250 @@
+import { expect, it } from "vitest";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { ChunkReader } from "../../src/providers/openai-chunks.ts";
+import type { JsonObject, StreamEvent } from "../../src/providers/provider.ts";
+import { chunkOf, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
+
+type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null };
+
+/** Every event of a stream whose bytes arrive as `parts`. */
+function read(parts: readonly Uint8Array[]): StreamEvent[] {
+  const decoder = new SseDecoder();
+  const chunks = new ChunkReader();
+  const messages = parts.flatMap((part) => decoder.events(part));
+  return [...messages, ...decoder.flushEvents()].flatMap(({ name, data }) =>
+    chunks.read(data, name),
+  );
+}
+
+function readText(text: string): StreamEvent[] {
+  return read([new TextEncoder().encode(text)]);
+}
+
+function choicesOf(events: readonly StreamEvent[]): Wire[] {
+  return events.flatMap((event) =>
+    event.kind === "chunk" ? (event.chunk["choices"] as Wire[]) : [],
+  );
+}
+
+function readChunks(...chunks: object[]): Wire[] {
+  return choicesOf(readText(chunks.map(sse).join("") + DONE));
+}
+
+const toolChunk = (index: number, more: object) => chunkOf({ tool_calls: [{ index, ...more }] });
+
+const tool = (id: string) => ({ index: 0, id, function: { name: id, arguments: "{}" } });
+
+const used = (chunks: object[]) =>
+  readText(chunks.map(sse).join("")).flatMap((event) =>
+    event.kind === "usage" ? [event.usage] : [],
+  );
+
+const ANSWER = [
+  chunkOf({ role: "assistant", content: "" }),
+  chunkOf({ content: "Grüße, 世界 😀\ndata: [DONE]\n\n" }),
+  chunkOf({}, "stop"),
+  usageChunk(),
+];
+const TEXT = `: hi\n\n${ANSWER.map(sse).join(": keep-alive\n\n")}${DONE}`;
+
+it("a stream cut at every byte gives the same events, and so does one byte at a time", () => {
+  const bytes = new TextEncoder().encode(TEXT);
+  const whole = read([bytes]);
+  expect(whole.map((event) => event.kind)).toEqual(["chunk", "chunk", "chunk", "usage", "end"]);
+  expect(JSON.stringify(whole)).toContain("世界 😀\\ndata: [DONE]");
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    expect(read([bytes.subarray(0, cut), bytes.subarray(cut)])).toEqual(whole);
+  }
+  expect(read(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1)))).toEqual(whole);
+});
+
+it("CRLF, CR and LF are the same line ends, cut anywhere", () => {
+  const whole = readText(TEXT);
+  for (const end of ["\r\n", "\r"]) {
+    const bytes = new TextEncoder().encode(TEXT.replaceAll("\n", end));
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      expect(read([bytes.subarray(0, cut), bytes.subarray(cut)])).toEqual(whole);
+    }
+  }
+});
+
+it("several data lines are one payload, a space after the colon is optional, fields unknown are skipped", () => {
+  const decoder = new SseDecoder();
+  const bytes = new TextEncoder().encode(
+    "id: 7\nretry: 1\ndata:a\ndata: b\ndata\nfoo\n\ndata:  c\n\n\n\n",
+  );
+  expect(decoder.push(bytes)).toEqual(["a\nb\n", " c"]);
+  const crlf = new TextEncoder().encode("data:a\r\ndata: b\r\n\r\n");
+  const cut = new SseDecoder();
+  expect([...crlf].flatMap((_, at) => cut.push(crlf.subarray(at, at + 1)))).toEqual(["a\nb"]);
+});
+
+it("an event without its last newline is read at the end of the file", () => {
+  expect(readText(TEXT.trimEnd())).toEqual(readText(TEXT));
+  expect(new SseDecoder().flush()).toEqual([]);
+});
+
+it("an event past the maximum stops the decoding instead of growing", () => {
+  const decoder = new SseDecoder(100);
+  expect(decoder.push(new TextEncoder().encode(`data: ok\n\ndata: ${"x".repeat(60)}`))).toEqual([
+    "ok",
+  ]);
+  expect(decoder.overflowed).toBe(false);
+  expect(decoder.push(new TextEncoder().encode(`${"x".repeat(60)}\n\ndata: no\n\n`))).toEqual([]);
+  expect(decoder.overflowed).toBe(true);
+  const lines = new SseDecoder(100);
+  for (let line = 0; line < 60; line++) lines.push(new TextEncoder().encode("data: 1\n"));
+  expect(lines.overflowed).toBe(true);
+});
+
+it("text and finish reason in one chunk become two, and the last has an empty delta", () => {
+  const choices = readChunks(chunkOf({ role: "assistant", content: "Hello" }, "stop"));
+  expect(choices).toMatchObject([
+    { delta: { role: "assistant", content: "Hello" }, finish_reason: null },
+    { delta: {}, finish_reason: "stop" },
+  ]);
+  expect(choices[1]?.delta).toEqual({});
+});
+
+it("the role comes first and once per choice, whatever the upstream repeats or leaves out", () => {
+  const repeated = readChunks(
+    chunkOf({ role: "assistant", content: "a" }),
+    chunkOf({ role: "assistant", content: "b" }),
+    chunkOf({ role: "assistant" }, "stop"),
+  );
+  expect(repeated.map((choice) => choice.delta["role"])).toEqual([
+    "assistant",
+    undefined,
+    undefined,
+  ]);
+  const absent = readChunks(chunkOf({ content: "a" }), chunkOf({}, "stop"));
+  expect(absent[0]?.delta).toEqual({ role: "assistant", content: "a" });
+  const two = readText(
+    [0, 1].map((index) => sse({ choices: [{ index, delta: { content: "x" } }] })).join(""),
+  );
+  expect(choicesOf(two).map((choice) => choice.delta["role"])).toEqual(["assistant", "assistant"]);
+});
+
+it("nothing that the schema forbids to be null is null, and nothing the upstream added gets through", () => {
+  const events = readText(
+    sse(
+      chunkOf({
+        role: "assistant",
+        content: "x",
+        tool_calls: null,
+        function_call: null,
+        annotations: null,
+        refusal: null,
+        vendor: "secret",
+      }),
+    ) +
+      TEXT_ANSWER.slice(1).map(sse).join("") +
+      DONE,
+  );
+  const text = JSON.stringify(events);
+  expect(text).not.toMatch(
+    /secret|obfuscation|system_fingerprint|"tool_calls"|function_call|annotations/,
+  );
+  expect(choicesOf(events)[0]).toHaveProperty("logprobs", null);
+});
+
+it("a tool call has index always, id, type and name once, and its calls are not mixed", () => {
+  const choices = readChunks(
+    chunkOf({ role: "assistant", content: null }),
+    toolChunk(0, { id: "call_a", type: "function", function: { name: "f", arguments: "" } }),
+    toolChunk(0, { id: "call_a", type: "function", function: { name: "f", arguments: '{"a":' } }),
+    toolChunk(0, { function: { arguments: "1}" } }),
+    toolChunk(1, { id: "call_b", function: { name: "g", arguments: { b: 2 } } }),
+    chunkOf({}, "stop"),
+  );
+  expect(choices.map((choice) => choice.delta["tool_calls"] ?? choice.finish_reason)).toEqual([
+    null,
+    [{ index: 0, id: "call_a", type: "function", function: { name: "f", arguments: "" } }],
+    [{ index: 0, function: { arguments: '{"a":' } }],
+    [{ index: 0, function: { arguments: "1}" } }],
+    [{ index: 1, id: "call_b", type: "function", function: { name: "g", arguments: '{"b":2}' } }],
+    "tool_calls",
+  ]);
+});
+
+it("calls that share an index but not an id are two calls, one in each delta", () => {
+  const choices = readChunks(chunkOf({ tool_calls: [tool("call_a"), tool("call_b")] }, "stop"));
+  const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);
+  expect(calls.map((call) => [call["index"], call["id"]])).toEqual([
+    [0, "call_a"],
+    [1, "call_b"],
+  ]);
+  expect(choices.every((choice) => ((choice.delta["tool_calls"] as []) ?? []).length < 2)).toBe(
+    true,
+  );
+});
+
+it("a tool without parameters is called with {} and an id is made where none came", () => {
+  const choices = readChunks(
+    chunkOf({ tool_calls: [{ function: { name: "now" } }] }),
+    chunkOf({}, "tool_calls"),
+  );
+  const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);
+  expect(calls).toEqual([
+    {
+      index: 0,
+      id: expect.stringMatching(/^call_[0-9A-Za-z]{24}$/),
+      type: "function",
+      function: { name: "now", arguments: "" },
+    },
+    { index: 0, function: { arguments: "{}" } },
+  ]);
+});
+
+it("reasoning is passed on as reasoning_content whatever it was called", () => {
+  const choices = readChunks(
+    chunkOf({ reasoning: "hm" }),
+    chunkOf({ reasoning_content: "so", content: null }),
+    chunkOf({}, "eos"),
+  );
+  expect(choices.map((choice) => choice.delta["reasoning_content"])).toEqual([
+    "hm",
+    "so",
+    undefined,
+  ]);
+  expect(choices.at(-1)?.finish_reason).toBe("stop");
+});
+
+it("usage is its own event: on a chunk with choices, on one without, repeated, but never when odd", () => {
+  expect(used([chunkOf({ content: "x" }, "stop", { usage: USAGE })])).toHaveLength(1);
+  expect(used([usageChunk(), usageChunk({ ...USAGE, completion_tokens: 9 })]).at(-1)?.output).toBe(
+    9,
+  );
+  expect(used([usageChunk({ prompt_tokens: -1, completion_tokens: 1 })])).toEqual([]);
+  expect(used([{ usage: USAGE }])).toHaveLength(1);
+});
+
+it("chunks without choices and empty ones are dropped, they would break every client", () => {
+  const ping = { type: "ping" };
+  const empty = { ...chunkOf({}), choices: [] };
+  expect(readText(sse(ping) + sse(empty) + "data:\n\n")).toEqual([]);
+});
+
+it("an error in any shape ends the stream, and what follows is ignored", () => {
+  const bodies = [
+    sse({ error: { message: "canary", type: "server_error", code: null } }),
+    sse({ error: "canary" }),
+    `event: error\n${sse({ message: "canary" })}`,
+    sse("not json"),
+    sse(chunkOf({}, "insufficient_system_resource")),
+  ];
+  for (const body of bodies) {
+    const events = readText(body + TEXT_ANSWER.map(sse).join("") + DONE);
+    expect(events.at(-1)).toMatchObject({ kind: "error", failure: { kind: "retry" } });
+    expect(JSON.stringify(events)).not.toContain("Hel");
+    expect(JSON.stringify(events)).not.toContain("canary");
+  }
+  expect(readText(sse({ error: { code: 429 } }))).toMatchObject([
+    { failure: { kind: "overloaded" } },
+  ]);
+});
+
+it("[DONE] after a choice that never finished is an error, not an end", () => {
+  expect(readText(sse(chunkOf({ content: "x" })) + DONE).at(-1)).toMatchObject({ kind: "error" });
+  expect(readText(DONE)).toEqual([{ kind: "end" }]);
+});

@@ -1,0 +1,150 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { chunkOf, DONE, sse, usageChunk } from "../fixtures/openai-wire.ts";
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const SANDBOX: Provider = {
+  id: "sandbox",
+  send: () => Promise.resolve({ kind: "failure", failure: { kind: "retry", reason: "test" } }),
+};
+/** As the README shows them: no secret, no code. */
+const LOCAL = [
+  { id: "ollama", base_url: "http://localhost:11434/v1/", regions: ["eu"] },
+  { id: "vllm", base_url: "http://localhost:8000/v1", secret: "VLLM_KEY", regions: ["eu"] },
+];
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+function configOf(vars: Record<string, string>) {
+  const parsed = parseConfig({ ...BASE, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+/** Answers every request with `response` and returns what was asked for. */
+function upstream(response: () => Response) {
+  const asked: { url: string; init: RequestInit }[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    asked.push({ url: typeof input === "string" ? input : "", init: init ?? {} });
+    return response();
+  });
+  return asked;
+}
+
+function ask(provider: Provider | undefined, stream = false) {
+  if (provider === undefined) throw new Error("not configured");
+  const body = { messages: [{ role: "developer", content: "Hi" }] };
+  const signal = new AbortController().signal;
+  return provider.send({ kind: "chat", upstreamId: "llama3.3", body, stream, cap: 9, signal });
+}
+
+const askOpenAi = (vars: Record<string, string>) =>
+  ask(buildProviders(configOf({ OPENAI_API_KEY: "o", ...vars }), SANDBOX).get("openai"));
+
+function sentBody(init: RequestInit | undefined): unknown {
+  return JSON.parse(typeof init?.body === "string" ? init.body : "null");
+}
+
+it("an Ollama works by configuration alone: no Authorization header, max_tokens, system role", async () => {
+  const message = { role: "assistant", content: "Hello" };
+  const asked = upstream(() => Response.json({ choices: [{ message, finish_reason: "stop" }] }));
+  const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
+  const answer = await ask(buildProviders(config, SANDBOX).get("ollama"));
+  expect(answer).toMatchObject({ kind: "json", usage: null });
+  expect(asked[0]?.url).toBe("http://localhost:11434/v1/chat/completions");
+  expect(new Headers(asked[0]?.init.headers).has("authorization")).toBe(false);
+  expect(asked[0]?.init.redirect).toBe("manual");
+  expect(sentBody(asked[0]?.init)).toEqual({
+    model: "llama3.3",
+    messages: [{ role: "system", content: "Hi" }],
+    max_tokens: 9,
+  });
+});
+
+it("a vLLM with a key streams: the key is sent, usage is asked for", async () => {
+  const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
+  const headers = { "content-type": "text/event-stream" };
+  const asked = upstream(() => new Response(chunks.map(sse).join("") + DONE, { headers }));
+  const config = configOf({ PROVIDERS: JSON.stringify(LOCAL), VLLM_KEY: "secret-vllm" });
+  const answer = await ask(buildProviders(config, SANDBOX).get("vllm"), true);
+  if (answer.kind !== "stream") throw new Error("no stream");
+  const kinds = (await answer.events.next())?.map((event) => event.kind);
+  expect(kinds).toEqual(["chunk", "chunk", "usage", "end"]);
+  expect(await answer.events.next()).toBeNull();
+  expect(new Headers(asked[0]?.init.headers).get("authorization")).toBe("Bearer secret-vllm");
+  expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
+});
+
+it("a provider is live when its secret is set: OpenAI by its key, an entry by the one it names", () => {
+  const live = (vars: Record<string, string>) =>
+    liveProviders(configOf(vars)).map((provider) => provider.id);
+  expect(live({})).toEqual([]);
+  expect(live({ SANDBOX: "on" })).toEqual(["sandbox"]);
+  expect(live({ PROVIDERS: JSON.stringify(LOCAL) })).toEqual(["ollama"]);
+  const all = {
+    PROVIDERS: JSON.stringify(LOCAL),
+    VLLM_KEY: "v",
+    OPENAI_API_KEY: "o",
+    SANDBOX: "on",
+  };
+  expect(live(all)).toEqual(["openai", "ollama", "vllm", "sandbox"]);
+  expect([...buildProviders(configOf(all), SANDBOX).keys()]).toEqual(live(all));
+});
+
+it("OpenAI is called on the host of this region, or on the proxy that is set", async () => {
+  const asked = upstream(() => new Response("", { status: 500 }));
+  await askOpenAi({});
+  await askOpenAi({ REGION: "us" });
+  await askOpenAi({ OPENAI_BASE_URL: "https://proxy.example/openai" });
+  expect(asked.map((one) => one.url)).toEqual([
+    "https://eu.api.openai.com/v1/chat/completions",
+    "https://us.api.openai.com/v1/chat/completions",
+    "https://proxy.example/openai/chat/completions",
+  ]);
+});
+
+it("a redirect, a body of the wrong kind and a network error are failures, not answers", async () => {
+  const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
+  const provider = buildProviders(config, SANDBOX).get("ollama");
+  const headers = { location: "http://169.254.169.254/" };
+  const bad = [
+    () => new Response(null, { status: 302, headers }),
+    () => new Response("<h1>", { headers: { "content-type": "text/html" } }),
+    () => Response.json({ choices: [] }),
+    () => Response.json({ error: { message: "canary", code: 502 } }),
+    () => {
+      throw new TypeError("canary: connection refused to localhost:11434");
+    },
+  ];
+  for (const response of bad) {
+    for (const stream of [true, false]) {
+      upstream(response);
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      const answer = await ask(provider, stream);
+      expect(answer).toMatchObject({ kind: "failure", failure: { kind: "retry" } });
+      expect(JSON.stringify(answer)).not.toMatch(/canary|localhost|169/);
+    }
+  }
+});
+
+it("a profile or an address that cannot work is named", () => {
+  const entries = [
+    { ...LOCAL[0], profile: "olama" },
+    { ...LOCAL[0], id: "two", base_url: "ftp://host/v1" },
+    { ...LOCAL[0], id: "three", base_url: "https://user:pass@host/v1" },
+  ];
+  const vars = { PROVIDERS: JSON.stringify(entries), OPENAI_BASE_URL: "not an address" };
+  const problems = providerProblems(configOf(vars));
+  expect(problems.map((problem) => problem.variable)).toEqual([
+    "PROVIDERS",
+    "PROVIDERS",
+    "PROVIDERS",
+    "OPENAI_BASE_URL",
+  ]);
+  expect(JSON.stringify(problems)).not.toContain("pass@");
+  expect(providerProblems(configOf({ PROVIDERS: JSON.stringify(LOCAL) }))).toEqual([]);
+});

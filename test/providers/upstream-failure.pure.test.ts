@@ -1,0 +1,106 @@
+import { expect, it } from "vitest";
+import { cleanedMessage } from "../../src/providers/cleaned-message.ts";
+import { retryAfterMs } from "../../src/providers/retry-after.ts";
+import { httpFailure } from "../../src/providers/upstream-failure.ts";
+
+const NO_HEADERS = new Headers();
+const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(headers));
+const failure = (status: number, error: unknown = {}) =>
+  httpFailure(status, NO_HEADERS, JSON.stringify({ error }));
+
+it("every status means one thing to do", () => {
+  const kinds: Record<string, number[]> = {
+    retry: [300, 301, 302, 307, 405, 408, 409, 424, 500, 502, 504, 520],
+    overloaded: [429, 503, 529],
+    disabled: [401, 402, 403, 404],
+    refused: [400, 413, 422],
+  };
+  for (const [kind, statuses] of Object.entries(kinds)) {
+    const read = statuses.map((status) => failure(status).kind);
+    expect(read).toEqual(statuses.map(() => kind));
+  }
+  expect([408, 500, 302].map((status) => failure(status).again)).toEqual([true, true, false]);
+});
+
+it("an exhausted quota disables the route, a flagged prompt does not", () => {
+  expect(failure(429, { code: "insufficient_quota" }).kind).toBe("disabled");
+  expect(failure(403, { message: "Your input was flagged by moderation" }).kind).toBe("refused");
+});
+
+it("only a refusal carries the upstream's words, and no kind carries its key", () => {
+  const secret = "hunter2-hunter2";
+  for (const status of [302, 401, 404, 408, 429, 500, 503]) {
+    const body = JSON.stringify({ error: { message: `canary ${secret}` } });
+    const read = JSON.stringify(httpFailure(status, NO_HEADERS, body, secret));
+    expect(read).not.toMatch(/canary|hunter2/);
+  }
+  const refused = httpFailure(400, NO_HEADERS, `{"error":{"message":"bad key ${secret}"}}`, secret);
+  expect(refused.message).toBe("bad key [removed]");
+});
+
+it("a refusal keeps a sound param and code and drops anything else", () => {
+  expect(failure(400, { message: "no", param: "messages[0].role", code: "invalid_value" })).toEqual(
+    {
+      kind: "refused",
+      reason: "400",
+      message: "no",
+      param: "messages[0].role",
+      code: "invalid_value",
+    },
+  );
+  const odd = failure(400, { message: "", param: "<script>", code: 400 });
+  expect(odd).toMatchObject({ param: null, code: null, message: expect.stringMatching(/\w/) });
+  expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
+});
+
+it("every way of saying that the prompt is too long gets the code and the words clients know", () => {
+  const said = [
+    {
+      message:
+        "This model's maximum context length is 128000 tokens. However, you requested 130112.",
+    },
+    { message: "prompt is too long: 209752 tokens > 200000 maximum" },
+    { message: "the request exceeds the available context size" },
+    { message: "Please reduce the length of the messages or completion." },
+    { message: "too big", code: "context_length_exceeded" },
+  ];
+  for (const error of said) {
+    expect(failure(400, error)).toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringContaining("maximum context length"),
+    });
+  }
+  const flat = '{"object":"error","message":"maximum context length is 4096 tokens","code":400}';
+  expect(httpFailure(400, NO_HEADERS, flat).code).toBe("context_length_exceeded");
+  const other = { message: "maximum context length", code: "string_above_max_length" };
+  expect(failure(400, other).code).toBe("string_above_max_length");
+});
+
+it("a cleaned message names no key, address, host or account, and is one short line", () => {
+  const dirty = [
+    "Incorrect API key provided: sk-proj-abc123DEF456ghi789. You can find it",
+    "at https://platform.openai.com/account/api-keys or upstream.internal:8080/v1",
+    "for org-abcdefghijkl, proj_12345678, user-abcdef12, 10.0.0.7:443, me@corp.example,",
+    "localhost:11434, sk-ab***yz, Bearer abc.def, 0123456789abcdef0123456789abcdef",
+  ].join("\n");
+  const clean = cleanedMessage(dirty);
+  expect(clean).not.toMatch(
+    /sk-|https?:|openai|internal|org-|proj_|user-|10\.0|corp|localhost|\*|abc\.def|0123|\n/,
+  );
+  expect(clean.length).toBeLessThanOrEqual(300);
+  expect(cleanedMessage("x ".repeat(100_000)).length).toBeLessThanOrEqual(300);
+  const plain = "Invalid type for 'messages[0].content': expected a string, got 4.1 (max_tokens).";
+  expect(cleanedMessage(plain)).toBe(plain);
+});
+
+it("a retry hint is read as ms, seconds or a date against the answer's own clock", () => {
+  expect(wait({ "retry-after-ms": "1500", "retry-after": "9" })).toBe(1500);
+  expect(wait({ "retry-after": "7" })).toBe(7000);
+  expect(wait({ "retry-after": "0.5" })).toBe(500);
+  const date = "Fri, 20 Nov 2026 10:00:00 GMT";
+  expect(wait({ date, "retry-after": "Fri, 20 Nov 2026 10:00:30 GMT" })).toBe(30_000);
+  expect(wait({ date, "retry-after": "Fri, 20 Nov 2026 09:00:00 GMT" })).toBe(0);
+  expect(wait({ "retry-after": "86400" })).toBe(3_600_000);
+  const bad = ["-1", "soon", "", "NaN", "1e9"];
+  expect(bad.map((value) => wait({ "retry-after": value }))).toEqual(bad.map(() => null));
+});
