@@ -1,0 +1,96 @@
+import { promptTokens } from "../../lib/usage.ts";
+import type { Usage } from "../../lib/usage.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
+import { countPrompt } from "./conversation.ts";
+import { askedLogprobs, logprobsOf } from "./logprobs.ts";
+import { repliesTo } from "./reply.ts";
+import type { Reply } from "./reply.ts";
+import { tokensOf } from "./tokens.ts";
+
+/** A whole chat answer, before it is written as one body (here) or as chunks (chunks.ts). */
+export type ChatAnswer = {
+  readonly head: AnswerHead;
+  readonly replies: readonly Reply[];
+  /** Null for an upstream that tells none. */
+  readonly usage: Usage | null;
+  /** Alternatives for each token; null: no logprobs. */
+  readonly alternatives: number | null;
+  /** How to stream every text, in place of each reply's own way. */
+  readonly split: ((text: string) => readonly string[]) | null;
+};
+
+/** What every body and chunk of an answer begins with; `created` in Unix seconds. The run sets id and model. */
+export type AnswerHead = {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+};
+
+export type ReadAnswer =
+  | { readonly ok: true; readonly answer: ChatAnswer }
+  | { readonly ok: false; readonly failure: ProviderFailure };
+
+/** The sandbox's answer to a chat call; `opening` is said before the text. */
+export function answerTo(call: ProviderCall, nowMs: number, opening = ""): ReadAnswer {
+  const made = repliesTo(call.body, call.cap ?? Infinity, opening);
+  if (!made.ok) return made;
+  const output = made.replies.reduce((sum, reply) => sum + reply.tokens, 0);
+  const input = countPrompt(call.body);
+  const alternatives = askedLogprobs(call.body);
+  const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 };
+  const split = alternatives === null ? null : tokensOf;
+  const head = headOf(call, nowMs);
+  return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
+}
+
+/** OpenAI's `chat.completion`. */
+export function chatBody(answer: ChatAnswer): JsonObject {
+  const { id, created, model, system_fingerprint } = answer.head;
+  const choices = answer.replies.map((reply, index) => ({
+    index,
+    message: messageOf(reply),
+    logprobs: choiceLogprobs(answer, reply.content),
+    finish_reason: reply.finish,
+  }));
+  const body = { id, object: "chat.completion", created, model, choices };
+  if (answer.usage === null) return { ...body, system_fingerprint };
+  return { ...body, usage: usageBody(answer.usage), system_fingerprint };
+}
+
+/** `logprobs` of a choice for a part of its content; null when none were asked for or nothing is said. */
+export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
+  if (answer.alternatives === null || content === null) return null;
+  return logprobsOf(content, answer.alternatives);
+}
+
+function messageOf(reply: Reply): JsonObject {
+  const message = { role: "assistant", content: reply.content, refusal: null };
+  if (reply.calls.length === 0) return message;
+  const calls = reply.calls.map((call) => ({
+    id: call.id,
+    type: "function",
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  return { ...message, tool_calls: calls };
+}
+
+function usageBody(usage: Usage): JsonObject {
+  const prompt = promptTokens(usage);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: usage.output,
+    total_tokens: prompt + usage.output,
+    prompt_tokens_details: { cached_tokens: usage.cacheRead, audio_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning, audio_tokens: 0 },
+  };
+}
+
+function headOf(call: ProviderCall, nowMs: number): AnswerHead {
+  return {
+    id: "chatcmpl-sandbox",
+    created: Math.floor(nowMs / 1000),
+    model: call.upstreamId,
+    system_fingerprint: "fp_sandbox",
+  };
+}

@@ -1,0 +1,102 @@
+import type { JsonObject, ProviderFailure } from "../provider.ts";
+import { readConversation } from "./conversation.ts";
+import type { Conversation } from "./conversation.ts";
+import { listOf, numberOf, objectOf } from "./json-value.ts";
+import { fragmentsOf, wordsOf } from "./pieces.ts";
+import { instanceOf } from "./schema-instance.ts";
+import { countTokens, cutToTokens } from "./tokens.ts";
+import { callsOf } from "./tool-call.ts";
+import type { ToolCall } from "./tool-call.ts";
+import { chooseTools } from "./tool-choice.ts";
+import type { Tool } from "./tool-choice.ts";
+
+/** What one choice says: text or calls, why it ended, and its output tokens. */
+export type Reply = {
+  /** Null when nothing but calls is said. */
+  readonly content: string | null;
+  readonly calls: readonly ToolCall[];
+  readonly finish: "stop" | "length" | "tool_calls";
+  readonly tokens: number;
+  /** The content as it is streamed; joined, the content. */
+  readonly split: (text: string) => readonly string[];
+};
+
+/** One reply for each choice, or why the request cannot be answered. */
+export type Replies =
+  | { readonly ok: true; readonly replies: readonly Reply[] }
+  | { readonly ok: false; readonly failure: ProviderFailure };
+
+const GREETING = "Hello! Say something as the user and this model repeats it.";
+
+/**
+ * The model: calls the tools that fit, else tells the tools' results, else repeats the last user text
+ * after `opening`. `cap` is the most output tokens of one choice; what does not fit is cut, as a real
+ * model's is, arguments and JSON included, with `finish: "length"`.
+ */
+export function repliesTo(body: JsonObject, cap: number, opening = ""): Replies {
+  const conversation = readConversation(body);
+  const choice = chooseTools(body, conversation);
+  if (!choice.ok) return choice;
+  const choices = Math.max(1, numberOf(body["n"]) ?? 1);
+  if (choice.tools.length === 0) {
+    const reply = textReply(body, opening + textFor(conversation), cap);
+    return { ok: true, replies: Array.from({ length: choices }, () => reply) };
+  }
+  const replies = Array.from({ length: choices }, (_, index) =>
+    callReply(choice.tools, `${conversation.turn} ${index} ${conversation.ask ?? ""}`, cap),
+  );
+  return { ok: true, replies };
+}
+
+function textFor(conversation: Conversation): string {
+  if (conversation.results.length === 0) return conversation.ask ?? GREETING;
+  return conversation.results
+    .map((result) => `${result.tool ?? "The tool"} returned: ${result.text}`)
+    .join("\n");
+}
+
+function textReply(body: JsonObject, text: string, cap: number): Reply {
+  const formatted = formatText(objectOf(body["response_format"]), text);
+  const whole = cutAtStop(formatted.text, body["stop"]);
+  const content = cutToTokens(whole, cap);
+  const finish = content.length < whole.length ? "length" : "stop";
+  return { content, calls: [], finish, tokens: countTokens(content), split: formatted.split };
+}
+
+function formatText(format: JsonObject, text: string): Pick<Reply, "split"> & { text: string } {
+  const { schema } = objectOf(format["json_schema"]);
+  if (format["type"] === "json_schema" && schema !== undefined && schema !== null) {
+    return { text: JSON.stringify(instanceOf(schema)), split: fragmentsOf };
+  }
+  const isJson = format["type"] === "json_object" || format["type"] === "json_schema";
+  if (isJson) return { text: JSON.stringify({ echo: text }), split: fragmentsOf };
+  return { text, split: wordsOf };
+}
+
+/** The text up to the first stop sequence in it. */
+function cutAtStop(text: string, stop: unknown): string {
+  const sequences = typeof stop === "string" ? [stop] : listOf(stop);
+  let end = text.length;
+  for (const sequence of sequences) {
+    if (typeof sequence !== "string" || sequence === "") continue;
+    const at = text.indexOf(sequence);
+    if (at >= 0) end = Math.min(end, at);
+  }
+  return text.slice(0, end);
+}
+
+function callReply(tools: readonly Tool[], seed: string, cap: number): Reply {
+  const calls: ToolCall[] = [];
+  let tokens = 0;
+  let cut = false;
+  for (const call of callsOf(tools, seed)) {
+    const left = cap - tokens - countTokens(call.name);
+    cut = left < countTokens(call.arguments);
+    if (left < 0) break;
+    const args = cut ? cutToTokens(call.arguments, left) : call.arguments;
+    calls.push({ ...call, arguments: args });
+    tokens += countTokens(call.name) + countTokens(args);
+    if (cut) break;
+  }
+  return { content: null, calls, finish: cut ? "length" : "tool_calls", tokens, split: wordsOf };
+}

@@ -1,0 +1,79 @@
+/**
+ * The sandbox's tokens: a token is a word of up to 8 characters with the white space before it;
+ * longer words make one token for each 8 characters. White space at the end belongs to the last
+ * token, and a one- or two-letter word without ASCII to the one that follows.
+ *
+ * So joined tokens are the text, and their number never exceeds the text's UTF-8 bytes nor, but for
+ * the one token that any text has, what the gateway's estimator with its factor of 1.15 says: that
+ * counts at least 0.95 for each such word and little only for short words in other scripts.
+ */
+export function tokensOf(text: string): string[] {
+  const tokens: string[] = [];
+  for (let start = 0; start < text.length;) {
+    const end = tokenEnd(text, start);
+    tokens.push(text.slice(start, end));
+    start = end;
+  }
+  return tokens;
+}
+
+/** How many tokens the text has; 0 only for the empty text. */
+export function countTokens(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at = tokenEnd(text, at)) count++;
+  return count;
+}
+
+/** The text's first `most` tokens. */
+export function cutToTokens(text: string, most: number): string {
+  let at = 0;
+  for (let count = 0; count < most && at < text.length; count++) at = tokenEnd(text, at);
+  return text.slice(0, at);
+}
+
+const TOKEN_CHARACTERS = 8;
+const SHORT_CHARACTERS = 2;
+
+function tokenEnd(text: string, start: number): number {
+  for (let at = start; ;) {
+    const word = skipSpaces(text, at);
+    const end = wordEnd(text, word);
+    const next = skipSpaces(text, end);
+    if (next === text.length) return next;
+    if (next === end || !isShortForeign(text, word, end)) return end;
+    at = end;
+  }
+}
+
+function skipSpaces(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && isSpace(text.charCodeAt(at))) at++;
+  return at;
+}
+
+/** The end of the word, at most TOKEN_CHARACTERS on and never between the halves of a surrogate pair. */
+function wordEnd(text: string, start: number): number {
+  const most = Math.min(text.length, start + TOKEN_CHARACTERS);
+  let at = start;
+  while (at < most && !isSpace(text.charCodeAt(at))) at++;
+  const splitsPair = at > start && isHigh(text.charCodeAt(at - 1)) && isLow(text.charCodeAt(at));
+  return splitsPair ? at + 1 : at;
+}
+
+function isShortForeign(text: string, start: number, end: number): boolean {
+  if (end - start > SHORT_CHARACTERS) return false;
+  for (let at = start; at < end; at++) if (text.charCodeAt(at) < 0x80) return false;
+  return true;
+}
+
+function isSpace(code: number): boolean {
+  return code <= 0x20 || code === 0xa0 || code === 0x3000;
+}
+
+function isHigh(code: number): boolean {
+  return code >= 0xd800 && code < 0xdc00;
+}
+
+function isLow(code: number): boolean {
+  return code >= 0xdc00 && code < 0xe000;
+}

@@ -1,0 +1,31 @@
+import { hashedBase62 } from "./hash.ts";
+import { instanceOf } from "./schema-instance.ts";
+import { isObject, objectOf } from "./json-value.ts";
+import type { Tool } from "./tool-choice.ts";
+
+/** A call as OpenAI shows it; `arguments` is JSON text of an object. */
+export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
+
+const ID_CHARACTERS = 24;
+
+/**
+ * The calls of these tools, with arguments made from their schemas; a tool that is called again gets
+ * other ones where its schema leaves room. Ids depend on `seed` and position alone.
+ */
+export function callsOf(tools: readonly Tool[], seed: string): readonly ToolCall[] {
+  const times = new Map<string, number>();
+  return tools.map((tool, index) => {
+    const time = times.get(tool.name) ?? 0;
+    times.set(tool.name, time + 1);
+    const id = `call_${hashedBase62(`${seed} ${index} ${tool.name}`, ID_CHARACTERS)}`;
+    return { id, name: tool.name, arguments: argumentsOf(tool.parameters, time) };
+  });
+}
+
+function argumentsOf(parameters: unknown, variant: number): string {
+  const schema = objectOf(parameters);
+  const takesObject = "$ref" in schema || "anyOf" in schema || "oneOf" in schema;
+  const root = takesObject || "type" in schema ? schema : { ...schema, type: "object" };
+  const value = instanceOf(root, variant);
+  return JSON.stringify(isObject(value) ? value : {});
+}
