@@ -5,8 +5,8 @@ import { listOf, numberOf, objectOf } from "./json-value.ts";
 import { fragmentsOf, wordsOf } from "./pieces.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";
-import { callsOf } from "./tool-call.ts";
-import type { ToolCall } from "./tool-call.ts";
+import { draftCalls, withIds } from "./tool-call.ts";
+import type { CallDraft, ToolCall } from "./tool-call.ts";
 import { chooseTools } from "./tool-choice.ts";
 import type { Tool } from "./tool-choice.ts";
 
@@ -42,9 +42,11 @@ export function repliesTo(body: JsonObject, cap: number, opening = ""): Replies 
     const reply = textReply(body, opening + textFor(conversation), cap);
     return { ok: true, replies: Array.from({ length: choices }, () => reply) };
   }
-  const replies = Array.from({ length: choices }, (_, index) =>
-    callReply(choice.tools, `${conversation.turn} ${index} ${conversation.ask ?? ""}`, cap),
-  );
+  const { drafts, finish, tokens } = callReply(choice.tools, cap);
+  const replies = Array.from({ length: choices }, (_, index): Reply => {
+    const calls = withIds(drafts, `${conversation.turn} ${index} ${conversation.ask ?? ""}`);
+    return { content: null, calls, finish, tokens, split: wordsOf };
+  });
   return { ok: true, replies };
 }
 
@@ -85,18 +87,21 @@ function cutAtStop(text: string, stop: unknown): string {
   return text.slice(0, end);
 }
 
-function callReply(tools: readonly Tool[], seed: string, cap: number): Reply {
-  const calls: ToolCall[] = [];
+/** As many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
+function callReply(tools: readonly Tool[], cap: number): CallReply {
+  const drafts: CallDraft[] = [];
   let tokens = 0;
   let cut = false;
-  for (const call of callsOf(tools, seed)) {
-    const left = cap - tokens - countTokens(call.name);
-    cut = left < countTokens(call.arguments);
+  for (const draft of draftCalls(tools)) {
+    const left = cap - tokens - countTokens(draft.name);
+    cut = left < countTokens(draft.arguments);
     if (left < 0) break;
-    const args = cut ? cutToTokens(call.arguments, left) : call.arguments;
-    calls.push({ ...call, arguments: args });
-    tokens += countTokens(call.name) + countTokens(args);
+    const args = cut ? cutToTokens(draft.arguments, left) : draft.arguments;
+    drafts.push({ name: draft.name, arguments: args });
+    tokens += countTokens(draft.name) + countTokens(args);
     if (cut) break;
   }
-  return { content: null, calls, finish: cut ? "length" : "tool_calls", tokens, split: wordsOf };
+  return { drafts, finish: cut ? "length" : "tool_calls", tokens };
 }
+
+type CallReply = Pick<Reply, "finish" | "tokens"> & { readonly drafts: readonly CallDraft[] };

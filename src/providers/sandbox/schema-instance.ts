@@ -8,6 +8,8 @@ import { schemaString } from "./schema-string.ts";
 /** An instance deeper or larger than this is not made; a schema that demands it gets a cut, invalid one. */
 const LEVELS_MAX = 64;
 const VALUES_MAX = 5000;
+/** Names and strings count too: as a value for every so many characters. */
+const CHARACTERS_PER_VALUE = 100;
 /** How many levels beyond the least an instance may use for what is optional. */
 const LEVELS_TO_SPARE = 4;
 
@@ -40,7 +42,10 @@ function make(making: Making, schema: unknown, place: Place): unknown {
   const below = { ...place, levels: place.levels - 1 };
   const branches = making.graph.branches(expanded);
   const branch = branches.find((one) => making.graph.fits(one, below.levels)) ?? branches[0];
-  if (branch !== undefined) return make(making, branch, below);
+  return branch === undefined ? makeTyped(making, expanded, below) : make(making, branch, below);
+}
+
+function makeTyped(making: Making, expanded: JsonObject, below: Place): unknown {
   switch (typeOf(expanded)) {
     case "object":
       return makeObject(making, expanded, below);
@@ -48,14 +53,20 @@ function make(making: Making, schema: unknown, place: Place): unknown {
       return makeArray(making, expanded, below);
     case "integer":
     case "number":
-      return schemaNumber(expanded, place.variant);
+      return schemaNumber(expanded, below.variant);
     case "boolean":
-      return place.variant % 2 === 0;
+      return below.variant % 2 === 0;
     case "null":
       return null;
     default:
-      return schemaString(expanded, place.name, place.variant);
+      return makeString(making, expanded, below);
   }
+}
+
+function makeString(making: Making, schema: JsonObject, place: Place): string {
+  const text = schemaString(schema, place.name, place.variant);
+  making.valuesLeft -= text.length / CHARACTERS_PER_VALUE;
+  return text;
 }
 
 function makeObject(making: Making, schema: JsonObject, below: Place): JsonObject {
@@ -75,7 +86,8 @@ function makeObject(making: Making, schema: JsonObject, below: Place): JsonObjec
   }
   // Not by assignment: a property may be named __proto__.
   return Object.fromEntries(
-    names.map((name) => {
+    names.slice(0, Math.max(0, Math.floor(making.valuesLeft))).map((name) => {
+      making.valuesLeft -= name.length / CHARACTERS_PER_VALUE;
       const value = properties.get(name) ?? schema["additionalProperties"];
       return [name, make(making, value, { ...below, name })];
     }),

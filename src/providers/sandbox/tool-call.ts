@@ -8,17 +8,27 @@ export type ToolCall = { readonly id: string; readonly name: string; readonly ar
 
 const ID_CHARACTERS = 24;
 
+/** The same without its id, which tells choices and turns apart. */
+export type CallDraft = Omit<ToolCall, "id">;
+
 /**
  * The calls of these tools, with arguments made from their schemas; a tool that is called again gets
- * other ones where its schema leaves room. Ids depend on `seed` and position alone.
+ * other ones where its schema leaves room.
  */
-export function callsOf(tools: readonly Tool[], seed: string): readonly ToolCall[] {
+export function draftCalls(tools: readonly Tool[]): readonly CallDraft[] {
   const times = new Map<string, number>();
-  return tools.map((tool, index) => {
+  return tools.map((tool) => {
     const time = times.get(tool.name) ?? 0;
     times.set(tool.name, time + 1);
-    const id = `call_${hashedBase62(`${seed} ${index} ${tool.name}`, ID_CHARACTERS)}`;
-    return { id, name: tool.name, arguments: argumentsOf(tool.parameters, time) };
+    return { name: tool.name, arguments: argumentsOf(tool.parameters, time) };
+  });
+}
+
+/** The drafts with ids that depend on `seed` and position alone. */
+export function withIds(drafts: readonly CallDraft[], seed: string): readonly ToolCall[] {
+  return drafts.map(({ name, arguments: args }, index) => {
+    const id = `call_${hashedBase62(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;
+    return { id, name, arguments: args };
   });
 }
 

@@ -1,0 +1,180 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { instanceOf } from "../../../src/providers/sandbox/schema-instance.ts";
+import { patternText } from "../../../src/providers/sandbox/schema-pattern.ts";
+import { misfit } from "./schema-validator.ts";
+
+function range<T>(arbitrary: fc.Arbitrary<T>, names: readonly [string, string]) {
+  return fc.tuple(arbitrary, arbitrary).map(([a, b]) => {
+    const [low, high] = a <= b ? [a, b] : [b, a];
+    return { [names[0]]: low, [names[1]]: high };
+  });
+}
+
+const maybe = <T extends object>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | object> =>
+  fc.oneof(fc.constant({}), arbitrary);
+const name = fc.oneof(fc.stringMatching(/^[a-z]{1,6}$/), fc.constant("__proto__"));
+const numbers = fc.oneof(
+  range(fc.integer({ min: -1e6, max: 1e6 }), ["minimum", "maximum"]),
+  fc.nat(1000).map((n) => ({ exclusiveMinimum: n, exclusiveMaximum: n + 2 })),
+  fc.nat(1000).map((n) => ({ exclusiveMinimum: n, multipleOf: 7 })),
+  fc.integer({ min: -50, max: 50 }).map((n) => ({ maximum: n, multipleOf: 5 })),
+);
+const scalar = fc.oneof(
+  fc.constantFrom({ type: "boolean" }, { type: "null" }, { type: ["null", "string"] }),
+  fc.uniqueArray(fc.oneof(fc.string(), fc.integer(), fc.boolean()), { minLength: 1 }).map((e) => ({
+    enum: e,
+  })),
+  fc.jsonValue().map((value) => ({ const: value })),
+  maybe(numbers).map((bounds) => ({ type: "integer", ...bounds })),
+  maybe(
+    fc.oneof(numbers, range(fc.float({ noNaN: true, noDefaultInfinity: true }), ["minimum", "maximum"])),
+  ).map((bounds) => ({ type: "number", ...bounds })),
+  fc.nat(20).map((k) => ({ type: "number", minimum: k / 10, multipleOf: 0.1 })),
+  maybe(range(fc.nat(30), ["minLength", "maxLength"])).map((b) => ({ type: "string", ...b })),
+  fc.constantFrom("date-time", "date", "email", "uuid", "uri", "ipv4").map((format) => ({
+    type: "string",
+    format,
+  })),
+);
+const schemas = fc.letrec<{ schema: object }>((tie) => ({
+  schema: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    scalar,
+    fc
+      .record({
+        properties: fc.dictionary(name, tie("schema"), { maxKeys: 4, noNullPrototype: true }),
+        all: fc.boolean(),
+        free: fc.uniqueArray(name, { maxLength: 2 }),
+      })
+      .map(({ properties, all, free }) => ({
+        type: "object",
+        properties,
+        required: all ? [...new Set([...Object.keys(properties), ...free])] : free,
+      })),
+    fc
+      .record({ items: tie("schema"), sizes: maybe(range(fc.nat(4), ["minItems", "maxItems"])) })
+      .map(({ items, sizes }) => ({ type: "array", items, ...sizes })),
+    fc.array(tie("schema"), { minLength: 1, maxLength: 3 }).map((prefixItems) => ({
+      type: "array",
+      prefixItems,
+    })),
+    fc.array(tie("schema"), { minLength: 1, maxLength: 3 }).map((anyOf) => ({ anyOf })),
+    tie("schema").map((part) => ({ allOf: [part] })),
+  ),
+}));
+
+it("an instance fits its schema, whichever variant, and is the same every time", () => {
+  fc.assert(
+    fc.property(schemas.schema, fc.nat(3), (schema, variant) => {
+      const value = JSON.parse(JSON.stringify(instanceOf(schema, variant))) as unknown;
+      expect(misfit(schema, value)).toBeNull();
+      expect(JSON.stringify(instanceOf(schema, variant))).toBe(JSON.stringify(value));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+it("recursive schemas end: lists, trees, and a first branch that would never", () => {
+  const node = {
+    type: "object",
+    properties: {
+      value: { type: "integer" },
+      next: { anyOf: [{ $ref: "#/$defs/node" }, { type: "null" }] },
+      children: { type: "array", items: { $ref: "#/$defs/node" } },
+    },
+    required: ["value", "next", "children"],
+  };
+  const schema = { $ref: "#/$defs/node", $defs: { node } };
+  expect(misfit(schema, instanceOf(schema))).toBeNull();
+  expect(JSON.stringify(instanceOf(schema)).length).toBeLessThan(2000);
+
+  const leaf = { type: "object", properties: { leaf: { const: 1 } }, required: ["leaf"] };
+  const fork = {
+    type: "object",
+    properties: { left: { $ref: "#/$defs/tree" }, right: { $ref: "#/$defs/tree" } },
+    required: ["left", "right"],
+  };
+  const tree = { anyOf: [{ $ref: "#/$defs/fork" }, { $ref: "#/$defs/leaf" }] };
+  const forest = { $ref: "#/$defs/tree", $defs: { tree, fork, leaf } };
+  expect(misfit(forest, instanceOf(forest))).toBeNull();
+});
+
+it("a schema that nothing fits, that refers to itself or that grows without end still ends", () => {
+  const never = { type: "object", properties: { me: { $ref: "#" } }, required: ["me"] };
+  const bomb = {
+    $ref: "#/$defs/d0",
+    $defs: Object.fromEntries(
+      Array.from({ length: 30 }, (_, i) => {
+        const half = { $ref: `#/$defs/d${i + 1}` };
+        return [`d${i}`, { type: "object", properties: { a: half, b: half }, required: ["a", "b"] }];
+      }),
+    ),
+  };
+  const merging = {
+    allOf: [{ $ref: "#/$defs/x" }, { properties: { a: { $ref: "#" }, b: { $ref: "#" } } }],
+    $defs: {
+      x: { properties: { a: { $ref: "#" }, b: { $ref: "#" } }, required: ["a", "b"] },
+    },
+  };
+  const huge = { type: "array", minItems: 1e9, items: { type: "string", minLength: 1e9 } };
+  const name = "n".repeat(100_000);
+  const named = { properties: { [name]: { $ref: "#" }, b: { $ref: "#" } }, required: [name, "b"] };
+  for (const schema of [never, bomb, merging, huge, named, { $ref: "#" }, { allOf: [{ $ref: "#" }] }]) {
+    expect(JSON.stringify(instanceOf(schema)).length).toBeLessThan(2_000_000);
+  }
+});
+
+it("bounds of allOf are taken together, and unknown references say nothing", () => {
+  const both = { allOf: [{ type: "integer", minimum: 5 }, { minimum: 3, maximum: 6, multipleOf: 3 }] };
+  expect(instanceOf(both)).toBe(6);
+  expect(instanceOf({ $ref: "https://example.com/schema.json" })).toBe("text");
+  expect(instanceOf({ $ref: "#/$defs/a~1b", $defs: { "a/b": { const: 7 } } })).toBe(7);
+  const sided = { type: "object", properties: { a: { const: 1 } }, oneOf: [{ required: ["a"] }] };
+  expect(instanceOf(sided)).toEqual({ a: 1 });
+});
+
+it("items that must differ do, where the schema leaves room", () => {
+  for (const items of [
+    { type: "string" },
+    { type: "string", maxLength: 2 },
+    { type: "integer", minimum: 1, maximum: 5 },
+    { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 },
+    { enum: ["a", "b", "c", "d"] },
+    { type: "object", properties: { id: { type: "string", format: "uuid" } }, required: ["id"] },
+  ]) {
+    const schema = { type: "array", items, minItems: 4, uniqueItems: true };
+    expect(misfit(schema, instanceOf(schema))).toBeNull();
+  }
+});
+
+it("text for a pattern matches it", () => {
+  for (const pattern of [
+    "^[A-Z]{3}-\\d{4}$",
+    "^(foo|bar)+baz?$",
+    "^\\+?[1-9]\\d{1,14}$",
+    "^[^a-z]+$",
+    "^(?:[a-z0-9]+-)*[a-z0-9]{2,}$",
+    "^(?<year>\\d{4})/\\w+\\.txt$",
+    "^\\u0041\\x42[\\]\\-]$",
+    "^#[0-9a-fA-F]{6}$",
+    "^[\\w.+-]+@[\\w-]+\\.[\\w.-]+$",
+    "",
+  ]) {
+    for (const variant of [0, 1, 2, 30]) {
+      for (const least of [0, 12]) {
+        expect(patternText(pattern, least, variant)).toMatch(new RegExp(pattern));
+      }
+    }
+  }
+  expect(patternText("^[a-z]+$", 12, 0)).toHaveLength(12);
+});
+
+it("a pattern that is not known is left aside, never run", () => {
+  for (const pattern of ["^(?=a)b$", "(a)\\1", "[", "(", "a{999999}", "\\p{L}+", "*", "[z-a]"]) {
+    const text = instanceOf({ type: "string", pattern }) as string;
+    expect(text.length).toBeLessThanOrEqual(10_000);
+  }
+  const started = "(".repeat(5000);
+  expect(patternText(started, 0, 0)).toBeNull();
+});

@@ -1,0 +1,91 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { fragmentsOf, wordsOf } from "../../../src/providers/sandbox/pieces.ts";
+import { countTokens, cutToTokens, tokensOf } from "../../../src/providers/sandbox/tokens.ts";
+
+const utf8 = new TextEncoder();
+const texts = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: "grapheme", maxLength: 60 }),
+  fc
+    .array(fc.constantFrom("a", "Z", "7", " ", "\n", "  ", ".", "-", "я", "в ", "é", "世", "か", "🌍", "한"))
+    .map((parts) => parts.join("")),
+  fc.lorem({ maxCount: 30 }),
+);
+
+it("joined tokens, words and fragments are the text", () => {
+  fc.assert(
+    fc.property(texts, (text) => {
+      expect(tokensOf(text).join("")).toBe(text);
+      expect(wordsOf(text).join("")).toBe(text);
+      expect(fragmentsOf(text).join("")).toBe(text);
+    }),
+  );
+});
+
+it("a text has at least one token, at most one for each UTF-8 byte, and no token for nothing", () => {
+  expect(countTokens("")).toBe(0);
+  fc.assert(
+    fc.property(texts, (text) => {
+      fc.pre(text !== "");
+      expect(countTokens(text)).toBeGreaterThanOrEqual(1);
+      expect(countTokens(text)).toBeLessThanOrEqual(utf8.encode(text).length);
+      expect(countTokens(text)).toBe(tokensOf(text).length);
+    }),
+  );
+});
+
+it("the estimator with its factor bounds the tokens from above", () => {
+  fc.assert(
+    fc.property(texts, (text) => {
+      expect(countTokens(text)).toBeLessThanOrEqual(1 + Math.ceil(estimate(text) * 1.15));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+it("a cut text has as many tokens as the cap allows and is the beginning of the text", () => {
+  fc.assert(
+    fc.property(texts, fc.nat(12), (text, cap) => {
+      const cut = cutToTokens(text, cap);
+      expect(text.startsWith(cut)).toBe(true);
+      expect(countTokens(cut)).toBe(Math.min(cap, countTokens(text)));
+    }),
+  );
+});
+
+it("no token, word or fragment ends within a surrogate pair", () => {
+  const text = "🌍".repeat(50);
+  for (const piece of [...tokensOf(text), ...wordsOf(text), ...fragmentsOf(text)]) {
+    expect(piece.isWellFormed()).toBe(true);
+  }
+});
+
+it("white space in bulk is counted in one pass", () => {
+  const text = ` ${" \n".repeat(500_000)}x${" ".repeat(500_000)}`;
+  expect(countTokens(text)).toBe(1);
+  expect(wordsOf(text)).toHaveLength(2);
+});
+
+/** The gateway's estimator by its published rules, at the low end where they leave room. */
+function estimate(text: string): number {
+  let sum = 0;
+  for (const run of text.match(/\S+/g) ?? []) {
+    if (run.length >= 20 && /^[A-Za-z0-9+/=_-]+$/.test(run)) {
+      const digits = run.replace(/\D/g, "").length;
+      sum += digits * 12 >= run.length ? run.length / 1.6 : classes(run);
+    } else sum += classes(run);
+  }
+  return sum;
+}
+
+function classes(run: string): number {
+  let sum = 0;
+  for (const [part] of run.matchAll(/[A-Za-z]+|\d+|[!-~]+|[^!-~]/gu)) {
+    if (/[A-Za-z]/.test(part)) sum += 1 + Math.max(0, Math.ceil((part.length - 7) / 4));
+    else if (/\d/.test(part)) sum += Math.ceil(part.length / 3);
+    else if (/[!-~]/.test(part)) sum += part.length === 1 ? 0.95 : Math.ceil(part.length / 2);
+    else sum += 1 / 2.6;
+  }
+  return sum;
+}
