@@ -6,7 +6,7 @@ const DEFAULT_NUMBER = 1;
 const QUOTIENT_DIGITS = 12;
 const MULTIPLE_DIGITS = 15;
 
-/** A number within the schema's bounds and on its multiple: 1 where that fits, else the nearest; variants step on. */
+/** A number within the schema's bounds and on its multiple: 1 where that fits, else near the lower bound; variants step on. */
 export function schemaNumber(schema: JsonObject, variant: number): number {
   const bounds = readBounds(schema);
   const whole = schema["type"] === "integer";
@@ -62,10 +62,16 @@ function quotient(value: number, step: number): number {
 }
 
 function anyNumber(bounds: Bounds, variant: number): number {
-  const { low, high } = bounds;
+  const { low, high, lowOpen, highOpen } = bounds;
   const preferred = DEFAULT_NUMBER + variant;
   if (preferred > low && preferred < high) return preferred;
-  if (low === -Infinity) return high - 1 - variant;
-  if (high === Infinity) return low + 1 + variant;
+  if (low === -Infinity) return high - (variant + (highOpen ? 1 : 0)) * unitAt(high);
+  const next = low + (variant + (lowOpen ? 1 : 0)) * unitAt(low);
+  if (next < high || (next === high && !highOpen)) return next;
   return low + (high - low) / (variant + 2);
+}
+
+/** 1, or more where adding 1 would change nothing. */
+function unitAt(value: number): number {
+  return Math.max(1, Math.abs(value) * 1e-9);
 }

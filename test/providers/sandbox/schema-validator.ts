@@ -2,30 +2,41 @@ type Schema = Record<string, unknown>;
 
 /** Why a value does not fit a schema of the subset that the sandbox knows, or null when it fits. */
 export function misfit(schema: unknown, value: unknown, root: unknown = schema): string | null {
-  const s = schema as Schema;
-  const inner = (part: unknown, at: unknown): string | null => misfit(part, at, root);
   if (schema === true || schema === undefined) return null;
   if (schema === false) return "nothing is allowed here";
-  if (typeof s["$ref"] === "string") {
-    const steps = s["$ref"].split("/").slice(1);
-    const target = steps.reduce<unknown>((at, step) => (at as Schema)[step], root);
-    const wrong = inner(target, value);
-    if (wrong !== null) return wrong;
-  }
+  const s = schema as Schema;
+  const inner: Inner = (part, at) => misfit(part, at, root);
+  return (
+    misfitAny(s, value) ?? misfitCombined(s, value, inner, root) ?? misfitTyped(s, value, inner)
+  );
+}
+
+function misfitAny(s: Schema, value: unknown): string | null {
   if ("const" in s && !same(s["const"], value)) return "not the const";
   if (Array.isArray(s["enum"]) && !s["enum"].some((one) => same(one, value))) return "not in enum";
-  for (const part of list(s["allOf"])) if (inner(part, value) !== null) return inner(part, value);
-  const some = list(s["anyOf"]);
-  if (some.length > 0 && !some.some((part) => inner(part, value) === null)) return "no anyOf fits";
-  const types = Array.isArray(s["type"]) ? s["type"] : list(s["type"] ?? undefined);
-  if (types.length > 0 && !types.some((type) => isType(String(type), value))) {
-    return `${JSON.stringify(value)} is not ${types.join(" or ")}`;
+  const types = list(s["type"]);
+  if (types.length === 0 || types.some((type) => isType(String(type), value))) return null;
+  return `${JSON.stringify(value)} is not ${types.join(" or ")}`;
+}
+
+function misfitCombined(s: Schema, value: unknown, inner: Inner, root: unknown): string | null {
+  const parts = [...list(s["allOf"])];
+  if (typeof s["$ref"] === "string") {
+    const steps = s["$ref"].split("/").slice(1);
+    parts.push(steps.reduce<unknown>((at, step) => (at as Schema)[step], root));
   }
+  const wrong = parts.map((part) => inner(part, value)).find((why) => why !== null);
+  if (wrong !== undefined) return wrong;
+  const some = list(s["anyOf"]);
+  if (some.length === 0 || some.some((part) => inner(part, value) === null)) return null;
+  return "no anyOf fits";
+}
+
+function misfitTyped(s: Schema, value: unknown, inner: Inner): string | null {
   if (typeof value === "number") return misfitNumber(s, value);
   if (typeof value === "string") return misfitString(s, value);
   if (Array.isArray(value)) return misfitArray(s, value, inner);
-  if (typeof value === "object" && value !== null) return misfitObject(s, value as Schema, inner);
-  return null;
+  return isObject(value) ? misfitObject(s, value, inner) : null;
 }
 
 type Inner = (schema: unknown, value: unknown) => string | null;
@@ -47,13 +58,18 @@ function misfitString(s: Schema, value: string): string | null {
     return `${value} does not match ${s["pattern"]}`;
   }
   const format = FORMATS[String(s["format"])];
-  return format !== undefined && !format.test(value) ? `${value} is no ${s["format"] as string}` : null;
+  return format !== undefined && !format.test(value)
+    ? `${value} is no ${s["format"] as string}`
+    : null;
 }
 
 function misfitArray(s: Schema, value: readonly unknown[], inner: Inner): string | null {
   if (value.length < bound(s["minItems"], 0)) return "too few items";
   if (value.length > bound(s["maxItems"], Infinity)) return "too many items";
-  if (s["uniqueItems"] === true && new Set(value.map((v) => JSON.stringify(v))).size < value.length) {
+  if (
+    s["uniqueItems"] === true &&
+    new Set(value.map((v) => JSON.stringify(v))).size < value.length
+  ) {
     return "items repeat";
   }
   const prefix = list(s["prefixItems"]);
@@ -90,8 +106,12 @@ const FORMATS: Readonly<Record<string, RegExp>> = {
 function isType(type: string, value: unknown): boolean {
   if (type === "null") return value === null;
   if (type === "array") return Array.isArray(value);
-  if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (type === "object") return isObject(value);
   return type === "integer" ? Number.isInteger(value) : typeof value === type;
+}
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function same(one: unknown, other: unknown): boolean {

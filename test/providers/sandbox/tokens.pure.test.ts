@@ -8,7 +8,25 @@ const texts = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.string({ unit: "grapheme", maxLength: 60 }),
   fc
-    .array(fc.constantFrom("a", "Z", "7", " ", "\n", "  ", ".", "-", "я", "в ", "é", "世", "か", "🌍", "한"))
+    .array(
+      fc.constantFrom(
+        "a",
+        "Z",
+        "7",
+        " ",
+        "\n",
+        "  ",
+        ".",
+        "-",
+        "я",
+        "в ",
+        "é",
+        "世",
+        "か",
+        "🌍",
+        "한",
+      ),
+    )
     .map((parts) => parts.join("")),
   fc.lorem({ maxCount: 30 }),
 );

@@ -1,0 +1,121 @@
+import type {
+  EventStream,
+  JsonObject,
+  ProviderAnswer,
+  ProviderCall,
+  StreamEvent,
+} from "../../../src/providers/provider.ts";
+import { sandboxProvider } from "../../../src/providers/sandbox/sandbox.ts";
+
+export const CREATED = 1_763_000_000;
+export const sandbox = sandboxProvider({
+  delays: { firstByteMs: 2, wordMs: 1, endlessMs: 0 },
+  clock: () => CREATED * 1000 + 999,
+});
+
+export function user(content: unknown): JsonObject {
+  return { role: "user", content };
+}
+
+type CallOptions = Partial<Omit<ProviderCall, "body">>;
+
+/** Asks the sandbox's echo, or another model by `upstreamId`. */
+export function ask(body: JsonObject, options: CallOptions = {}): Promise<ProviderAnswer> {
+  const signal = new AbortController().signal;
+  const call = { kind: "chat", upstreamId: "echo", stream: false, cap: 4096, signal } as const;
+  return sandbox.send({ ...call, ...options, body });
+}
+
+// The tests read OpenAI's shapes by path; what is not there fails their expectations.
+export type Message = {
+  role: string;
+  content: string | null;
+  refusal: null;
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+};
+export type Choice = {
+  index: number;
+  message: Message;
+  finish_reason: string;
+  logprobs: { content: LogprobEntry[]; refusal: null } | null;
+};
+export type LogprobEntry = {
+  token: string;
+  logprob: number;
+  bytes: number[];
+  top_logprobs: { token: string; logprob: number; bytes: number[] }[];
+};
+export type Completion = JsonObject & {
+  choices: [Choice, ...Choice[]];
+  usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+};
+
+/** The completion of a JSON answer; anything else is an error. */
+export async function complete(body: JsonObject, options: CallOptions = {}): Promise<Completion> {
+  const answer = await ask(body, options);
+  if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+  return JSON.parse(JSON.stringify(answer.body)) as Completion;
+}
+
+export async function say(content: unknown, body: JsonObject = {}): Promise<string | null> {
+  const completion = await complete({ messages: [user(content)], ...body });
+  return completion.choices[0].message.content;
+}
+
+export async function open(body: JsonObject, options: CallOptions = {}): Promise<EventStream> {
+  const answer = await ask(body, { ...options, stream: true });
+  if (answer.kind !== "stream") throw new Error(JSON.stringify(answer));
+  return answer.events;
+}
+
+/** Every batch of a stream to its end, at most `most`. */
+export async function batches(
+  stream: EventStream,
+  most = Infinity,
+): Promise<(readonly StreamEvent[])[]> {
+  const all: (readonly StreamEvent[])[] = [];
+  while (all.length < most) {
+    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+    const events = await stream.next();
+    if (events === null) break;
+    all.push(events);
+  }
+  return all;
+}
+
+export async function streamed(
+  body: JsonObject,
+  options: CallOptions = {},
+): Promise<StreamEvent[]> {
+  return (await batches(await open(body, options))).flat();
+}
+
+export type Delta = {
+  role?: string;
+  content?: string | null;
+  tool_calls?: {
+    index: number;
+    id?: string;
+    type?: string;
+    function: { name?: string; arguments: string };
+  }[];
+};
+export type ChunkChoice = {
+  index: number;
+  delta: Delta;
+  logprobs: { content: LogprobEntry[] } | null;
+  finish_reason: string | null;
+};
+
+/** The one choice of each chunk. */
+export function chunkChoices(all: readonly StreamEvent[]): ChunkChoice[] {
+  return all.flatMap((event) =>
+    event.kind === "chunk" ? (event.chunk["choices"] as ChunkChoice[]) : [],
+  );
+}
+
+export function spoken(all: readonly StreamEvent[]): string {
+  return chunkChoices(all)
+    .map((choice) => choice.delta.content ?? "")
+    .join("");
+}

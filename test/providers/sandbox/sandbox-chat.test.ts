@@ -1,0 +1,214 @@
+import { describe, expect, it } from "vitest";
+import { countTokens } from "../../../src/providers/sandbox/tokens.ts";
+import {
+  CREATED,
+  ask,
+  batches,
+  chunkChoices,
+  complete,
+  streamed,
+  open,
+  say,
+} from "./sandbox-call.ts";
+import { sandbox, spoken, user } from "./sandbox-call.ts";
+
+const TEXT = "The quick  brown fox\njumps over the lazy dog.";
+
+describe("echo", () => {
+  it("answers with the last user text, in OpenAI's shape to the letter", async () => {
+    const messages = [
+      { role: "developer", content: "Be kind." },
+      { role: "system", content: [{ type: "text", text: "Be brief." }] },
+      user("first"),
+      { role: "assistant", content: null, refusal: "no" },
+      user(TEXT),
+    ];
+    const completion = await complete({ messages, seed: 7 });
+    expect(completion).toEqual({
+      id: "chatcmpl-sandbox",
+      object: "chat.completion",
+      created: CREATED,
+      model: "echo",
+      choices: [
+        {
+          index: 0,
+          message: { role: "assistant", content: TEXT, refusal: null },
+          logprobs: null,
+          finish_reason: "stop",
+        },
+      ],
+      usage: {
+        prompt_tokens: 5 * 3 + countTokens("Be kind.Be brief.first") + 1 + countTokens(TEXT),
+        completion_tokens: countTokens(TEXT),
+        total_tokens: expect.any(Number) as number,
+        prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+        completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0 },
+      },
+      system_fingerprint: "fp_sandbox",
+    });
+    const { usage } = completion;
+    expect(usage?.total_tokens).toBe((usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0));
+    expect(await complete({ messages, seed: 8 })).toEqual(completion);
+  });
+
+  it("joins text parts and says where images were", async () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+    const parts = [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }];
+    expect(await say(parts)).toBe("What is\n[image]\nthis?");
+  });
+
+  it("greets when the user said nothing", async () => {
+    const completion = await complete({ messages: [{ role: "system", content: "x" }] });
+    expect(completion.choices[0].message.content).toMatch(/^Hello!/);
+    expect(await say("")).toMatch(/^Hello!/);
+  });
+
+  it("stops at the output cap and says length; at exactly the cap it says stop", async () => {
+    const total = countTokens(TEXT);
+    const cut = await complete({ messages: [user(TEXT)] }, { cap: 4 });
+    expect(cut.choices[0].message.content).toBe("The quick  brown fox");
+    expect(cut.choices[0].finish_reason).toBe("length");
+    expect(cut.usage?.completion_tokens).toBe(4);
+    const whole = await complete({ messages: [user(TEXT)] }, { cap: total });
+    expect(whole.choices[0].finish_reason).toBe("stop");
+  });
+
+  it("ends before the first stop sequence, a string or several, unless the cap comes first", async () => {
+    expect(await say(TEXT, { stop: " fox" })).toBe("The quick  brown");
+    expect(await say(TEXT, { stop: ["dog", "jumps", "", "zebra"] })).toBe("The quick  brown fox\n");
+    expect(await say(TEXT, { stop: null })).toBe(TEXT);
+    const messages = [user(TEXT)];
+    const stopped = await complete({ messages, stop: "dog" }, { cap: 100 });
+    expect(stopped.choices[0].finish_reason).toBe("stop");
+    const cut = await complete({ messages, stop: "dog" }, { cap: 2 });
+    expect(cut.choices[0].finish_reason).toBe("length");
+  });
+
+  it("makes n choices, numbered from 0, each within the cap, and counts them all", async () => {
+    const completion = await complete({ messages: [user(TEXT)], n: 3 }, { cap: 2 });
+    expect(completion.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
+    expect(completion.usage?.completion_tokens).toBe(6);
+  });
+
+  it("counts tools into the prompt and usage agrees between answer and body", async () => {
+    const tools = [{ type: "function", function: { name: "unrelated" } }];
+    const answer = await ask({ messages: [user("hi")], tools });
+    expect(answer).toMatchObject({
+      kind: "json",
+      usage: { input: 3 + 1 + countTokens(JSON.stringify(tools)), output: 1, cacheRead: 0 },
+      body: { usage: { prompt_tokens: 3 + 1 + countTokens(JSON.stringify(tools)) } },
+    });
+  });
+
+  it("an unknown model, or a chat with the embeddings model, turns the route off", async () => {
+    for (const upstreamId of ["nope", "embed", "constructor"]) {
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({
+        kind: "failure",
+        failure: { kind: "disabled", reason: "unknown_model" },
+      });
+    }
+    expect(sandbox.id).toBe("sandbox");
+  });
+});
+
+describe("stream", () => {
+  it("role first, a chunk for each word, an empty delta with the reason, usage, end", async () => {
+    const all = await streamed({ messages: [user("Hello, wide world")] });
+    const choices = chunkChoices(all);
+    expect(choices.map((choice) => choice.delta)).toEqual([
+      { role: "assistant", content: "", refusal: null },
+      { content: "Hello," },
+      { content: " wide" },
+      { content: " world" },
+      {},
+    ]);
+    expect(choices.map((choice) => choice.finish_reason)).toEqual([null, null, null, null, "stop"]);
+    expect(all.map((event) => event.kind)).toEqual([...choices.map(() => "chunk"), "usage", "end"]);
+    expect(all[0]).toMatchObject({
+      chunk: { object: "chat.completion.chunk", created: CREATED, model: "echo" },
+    });
+    expect(all[5]).toEqual({
+      kind: "usage",
+      usage: { input: 6, output: 3, cacheRead: 0, cacheWrite: 0, reasoning: 0 },
+    });
+  });
+
+  it("says the same as without a stream: white space, stop, cap", async () => {
+    const cases = [{ messages: [user(TEXT)] }, { messages: [user(` ${TEXT}\n`)], stop: "lazy" }];
+    for (const body of cases) {
+      // oxlint-disable-next-line no-await-in-loop
+      const completion = await complete(body, { cap: 6 });
+      // oxlint-disable-next-line no-await-in-loop
+      const all = await streamed(body, { cap: 6 });
+      expect(spoken(all)).toBe(completion.choices[0].message.content);
+      expect(chunkChoices(all).at(-1)?.finish_reason).toBe(completion.choices[0].finish_reason);
+    }
+  });
+
+  it("with n choices each has its role, its words and its finish", async () => {
+    const all = chunkChoices(await streamed({ messages: [user("a b")], n: 2 }));
+    for (const index of [0, 1]) {
+      const own = all.filter((choice) => choice.index === index);
+      expect(own.map((choice) => choice.delta.role).filter(Boolean)).toEqual(["assistant"]);
+      expect(own.map((choice) => choice.delta.content ?? "").join("")).toBe("a b");
+      expect(own.at(-1)).toMatchObject({ delta: {}, finish_reason: "stop" });
+    }
+  });
+
+  it("gives several words at once and ends with null for ever", async () => {
+    const stream = await open({ messages: [user("word ".repeat(100))] });
+    const all = await batches(stream);
+    expect(all.length).toBeLessThan(20);
+    expect(await stream.next()).toBeNull();
+  });
+
+  it("ends when it is cancelled and breaks when the signal aborts", async () => {
+    const cancelled = await open({ messages: [user("word ".repeat(100))] });
+    await cancelled.next();
+    cancelled.cancel();
+    cancelled.cancel();
+    expect(await cancelled.next()).toBeNull();
+    const controller = new AbortController();
+    const messages = [user("word ".repeat(100))];
+    const aborted = await open({ messages }, { signal: controller.signal });
+    await aborted.next();
+    controller.abort();
+    await expect(aborted.next()).rejects.toThrow("connection broke");
+  });
+});
+
+describe("logprobs", () => {
+  const body = { messages: [user("Hello, wide world")], logprobs: true, top_logprobs: 3 };
+
+  it("hold one entry for each token, whose tokens and bytes make the text", async () => {
+    const [choice] = (await complete(body)).choices;
+    const content = choice.logprobs?.content ?? [];
+    expect(content.map((entry) => entry.token).join("")).toBe("Hello, wide world");
+    for (const entry of content) {
+      expect(entry.bytes).toEqual([...new TextEncoder().encode(entry.token)]);
+      expect(entry.logprob).toBeLessThanOrEqual(0);
+      expect(entry.top_logprobs).toHaveLength(3);
+      expect(entry.top_logprobs[0]).toMatchObject({ token: entry.token, logprob: entry.logprob });
+      const falling = entry.top_logprobs.map((top) => top.logprob);
+      expect(falling).toEqual(falling.toSorted((a, b) => b - a));
+    }
+    expect(choice.logprobs?.refusal).toBeNull();
+    expect(await complete(body)).toEqual(await complete(body));
+  });
+
+  it("come with the chunk of their token", async () => {
+    const choices = chunkChoices(await streamed(body)).filter((choice) => choice.delta.content);
+    for (const choice of choices) {
+      expect(choice.logprobs?.content.map((entry) => entry.token)).toEqual([choice.delta.content]);
+    }
+    expect(choices).toHaveLength(3);
+  });
+
+  it("are null when nobody asked, and without alternatives when none were asked for", async () => {
+    const [none] = (await complete({ ...body, logprobs: false })).choices;
+    expect(none.logprobs).toBeNull();
+    const [bare] = (await complete({ messages: body.messages, logprobs: true })).choices;
+    expect(bare.logprobs?.content[0]?.top_logprobs).toEqual([]);
+  });
+});

@@ -1,0 +1,110 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { JsonObject } from "../../../src/providers/provider.ts";
+import { countTokens } from "../../../src/providers/sandbox/tokens.ts";
+import { ask } from "./sandbox-call.ts";
+
+type Embeddings = {
+  object: string;
+  model: string;
+  data: { object: string; index: number; embedding: number[] | string }[];
+  usage: { prompt_tokens: number; total_tokens: number };
+};
+
+async function embed(body: JsonObject): Promise<Embeddings> {
+  const answer = await ask(body, { kind: "embeddings", upstreamId: "embed", cap: null });
+  if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+  return JSON.parse(JSON.stringify(answer.body)) as Embeddings;
+}
+
+async function vectors(input: unknown, body: JsonObject = {}): Promise<number[][]> {
+  return (await embed({ input, ...body })).data.map((one) => one.embedding as number[]);
+}
+
+function dot(one: readonly number[] = [], other: readonly number[] = []): number {
+  return one.reduce((sum, value, i) => sum + value * (other[i] ?? 0), 0);
+}
+
+describe("embed", () => {
+  it("answers OpenAI's list in the order of the input, with usage", async () => {
+    const answer = await embed({ input: ["a", "hello world"] });
+    expect(answer).toMatchObject({
+      object: "list",
+      model: "embed",
+      data: [
+        { object: "embedding", index: 0 },
+        { object: "embedding", index: 1 },
+      ],
+      usage: { prompt_tokens: 3, total_tokens: 3 },
+    });
+    const usage = { input: 3, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+    const body = { input: ["a", "hello world"] };
+    const options = { kind: "embeddings", upstreamId: "embed", cap: null } as const;
+    expect(await ask(body, options)).toMatchObject({ kind: "json", usage });
+  });
+
+  it("takes a string, strings, token ids and lists of token ids", async () => {
+    expect(await vectors("a")).toEqual(await vectors(["a"]));
+    expect(await vectors([1, 2])).toEqual(await vectors([[1, 2]]));
+    const answer = await embed({ input: [[1, 2, 3], [4]] });
+    expect(answer.data).toHaveLength(2);
+    expect(answer.usage.prompt_tokens).toBe(4);
+  });
+
+  it("every vector is a unit vector of the asked dimension, the same each time", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string(), fc.integer({ min: 1, max: 1024 }), async (text, dimensions) => {
+        const [vector] = await vectors(text, { dimensions });
+        expect(vector).toHaveLength(dimensions);
+        expect(dot(vector, vector)).toBeCloseTo(1, 5);
+        expect(await vectors([text], { dimensions })).toEqual([vector]);
+      }),
+      { numRuns: 50 },
+    );
+    expect((await vectors("x"))[0]).toHaveLength(256);
+  });
+
+  it("texts that share words are near, case and order aside; others are not", async () => {
+    const [cat, shuffled, kitten, stocks] = await vectors([
+      "the cat sat on the mat",
+      "On the mat the CAT sat",
+      "a cat slept on the mat",
+      "quarterly revenue fell below forecasts",
+    ]);
+    expect(shuffled).toEqual(cat);
+    expect(dot(cat, kitten)).toBeGreaterThan(0.5);
+    expect(Math.abs(dot(cat, stocks))).toBeLessThan(0.3);
+  });
+
+  it("base64 is the same vector as little-endian float32", async () => {
+    const [floats] = await vectors("hello world", { encoding_format: "float" });
+    const { data } = await embed({ input: "hello world", encoding_format: "base64" });
+    const bytes = Uint8Array.from(atob(data[0]?.embedding as string), (c) => c.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const decoded = floats?.map((_, i) => view.getFloat32(i * 4, true));
+    expect(bytes).toHaveLength(256 * 4);
+    expect(decoded).toEqual(floats?.map((value) => Math.fround(value)));
+  });
+
+  it("dimensions that it does not have are refused with their field", async () => {
+    const call = { kind: "embeddings", upstreamId: "embed", cap: null } as const;
+    for (const dimensions of [0, 1025, 1.5, -1, "256"]) {
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await ask({ input: "a", dimensions }, call)).toMatchObject({
+        kind: "failure",
+        failure: { kind: "refused", param: "dimensions", reason: "400" },
+      });
+    }
+  });
+
+  it("counts the tokens of every input", async () => {
+    const input = ["one two three", "extraordinarily"];
+    const { usage } = await embed({ input });
+    expect(usage.prompt_tokens).toBe(3 + countTokens("extraordinarily"));
+  });
+
+  it("a chat model makes no embeddings", async () => {
+    const answer = await ask({ input: "a" }, { kind: "embeddings", cap: null });
+    expect(answer).toMatchObject({ failure: { kind: "disabled", reason: "unknown_model" } });
+  });
+});

@@ -1,0 +1,214 @@
+import { describe, expect, it } from "vitest";
+import type { ProviderFailure } from "../../../src/providers/provider.ts";
+import { sandboxProvider } from "../../../src/providers/sandbox/sandbox.ts";
+import {
+  ask,
+  batches,
+  chunkChoices,
+  complete,
+  streamed,
+  open,
+  spoken,
+  user,
+} from "./sandbox-call.ts";
+
+const body = { messages: [user("one two three four five")] };
+
+function failed(failure: ProviderFailure) {
+  return { kind: "failure", failure };
+}
+
+it.each([
+  ["status-408", { kind: "retry", reason: "408" }],
+  ["status-429", { kind: "overloaded", reason: "429", retryAfterMs: 2000 }],
+  ["status-500", { kind: "retry", reason: "500" }],
+  ["status-503", { kind: "overloaded", reason: "503" }],
+  ["echo-key-401", { kind: "disabled", reason: "401" }],
+  ["html", { kind: "retry", reason: "bad_body" }],
+  ["bad-json", { kind: "retry", reason: "bad_body" }],
+] satisfies [string, ProviderFailure][])(
+  "%s fails as an upstream of that kind does, streamed or not, and no text of it is kept",
+  async (upstreamId, failure) => {
+    expect(await ask(body, { upstreamId })).toEqual(failed(failure));
+    expect(await ask(body, { upstreamId, stream: true })).toEqual(failed(failure));
+  },
+);
+
+describe("slow-first-byte", () => {
+  it("waits once, then answers like echo", async () => {
+    const upstreamId = "slow-first-byte";
+    expect(spoken(await streamed(body, { upstreamId }))).toBe("one two three four five");
+    const [choice] = (await complete(body, { upstreamId })).choices;
+    expect(choice.message.content).toBe("one two three four five");
+  });
+
+  it("an abort ends the wait: retry for JSON, a broken stream otherwise", async () => {
+    const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const call = { kind: "chat", upstreamId: "slow-first-byte", body, cap: 10, signal } as const;
+    const json = slow.send({ ...call, stream: false });
+    const answer = await slow.send({ ...call, stream: true });
+    const next = answer.kind === "stream" ? answer.events.next() : null;
+    controller.abort();
+    expect(await json).toEqual(failed({ kind: "retry", reason: "aborted" }));
+    await expect(next).rejects.toThrow("connection broke");
+  });
+});
+
+it("a call whose signal has already ended is answered at once, whatever the model", async () => {
+  const signal = AbortSignal.abort();
+  for (const upstreamId of ["echo", "stall", "status-429", "endless"]) {
+    // oxlint-disable-next-line no-await-in-loop
+    expect(await ask(body, { upstreamId, signal })).toEqual(
+      failed({ kind: "retry", reason: "aborted" }),
+    );
+  }
+});
+
+it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
+  "%s hands over one word at a time",
+  async (upstreamId) => {
+    const stream = await open(body, { upstreamId });
+    const first = await batches(stream, 3);
+    expect(first.map((batch) => batch.length)).toEqual([1, 1, 1]);
+    expect(spoken(first.flat())).toBe("one two");
+    stream.cancel();
+  },
+);
+
+it("slow-stream says all that echo says", async () => {
+  const all = await streamed(body, { upstreamId: "slow-stream" });
+  expect(spoken(all)).toBe("one two three four five");
+  expect(all.at(-1)).toEqual({ kind: "end" });
+});
+
+describe("stall", () => {
+  it("says two words and nothing more until the signal aborts", async () => {
+    const controller = new AbortController();
+    const stream = await open(body, { upstreamId: "stall", signal: controller.signal });
+    expect(spoken((await batches(stream, 3)).flat())).toBe("one two");
+    const next = stream.next();
+    controller.abort();
+    await expect(next).rejects.toThrow("connection broke");
+  });
+
+  it("ends when it is cancelled while somebody waits for it", async () => {
+    const stream = await open(body, { upstreamId: "stall" });
+    await batches(stream, 3);
+    const next = stream.next();
+    stream.cancel();
+    expect(await next).toBeNull();
+  });
+
+  it("never answers without a stream", async () => {
+    const controller = new AbortController();
+    const answer = ask(body, { upstreamId: "stall", signal: controller.signal });
+    const first = await Promise.race([answer, Promise.resolve("still waiting")]);
+    expect(first).toBe("still waiting");
+    controller.abort();
+    expect(await answer).toEqual(failed({ kind: "retry", reason: "aborted" }));
+  });
+});
+
+describe("cut", () => {
+  it("breaks after three words: no finish, no usage, no end, and stays broken", async () => {
+    const stream = await open(body, { upstreamId: "cut" });
+    const seen = (await batches(stream, 4)).flat();
+    expect(spoken(seen)).toBe("one two three");
+    expect(seen.every((event) => event.kind === "chunk")).toBe(true);
+    await expect(stream.next()).rejects.toThrow("connection broke");
+    await expect(stream.next()).rejects.toThrow("connection broke");
+  });
+
+  it("a short answer is cut before its finish too", async () => {
+    const stream = await open({ messages: [user("hi")] }, { upstreamId: "cut" });
+    expect(chunkChoices((await batches(stream, 2)).flat())).toMatchObject([
+      { finish_reason: null },
+      { finish_reason: null },
+    ]);
+    await expect(stream.next()).rejects.toThrow("connection broke");
+  });
+
+  it("without a stream the connection fails", async () => {
+    expect(await ask(body, { upstreamId: "cut" })).toEqual(
+      failed({ kind: "retry", reason: "connection" }),
+    );
+  });
+});
+
+describe("errors in the stream", () => {
+  const error = { kind: "error", failure: { kind: "retry", reason: "500" } };
+
+  it("error-mid: after three words, then the end of the file", async () => {
+    const all = await streamed(body, { upstreamId: "error-mid" });
+    expect(spoken(all)).toBe("one two three");
+    expect(all.slice(4)).toEqual([error]);
+  });
+
+  it("error-first: the first event and the only one", async () => {
+    expect(await streamed(body, { upstreamId: "error-first" })).toEqual([error]);
+  });
+
+  it("without a stream both answer 500", async () => {
+    for (const upstreamId of ["error-mid", "error-first"]) {
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await ask(body, { upstreamId })).toEqual(failed({ kind: "retry", reason: "500" }));
+    }
+  });
+});
+
+describe("usage", () => {
+  it("no-usage: none in the stream, the body or the answer", async () => {
+    const all = await streamed(body, { upstreamId: "no-usage" });
+    expect(all.map((event) => event.kind)).not.toContain("usage");
+    expect(all.at(-1)).toEqual({ kind: "end" });
+    const answer = await ask(body, { upstreamId: "no-usage" });
+    expect(answer).toMatchObject({ kind: "json", usage: null });
+    expect(await complete(body, { upstreamId: "no-usage" })).not.toHaveProperty("usage");
+  });
+
+  it("huge-usage: a thousand times the truth, and in any case over the cap", async () => {
+    const answer = await ask(body, { upstreamId: "huge-usage", cap: 100 });
+    expect(answer).toMatchObject({
+      kind: "json",
+      usage: { input: 8000, output: 5000 },
+      body: { usage: { prompt_tokens: 8000, completion_tokens: 5000, total_tokens: 13_000 } },
+    });
+    const all = await streamed(body, { upstreamId: "huge-usage", cap: 100_000 });
+    expect(all).toContainEqual({
+      kind: "usage",
+      usage: { input: 8000, output: 100_001, cacheRead: 0, cacheWrite: 0, reasoning: 0 },
+    });
+  });
+});
+
+it("split-utf8: multi-byte text, each character in two network chunks, and none of it lost", async () => {
+  const upstreamId = "split-utf8";
+  const [choice] = (await complete({ messages: [user("héllo 🌍")] }, { upstreamId })).choices;
+  expect(choice.message.content).toBe("Grüße, 世界 🌍 héllo 🌍");
+  const stream = await open({ messages: [user("héllo 🌍")] }, { upstreamId });
+  const all = await batches(stream);
+  expect(spoken(all.flat())).toBe("Grüße, 世界 🌍 héllo 🌍");
+  expect(all.slice(0, 4).map((batch) => batch.length)).toEqual([0, 1, 0, 1]);
+  expect(chunkChoices(all.flat()).map((one) => one.delta.content)).toContain("世");
+});
+
+describe("endless", () => {
+  it("goes on far beyond the cap until it is cancelled", async () => {
+    const stream = await open(body, { upstreamId: "endless", cap: 2 });
+    const all = (await batches(stream, 50)).flat();
+    expect(all).toHaveLength(50);
+    expect(spoken(all).startsWith("one two one two ")).toBe(true);
+    expect(chunkChoices(all).every((choice) => choice.finish_reason === null)).toBe(true);
+    stream.cancel();
+    expect(await stream.next()).toBeNull();
+  });
+
+  it("never answers without a stream", async () => {
+    const controller = new AbortController();
+    const answer = ask(body, { upstreamId: "endless", signal: controller.signal });
+    controller.abort();
+    expect(await answer).toEqual(failed({ kind: "retry", reason: "aborted" }));
+  });
+});

@@ -1,0 +1,211 @@
+import { describe, expect, it } from "vitest";
+import type { JsonObject } from "../../../src/providers/provider.ts";
+import { ask, chunkChoices, complete, streamed, user } from "./sandbox-call.ts";
+import type { Completion } from "./sandbox-call.ts";
+
+function tool(name: string, description: string, parameters?: JsonObject) {
+  return { type: "function", function: { name, description, ...(parameters && { parameters }) } };
+}
+
+const place = {
+  type: "object",
+  properties: { city: { type: "string" }, unit: { type: "string", enum: ["C", "F"] } },
+  required: ["city"],
+};
+const weather = tool("get_weather", "Get the forecast for a city", place);
+const time = tool("get_time", "Current hour somewhere", { type: "object", properties: {} });
+const search = tool("searchFiles", "Find documents by keyword");
+const tools = [weather, time, search];
+
+function names(completion: Completion): string[] {
+  const calls = completion.choices[0].message.tool_calls ?? [];
+  return calls.map((call) => call.function.name);
+}
+
+async function chosen(text: string, body: JsonObject = {}): Promise<string[]> {
+  return names(await complete({ messages: [user(text)], tools, ...body }));
+}
+
+const allow = (mode: string): JsonObject => ({
+  type: "allowed_tools",
+  allowed_tools: { mode, tools: [{ type: "function", function: { name: "get_time" } }] },
+});
+
+describe("which tools are called", () => {
+  it("auto: those whose name, or a word of it that no other has, is in the text", async () => {
+    expect(await chosen("Please call get_time")).toEqual(["get_time"]);
+    expect(await chosen("What's the WEATHER in Paris?")).toEqual(["get_weather"]);
+    expect(await chosen("weather and time, please")).toEqual(["get_weather", "get_time"]);
+    expect(await chosen("search for it")).toEqual(["searchFiles"]);
+  });
+
+  it("auto: else the one whose description shares most words with the text", async () => {
+    expect(await chosen("The forecast?")).toEqual(["get_weather"]);
+    expect(await chosen("documents with that keyword, and the hour")).toEqual(["searchFiles"]);
+  });
+
+  it("auto: none when nothing fits, and the answer is text", async () => {
+    const completion = await complete({ messages: [user("Hi, please get the user")], tools });
+    expect(completion.choices[0]).toMatchObject({
+      message: { content: "Hi, please get the user" },
+      finish_reason: "stop",
+    });
+    expect(completion.choices[0].message).not.toHaveProperty("tool_calls");
+  });
+
+  it("required: what fits, else the first", async () => {
+    expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
+    expect(await chosen("the time", { tool_choice: "required" })).toEqual(["get_time"]);
+  });
+
+  it("a named function: that one whatever the text", async () => {
+    const choice = { type: "function", function: { name: "searchFiles" } };
+    expect(await chosen("weather", { tool_choice: choice })).toEqual(["searchFiles"]);
+  });
+
+  it("allowed_tools: only from those, forced or not", async () => {
+    expect(await chosen("weather", { tool_choice: allow("required") })).toEqual(["get_time"]);
+    expect(await chosen("weather", { tool_choice: allow("auto") })).toEqual([]);
+  });
+
+  it("none: text", async () => {
+    expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
+  });
+
+  it("twice when asked for two, with other arguments, and once without parallel calls", async () => {
+    const twice = { messages: [user("the weather in two cities")], tools };
+    const completion = await complete(twice);
+    expect(names(completion)).toEqual(["get_weather", "get_weather"]);
+    const args = completion.choices[0].message.tool_calls?.map((call) => call.function.arguments);
+    expect(args).toEqual(['{"city":"city"}', '{"city":"city 2"}']);
+    const single = { parallel_tool_calls: false };
+    expect(await chosen("weather twice", single)).toEqual(["get_weather"]);
+    expect(await chosen("weather and time", single)).toEqual(["get_weather"]);
+  });
+
+  it("a choice that cannot be is refused with its field", async () => {
+    const unknown = { type: "function", function: { name: "nope" } };
+    const custom = { type: "custom", custom: { name: "x" } };
+    const messages = [user("x")];
+    const bodies = [
+      { messages, tools, tool_choice: unknown },
+      { messages, tools, tool_choice: custom },
+      { messages, tool_choice: "required" },
+    ];
+    for (const body of bodies) {
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await ask(body)).toMatchObject({
+        kind: "failure",
+        failure: { kind: "refused", param: "tool_choice", message: expect.any(String) as string },
+      });
+    }
+  });
+});
+
+describe("a call", () => {
+  it("has content null, finish tool_calls, a stable id and arguments that fit", async () => {
+    const body = { messages: [user("weather")], tools };
+    const completion = await complete(body);
+    expect(completion.choices[0]).toMatchObject({
+      message: {
+        role: "assistant",
+        content: null,
+        refusal: null,
+        tool_calls: [
+          {
+            id: expect.stringMatching(/^call_[0-9A-Za-z]{24}$/) as string,
+            type: "function",
+            function: { name: "get_weather", arguments: '{"city":"city"}' },
+          },
+        ],
+      },
+      finish_reason: "tool_calls",
+    });
+    expect(await complete(body)).toEqual(completion);
+    expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
+  });
+
+  it("ids differ between calls, choices and turns", async () => {
+    const first = await complete({ messages: [user("weather twice")], tools, n: 2 });
+    const later = await complete({ messages: [user("a"), user("weather twice")], tools });
+    const calls = [...first.choices, ...later.choices].flatMap(
+      (choice) => choice.message.tool_calls,
+    );
+    expect(new Set(calls.map((call) => call?.id)).size).toBe(6);
+  });
+
+  it("of a tool without parameters has the arguments {}", async () => {
+    const bare = [tool("ping", "x"), tool("pong", "x", {}), tool("pang", "x", { type: "object" })];
+    const completion = await complete({ messages: [user("ping pong pang")], tools: bare });
+    const calls = completion.choices[0].message.tool_calls ?? [];
+    expect(calls.map((call) => call.function.arguments)).toEqual(["{}", "{}", "{}"]);
+  });
+
+  it("over the cap is cut within its arguments and says length", async () => {
+    const completion = await complete({ messages: [user("weather twice")], tools }, { cap: 4 });
+    expect(completion.choices[0].finish_reason).toBe("length");
+    expect(completion.usage?.completion_tokens).toBeLessThanOrEqual(4);
+    const tiny = await complete({ messages: [user("weather")], tools }, { cap: 1 });
+    expect(tiny.choices[0]).toMatchObject({ message: { content: null }, finish_reason: "length" });
+  });
+
+  it("streams id, type and name once, then arguments in pieces, calls one after the other", async () => {
+    const body = { messages: [user("weather twice and nothing else")], tools };
+    const choices = chunkChoices(await streamed(body));
+    expect(choices[0]?.delta).toEqual({ role: "assistant", content: null, refusal: null });
+    expect(choices.at(-1)).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
+    const deltas = choices.slice(1, -1).map((choice) => choice.delta.tool_calls ?? []);
+    expect(deltas.every((calls) => calls.length === 1)).toBe(true);
+    const parts = deltas.flat();
+    const order = parts.map((part) => part.index);
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    const { choices: whole } = await complete(body);
+    for (const [index, call] of (whole[0].message.tool_calls ?? []).entries()) {
+      const [head, ...rest] = parts.filter((part) => part.index === index);
+      const { id, type } = call;
+      const { name } = call.function;
+      expect(head).toEqual({ index, id, type, function: { name, arguments: "" } });
+      expect(rest.length).toBeGreaterThan(1);
+      for (const part of rest) {
+        expect(Object.keys(part)).toEqual(["index", "function"]);
+        expect(Object.keys(part.function)).toEqual(["arguments"]);
+      }
+      expect(rest.map((part) => part.function.arguments).join("")).toBe(call.function.arguments);
+    }
+  });
+});
+
+describe("after a tool's result", () => {
+  it("answers with text that holds every result, even under a forced choice", async () => {
+    const first = await complete({ messages: [user("weather and time")], tools });
+    const assistant = first.choices[0].message;
+    const contents = ['{"degrees":21}', [{ type: "text", text: "noon" }]];
+    const results = (assistant.tool_calls ?? []).map((call, i) => ({
+      role: "tool",
+      tool_call_id: call.id,
+      content: contents[i],
+    }));
+    const messages = [user("weather and time"), assistant, ...results];
+    for (const body of [
+      { messages, tools },
+      { messages, tools, tool_choice: "required" },
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop
+      const [choice] = (await complete(body)).choices;
+      expect(choice.finish_reason).toBe("stop");
+      expect(choice.message.content).toBe(
+        'get_weather returned: {"degrees":21}\nget_time returned: noon',
+      );
+    }
+  });
+
+  it("calls again when the user asks again", async () => {
+    const result = { role: "tool", tool_call_id: "call_x", content: "21" };
+    const messages = [user("weather"), { role: "assistant", content: null }, result];
+    const text = (await complete({ messages, tools })).choices[0].message.content;
+    expect(text).toBe("The tool returned: 21");
+    expect(names(await complete({ messages: [...messages, user("the time")], tools }))).toEqual([
+      "get_time",
+    ]);
+  });
+});
