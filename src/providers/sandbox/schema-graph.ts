@@ -13,14 +13,18 @@ export type SchemaGraph = {
 
 /** References that lead to references, and allOf in allOf: deeper than this counts as no constraint. */
 const EXPANSIONS_MAX = 64;
-/** Questions that one schema is worth: a recursive allOf can pose them without end. */
-const QUESTIONS_MAX = 50_000;
+/** Keywords, properties and branches that one schema is worth looking at: recursion can make them without end. */
+const WORK_MAX = 300_000;
 
 export function schemaGraph(root: unknown): SchemaGraph {
   const expansions = new Map<JsonObject, JsonObject>();
   const branchings = new Map<JsonObject, readonly JsonObject[]>();
   const fitting = new Map<JsonObject, Map<number, boolean>>();
-  let questionsLeft = QUESTIONS_MAX;
+  let workLeft = WORK_MAX;
+  const spend = (work: number): boolean => {
+    workLeft -= work;
+    return workLeft >= 0;
+  };
 
   const expandAt = (schema: JsonObject, depth: number): JsonObject => {
     const known = expansions.get(schema);
@@ -34,10 +38,12 @@ export function schemaGraph(root: unknown): SchemaGraph {
     expansions.set(schema, {}); // a schema that refers to itself alone says nothing
     const parts = listOf(allOf).filter(isObject);
     if (typeof reference === "string") parts.unshift(objectOf(resolve(root, reference)));
-    const expanded = parts.reduce(
-      (whole, part) => mergeSchemas(whole, expandAt(part, depth + 1)),
-      own,
-    );
+    let expanded: JsonObject = own;
+    for (const part of parts) {
+      const other = expandAt(part, depth + 1);
+      if (!spend(sizeOf(expanded) + sizeOf(other))) break;
+      expanded = mergeSchemas(expanded, other);
+    }
     expansions.set(schema, expanded);
     return expanded;
   };
@@ -46,18 +52,19 @@ export function schemaGraph(root: unknown): SchemaGraph {
   const branches = (expanded: JsonObject): readonly JsonObject[] => {
     const known = branchings.get(expanded);
     if (known !== undefined) return known;
-    const made = alternatives(expanded);
+    const made = spend(branchesIn(expanded)) ? alternatives(expanded) : [];
     branchings.set(expanded, made);
     return made;
   };
 
   const fits = (schema: unknown, levels: number): boolean => {
-    if (levels < 0 || questionsLeft-- <= 0) return false;
+    if (levels < 0 || !spend(1)) return false;
     const expanded = expand(schema);
     const answers = fitting.get(expanded) ?? new Map<number, boolean>();
     fitting.set(expanded, answers);
     const known = answers.get(levels);
     if (known !== undefined) return known;
+    if (!spend(sizeOf(expanded))) return false;
     const options = branches(expanded);
     const answer =
       options.length > 0
@@ -94,6 +101,18 @@ function needs(expanded: JsonObject): readonly unknown[] {
   const prefix = listOf(expanded["prefixItems"]);
   const least = Number(expanded["minItems"] ?? 0);
   return least > prefix.length ? [...prefix, expanded["items"]] : prefix;
+}
+
+/** How much there is to copy or to go through in a schema. */
+function sizeOf(schema: JsonObject): number {
+  const { properties, required, prefixItems } = schema;
+  const lists = listOf(required).length + listOf(prefixItems).length;
+  return Object.keys(schema).length + Object.keys(objectOf(properties)).length + lists;
+}
+
+function branchesIn(expanded: JsonObject): number {
+  const { anyOf, oneOf, type } = expanded;
+  return listOf(anyOf).length + listOf(oneOf).length + listOf(type).length;
 }
 
 function alternatives(expanded: JsonObject): readonly JsonObject[] {

@@ -10,6 +10,8 @@ const LEVELS_MAX = 64;
 const VALUES_MAX = 5000;
 /** Names and strings count too: as a value for every so many characters. */
 const CHARACTERS_PER_VALUE = 100;
+/** And what is gone through to make one: as a value for every so many properties and branches. */
+const PARTS_PER_VALUE = 100;
 /** How many levels beyond the least an instance may use for what is optional. */
 const LEVELS_TO_SPARE = 4;
 
@@ -41,6 +43,7 @@ function make(making: Making, schema: unknown, place: Place): unknown {
   if (choices.length > 0) return choices[place.variant % choices.length];
   const below = { ...place, levels: place.levels - 1 };
   const branches = making.graph.branches(expanded);
+  making.valuesLeft -= branches.length / PARTS_PER_VALUE;
   const branch = branches.find((one) => making.graph.fits(one, below.levels)) ?? branches[0];
   return branch === undefined ? makeTyped(making, expanded, below) : make(making, branch, below);
 }
@@ -72,6 +75,7 @@ function makeString(making: Making, schema: JsonObject, place: Place): string {
 function makeObject(making: Making, schema: JsonObject, below: Place): JsonObject {
   const properties = new Map(Object.entries(objectOf(schema["properties"])));
   const required = new Set(listOf(schema["required"]).map(String));
+  making.valuesLeft -= (properties.size + required.size) / PARTS_PER_VALUE;
   const optional = [...properties.keys()].filter(
     (name) => !required.has(name) && making.graph.fits(properties.get(name), below.levels),
   );

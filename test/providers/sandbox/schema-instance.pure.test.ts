@@ -127,6 +127,7 @@ it("a schema that nothing fits, that refers to itself or that grows without end 
   };
   const huge = { type: "array", minItems: 1e9, items: { type: "string", minLength: 1e9 } };
   const long = "n".repeat(100_000);
+  const wide = { anyOf: Array.from({ length: 20_000 }, () => ({ $ref: "#" })) };
   const named = { properties: { [long]: { $ref: "#" }, b: { $ref: "#" } }, required: [long, "b"] };
   for (const schema of [
     never,
@@ -134,6 +135,7 @@ it("a schema that nothing fits, that refers to itself or that grows without end 
     merging,
     huge,
     named,
+    wide,
     { $ref: "#" },
     { allOf: [{ $ref: "#" }] },
   ]) {
