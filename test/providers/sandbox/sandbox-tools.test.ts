@@ -44,6 +44,13 @@ describe("which tools are called", () => {
     expect(await chosen("documents with that keyword, and the hour")).toEqual(["searchFiles"]);
   });
 
+  it("auto: a word that several names share asks for one tool only", async () => {
+    const two = { tools: [tool("search_files", "In folders"), tool("search_web", "Online")] };
+    expect(await chosen("search the web", two)).toEqual(["search_web"]);
+    expect(await chosen("search online", two)).toEqual(["search_web"]);
+    expect(await chosen("search it", two)).toEqual(["search_files"]);
+  });
+
   it("auto: none when nothing fits, and the answer is text", async () => {
     const completion = await complete({ messages: [user("Hi, please get the user")], tools });
     expect(completion.choices[0]).toMatchObject({

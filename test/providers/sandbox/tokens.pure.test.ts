@@ -60,6 +60,9 @@ it("the estimator with its factor bounds the tokens from above", () => {
     }),
     { numRuns: 2000 },
   );
+  for (const text of ["я ".repeat(100), "a я ".repeat(100), "a-".repeat(100), "a1".repeat(100)]) {
+    expect(countTokens(text)).toBeLessThanOrEqual(Math.ceil(estimate(text) * 1.15));
+  }
 });
 
 it("a cut text has as many tokens as the cap allows and is the beginning of the text", () => {
