@@ -1,51 +1,104 @@
 import { readFileSync } from "node:fs";
+import path from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions, unstable_splitSqlQuery } from "wrangler";
 
+process.env["WRANGLER_LOG"] ??= "error"; // secrets are bound below: no word about a missing .dev.vars
+
+const ROOT = path.join(import.meta.dirname, "..");
+export const HOST = "127.0.0.1";
+
 export type RegionName = "eu" | "us";
+/** One line the Worker or its runtime logged. */
+export type LogLine = { readonly level: string; readonly message: string };
 export type RegionOptions = {
-  region: RegionName;
-  port: number;
-  peers: { region: RegionName; url: string }[];
-  directory?: string;
-  code: string;
+  readonly region: RegionName;
+  readonly port: number;
+  readonly peers: readonly { readonly region: RegionName; readonly url: string }[];
+  /** Where D1 and the objects live; without one the state ends with the region. */
+  readonly directory?: string;
+  /** The Worker's bundle, of `bundleWorker`. */
+  readonly code: string;
+  /** Secrets and vars; they win over wrangler.toml's. */
+  readonly bindings?: Readonly<Record<string, string>>;
+  /** Also opens a socket that leads straight into the Worker, past miniflare's own entry Worker. */
+  readonly direct?: boolean;
+  /** What the Worker logs; without it only warnings and errors are shown, on stderr. */
+  readonly onLog?: (line: LogLine) => void;
+};
+export type Region = {
+  readonly name: RegionName;
+  readonly port: number;
+  /** Base URL through miniflare's entry Worker; ends in a slash, as `directUrl`. */
+  readonly url: string;
+  /** Base URL of the direct socket; the same as `url` unless it was asked for. */
+  readonly directUrl: string;
+  readonly miniflare: Miniflare;
+  /** Fires a cron trigger; local crons do not fire by themselves. */
+  readonly runCron: (cron: string) => Promise<void>;
 };
 
-/** One region on real workerd. */
-export async function startRegion(
-  options: RegionOptions,
-): Promise<{ url: string; miniflare: Miniflare }> {
+/** One region on real workerd, its D1 with the schema applied. Stop it with `miniflare.dispose()`. */
+export async function startRegion(options: RegionOptions): Promise<Region> {
+  const worker = `turnpike-${options.region}`;
+  const miniflare = new Miniflare(miniflareOptions(worker, options));
+  try {
+    const url = String(await miniflare.ready);
+    await applySchema(miniflare, worker);
+    const directUrl = options.direct === true ? await miniflare.unsafeGetDirectURL(worker) : url;
+    return {
+      name: options.region,
+      port: options.port,
+      url,
+      directUrl: String(directUrl),
+      miniflare,
+      runCron: async (cron) => {
+        const handle = await miniflare.getWorker(worker); // a handle does not outlive a crash
+        await handle.scheduled({ cron });
+      },
+    };
+  } catch (error) {
+    await miniflare.dispose();
+    throw error;
+  }
+}
+
+function miniflareOptions(worker: string, options: RegionOptions) {
   const { workerOptions } = unstable_getMiniflareWorkerOptions(
-    new URL("../wrangler.toml", import.meta.url).pathname,
+    path.join(ROOT, "wrangler.toml"),
     options.region,
   );
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      host: "127.0.0.1",
-      port: options.port,
-      cf: false,
-      log: new Log(LogLevel.WARN, { prefix: options.region }),
-      ...(options.directory === undefined ? {} : { resourcePersistencePath: options.directory }),
-      unsafeTriggerHandlers: true,
-      workers: [
-        {
-          ...workerOptions,
-          name: `turnpike-${options.region}`,
-          bindings: {
-            ...(workerOptions["bindings"] as Record<string, string>),
-            JURISDICTION: "",
-            PEERS: JSON.stringify(options.peers),
-            KEY_SECRETS: `a:${"k".repeat(32)}`,
-            ADMIN_TOKEN: "a".repeat(32),
-          },
-          modules: [{ type: "ESModule", path: "index.js", contents: options.code }],
+  return convertV4MiniflareOptions({
+    host: HOST,
+    port: options.port,
+    cf: false, // no network look-up of Request.cf
+    log: new Log(LogLevel.WARN, { prefix: options.region }),
+    handleStructuredLogs: options.onLog ?? showProblems,
+    ...(options.directory === undefined ? {} : { resourcePersistencePath: options.directory }),
+    unsafeTriggerHandlers: true,
+    workers: [
+      {
+        ...workerOptions,
+        name: worker,
+        ...(options.direct === true ? { unsafeDirectSockets: [{ host: HOST, port: 0 }] } : {}),
+        bindings: {
+          ...(workerOptions["bindings"] as Record<string, string>),
+          JURISDICTION: "", // local workerd has no jurisdictions and throws
+          PEERS: JSON.stringify(options.peers),
+          ...options.bindings,
         },
-      ],
-    }),
-  );
-  const url = String(await miniflare.ready);
-  const db = await miniflare.getD1Database("DB", `turnpike-${options.region}`);
-  const schema = readFileSync(new URL("../schema.sql", import.meta.url), "utf8");
+        modules: [{ type: "ESModule", path: "index.js", contents: options.code }],
+      },
+    ],
+  });
+}
+
+async function applySchema(miniflare: Miniflare, worker: string): Promise<void> {
+  const db = await miniflare.getD1Database("DB", worker);
+  const schema = readFileSync(path.join(ROOT, "schema.sql"), "utf8");
   await db.batch(unstable_splitSqlQuery(schema).map((statement) => db.prepare(statement)));
-  return { url, miniflare };
+}
+
+function showProblems({ level, message }: LogLine): void {
+  if (level === "error" || level === "warn") process.stderr.write(`${message}\n`);
 }

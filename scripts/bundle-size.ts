@@ -1,0 +1,40 @@
+// npm run bundle-size: what `wrangler deploy` would upload, for every region, against the budget.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { removeDirectory } from "./tmpfs.ts";
+
+const BUDGET_KIB = 160;
+const ROOT = path.join(import.meta.dirname, "..");
+
+const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
+process.on("exit", () => removeDirectory(directory));
+for (const region of ["eu", "us"]) measure(region);
+
+function measure(region: string): void {
+  const out = path.join(directory, region);
+  const { status, stdout, stderr } = spawnSync(
+    path.join(ROOT, "node_modules/.bin/wrangler"),
+    ["deploy", "--env", region, "--dry-run", "--outdir", out],
+    {
+      cwd: ROOT,
+      encoding: "utf8",
+      env: { ...process.env, WRANGLER_LOG_PATH: path.join(directory, "logs"), NO_COLOR: "1" },
+    },
+  );
+  if (status !== 0 || /\[(WARNING|ERROR)\]/i.test(stdout + stderr)) {
+    console.error(`${stdout}${stderr}\n${region}: the dry run failed or warned`);
+    process.exitCode = 1;
+    return;
+  }
+  const code = readFileSync(path.join(out, "index.js"));
+  const kib = code.length / 1024;
+  const gzipKib = gzipSync(code).length / 1024;
+  const verdict = kib <= BUDGET_KIB ? "within" : "OVER";
+  console.log(
+    `${region}: ${kib.toFixed(1)} KiB minified, ${gzipKib.toFixed(1)} KiB gzipped: ${verdict} the budget of ${BUDGET_KIB} KiB`,
+  );
+  if (kib > BUDGET_KIB) process.exitCode = 1;
+}

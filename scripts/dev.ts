@@ -1,0 +1,139 @@
+// npm start: both regions on real workerd, persisted, with a demo organisation in each.
+import path from "node:path";
+import { bundleWorker } from "./bundle.ts";
+import { ensureDemo } from "./dev-demo.ts";
+import { developerBindings, localSecrets, portOf, portVariable } from "./dev-settings.ts";
+import { stateDirectory } from "./dev-settings.ts";
+import { HELP, welcome } from "./dev-words.ts";
+import { isPortTaken } from "./ports.ts";
+import { HOST, startRegion } from "./region.ts";
+import type { LogLine, Region, RegionName } from "./region.ts";
+import { removeDirectory } from "./tmpfs.ts";
+
+const CRON = "0 * * * *"; // as in wrangler.toml
+const CRON_INTERVAL_MS = 3_600_000;
+const LOG_LINES_KEPT = 200;
+
+/** Why the regions cannot run, in words for whoever started them. */
+class CannotStart extends Error {}
+
+const startedAt = performance.now();
+const recentLog: string[] = [];
+let showLog = false;
+
+process.stdout.on("error", () => process.exit(0)); // the terminal is gone; exiting stops workerd too
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  console.error(error instanceof CannotStart ? error.message : error);
+  process.exit(1);
+}
+
+async function main(flags: readonly string[]): Promise<void> {
+  const unknown = flags.find((flag) => flag !== "--help" && flag !== "--clean");
+  if (unknown !== undefined) throw new CannotStart(`unknown option ${unknown}\n\n${HELP}`);
+  if (flags.includes("--help")) return console.log(HELP);
+  const ports = { eu: await usablePort("eu"), us: await usablePort("us") };
+  if (ports.eu === ports.us) throw new CannotStart("EU_PORT and US_PORT must differ.");
+  const directory = stateDirectory();
+  if (flags.includes("--clean")) forget(directory);
+  const secrets = localSecrets(directory);
+  const bindings = { SANDBOX: "on", ...secrets, ...developerBindings() };
+  const regions = await startBoth(ports, directory, bindings);
+  stopOnSignal(regions);
+  await Promise.all(Object.values(regions).map(mustBeConfigured));
+  progress("demo organisations");
+  const demo = await ensureDemo(regions, bindings.ADMIN_TOKEN, directory);
+  progress("ready");
+  console.log(welcome(demo, directory));
+  showLog = true;
+  setInterval(() => void runCrons(regions), CRON_INTERVAL_MS);
+}
+
+async function usablePort(region: RegionName): Promise<number> {
+  const port = portOf(region);
+  if (typeof port !== "number") throw new CannotStart(port.problem);
+  if (!(await isPortTaken(port))) return port;
+  const variable = portVariable(region);
+  throw new CannotStart(
+    `Port ${port} (${region.toUpperCase()}) is taken: stop what listens there, or choose another one: ${variable}=${port + 10} npm start`,
+  );
+}
+
+function forget(directory: string): void {
+  // Only what these scripts put there, should DEV_DIR name a folder that holds more.
+  for (const name of ["eu", "us", "demo.json", "secrets.json"]) {
+    removeDirectory(path.join(directory, name));
+  }
+  progress(`forgot the state in ${directory}`);
+}
+
+async function startBoth(
+  ports: Readonly<Record<RegionName, number>>,
+  directory: string,
+  bindings: Readonly<Record<string, string>>,
+): Promise<Record<RegionName, Region>> {
+  progress("bundling");
+  const code = await bundleWorker();
+  progress(`bundled ${(code.length / 1024).toFixed(0)} KiB, starting workerd`);
+  const start = async (region: RegionName, peer: RegionName): Promise<Region> => {
+    const started = await startRegion({
+      region,
+      port: ports[region],
+      peers: [{ region: peer, url: `http://${HOST}:${ports[peer]}` }],
+      directory: path.join(directory, region),
+      code,
+      bindings,
+      onLog: (line) => keepLog(region, line),
+    });
+    progress(`${region} answers on ${started.url}`);
+    return started;
+  };
+  const [eu, us] = await Promise.all([start("eu", "us"), start("us", "eu")]);
+  return { eu, us };
+}
+
+function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
+  // miniflare's own handlers kill workerd and exit at once; these run before them and say so.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.removeAllListeners(signal);
+    process.on(signal, () => {
+      console.log("\nstopping");
+      const stopped = Object.values(regions).map((region) => region.miniflare.dispose());
+      void Promise.allSettled(stopped).then(() => process.exit(0));
+    });
+  }
+}
+
+/** A Worker with a missing or weak setting answers everything with 503; its log names the variable. */
+async function mustBeConfigured(region: Region): Promise<void> {
+  const response = await fetch(`${region.url}v1/balance`);
+  const body = await response.text();
+  if (response.status !== 503 || !body.includes("misconfigured")) return;
+  const lines = recentLog.filter((line) => line.includes("misconfigured"));
+  throw new CannotStart(
+    [
+      `The ${region.name.toUpperCase()} region refuses to serve: a setting is missing or wrong.`,
+      ...new Set(lines),
+      "Set it in the environment or in .dev.vars (local secrets: secrets.json in the state folder).",
+    ].join("\n"),
+  );
+}
+
+async function runCrons(regions: Readonly<Record<RegionName, Region>>): Promise<void> {
+  const runs = Object.values(regions).map((region) => region.runCron(CRON));
+  for (const run of await Promise.allSettled(runs)) {
+    if (run.status === "rejected") console.error(`cron: ${run.reason}`);
+  }
+}
+
+function keepLog(region: RegionName, { level, message }: LogLine): void {
+  const line = `[${region}] ${message}`;
+  recentLog.push(line);
+  if (recentLog.length > LOG_LINES_KEPT) recentLog.shift();
+  if (showLog || level === "error") console.log(line);
+}
+
+function progress(what: string): void {
+  console.log(`${((performance.now() - startedAt) / 1000).toFixed(1).padStart(5)} s  ${what}`);
+}

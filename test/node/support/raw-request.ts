@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+
+export type RawRequest = {
+  readonly url: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Writes only the first so many bytes of the request. */
+  readonly sendBytes?: number;
+};
+/** A connection under the test's hand, after the request was written. */
+export type RawConnection = {
+  readonly socket: Socket;
+  /** What arrived so far. */
+  readonly received: () => Buffer;
+  /** Waits until `enough` says so of what arrived, or the other side ended: false then. */
+  readonly readUntil: (enough: (received: Buffer) => boolean) => Promise<boolean>;
+  /** Leaves as a client that dies: a TCP reset, not a goodbye. */
+  readonly reset: () => Promise<void>;
+};
+
+/** Connects and writes one HTTP/1.1 request, byte for byte. */
+export async function openRaw(request: RawRequest): Promise<RawConnection> {
+  const { hostname, port } = new URL(request.url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  let received = Buffer.alloc(0);
+  let wake: () => void = nobodyWaits;
+  socket.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+    wake();
+  });
+  await once(socket, "connect");
+  for (const event of ["end", "close", "error"]) socket.on(event, () => wake());
+  const bytes = requestBytes(request);
+  socket.write(bytes.subarray(0, request.sendBytes ?? bytes.length));
+  return {
+    socket,
+    received: () => received,
+    readUntil: async (enough) => {
+      while (!enough(received) && !socket.readableEnded && !socket.closed) {
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+      return enough(received);
+    },
+    reset: async () => {
+      if (socket.closed) return;
+      socket.resetAndDestroy();
+      await once(socket, "close");
+    },
+  };
+}
+
+/**
+ * A client that leaves: writes the request, reads until `bytes` of the answer (status line and
+ * headers count) have arrived, resets the connection. Answers with what had arrived by then.
+ */
+export async function rawRequest(request: RawRequest, bytes: number): Promise<Buffer> {
+  const connection = await openRaw(request);
+  await connection.readUntil((received) => received.length >= bytes);
+  await connection.reset();
+  return connection.received();
+}
+
+/** The bytes of a `POST` with JSON (or whatever the method and headers say), as they go out. */
+export function requestBytes({ url, method = "POST", headers = {}, body }: RawRequest): Buffer {
+  const { host, pathname, search } = new URL(url);
+  const content = body === undefined ? {} : { "content-type": "application/json" };
+  const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+  const lines = Object.entries({ host, ...content, ...length, ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
+  return Buffer.from(
+    `${method} ${pathname}${search} HTTP/1.1\r\n${lines.join("")}\r\n${body ?? ""}`,
+  );
+}
+
+function nobodyWaits(): void {
+  // A reader puts its own wake-up in this place while it waits.
+}

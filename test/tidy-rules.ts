@@ -1,0 +1,209 @@
+import { readSource, resolveImport } from "./tidy-source.ts";
+import type { Source } from "./tidy-source.ts";
+
+/** The style of src as rules over its files: path from the root to text, in; faults in words, out. */
+export type Files = Readonly<Record<string, string>>;
+
+const NOUNS = ["catalog", "keys", "wallet", "organizations", "providers"];
+const BASE = ["lib", "config.ts", "http", "regions"];
+/** The ladder: what each folder (or file beside them) may import beside itself. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  "config.ts": ["lib"],
+  http: ["lib", "config.ts"],
+  regions: ["lib", "config.ts", "http"],
+  ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),
+  inference: [...BASE, ...NOUNS],
+  operator: [...BASE, ...NOUNS],
+  "app.ts": [...BASE, ...NOUNS, "inference", "operator"],
+  "index.ts": [...BASE, ...NOUNS, "inference", "operator", "app.ts"],
+};
+
+/** What only files of certain roles may touch; `http` and `app.ts` are the wire itself. */
+const TOUCHES = [
+  {
+    what: "hono",
+    found: (source: Source) => imports(source, /^hono(\/|$)/),
+    allowed: /(\.route|\.peer)\.ts$|^src\/http\/|^src\/app\.ts$/,
+  },
+  {
+    what: "cloudflare:workers",
+    found: (source: Source) => imports(source, /^cloudflare:/),
+    allowed: /\.do\.ts$/,
+  },
+  {
+    what: "D1",
+    found: (source: Source) => /\bD1(Database|PreparedStatement)\b|\.prepare\(/.test(source.code),
+    allowed: /\.store\.ts$/,
+  },
+  {
+    what: "an object's storage",
+    found: (source: Source) =>
+      /\b(SqlStorage|DurableObjectStorage|DurableObjectState)\b|\.transactionSync\(/.test(
+        source.code,
+      ),
+    allowed: /\.do\.ts$/,
+  },
+] as const;
+
+const LINES_MAX = 250;
+const FUNCTION_LINES_MAX = 60;
+const INDEX = "src/index.ts";
+const UNFINISHED = /\b(?:TO[D]O|FIX[M]E)\b|\.(?:skip|only)\(/; // brackets: it must not find itself
+
+/** Code that may not stand in src, each with the reason to give. */
+const BANNED: readonly (readonly [RegExp, string])[] = [
+  [/(?<![.\w$])any\b(?!\s*[:(])/, "any: say what it is, or unknown"],
+  [/[\w$)\]]!(?!=)/, "a non-null !: handle the absence or assert it"],
+  [/(?<![.\w$])(?:process|Buffer)\b(?!\s*:)|\bglobalThis\.(?:process|Buffer)\b/, "a Node global"],
+  [/^(?:export )?(?:let|var)\b/m, "mutable module state"],
+];
+
+/** Faults of src: ladder, roles, cycles, bans, sizes. */
+export function tidySources(files: Files): string[] {
+  const sources = readSources(files);
+  return [...sources.flatMap(faultsOfFile), ...cycles(sources)].toSorted();
+}
+
+/** Files of src that nothing reaches from the Worker's entry; type-only imports count. */
+export function deadSources(files: Files): string[] {
+  return unreached(readSources(files)).toSorted();
+}
+
+/** Marks of unfinished or switched-off work, anywhere. */
+export function unfinished(files: Files): string[] {
+  return Object.entries(files).flatMap(([path, text]) => {
+    const [mark] = UNFINISHED.exec(text) ?? [];
+    return mark === undefined ? [] : [`${path}: ${mark}`];
+  });
+}
+
+function readSources(files: Files): Source[] {
+  return Object.entries(files)
+    .filter(([path]) => !path.endsWith(".d.ts"))
+    .map(([path, text]) => readSource(path, text));
+}
+
+function faultsOfFile(source: Source): string[] {
+  const faults = [
+    ...wrongImports(source),
+    ...TOUCHES.filter((role) => role.found(source) && !role.allowed.test(source.path)).map(
+      (role) => `touches ${role.what}, which its role may not`,
+    ),
+    ...BANNED.filter(([pattern]) => pattern.test(source.code)).map(([, reason]) => reason),
+    ...longFunctions(source.code),
+  ];
+  const [, suffix] = /\.([^./]+)\.ts$/.exec(source.path) ?? [];
+  if (suffix !== undefined && !["store", "do", "route", "peer"].includes(suffix)) {
+    faults.push(`the suffix .${suffix} is no role`);
+  }
+  if (/\bDate\.now\(|\bnew Date\(\)/.test(source.code) && source.path !== "src/lib/clock.ts") {
+    faults.push("reads the clock; only lib/clock.ts does");
+  }
+  if (/^export default\b/m.test(source.code) && source.path !== INDEX) {
+    faults.push("a default export");
+  }
+  const lines = source.text.trimEnd().split("\n").length;
+  if (lines > LINES_MAX) faults.push(`${lines} lines, at most ${LINES_MAX}`);
+  return faults.map((fault) => `${source.path}: ${fault}`);
+}
+
+function wrongImports(source: Source): string[] {
+  const rung = rungOf(source.path);
+  const may = MAY_IMPORT[rung];
+  if (may === undefined) return [`${rung} is not on the ladder`];
+  return source.imports.flatMap(({ from, what }) => {
+    if (from.startsWith("node:")) return [`imports ${from}`];
+    if (from === "zod" && !/^(?:type )?\* as z$/.test(what)) {
+      return ['write import * as z from "zod": the named import adds 364 KiB'];
+    }
+    const target = resolveImport(source.path, from);
+    if (target === null) return [];
+    const below = rungOf(target);
+    return below === rung || may.includes(below) ? [] : [`${rung} may not import ${below}`];
+  });
+}
+
+/** The folder under src that holds a file, or the file itself beside them. */
+function rungOf(path: string): string {
+  return path.split("/")[1] ?? path;
+}
+
+function imports(source: Source, pattern: RegExp): boolean {
+  return source.imports.some(({ from }) => pattern.test(from));
+}
+
+function targetsOf(source: Source, byPath: ReadonlyMap<string, Source>): Source[] {
+  return source.imports.flatMap(({ from }) => {
+    const target = byPath.get(resolveImport(source.path, from) ?? "");
+    return target === undefined ? [] : [target];
+  });
+}
+
+function unreached(sources: readonly Source[]): string[] {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const reached = new Set<string>();
+  const visit = (source: Source): void => {
+    if (reached.has(source.path)) return;
+    reached.add(source.path);
+    for (const target of targetsOf(source, byPath)) visit(target);
+  };
+  const index = byPath.get(INDEX);
+  if (index !== undefined) visit(index);
+  return [...byPath.keys()].filter((path) => !reached.has(path));
+}
+
+/** Each cycle once, named from the file that the walk met first. Type-only imports count. */
+function cycles(sources: readonly Source[]): string[] {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const done = new Set<string>();
+  const found: string[] = [];
+  const visit = (source: Source, trail: readonly string[]): void => {
+    const since = trail.indexOf(source.path);
+    if (since !== -1) {
+      found.push([...trail.slice(since), source.path].join(" -> "));
+      return;
+    }
+    if (done.has(source.path)) return;
+    for (const target of targetsOf(source, byPath)) visit(target, [...trail, source.path]);
+    done.add(source.path);
+  };
+  for (const source of sources) visit(source, []);
+  return found.map((cycle) => `a cycle: ${cycle}`);
+}
+
+/** Functions by their braces: a `{` after `=>`, or after the `)` of anything but a statement. */
+function longFunctions(code: string): string[] {
+  const opened: { readonly isFunction: boolean; readonly line: number }[] = [];
+  const faults: string[] = [];
+  let line = 1;
+  for (let at = 0; at < code.length; at++) {
+    const character = code.charAt(at);
+    if (character === "\n") line++;
+    if (character === "{") {
+      opened.push({ isFunction: opensFunction(code.slice(Math.max(0, at - 600), at)), line });
+    }
+    if (character !== "}") continue;
+    const block = opened.pop();
+    const length = line - (block?.line ?? line) + 1;
+    if (block?.isFunction === true && length > FUNCTION_LINES_MAX) {
+      faults.push(`a function of ${length} lines at line ${block.line}`);
+    }
+  }
+  return faults;
+}
+
+function opensFunction(before: string): boolean {
+  if (/=>\s*$/.test(before)) return true;
+  // A parameter list's end, with or without a return type.
+  const end = /\)(?:\s*:[^;{}()=]*)?\s*$/.exec(before);
+  if (end === null) return false;
+  let depth = 0;
+  for (let at = end.index; at >= 0; at--) {
+    if (before.charAt(at) === ")") depth++;
+    if (before.charAt(at) === "(" && --depth === 0) {
+      return !/\b(?:if|for|while|switch|catch|await)\s*$/.test(before.slice(0, at));
+    }
+  }
+  return false;
+}

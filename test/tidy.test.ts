@@ -1,0 +1,187 @@
+import { expect, it } from "vitest";
+import { deadSources, tidySources, unfinished } from "./tidy-rules.ts";
+import type { Files } from "./tidy-rules.ts";
+
+const sources = fromRoot(
+  import.meta.glob<string>("../src/**/*.ts", { query: "?raw", import: "default", eager: true }),
+);
+const besides = fromRoot({
+  ...import.meta.glob<string>("./**/*.ts", { query: "?raw", import: "default", eager: true }),
+  ...import.meta.glob<string>("../scripts/**/*.ts", {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  }),
+});
+
+it("src keeps the ladder, the roles and the style", () => {
+  expect(Object.keys(sources)).toContain("src/index.ts");
+  expect(tidySources(sources)).toEqual([]);
+});
+
+it("every file of src is reached from its entry", () => {
+  expect(deadSources(sources)).toEqual([]);
+});
+
+it("nothing is left unfinished or switched off", () => {
+  expect(Object.keys(besides)).toContain("scripts/bundle.ts");
+  expect(unfinished({ ...sources, ...besides })).toEqual([]);
+});
+
+/** A tree without a fault, to plant one in. */
+const CLEAN: Files = {
+  "src/index.ts": `import { app } from "./app.ts";\nexport { Wallet } from "./wallet/wallet.do.ts";\nexport default { fetch: app.fetch };`,
+  "src/app.ts": `import { Hono } from "hono";\nimport { price } from "./catalog/price.ts";\nexport const app = new Hono(); price();`,
+  "src/catalog/price.ts": `import * as z from "zod";\nimport { now } from "../lib/clock.ts";\n/** any process! */\nexport const price = () => [z, now, "any", \`a \${now({ a: 1 })} any! \${2}\`, /any!"/.test("")];\nexport const signal = AbortSignal.any([]);`,
+  "src/lib/clock.ts": `export const now = () => Date.now();`,
+  "src/wallet/wallet.do.ts": `import { DurableObject } from "cloudflare:workers";\nimport { rows } from "./book.store.ts";\nexport class Wallet extends DurableObject { rows = rows(this.env.DB); a = 1 !== 2 && !this.b; }`,
+  "src/wallet/book.store.ts": `export const rows = (db: D1Database) => db.prepare("SELECT 1").all();`,
+  "src/env.d.ts": `interface Env { any: any }`,
+};
+const inPrice = (line: string): Files => ({
+  "src/catalog/price.ts": `${CLEAN["src/catalog/price.ts"]}\n${line}`,
+});
+const longBody = "\n  price();".repeat(60);
+
+/** What is planted, and what must be said about it. */
+const PLANTED: readonly (readonly [string, Files, string])[] = [
+  [
+    "a sibling",
+    inPrice(`import { rows } from "../wallet/book.store.ts";`),
+    "src/catalog/price.ts: catalog may not import wallet",
+  ],
+  [
+    "a rung above, as a type",
+    inPrice(`import type { app } from "../app.ts";`),
+    "src/catalog/price.ts: catalog may not import app.ts",
+  ],
+  [
+    "a re-export across the ladder",
+    inPrice(`export { rows } from "../wallet/book.store.ts";`),
+    "src/catalog/price.ts: catalog may not import wallet",
+  ],
+  [
+    "a folder the ladder does not know",
+    { "src/billing/a.ts": "" },
+    "src/billing/a.ts: billing is not on the ladder",
+  ],
+  [
+    "hono in a pure file",
+    inPrice(`import { Hono } from "hono/tiny";`),
+    "src/catalog/price.ts: touches hono, which its role may not",
+  ],
+  [
+    "the runtime in a pure file",
+    inPrice(`import { env } from "cloudflare:workers";`),
+    "src/catalog/price.ts: touches cloudflare:workers, which its role may not",
+  ],
+  [
+    "D1 outside a store",
+    inPrice(`export const all = (db: D1Database) => db;`),
+    "src/catalog/price.ts: touches D1, which its role may not",
+  ],
+  [
+    "object storage outside an object",
+    inPrice(`export const all = (sql: SqlStorage) => sql;`),
+    "src/catalog/price.ts: touches an object's storage, which its role may not",
+  ],
+  [
+    "an unknown role",
+    { "src/keys/a.helper.ts": "" },
+    "src/keys/a.helper.ts: the suffix .helper is no role",
+  ],
+  [
+    "a cycle",
+    {
+      "src/catalog/a.ts": `import { b } from "./b.ts";\nexport const a = () => b;`,
+      "src/catalog/b.ts": `import type { a } from "./a.ts";\nexport const b = 1;`,
+    },
+    "a cycle: src/catalog/a.ts -> src/catalog/b.ts -> src/catalog/a.ts",
+  ],
+  [
+    "any",
+    inPrice("export const a = (b: any) => b;"),
+    "src/catalog/price.ts: any: say what it is, or unknown",
+  ],
+  [
+    "any in an array",
+    inPrice("export type A = Array<any>;"),
+    "src/catalog/price.ts: any: say what it is, or unknown",
+  ],
+  [
+    "a non-null assertion",
+    inPrice("export const a = price()[0]!;"),
+    "src/catalog/price.ts: a non-null !: handle the absence or assert it",
+  ],
+  ["process", inPrice("export const a = process.env;"), "src/catalog/price.ts: a Node global"],
+  ["Buffer", inPrice("export const a = Buffer.from([]);"), "src/catalog/price.ts: a Node global"],
+  [
+    "a Node module",
+    inPrice(`import { createHash } from "node:crypto";`),
+    "src/catalog/price.ts: imports node:crypto",
+  ],
+  [
+    "zod's named import",
+    inPrice(`import { z } from "zod";`),
+    'src/catalog/price.ts: write import * as z from "zod": the named import adds 364 KiB',
+  ],
+  ["module state", inPrice("let count = 0;"), "src/catalog/price.ts: mutable module state"],
+  ["a default export", inPrice("export default price;"), "src/catalog/price.ts: a default export"],
+  [
+    "the clock",
+    inPrice("export const a = Date.now();"),
+    "src/catalog/price.ts: reads the clock; only lib/clock.ts does",
+  ],
+  [
+    "the clock by a date",
+    inPrice("export const a = new Date();"),
+    "src/catalog/price.ts: reads the clock; only lib/clock.ts does",
+  ],
+  [
+    "a long file",
+    inPrice("\n".repeat(250) + "price();"),
+    "src/catalog/price.ts: 256 lines, at most 250",
+  ],
+  [
+    "a long function",
+    inPrice(`export function a(b: string): Promise<void> {${longBody}\n}`),
+    "src/catalog/price.ts: a function of 62 lines at line 6",
+  ],
+  [
+    "a long arrow function",
+    inPrice(`export const a = () => {${longBody}\n};`),
+    "src/catalog/price.ts: a function of 62 lines at line 6",
+  ],
+];
+
+it("a tree without a fault has none, whatever its comments and strings say", () => {
+  expect(tidySources(CLEAN)).toEqual([]);
+  expect(deadSources(CLEAN)).toEqual([]);
+});
+
+it("finds a dead file, though another dead file imports it", () => {
+  const dead = { "src/lib/a.ts": "", "src/lib/b.ts": `import "./a.ts";` };
+  expect(deadSources({ ...CLEAN, ...dead })).toEqual(Object.keys(dead));
+});
+
+it.each(PLANTED)("finds %s", (_name, planted, fault) => {
+  expect(tidySources({ ...CLEAN, ...planted })).toContain(fault);
+});
+
+it.each([
+  ["TO", "DO"],
+  ["FIX", "ME"],
+  ["it.sk", "ip("],
+  ["describe.on", "ly("],
+])("finds %s%s", (...mark) => {
+  expect(unfinished({ "test/a.test.ts": `it(); // ${mark.join("")}` })).toHaveLength(1);
+});
+
+function fromRoot(globbed: Files): Files {
+  return Object.fromEntries(
+    Object.entries(globbed).map(([path, text]) => [
+      path.startsWith("../") ? path.slice("../".length) : `test/${path.slice("./".length)}`,
+      text,
+    ]),
+  );
+}
