@@ -47,8 +47,12 @@ export default defineConfig({
         },
       },
       {
-        // pure rules and fast-check models: plain Node
-        test: { name: "pure", include: ["test/**/*.pure.test.ts"] },
+        // pure rules and fast-check models: plain Node; npm run test:long gives the models hours
+        test: {
+          name: "pure",
+          include: ["test/**/*.pure.test.ts"],
+          testTimeout: process.env["TURNPIKE_LONG"] === "1" ? 4 * 3_600_000 : 60_000,
+        },
       },
     ],
   },

@@ -13,6 +13,7 @@ import { removeDirectory } from "./tmpfs.ts";
 const CRON = "0 * * * *"; // as in wrangler.toml
 const CRON_INTERVAL_MS = 3_600_000;
 const LOG_LINES_KEPT = 200;
+const PARENT_CHECK_MS = 500;
 
 /** Why the regions cannot run, in words for whoever started them. */
 class CannotStart extends Error {}
@@ -94,15 +95,24 @@ async function startBoth(
 }
 
 function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
-  // miniflare's own handlers kill workerd and exit at once; these run before them and say so.
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) return;
+    stopping = true;
+    console.log("\nstopping");
+    const stopped = Object.values(regions).map((region) => region.miniflare.dispose());
+    void Promise.allSettled(stopped).then(() => process.exit(0));
+  };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.removeAllListeners(signal);
-    process.on(signal, () => {
-      console.log("\nstopping");
-      const stopped = Object.values(regions).map((region) => region.miniflare.dispose());
-      void Promise.allSettled(stopped).then(() => process.exit(0));
-    });
+    process.removeAllListeners(signal); // miniflare's, which exit before all is written and said
+    process.on(signal, stop);
   }
+  // npm killed without a chance to pass the signal on: whoever ran npm start wants this gone too.
+  const parent = process.ppid;
+  if (process.env["npm_lifecycle_event"] === undefined) return;
+  setInterval(() => {
+    if (process.ppid !== parent) stop();
+  }, PARENT_CHECK_MS);
 }
 
 /** A Worker with a missing or weak setting answers everything with 503; its log names the variable. */

@@ -1,0 +1,75 @@
+// The bench's upstream, in a process of its own: an OpenAI-compatible server that answers JSON at once
+// and streams a word every 2 ms, as many as the request's cap allows, at most 200. Started with fork():
+// it sends its port to its parent and ends with it.
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+const WORDS = 200;
+/** Models leave time between words; without it a gateway reads many as one chunk and looks cheap. */
+const PACE_MS = 2;
+const usage = { prompt_tokens: 20, completion_tokens: WORDS, total_tokens: 20 + WORDS };
+const head = { id: "chatcmpl-bench", created: 1_790_000_000, model: "bench" };
+
+const json = Buffer.from(
+  JSON.stringify({
+    ...head,
+    object: "chat.completion",
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: "A short answer of some twenty words. ".repeat(4) },
+        finish_reason: "stop",
+      },
+    ],
+    usage,
+  }),
+);
+const chunk = (delta: object, finish_reason: string | null = null): string =>
+  event({ choices: [{ index: 0, delta, finish_reason }] });
+const first = Buffer.from(chunk({ role: "assistant", content: "" }));
+const words = Array.from({ length: WORDS }, (_, i) => Buffer.from(chunk({ content: `word${i} ` })));
+const last = Buffer.from(chunk({}, "stop") + event({ choices: [], usage }) + "data: [DONE]\n\n");
+
+const server = createServer((request, response) => {
+  let body = "";
+  request.setEncoding("utf8");
+  request.on("data", (part: string) => (body += part));
+  request.on("end", () => {
+    if (/"stream":\s*true/.test(body)) {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      writePaced(response, words.slice(0, capOf(body)));
+      return;
+    }
+    response.writeHead(200, { "content-type": "application/json", "content-length": json.length });
+    response.end(json);
+  });
+});
+server.keepAliveTimeout = 60_000; // longer than the bench leaves a connection alone
+server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
+process.on("disconnect", () => process.exit(0));
+process.on("SIGINT", () => {
+  // Ctrl-C in a terminal reaches this process too; the parent decides when to end.
+});
+
+function writePaced(response: ServerResponse, rest: Buffer[]): void {
+  response.write(first);
+  const left = rest.values();
+  const timer = setInterval(() => {
+    const next = left.next();
+    if (next.done !== true && !response.destroyed) {
+      response.write(next.value);
+      return;
+    }
+    clearInterval(timer);
+    response.end(last);
+  }, PACE_MS);
+}
+
+function capOf(body: string): number {
+  return Number(/"max_(?:completion_)?tokens":\s*(\d+)/.exec(body)?.[1] ?? WORDS);
+}
+
+function event(fields: object): string {
+  return `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", ...fields })}\n\n`;
+}

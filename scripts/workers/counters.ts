@@ -1,0 +1,136 @@
+import type { Counts } from "./counts.ts";
+
+const patched = new WeakSet<object>();
+const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
+
+type Method = (...parameters: unknown[]) => unknown;
+/** A value for a property, made from the real one; undefined leaves it as it is. */
+type Replace = (property: string | symbol, real: unknown) => unknown;
+
+/** The same namespace, whose stubs count their calls. */
+export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>(
+  namespace: DurableObjectNamespace<T>,
+  counts: Counts,
+): DurableObjectNamespace<T> {
+  return replaced(namespace, (property, real) => {
+    if (property === "get" || property === "getByName") {
+      return (...parameters: unknown[]) =>
+        countedStub((real as Method).apply(namespace, parameters) as object, counts);
+    }
+    if (property !== "jurisdiction") return undefined;
+    return (...parameters: unknown[]) =>
+      countedNamespace(
+        (real as Method).apply(namespace, parameters) as DurableObjectNamespace<T>,
+        counts,
+      );
+  });
+}
+
+function countedStub(stub: object, counts: Counts): object {
+  return replaced(stub, (_property, real) => {
+    if (typeof real !== "function") return undefined;
+    return (...parameters: unknown[]) => {
+      counts.objectCalls++;
+      // Not real.apply(...): every property of an RPC method is itself a remote one.
+      return Reflect.apply(real, stub, parameters);
+    };
+  });
+}
+
+/** Counts the rows of every statement that runs in this isolate's objects, and each setAlarm as one. */
+export function countStorage(storage: DurableObjectStorage, counts: Counts): void {
+  const sql = Object.getPrototypeOf(storage.sql) as SqlStorage;
+  patch(sql, "exec", (real, that, parameters) => {
+    const cursor = real.apply(that, parameters) as SqlStorageCursor<Record<string, never>>;
+    // By then the caller has read its rows: it does that without waiting.
+    queueMicrotask(() => {
+      counts.objectRowsWritten += cursor.rowsWritten;
+      counts.objectRowsRead += cursor.rowsRead;
+    });
+    return cursor;
+  });
+  patch(Object.getPrototypeOf(storage) as DurableObjectStorage, "setAlarm", (real, that, given) => {
+    counts.objectRowsWritten++;
+    return real.apply(that, given);
+  });
+}
+
+/** The same database, with its queries and rows counted. */
+export function countedD1(db: D1Database, counts: Counts): D1Database {
+  return replaced(db, (property) => {
+    if (property === "prepare") {
+      return (sql: string) => countedStatement(db.prepare(sql), counts);
+    }
+    if (property !== "batch") return undefined;
+    return async (batch: D1PreparedStatement[]) => {
+      const results = await db.batch(
+        batch.map((statement) => statements.get(statement) ?? statement),
+      );
+      counts.d1Queries += results.length;
+      for (const { meta } of results) countRows(counts, meta);
+      return results;
+    };
+  });
+}
+
+function countedStatement(statement: D1PreparedStatement, counts: Counts): D1PreparedStatement {
+  const counted = replaced(statement, (property, real) => {
+    if (property === "bind") {
+      return (...values: unknown[]) => countedStatement(statement.bind(...values), counts);
+    }
+    if (property !== "run" && property !== "all" && property !== "first" && property !== "raw") {
+      return undefined;
+    }
+    return async (...parameters: unknown[]) => {
+      counts.d1Queries++;
+      const result = await (real as Method).apply(statement, parameters);
+      const meta = (result as { meta?: D1Meta } | null)?.meta; // only run and all have it
+      countRows(counts, meta);
+      return result;
+    };
+  });
+  statements.set(counted, statement);
+  return counted;
+}
+
+function countRows(counts: Counts, meta: D1Meta | undefined): void {
+  counts.d1RowsWritten += meta?.rows_written ?? 0;
+  counts.d1RowsRead += meta?.rows_read ?? 0;
+}
+
+/** Counts the lines the Worker logs; they are still written. */
+export function countLog(counts: Counts): void {
+  for (const level of ["debug", "error", "info", "log", "warn"] as const) {
+    patch(console, level, (real, that, parameters) => {
+      counts.logLines++;
+      return real.apply(that, parameters);
+    });
+  }
+}
+
+/** Replaces a method of a runtime's own object or prototype, once. */
+function patch<T extends object>(
+  owner: T,
+  name: keyof T & string,
+  run: (real: Method, that: unknown, parameters: unknown[]) => unknown,
+): void {
+  const real = owner[name] as Method;
+  if (patched.has(real)) return;
+  const made = function counted(this: unknown, ...parameters: unknown[]): unknown {
+    return run(real, this, parameters);
+  };
+  patched.add(made);
+  Object.assign(owner, { [name]: made });
+}
+
+/** A view of an object in which some properties are replaced; native methods keep their own `this`. */
+function replaced<T extends object>(target: T, replace: Replace): T {
+  return new Proxy(target, {
+    get(_target, property) {
+      const real: unknown = Reflect.get(target, property, target);
+      const made = replace(property, real);
+      if (made !== undefined) return made;
+      return typeof real === "function" ? (real as Method).bind(target) : real;
+    },
+  });
+}

@@ -1,0 +1,78 @@
+/**
+ * The gateway with counters around it, for the bench: every call on a Durable Object stub, every row
+ * an object or D1 reads and writes, every log line. GET /__counts answers with them and starts anew.
+ * Requests must come one at a time: what happens before the upstream call is told apart by order.
+ */
+import worker, * as gateway from "../../src/index.ts";
+import { countedD1, countedNamespace, countLog, countStorage } from "./counters.ts";
+import { noCounts } from "./counts.ts";
+
+const counts = noCounts();
+const atStart = noCounts(); // of the request in progress
+const wrapped = new WeakMap<Env, Env>();
+const upstream = globalThis.fetch;
+
+countLog(counts);
+globalThis.fetch = (...parameters: Parameters<typeof fetch>) => {
+  counts.objectCallsBeforeUpstream += counts.objectCalls - atStart.objectCalls;
+  counts.d1QueriesBeforeUpstream += counts.d1Queries - atStart.d1Queries;
+  return upstream(...parameters);
+};
+
+function countedEnv(env: Env): Env {
+  const known = wrapped.get(env);
+  if (known !== undefined) return known;
+  const made: Env = {
+    ...env,
+    DB: countedD1(env.DB, counts),
+    KEY_LIMITER: countedNamespace(env.KEY_LIMITER, counts),
+    WALLET: countedNamespace(env.WALLET, counts),
+    REGION_OUTBOX: countedNamespace(env.REGION_OUTBOX, counts),
+  };
+  wrapped.set(env, made);
+  return made;
+}
+
+export class KeyLimiter extends gateway.KeyLimiter {
+  constructor(ctx: DurableObjectState, env: Env) {
+    countStorage(ctx.storage, counts);
+    super(ctx, countedEnv(env));
+  }
+}
+export class Wallet extends gateway.Wallet {
+  constructor(ctx: DurableObjectState, env: Env) {
+    countStorage(ctx.storage, counts);
+    super(ctx, countedEnv(env));
+  }
+}
+export class RegionOutbox extends gateway.RegionOutbox {
+  constructor(ctx: DurableObjectState, env: Env) {
+    countStorage(ctx.storage, counts);
+    super(ctx, countedEnv(env));
+  }
+}
+for (const object of [KeyLimiter, Wallet, RegionOutbox]) countAlarms(object.prototype);
+
+export default {
+  ...worker,
+  fetch(request, env, ctx) {
+    if (new URL(request.url).pathname === "/__counts") {
+      const seen = { ...counts };
+      Object.assign(counts, noCounts());
+      return Response.json(seen);
+    }
+    counts.requests++;
+    Object.assign(atStart, counts);
+    return worker.fetch(request, countedEnv(env), ctx);
+  },
+} satisfies ExportedHandler<Env>;
+
+/** An alarm handler that the class has is wrapped; one that it has not must not appear. */
+function countAlarms(prototype: { alarm?: (info?: AlarmInvocationInfo) => void | Promise<void> }) {
+  const { alarm } = prototype;
+  if (alarm === undefined) return;
+  prototype.alarm = function counted(this: typeof prototype, info) {
+    counts.alarms++;
+    return alarm.call(this, info);
+  };
+}
