@@ -77,7 +77,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
   ],
   [
     "D1 outside a store",
-    inPrice(`export const all = (db: D1Database) => db;`),
+    inPrice(`export const all = (db: D1Database) => db.prepare("SELECT 1");`),
     "src/catalog/price.ts: touches D1, which its role may not",
   ],
   [
