@@ -1,0 +1,74 @@
+import { mkdtempSync, readFileSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import OpenAI from "openai";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
+import { freePort, isPortTaken } from "../../scripts/ports.ts";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { startProgram } from "./support/program.ts";
+import type { Program } from "./support/program.ts";
+
+const directory = mkdtempSync(path.join(tmpdir(), "turnpike-dev-"));
+let variables: Record<string, string>;
+let dev: Program;
+
+async function start(): Promise<Demo> {
+  dev = startProgram(["scripts/dev.ts"], variables);
+  expect(await dev.says("Stop with Ctrl-C"), dev.output()).toBe(true);
+  return JSON.parse(readFileSync(path.join(directory, "demo.json"), "utf8")) as Demo;
+}
+
+async function stop(): Promise<void> {
+  dev.child.kill("SIGTERM");
+  expect(await dev.ended).toBe(0);
+}
+
+const balance = async ({ base_url, regional_key }: DemoRegion): Promise<number> => {
+  const headers = { authorization: `Bearer ${regional_key}` };
+  const answer = await fetch(`${base_url}/balance`, { headers });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { credits_micro: number }).credits_micro;
+};
+
+beforeAll(async () => {
+  const [eu, us] = [await freePort(), await freePort()];
+  variables = { EU_PORT: String(eu), US_PORT: String(us), DEV_DIR: directory };
+});
+afterAll(async () => {
+  dev.child.kill("SIGTERM");
+  await dev.ended;
+  removeDirectory(directory);
+});
+
+it("npm start sells completions in both regions, and a restart keeps balance and keys", async () => {
+  const demo = await start();
+  const left: number[] = [];
+  for (const region of [demo.eu, demo.us]) {
+    expect(dev.output()).toContain(region.regional_key);
+    const client = new OpenAI({ baseURL: region.base_url, apiKey: region.regional_key });
+    const before = await balance(region);
+    expect(before).toBe(10_000_000);
+    const { data, response } = await client.chat.completions
+      .create({ model: "smart", messages: [{ role: "user", content: "Hello from a test" }] })
+      .withResponse();
+    expect(data.choices[0]?.message.content).toBeTruthy();
+    const cost = Number(response.headers.get("x-cost-micro"));
+    expect(cost).toBeGreaterThan(0);
+    left.push(await balance(region));
+    expect(left.at(-1)).toBe(before - cost);
+  }
+  await stop();
+  expect(
+    await Promise.all(Object.values(variables).slice(0, 2).map(Number).map(isPortTaken)),
+  ).toEqual([false, false]);
+
+  expect(await start()).toEqual(demo);
+  expect([await balance(demo.eu), await balance(demo.us)]).toEqual(left);
+});
+
+it("the demo's secrets are readable for their owner alone", () => {
+  for (const file of ["demo.json", "secrets.json"]) {
+    expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
+  }
+});

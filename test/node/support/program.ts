@@ -1,0 +1,50 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+
+const ROOT = path.join(import.meta.dirname, "../../..");
+
+export type Program = {
+  readonly child: ChildProcess;
+  /** stdout and stderr so far. */
+  readonly output: () => string;
+  /** Waits until the output holds a text; false when the program ended without it. */
+  readonly says: (text: string) => Promise<boolean>;
+  /** The exit code, once it has ended and everything is written; null after a signal's kill. */
+  readonly ended: Promise<number | null>;
+};
+
+/** Starts a Node program of the repository, as an npm script would, with these variables set. */
+export function startProgram(
+  programArguments: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Program {
+  const child = spawn(process.execPath, programArguments, {
+    cwd: ROOT,
+    env: { ...process.env, ...variables },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      child.emit("said");
+    });
+  }
+  const ended = once(child, "close").then(() => {
+    child.emit("said");
+    return child.exitCode;
+  });
+  return {
+    child,
+    output: () => output,
+    says: async (text) => {
+      const isRunning = () => child.exitCode === null && child.signalCode === null;
+      while (!output.includes(text) && isRunning()) await once(child, "said");
+      if (!output.includes(text)) await ended; // its last words may still be on the way
+      return output.includes(text);
+    },
+    ended,
+  };
+}
