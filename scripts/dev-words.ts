@@ -42,15 +42,16 @@ ${post} -N -d '{"model":"smart","stream":true,"stream_options":{"include_usage":
 # balance
 curl -s ${url}/balance -H 'Authorization: Bearer ${key}'
 
-# OpenAI SDK for Node
+# OpenAI SDK for Node (paste into a shell in this folder)
 node --input-type=module -e '
 import OpenAI from "openai";
 const client = new OpenAI({ baseURL: "${url}", apiKey: "${key}" });
-const answer = await client.chat.completions.create({
-  model: "smart",
-  messages: [{ role: "user", content: "Hello from the SDK" }],
-});
+const question = { model: "smart", messages: [{ role: "user", content: "Hello from the SDK" }] };
+const answer = await client.chat.completions.create(question);
 console.log(answer.choices[0].message.content, answer.usage);
+const stream = await client.chat.completions.create({ ...question, stream: true });
+for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta.content ?? "");
+console.log("\\n", await client.get("/balance"));
 '
 `;
 }
