@@ -44,6 +44,100 @@ export type BalanceAnswer = {
 
 export type CreditRequest = { readonly amountMicro: Micros; readonly reference: string };
 
+/** What may be changed of an end user; left out keeps its value, or takes the default when created. */
+export type EndUserChange = {
+  readonly monthlyQuotaMicro?: Micros | null;
+  readonly dailyQuotaMicro?: Micros | null;
+  /** 0 to 1. */
+  readonly alertThreshold?: number;
+};
+export type EndUserRecord = {
+  readonly id: string;
+  readonly externalId: string;
+  readonly monthlyQuotaMicro: Micros | null;
+  readonly dailyQuotaMicro: Micros | null;
+  readonly alertThreshold: number;
+  readonly monthlySpendMicro: Micros;
+  readonly dailySpendMicro: Micros;
+  readonly createdAt: number;
+};
+export type PutEndUserAnswer = { readonly created: boolean; readonly endUser: EndUserRecord };
+export type EndUserPage = { readonly endUsers: readonly EndUserRecord[]; readonly total: number };
+
+export type SettingsRecord = {
+  readonly defaultUserMonthlyQuotaMicro: Micros | null;
+  readonly defaultUserDailyQuotaMicro: Micros | null;
+  readonly defaultAlertThreshold: number;
+  readonly lowBalanceThresholdMicro: Micros | null;
+};
+export type SettingsChange = { readonly [K in keyof SettingsRecord]?: SettingsRecord[K] };
+
+/** What an operator sets; `rpmLimit` null is none. */
+export type Configuration = { readonly rpmLimit: number | null; readonly suspended: boolean };
+export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };
+
+/** One ledger row; the amounts of all of them sum to the balance. Times in Unix ms. */
+export type LedgerRow = {
+  readonly seq: number;
+  readonly kind: "usage" | "credit" | "expire" | "shortfall" | "rollup";
+  readonly amountMicro: Micros;
+  readonly balanceMicro: Micros;
+  /** What a `shortfall` row says we paid ourselves; it is no part of the balance. */
+  readonly absorbedMicro: Micros;
+  readonly createdAt: number;
+  readonly reference: string | null;
+  readonly generationId: string | null;
+};
+export type LedgerPage = { readonly rows: readonly LedgerRow[]; readonly nextAfterSeq: number };
+
+export type GenerationRecord = Generation & {
+  readonly id: string;
+  /** When it was admitted, Unix ms. */
+  readonly createdAt: number;
+  readonly costMicro: Micros;
+};
+
+export type UsageGroupBy = "day" | "model" | "key" | "user";
+export type UsageAmounts = {
+  readonly requests: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly costMicro: Micros;
+};
+/** `group`: the day, model, key id or external id; null for requests without an end user. */
+export type UsageGroup = UsageAmounts & { readonly group: string | null };
+export type UsageReport = { readonly data: readonly UsageGroup[]; readonly total: UsageAmounts };
+
+export type AlertRecord = {
+  readonly id: string;
+  readonly kind: "user_daily" | "user_monthly" | "low_balance";
+  readonly externalId: string | null;
+  /** The day or month; null for the balance. */
+  readonly period: string | null;
+  readonly threshold: number | null;
+  readonly limitMicro: Micros;
+  readonly valueMicro: Micros;
+  readonly createdAt: number;
+};
+export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
+
+/** A figure that is not the same in two places. */
+export type Difference = {
+  readonly what: string;
+  readonly expected: number | string | null;
+  readonly found: number | string | null;
+};
+/** `book` is null when it could not be read, or has no row of this organisation yet. */
+export type Reconciliation = BalanceAnswer & {
+  readonly seq: number;
+  readonly book: {
+    readonly epoch: string;
+    readonly seq: number;
+    readonly creditsMicro: number;
+  } | null;
+  readonly differences: readonly Difference[];
+};
+
 /** The calls that other folders make on a wallet. */
 export type WalletCalls = {
   /** Makes the wallet for a new organisation; again: the same epoch. */
@@ -53,4 +147,28 @@ export type WalletCalls = {
   void(id: string): Promise<Result<VoidAnswer>>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
   balance(): Promise<Result<BalanceAnswer>>;
+  /** Undoes `create` when nothing was ever recorded; false when something was. */
+  discard(): Promise<boolean>;
+  configure(change: ConfigurationChange): Promise<Result<Configuration>>;
+  putEndUser(externalId: string, change: EndUserChange): Promise<Result<PutEndUserAnswer>>;
+  patchEndUser(externalId: string, change: EndUserChange): Promise<Result<EndUserRecord>>;
+  readEndUser(externalId: string): Promise<Result<EndUserRecord>>;
+  listEndUsers(limit: number, offset: number): Promise<Result<EndUserPage>>;
+  deleteEndUser(externalId: string): Promise<Result<{ readonly externalId: string }>>;
+  readSettings(): Promise<Result<SettingsRecord>>;
+  patchSettings(change: SettingsChange): Promise<Result<SettingsRecord>>;
+  /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */
+  ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
+  /** What is kept of a settled request, by its `req_` id. */
+  generation(id: string): Promise<Result<GenerationRecord>>;
+  /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive. */
+  usage(from: string, to: string, groupBy: UsageGroupBy): Promise<Result<UsageReport>>;
+  /** Newest first. */
+  alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
+  /** From the hourly cron: does what is due and arms the alarm again. */
+  poke(): Promise<Result<null>>;
+  /** Compares ledger, balance, holds, usage and book; any difference is logged as an error. */
+  reconcile(): Promise<Result<Reconciliation>>;
+  /** Makes this wallet the book's again after the old one was lost: adopts its epoch and figures. */
+  rebuild(orgId: string): Promise<Result<BalanceAnswer>>;
 };

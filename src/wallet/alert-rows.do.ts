@@ -1,0 +1,107 @@
+import { timestamp } from "../lib/clock.ts";
+import { mintId } from "../lib/id.ts";
+import { micros } from "../lib/money.ts";
+import { rearms } from "./alerts.ts";
+import type { Crossing } from "./alerts.ts";
+import { nextRevision } from "./desk.do.ts";
+import type { Desk } from "./desk.do.ts";
+import { logLine } from "./wallet-log.do.ts";
+import type { AlertRecord } from "./wallet-contract.ts";
+
+/**
+ * Keeps and logs the crossings that were not told before: once per end user, period and limit, and
+ * for the balance once per threshold since it was last re-armed. Inside the deciding transaction.
+ */
+export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: number): void {
+  for (const crossing of crossings) {
+    if (wasTold(desk, crossing)) continue;
+    const id = mintId("alert_", desk.nowMs);
+    desk.sql.exec(
+      `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
+        value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      id,
+      crossing.kind,
+      crossing.endUserId,
+      crossing.externalId,
+      crossing.period,
+      crossing.threshold,
+      crossing.limitMicro,
+      crossing.valueMicro,
+      desk.nowMs,
+      seq,
+      nextRevision(desk),
+    );
+    logLine("warn", "alert", {
+      org_id: desk.memory.row.orgId,
+      id,
+      kind: crossing.kind,
+      external_id: crossing.externalId,
+      period: crossing.period,
+      limit_micro: crossing.limitMicro,
+      value_micro: crossing.valueMicro,
+      created_at: timestamp(desk.nowMs),
+    });
+  }
+}
+
+function wasTold(desk: Desk, crossing: Crossing): boolean {
+  const after = crossing.kind === "low_balance" ? desk.memory.row.rearmedSeq : -1;
+  const told = desk.sql.exec(
+    `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
+      AND period IS ? AND seq > ? LIMIT 1`,
+    crossing.kind,
+    crossing.limitMicro,
+    crossing.endUserId,
+    crossing.period,
+    after,
+  );
+  return told.toArray().length > 0;
+}
+
+/** The ledger row that re-arms the balance's alert once `balance` is well above, else as before. */
+export function rearmedAt(desk: Desk, balance: number, seq: number): number {
+  const { settings, rearmedSeq } = desk.memory.row;
+  return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
+}
+
+type Row = {
+  id: string;
+  kind: AlertRecord["kind"];
+  external_id: string | null;
+  period: string | null;
+  threshold: number | null;
+  limit_micro: number;
+  value_micro: number;
+  created_at: number;
+};
+
+const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_micro, created_at";
+
+/** Newest first. */
+export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
+  return sql
+    .exec<Row>(`SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`, limit, offset)
+    .toArray()
+    .map(alertOf);
+}
+
+/** The alerts raised for publishes after `changed`. */
+export function selectAlertsSince(sql: SqlStorage, changed: number): AlertRecord[] {
+  return sql
+    .exec<Row>(`SELECT ${COLUMNS} FROM alerts WHERE changed > ?`, changed)
+    .toArray()
+    .map(alertOf);
+}
+
+function alertOf(row: Row): AlertRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    externalId: row.external_id,
+    period: row.period,
+    threshold: row.threshold,
+    limitMicro: micros(row.limit_micro),
+    valueMicro: micros(row.value_micro),
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,16 @@
+import { mintedAt } from "../lib/id.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Refusal } from "../lib/failure.ts";
+
+/** Prefix of a hold's id, which is the request's id. */
+export const HOLD_ID = "req_";
+
+/** How far from now a hold may have been minted: an older one could be a late duplicate. */
+export const ID_AGE_MAX_MS = 120_000;
+
+/** Null when a new hold may have this id at `nowMs`, else why not: too old asks for a new id. */
+export function refuseId(id: string, nowMs: number): Refusal | null {
+  const minted = mintedAt(id, HOLD_ID);
+  if (minted === null || minted > nowMs + ID_AGE_MAX_MS) return refuse({ kind: "internal" });
+  return minted < nowMs - ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
+}

@@ -1,0 +1,154 @@
+import { assert } from "../lib/assert.ts";
+import { numberVar } from "../config.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import { idFloor, mintedAt } from "../lib/id.ts";
+import type { Micros } from "../lib/money.ts";
+import { findEndUser, nextRevision } from "./desk.do.ts";
+import type { Desk } from "./desk.do.ts";
+import { insertEndUser } from "./end-user-rows.do.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "./hold-id.ts";
+import { decideHold, RULES } from "./ledger.ts";
+import { openHold } from "./open-holds.ts";
+import { rateWait } from "./organization-rate.ts";
+import { periodOf } from "./periods.ts";
+import { noSpend } from "./quota.ts";
+import type { EndUser } from "./quota.ts";
+import { insertRequest, selectRequest } from "./request-rows.do.ts";
+import type { HoldGrant, HoldRequest } from "./wallet-contract.ts";
+
+export const END_USERS_MAX = 100_000;
+
+/** Reserves money for one request, or says why not. See `WalletCalls.hold`. */
+export function hold(desk: Desk, request: HoldRequest): Result<HoldGrant> {
+  const wrongId = refuseId(request.id, desk.clockMs);
+  if (wrongId !== null) return wrongId;
+  assert(
+    Number.isSafeInteger(request.least) && Number.isSafeInteger(request.most),
+    "a hold is in whole micros",
+  );
+  const user = endUserFor(desk, request.externalId);
+  const granted =
+    user === "too_many" ? refuse({ kind: "too_many_end_users" }) : decide(desk, request, user);
+  if (!granted.ok || user === "too_many") return remember(desk, request, granted as Refusal);
+  return grant(desk, request, user, granted.value) ?? recall(desk, request);
+}
+
+type Payer = { readonly user: EndUser; readonly isNew: boolean } | null;
+
+function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
+  if (externalId === null) return null;
+  const known = findEndUser(desk, "external_id", externalId);
+  if (known !== null) return { user: known, isNew: false };
+  if (desk.memory.endUsers >= END_USERS_MAX) return "too_many";
+  const { dailyQuota, monthlyQuota, alertThreshold } = desk.memory.row.settings;
+  const user = {
+    id: crypto.randomUUID(),
+    externalId,
+    dailyQuota,
+    monthlyQuota,
+    alertThreshold,
+    createdAt: desk.nowMs,
+    spend: noSpend(periodOf(desk.nowMs)),
+  };
+  return { user, isNew: true };
+}
+
+function decide(desk: Desk, request: HoldRequest, payer: Payer): Result<Micros> {
+  const { memory, nowMs } = desk;
+  if (memory.row.suspended) return refuse({ kind: "organization_suspended" });
+  const limit = memory.row.rpmLimit;
+  const retryAfterMs = limit === null ? 0 : rateWait(memory.rateLog, limit, nowMs);
+  if (limit !== null && retryAfterMs > 0) {
+    return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
+  }
+  return decideHold(memory.books, {
+    least: request.least,
+    most: request.most,
+    endUser: payer?.user ?? null,
+    period: periodOf(nowMs),
+  });
+}
+
+/** Stores and applies a grant; null, and nothing changed, when the id is known. */
+function grant(
+  desk: Desk,
+  request: HoldRequest,
+  payer: Payer,
+  granted: Micros,
+): Result<HoldGrant> | null {
+  const { memory, nowMs, sql } = desk;
+  const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
+  const expiresAt = nowMs + ttlSeconds * 1000;
+  const endUserId = payer?.user.id ?? null;
+  const floorId = floorFor(desk, request.id);
+  const made = desk.storage.transactionSync(() => {
+    const state = "held" as const;
+    const times = { admittedAt: nowMs, expiresAt };
+    const isNew = insertRequest(sql, {
+      request,
+      state,
+      granted,
+      endUserId,
+      ...times,
+      failure: null,
+    });
+    if (!isNew) return false;
+    if (payer?.isNew === true) insertEndUser(sql, payer.user, nextRevision(desk));
+    if (floorId !== memory.floorId) lowerFloor(sql, floorId);
+    return true;
+  });
+  if (!made) return null;
+  memory.floorId = floorId;
+  const { id, externalId, keyId } = request;
+  openHold(memory.books, {
+    id,
+    granted,
+    externalId,
+    endUserId,
+    keyId,
+    admittedAt: nowMs,
+    expiresAt,
+  });
+  if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
+  if (payer?.isNew === true) {
+    memory.endUsers += 1;
+    memory.unpublished.add(payer.user.id);
+  }
+  memory.changed = true;
+  return success({ granted });
+}
+
+/** The promise that later ledger rows have no smaller id must hold after a clock that stepped back. */
+function floorFor(desk: Desk, id: string): string {
+  if (id >= desk.memory.floorId) return desk.memory.floorId;
+  return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
+}
+
+function lowerFloor(sql: SqlStorage, floorId: string): void {
+  sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
+}
+
+/** A refusal: at home it writes nothing, at a peer's request it is remembered. */
+function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Result<HoldGrant> {
+  if (selectRequest(desk.sql, request.id) !== null) return recall(desk, request);
+  if (!request.peer) return refusal;
+  insertRequest(desk.sql, {
+    request,
+    state: "refused",
+    granted: null,
+    endUserId: null,
+    admittedAt: desk.nowMs,
+    expiresAt: desk.nowMs,
+    failure: refusal.failure,
+  });
+  return refusal;
+}
+
+function recall(desk: Desk, request: HoldRequest): Result<HoldGrant> {
+  const known = selectRequest(desk.sql, request.id);
+  assert(known !== null, "a known id has a row");
+  const answer = RULES.recallHold(known, request);
+  assert(answer !== null, "a known id has an answer");
+  return answer.ok ? success({ granted: answer.value }) : answer;
+}

@@ -1,0 +1,164 @@
+import { assert } from "../lib/assert.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { mintedAt } from "../lib/id.ts";
+import { micros } from "../lib/money.ts";
+import { promptTokens } from "../lib/usage.ts";
+import { balanceCrossing, quotaCrossings } from "./alerts.ts";
+import { raiseAlerts } from "./alert-rows.do.ts";
+import { findEndUser } from "./desk.do.ts";
+import type { Desk } from "./desk.do.ts";
+import { HOLD_ID } from "./hold-id.ts";
+import { decideSettle, RULES } from "./ledger.ts";
+import type { Known, Posting } from "./ledger.ts";
+import { closeHold, dueHolds } from "./open-holds.ts";
+import type { OpenHold } from "./open-holds.ts";
+import { periodOf } from "./periods.ts";
+import type { EndUser } from "./quota.ts";
+import {
+  insertEntry,
+  insertRequest,
+  selectRequest,
+  updateExpired,
+  updateSettled,
+  updateVoided,
+} from "./request-rows.do.ts";
+import { addUsage } from "./usage-totals.ts";
+import { logLine } from "./wallet-log.do.ts";
+import type { SettleAnswer, Settlement, VoidAnswer } from "./wallet-contract.ts";
+
+/** Charges what a request cost, once. See `WalletCalls.settle`. */
+export function settle(desk: Desk, settlement: Settlement): Result<SettleAnswer> {
+  const { id, cost, generation } = settlement;
+  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
+  const counts = Object.values(generation.usage);
+  assert(
+    counts.every((n) => Number.isSafeInteger(n) && n >= 0),
+    "usage is in whole tokens",
+  );
+  const known = desk.memory.books.holds.get(id) ?? selectRequest(desk.sql, id);
+  if (known === null) {
+    logLine("warn", "settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
+    return success({ kind: "unknown" });
+  }
+  const before = "state" in known ? RULES.recallSettle(known) : null;
+  if (before === null) return success(post(desk, settlement, known));
+  return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
+}
+
+function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): SettleAnswer {
+  const { memory } = desk;
+  const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
+  const posting = decideSettle(memory.books, { known, cost: settlement.cost, endUser });
+  const charged = spentBy(endUser, posting, known.admittedAt);
+  const balance = micros(memory.books.balance - posting.charged);
+  const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
+  const crossings =
+    endUser === null || charged === null
+      ? []
+      : quotaCrossings(endUser, charged, periodOf(known.admittedAt));
+  const low = balanceCrossing(balance, memory.row.settings.lowBalance);
+  if (low !== null) crossings.push(low);
+  desk.storage.transactionSync(() => {
+    store(desk, settlement, posting);
+    raiseAlerts(desk, crossings, seq);
+  });
+  closeHold(memory.books, known.id);
+  memory.books.balance = balance;
+  memory.books.seq = seq;
+  if (charged !== null) {
+    memory.unsaved.set(charged.id, charged);
+    memory.unpublished.add(charged.id);
+  }
+  const { generation } = settlement;
+  addUsage(memory.usage, {
+    ...known,
+    charged: posting.charged,
+    model: generation.model,
+    promptTokens: promptTokens(generation.usage),
+    completionTokens: generation.usage.output,
+  });
+  memory.changed = true;
+  report(desk, settlement, posting);
+  return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
+}
+
+/** The end user after the charge; one deleted in the meantime stays so, the organisation paid. */
+function spentBy(endUser: EndUser | null, posting: Posting, admittedAt: number): EndUser | null {
+  if (endUser === null) return null;
+  const spend = RULES.addSpend(endUser.spend, periodOf(admittedAt), posting.charged);
+  return { ...endUser, spend };
+}
+
+function store(desk: Desk, settlement: Settlement, posting: Posting): void {
+  const { books } = desk.memory;
+  const balance = micros(books.balance - posting.charged);
+  const place = { seq: books.seq + 1, balance, at: desk.nowMs };
+  updateSettled(desk.sql, settlement, posting, place);
+  const requestId = settlement.id;
+  if (posting.late) {
+    insertEntry(desk.sql, { place, kind: "usage", amount: micros(-posting.charged), requestId });
+  }
+  if (posting.shortfall === 0) return;
+  insertEntry(desk.sql, {
+    place: { ...place, seq: place.seq + 1 },
+    kind: "shortfall",
+    amount: micros(0),
+    absorbed: posting.shortfall,
+    requestId,
+  });
+}
+
+function report(desk: Desk, settlement: Settlement, posting: Posting): void {
+  const { id, cost } = settlement;
+  const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
+  if (posting.overHold) logLine("warn", "over_hold", fields);
+  if (posting.late) logLine("warn", "late_settle", fields);
+  if (posting.shortfall > 0)
+    logLine("error", "shortfall", { ...fields, shortfall: posting.shortfall });
+}
+
+/** Releases a request's hold, once; an id that never came is kept from coming later. */
+export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
+  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  const { memory, nowMs, sql } = desk;
+  const known = memory.books.holds.has(id) ? "held" : selectRequest(sql, id);
+  if (known === null) {
+    const nothing = micros(0);
+    insertRequest(sql, {
+      request: { id, least: nothing, most: nothing, externalId: null, keyId: "" },
+      state: "voided",
+      granted: null,
+      endUserId: null,
+      admittedAt: nowMs,
+      expiresAt: nowMs,
+      failure: null,
+    });
+    return success({ kind: "voided" });
+  }
+  if (known !== "held" && known.state === "settled") {
+    return success({ kind: "settled", charged: known.charged });
+  }
+  if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
+  closeHold(memory.books, id);
+  return success({ kind: "voided" });
+}
+
+/** Releases the holds whose time is up: they count for nothing from their deadline on. */
+export function expire(desk: Desk): void {
+  const { books } = desk.memory;
+  if (desk.nowMs < books.nextExpiry) return;
+  const due = dueHolds(books, desk.nowMs);
+  desk.storage.transactionSync(() => {
+    for (const [index, one] of due.entries()) {
+      const seq = books.seq + index + 1;
+      updateExpired(desk.sql, one.id, { seq, balance: books.balance, at: desk.nowMs });
+    }
+  });
+  for (const one of due) closeHold(books, one.id);
+  books.seq += due.length;
+  if (due.length === 0) return;
+  desk.memory.changed = true;
+  logLine("warn", "holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
+}

@@ -1,0 +1,138 @@
+import type { Desk } from "./desk.do.ts";
+import { changeRow } from "./desk.do.ts";
+import { selectAlertsSince } from "./alert-rows.do.ts";
+import { writePublication } from "./book.store.ts";
+import type { BookHead, BookRow, Publication } from "./book.store.ts";
+import { takeCheckpoint } from "./checkpoint.do.ts";
+import { selectEndUsers } from "./end-user-rows.do.ts";
+import type { EndUser } from "./quota.ts";
+import type { Memory } from "./memory.do.ts";
+import { logLine } from "./wallet-log.do.ts";
+
+/** `again`: the book had lost what it acknowledged, everything must be published. */
+export type PublishOutcome = "published" | "again" | "conflict";
+
+/**
+ * Brings the book up to date. The batch is picked in the turn this is called in, before anything is
+ * awaited; what changes meanwhile belongs to the next one. Throws when D1 fails: nothing is lost,
+ * the next batch holds it too. `live` gives the desk as it is after the wait.
+ */
+export async function publish(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+  const { memory } = desk;
+  takeCheckpoint(desk);
+  const picked = [...memory.unpublished];
+  const publication = pick(desk, picked);
+  memory.unpublished.clear();
+  memory.changed = false;
+  let head: BookHead | null;
+  try {
+    head = await writePublication(desk.env.DB, publication);
+  } catch (error) {
+    putBack(live()?.memory, picked);
+    throw error;
+  }
+  const after = live();
+  if (after === null) return "published"; // given up meanwhile
+  return acknowledge(after, publication, { head, picked });
+}
+
+function putBack(memory: Memory | undefined, picked: readonly string[]): void {
+  if (memory === undefined) return;
+  for (const id of picked) memory.unpublished.add(id);
+  memory.changed = true;
+}
+
+function acknowledge(
+  desk: Desk,
+  publication: Publication,
+  sent: { readonly head: BookHead | null; readonly picked: readonly string[] },
+): PublishOutcome {
+  const { row } = desk.memory;
+  const { head, picked } = sent;
+  const foreign = head !== null && (head.epoch !== row.epoch || head.seq > publication.revision);
+  if (foreign) {
+    putBack(desk.memory, picked);
+    const conflict = JSON.stringify({ head, epoch: row.epoch, revision: publication.revision });
+    changeRow(desk, { conflict });
+    logLine("error", "wallet_book_conflict", {
+      org_id: row.orgId,
+      epoch: row.epoch,
+      revision: publication.revision,
+      book_epoch: head.epoch,
+      book_seq: head.seq,
+    });
+    return "conflict";
+  }
+  if ((head?.seq ?? 0) < row.acknowledged && !publication.everything) {
+    putBack(desk.memory, picked);
+    changeRow(desk, { publishAll: true, conflict: null });
+    logLine("warn", "book_restored", {
+      org_id: row.orgId,
+      acknowledged: row.acknowledged,
+      book_seq: head?.seq ?? 0,
+    });
+    return "again";
+  }
+  desk.storage.transactionSync(() =>
+    desk.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision),
+  );
+  const publishAll = row.publishAll && !publication.everything;
+  changeRow(desk, { acknowledged: publication.revision, publishAll, conflict: null });
+  return "published";
+}
+
+/** Everything that changed after the acknowledged publish, as it is now. */
+function pick(desk: Desk, endUserIds: readonly string[]): Publication {
+  const { memory, sql } = desk;
+  const { row, books } = memory;
+  const since = row.publishAll ? -1 : row.acknowledged;
+  const deleted = sql.exec<{ id: string }>("SELECT id FROM deleted_end_users").toArray();
+  return {
+    orgId: row.orgId,
+    epoch: row.epoch,
+    revision: row.revision,
+    creditsMicro: books.balance,
+    updatedAt: desk.nowMs,
+    settings: {
+      default_user_monthly_quota_micro: row.settings.monthlyQuota,
+      default_user_daily_quota_micro: row.settings.dailyQuota,
+      default_alert_threshold: row.settings.alertThreshold,
+      low_balance_threshold_micro: row.settings.lowBalance,
+    },
+    endUsers: selectEndUsers(sql, row.publishAll ? "all" : endUserIds).map(bookEndUser),
+    deletedEndUsers: deleted.map((one) => one.id),
+    days: sql
+      .exec<Record<string, string | number>>(
+        `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro
+        FROM totals WHERE dimension = 'day' AND changed > ?`,
+        since,
+      )
+      .toArray(),
+    alerts: selectAlertsSince(sql, since).map((alert) => ({
+      id: alert.id,
+      kind: alert.kind,
+      external_id: alert.externalId,
+      period: alert.period,
+      threshold: alert.threshold,
+      limit_micro: alert.limitMicro,
+      value_micro: alert.valueMicro,
+      created_at: alert.createdAt,
+    })),
+    everything: row.publishAll,
+  };
+}
+
+function bookEndUser(user: EndUser): BookRow {
+  return {
+    id: user.id,
+    external_id: user.externalId,
+    monthly_quota_micro: user.monthlyQuota,
+    daily_quota_micro: user.dailyQuota,
+    alert_threshold: user.alertThreshold,
+    month: user.spend.month,
+    monthly_spend_micro: user.spend.monthly,
+    day: user.spend.day,
+    daily_spend_micro: user.spend.daily,
+    created_at: user.createdAt,
+  };
+}

@@ -1,0 +1,177 @@
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { Generation } from "../lib/generation.ts";
+import { idFloor } from "../lib/id.ts";
+import { micros } from "../lib/money.ts";
+import { selectAlertPage } from "./alert-rows.do.ts";
+import type { Desk } from "./desk.do.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "./hold-id.ts";
+import type {
+  AlertPage,
+  GenerationRecord,
+  LedgerPage,
+  LedgerRow,
+  UsageAmounts,
+  UsageGroupBy,
+  UsageReport,
+} from "./wallet-contract.ts";
+
+/** Sorts after every id. */
+const LAST_ID = "~";
+
+/** A page of the ledger, read between two marks and so never the whole table. */
+export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<LedgerPage> {
+  const rows: LedgerRow[] = [];
+  let from = afterSeq;
+  while (rows.length < limit) {
+    const to = nextMark(desk.sql, from + limit);
+    rows.push(...ledgerRows(desk.sql, { from, to, limit: limit - rows.length }));
+    if (to === null) break;
+    from = to.seq;
+  }
+  return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
+}
+
+type Mark = { seq: number; clock: number };
+
+function nextMark(sql: SqlStorage, seq: number): Mark | null {
+  const [mark] = sql
+    .exec<Mark>("SELECT seq, clock FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1", seq)
+    .toArray();
+  return mark ?? null;
+}
+
+type LedgerSqlRow = {
+  seq: number;
+  kind: LedgerRow["kind"];
+  amount: number;
+  balance: number;
+  absorbed: number;
+  at: number;
+  reference: string | null;
+  request_id: string | null;
+};
+
+function ledgerRows(
+  sql: SqlStorage,
+  range: { readonly from: number; readonly to: Mark | null; readonly limit: number },
+): LedgerRow[] {
+  const { from, to, limit } = range;
+  const [floor] = sql
+    .exec<{ floor_id: string }>(
+      "SELECT floor_id FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+      from,
+    )
+    .toArray();
+  const beforeId = to === null ? LAST_ID : idFloor(HOLD_ID, to.clock + ID_AGE_MAX_MS + 1);
+  return sql
+    .exec<LedgerSqlRow>(
+      `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
+        iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance, 0 AS absorbed,
+        settled_at AS at, NULL AS reference, id AS request_id
+      FROM requests WHERE id >= ?1 AND id < ?2 AND seq > ?3 AND seq <= ?4
+      UNION ALL
+      SELECT seq, kind, amount, balance, absorbed, created_at, reference, request_id
+      FROM entries WHERE seq > ?3 AND seq <= ?4
+      ORDER BY seq LIMIT ?5`,
+      floor?.floor_id ?? "",
+      beforeId,
+      from,
+      to?.seq ?? Number.MAX_SAFE_INTEGER,
+      limit,
+    )
+    .toArray()
+    .map((row) => ({
+      seq: row.seq,
+      kind: row.kind,
+      amountMicro: micros(row.amount),
+      balanceMicro: micros(row.balance),
+      absorbedMicro: micros(row.absorbed),
+      createdAt: row.at,
+      reference: row.reference,
+      generationId: row.request_id,
+    }));
+}
+
+/** A settled request as `GET /v1/generations` shows it; `not_found` for any other id. */
+export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
+  const [row] = desk.sql
+    .exec<{ admitted_at: number; charged: number; detail: string }>(
+      "SELECT admitted_at, charged, detail FROM requests WHERE id = ? AND state = 'settled'",
+      id,
+    )
+    .toArray();
+  if (row === undefined) return refuse({ kind: "not_found", message: "No such generation." });
+  const generation = JSON.parse(row.detail) as Generation;
+  return success({
+    ...generation,
+    id,
+    createdAt: row.admitted_at,
+    costMicro: micros(row.charged),
+  });
+}
+
+type TotalRow = {
+  day: string;
+  name: string;
+  requests: number;
+  promptTokens: number;
+  completionTokens: number;
+  cost: number;
+};
+
+/** Usage of whole UTC days, groups in ascending order. */
+export function readUsage(
+  desk: Desk,
+  days: { readonly from: string; readonly to: string },
+  groupBy: UsageGroupBy,
+): Result<UsageReport> {
+  const { from, to } = days;
+  const stored = desk.sql
+    .exec<TotalRow>(
+      `SELECT ${groupBy === "day" ? "day" : "'' AS day"}, name, sum(requests) AS requests,
+        sum(prompt_tokens) AS promptTokens, sum(completion_tokens) AS completionTokens,
+        sum(cost) AS cost
+      FROM totals WHERE dimension = ? AND day BETWEEN ? AND ?
+      GROUP BY ${groupBy === "day" ? "day" : "name"}`,
+      groupBy,
+      from,
+      to,
+    )
+    .toArray();
+  const later = [...desk.memory.usage.values()].filter(
+    (total) => total.dimension === groupBy && total.day >= from && total.day <= to,
+  );
+  const groups = new Map<string, UsageAmounts>();
+  let total = NO_AMOUNTS;
+  for (const row of [...stored, ...later]) {
+    const group = groupBy === "day" ? row.day : row.name;
+    groups.set(group, plus(groups.get(group) ?? NO_AMOUNTS, row));
+    total = plus(total, row);
+  }
+  const data = [...groups]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([group, amounts]) => Object.assign({ group: group === "" ? null : group }, amounts));
+  return success({ data, total });
+}
+
+const NO_AMOUNTS: UsageAmounts = {
+  requests: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  costMicro: micros(0),
+};
+
+function plus(amounts: UsageAmounts, row: Omit<TotalRow, "day" | "name">): UsageAmounts {
+  return {
+    requests: amounts.requests + row.requests,
+    promptTokens: amounts.promptTokens + row.promptTokens,
+    completionTokens: amounts.completionTokens + row.completionTokens,
+    costMicro: micros(amounts.costMicro + row.cost),
+  };
+}
+
+export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {
+  const { n } = desk.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
+  return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
+}

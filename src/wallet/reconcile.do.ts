@@ -1,0 +1,91 @@
+import { micros } from "../lib/money.ts";
+import type { BookHead } from "./book.store.ts";
+import type { Desk } from "./desk.do.ts";
+import { loadMemory, selectOpenHolds } from "./memory.do.ts";
+import type { Memory } from "./memory.do.ts";
+import { logLine } from "./wallet-log.do.ts";
+import type { Difference, Reconciliation } from "./wallet-contract.ts";
+
+/** Recomputes every total from the rows themselves and says where memory or book differ. */
+export function reconcile(desk: Desk, book: BookHead | null): Reconciliation {
+  const { memory } = desk;
+  const { books } = memory;
+  const differences = [
+    ...fromRows(desk),
+    ...fromCheckpoint(memory, loadMemory(desk.sql, desk.nowMs)),
+    ...fromBook(memory, book),
+  ].filter((one) => one.expected !== one.found);
+  for (const one of differences) {
+    logLine("error", "reconciliation_difference", { org_id: memory.row.orgId, ...one });
+  }
+  return {
+    creditsMicro: books.balance,
+    heldMicro: books.held,
+    openHolds: books.holds.size,
+    seq: books.seq,
+    book,
+    differences,
+  };
+}
+
+function fromRows(desk: Desk): Difference[] {
+  const { sql, memory } = desk;
+  const { books } = memory;
+  const ledger = sql
+    .exec<{ amount: number | null; newest: number | null }>(
+      `SELECT sum(amount) AS amount, max(seq) AS newest FROM (
+        SELECT seq, iif(state = 'settled' AND late = 0, -charged, 0) AS amount
+        FROM requests WHERE seq IS NOT NULL UNION ALL SELECT seq, amount FROM entries)`,
+    )
+    .one();
+  // Rows older than a rollup are partly gone; every later one must be there, once.
+  const gaps = sql
+    .exec<{ missing: number }>(
+      `SELECT ?1 - rolled - (SELECT count(*) FROM requests WHERE seq > rolled)
+        - (SELECT count(*) FROM entries WHERE seq > rolled) AS missing
+      FROM (SELECT coalesce(max(seq), 0) AS rolled FROM entries WHERE kind = 'rollup')`,
+      books.seq,
+    )
+    .one();
+  const open = selectOpenHolds(sql, "");
+  return [
+    { what: "ledger sum", expected: ledger.amount ?? 0, found: books.balance },
+    { what: "ledger seq", expected: ledger.newest ?? 0, found: books.seq },
+    { what: "ledger rows missing", expected: 0, found: gaps.missing },
+    { what: "open holds", expected: open.length, found: books.holds.size },
+    {
+      what: "held",
+      expected: micros(open.reduce((sum, hold) => sum + hold.granted, 0)),
+      found: books.held,
+    },
+  ];
+}
+
+function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
+  const spend = (one: Memory): number =>
+    [...one.unsaved.values()].reduce((sum, user) => sum + user.spend.daily + user.spend.monthly, 0);
+  const cost = (one: Memory): number =>
+    [...one.usage.values()].reduce((sum, total) => sum + total.cost, 0);
+  return [
+    { what: "balance", expected: fresh.books.balance, found: memory.books.balance },
+    { what: "held since checkpoint", expected: fresh.books.held, found: memory.books.held },
+    { what: "end users", expected: fresh.endUsers, found: memory.endUsers },
+    { what: "end-user spend", expected: spend(fresh), found: spend(memory) },
+    { what: "usage", expected: cost(fresh), found: cost(memory) },
+  ];
+}
+
+function fromBook(memory: Memory, book: BookHead | null): Difference[] {
+  if (book === null) return [];
+  const { row, books } = memory;
+  const differences: Difference[] = [
+    { what: "book epoch", expected: row.epoch, found: book.epoch },
+  ];
+  if (book.seq > row.revision) {
+    differences.push({ what: "book seq", expected: row.revision, found: book.seq });
+  }
+  if (!memory.changed) {
+    differences.push({ what: "book balance", expected: books.balance, found: book.creditsMicro });
+  }
+  return differences;
+}

@@ -1,0 +1,174 @@
+import { assert } from "../lib/assert.ts";
+import type { Failure } from "../lib/failure.ts";
+import { micros } from "../lib/money.ts";
+import type { Micros } from "../lib/money.ts";
+import { promptTokens } from "../lib/usage.ts";
+import type { Known, Posting, RequestState } from "./ledger.ts";
+import { microsOrNull } from "./quota.ts";
+import type { HoldRequest, Settlement } from "./wallet-contract.ts";
+
+type Row = {
+  id: string;
+  state: RequestState;
+  admitted_at: number;
+  least: number;
+  most: number;
+  granted: number | null;
+  external_id: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  charged: number;
+  shortfall: number;
+  detail: string | null;
+};
+
+/** What is remembered of an id, or null. */
+export function selectRequest(sql: SqlStorage, id: string): Known | null {
+  const [row] = sql
+    .exec<Row>(
+      `SELECT id, state, admitted_at, least, most, granted, external_id, end_user_id, key_id,
+        charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
+      FROM requests WHERE id = ?`,
+      id,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  return {
+    id: row.id,
+    state: row.state,
+    least: micros(row.least),
+    most: micros(row.most),
+    externalId: row.external_id,
+    endUserId: row.end_user_id,
+    keyId: row.key_id,
+    admittedAt: row.admitted_at,
+    granted: microsOrNull(row.granted),
+    charged: micros(row.charged),
+    shortfall: micros(row.shortfall),
+    failure: row.detail === null ? null : (JSON.parse(row.detail) as Failure),
+  };
+}
+
+/** A request as it is first written: granted, refused or, as a tombstone, voided. */
+export type NewRequest = {
+  readonly request: Omit<HoldRequest, "peer">;
+  readonly state: "held" | "refused" | "voided";
+  readonly granted: Micros | null;
+  readonly endUserId: string | null;
+  readonly admittedAt: number;
+  readonly expiresAt: number;
+  readonly failure: Failure | null;
+};
+
+/** Writes a request; false, and nothing written, when its id is known. */
+export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
+  const { request } = made;
+  const cursor = sql.exec(
+    `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
+      end_user_id, key_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO NOTHING`,
+    request.id,
+    made.state,
+    made.admittedAt,
+    made.expiresAt,
+    request.least,
+    request.most,
+    made.granted,
+    request.externalId,
+    made.endUserId,
+    request.keyId,
+    made.failure === null ? null : JSON.stringify(made.failure),
+  );
+  return cursor.rowsWritten > 0;
+}
+
+/** A request's place in the ledger. */
+export type Place = { readonly seq: number; readonly balance: Micros; readonly at: number };
+
+/** An open hold's outcome, which is its ledger row. */
+export function updateSettled(
+  sql: SqlStorage,
+  settlement: Settlement,
+  posting: Posting,
+  place: Place,
+): void {
+  const { id, cost, generation } = settlement;
+  const changes = [
+    posting.charged,
+    cost,
+    posting.shortfall,
+    generation.model,
+    promptTokens(generation.usage),
+    generation.usage.output,
+    place.at,
+    JSON.stringify(generation),
+  ];
+  const set = `state = 'settled', charged = ?, cost = ?, shortfall = ?, model = ?,
+    prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?`;
+  const cursor = posting.late
+    ? sql.exec(
+        `UPDATE requests SET ${set}, late = 1 WHERE id = ? AND state = 'expired'`,
+        ...changes,
+        id,
+      )
+    : sql.exec(
+        `UPDATE requests SET ${set}, seq = ?, balance = ? WHERE id = ? AND state = 'held'`,
+        ...changes,
+        place.seq,
+        place.balance,
+        id,
+      );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** A hold that nobody came back for: a ledger row of nothing. */
+export function updateExpired(sql: SqlStorage, id: string, place: Place): void {
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
+    WHERE id = ? AND state = 'held'`,
+    place.seq,
+    place.balance,
+    place.at,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+export function updateVoided(sql: SqlStorage, id: string, at: number): void {
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'voided', settled_at = ?
+    WHERE id = ? AND state IN ('held', 'expired')`,
+    at,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** A ledger row that is not a request's own. Amounts change the balance, `absorbed` does not. */
+export type Entry = {
+  readonly place: Place;
+  readonly kind: "usage" | "credit" | "shortfall";
+  readonly amount: Micros;
+  readonly absorbed?: Micros;
+  readonly requestId?: string;
+  readonly reference?: string;
+  readonly held?: Micros;
+  readonly openHolds?: number;
+};
+
+export function insertEntry(sql: SqlStorage, entry: Entry): void {
+  sql.exec(
+    `INSERT INTO entries (seq, kind, amount, balance, absorbed, created_at, reference, request_id,
+      held, open_holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    entry.place.seq,
+    entry.kind,
+    entry.amount,
+    entry.place.balance,
+    entry.absorbed ?? 0,
+    entry.place.at,
+    entry.reference ?? null,
+    entry.requestId ?? null,
+    entry.held ?? 0,
+    entry.openHolds ?? 0,
+  );
+}
