@@ -1,6 +1,7 @@
 import type { Memory } from "./memory.do.ts";
 import { selectEndUser } from "./end-user-rows.do.ts";
 import type { EndUser } from "./quota.ts";
+import type { BalanceAnswer } from "./wallet-contract.ts";
 import type { WalletRow } from "./wallet-row.do.ts";
 import { updateWalletRow } from "./wallet-row.do.ts";
 
@@ -38,4 +39,10 @@ export function changeRow(desk: Desk, change: Partial<WalletRow>): void {
   const row = { ...desk.memory.row, ...change };
   updateWalletRow(desk.sql, row);
   desk.memory.row = row;
+}
+
+/** The balance, what open holds reserve of it, and how many they are. */
+export function balanceOf(desk: Desk): BalanceAnswer {
+  const { balance, held, holds } = desk.memory.books;
+  return { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
 }

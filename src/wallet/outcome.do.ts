@@ -98,7 +98,7 @@ function store(desk: Desk, settlement: Settlement, posting: Posting): void {
   updateSettled(desk.sql, settlement, posting, place);
   const requestId = settlement.id;
   if (posting.late) {
-    insertEntry(desk.sql, { place, kind: "usage", amount: micros(-posting.charged), requestId });
+    insertEntry(desk.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
   }
   if (posting.shortfall === 0) return;
   insertEntry(desk.sql, {
@@ -115,8 +115,8 @@ function report(desk: Desk, settlement: Settlement, posting: Posting): void {
   const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
   if (posting.overHold) logLine("warn", "over_hold", fields);
   if (posting.late) logLine("warn", "late_settle", fields);
-  if (posting.shortfall > 0)
-    logLine("error", "shortfall", { ...fields, shortfall: posting.shortfall });
+  const { shortfall } = posting;
+  if (shortfall > 0) logLine("error", "shortfall", { ...fields, shortfall });
 }
 
 /** Releases a request's hold, once; an id that never came is kept from coming later. */

@@ -62,14 +62,15 @@ export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };
  */
 export function quotaLeft(user: EndUser, period: Period, held: PerPeriod): Left {
   const spent = spentIn(user.spend, period);
-  const rest = (quota: Micros | null, passed: boolean, used: number): number => {
-    if (quota === null) return Infinity;
-    return passed ? 0 : quota - used;
-  };
   return {
     daily: rest(user.dailyQuota, period.day < user.spend.day, spent.daily + held.daily),
     monthly: rest(user.monthlyQuota, period.month < user.spend.month, spent.monthly + held.monthly),
   };
+}
+
+function rest(quota: Micros | null, passed: boolean, used: number): number {
+  if (quota === null) return Infinity;
+  return passed ? 0 : quota - used;
 }
 
 /** An amount of a nullable column: a quota or a threshold. */

@@ -62,16 +62,12 @@ function fromRows(desk: Desk): Difference[] {
 }
 
 function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
-  const spend = (one: Memory): number =>
-    [...one.unsaved.values()].reduce((sum, user) => sum + user.spend.daily + user.spend.monthly, 0);
-  const cost = (one: Memory): number =>
-    [...one.usage.values()].reduce((sum, total) => sum + total.cost, 0);
   return [
     { what: "balance", expected: fresh.books.balance, found: memory.books.balance },
     { what: "held since checkpoint", expected: fresh.books.held, found: memory.books.held },
     { what: "end users", expected: fresh.endUsers, found: memory.endUsers },
-    { what: "end-user spend", expected: spend(fresh), found: spend(memory) },
-    { what: "usage", expected: cost(fresh), found: cost(memory) },
+    { what: "end-user spend", expected: spendOf(fresh), found: spendOf(memory) },
+    { what: "usage", expected: costOf(fresh), found: costOf(memory) },
   ];
 }
 
@@ -88,4 +84,15 @@ function fromBook(memory: Memory, book: BookHead | null): Difference[] {
     differences.push({ what: "book balance", expected: books.balance, found: book.creditsMicro });
   }
   return differences;
+}
+
+function spendOf(memory: Memory): number {
+  return [...memory.unsaved.values()].reduce(
+    (sum, user) => sum + user.spend.daily + user.spend.monthly,
+    0,
+  );
+}
+
+function costOf(memory: Memory): number {
+  return [...memory.usage.values()].reduce((sum, total) => sum + total.cost, 0);
 }

@@ -165,7 +165,7 @@ export type WalletCalls = {
   usage(from: string, to: string, groupBy: UsageGroupBy): Promise<Result<UsageReport>>;
   /** Newest first. */
   alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
-  /** From the hourly cron: does what is due and arms the alarm again. */
+  /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again. */
   poke(): Promise<Result<null>>;
   /** Compares ledger, balance, holds, usage and book; any difference is logged as an error. */
   reconcile(): Promise<Result<Reconciliation>>;

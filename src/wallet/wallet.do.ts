@@ -5,6 +5,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { forgetWallet, readBookHead } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
+import { balanceOf } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import * as endUsers from "./end-users.do.ts";
 import { hold } from "./hold.do.ts";
@@ -149,7 +150,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async poke(): Promise<Result<null>> {
     if (this.#memory === null) return unmade();
-    await this.#work(this.#memory.row.conflict !== null);
+    await this.#work(this.#memory.changed || this.#memory.row.conflict !== null);
     return success(null);
   }
 
@@ -181,7 +182,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     if (this.#memory !== null) await this.#work(false);
   }
 
-  /** Does what is due; `mustPublish` looks at the book again even after a conflict. */
+  /** Does what is due; `mustPublish` does not wait for it, and looks at a foreign book again. */
   async #work(mustPublish: boolean): Promise<void> {
     this.#decide((desk) => {
       if (this.#schedule.retainIsDue(desk)) this.#retain(desk);
@@ -241,11 +242,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     this.#schedule.refresh(desk);
     this.#schedule.arm(desk);
   }
-}
-
-function balanceOf(desk: Desk): Contract.BalanceAnswer {
-  const { balance, held, holds } = desk.memory.books;
-  return { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
 }
 
 function unmade(): Refusal {

@@ -1,0 +1,104 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { RULES } from "../../src/wallet/ledger.ts";
+import type { Rules } from "../../src/wallet/ledger.ts";
+import { NO_CAP } from "../../src/wallet/quota.ts";
+import { PlainWallet } from "./plain-wallet.ts";
+import type { Command, Content } from "./plain-wallet.ts";
+import { script, START } from "./wallet-commands.ts";
+import type { Script } from "./wallet-commands.ts";
+
+const env = import.meta.env as Readonly<Record<string, unknown>>;
+const numRuns = env["TURNPIKE_LONG"] === "1" ? 300_000 : 5_000;
+
+describe("the ledger's rules, whatever is sent in whatever order", () => {
+  it("never overspend, never charge twice, and leave no hold behind (I1-I7, L1-L3)", () => {
+    const result = fc.check(
+      fc.property(script(40), (one) => run(one, RULES)),
+      { numRuns, seed: 20261120 },
+    );
+    expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
+    expect(result.numRuns).toBe(numRuns);
+  }, 900_000);
+});
+
+describe("the model objects when a guard is taken away:", () => {
+  const mutants: readonly (readonly [
+    guard: string,
+    rules: Partial<Rules>,
+    seed: number,
+    breaks: RegExp,
+  ])[] = [
+    [
+      "a repeated hold gets its first answer",
+      { recallHold: () => null },
+      1,
+      /a hold opens once|I1|I3|I5|L2/,
+    ],
+    [
+      "a repeated settle gets its first answer",
+      { recallSettle: (known) => (known.state === "settled" ? null : RULES.recallSettle(known)) },
+      2,
+      /I5/,
+    ],
+    ["a void that came first leaves a tombstone", { voidLeavesTombstone: false }, 3, /I6/],
+    [
+      "a charge is at most what is held and free",
+      { charge: (cost) => cost },
+      4,
+      /I2|I4|holds never exceed/,
+    ],
+    ["a hold fits what is left of the quotas", { quotaLeft: () => NO_CAP }, 5, /I4/],
+    [
+      "spend belongs to its period",
+      {
+        addSpend: (spend, _period, charged) => ({
+          ...spend,
+          daily: micros(spend.daily + charged),
+          monthly: micros(spend.monthly + charged),
+        }),
+      },
+      6,
+      /period/,
+    ],
+  ];
+  it.each(mutants)("%s", (_guard, rules, seed, breaks) => {
+    const result = fc.check(
+      fc.property(script(40), (one) => run(one, { ...RULES, ...rules })),
+      { numRuns: 5_000, seed, endOnFailure: true },
+    );
+    expect(result.failed).toBe(true);
+    expect(String(result.errorInstance)).toMatch(breaks);
+  });
+});
+
+function run(one: Script, rules: Rules): void {
+  const wallet = new PlainWallet(START, one.quotas, rules);
+  wallet.credit("first", one.first);
+  const ids = new Map<number, string>();
+  for (const command of one.commands) {
+    apply(wallet, command, { contents: one.contents, ids });
+    wallet.check();
+  }
+  wallet.quiesce();
+}
+
+function apply(
+  wallet: PlainWallet,
+  command: Command,
+  sent: { contents: readonly Content[]; ids: Map<number, string> },
+): void {
+  if (command.kind === "tick") return wallet.tick(command.ms);
+  if (command.kind === "credit") {
+    wallet.credit(`reference ${command.reference}`, command.amount);
+    return;
+  }
+  const id = sent.ids.get(command.slot) ?? mintId("req_", wallet.now);
+  sent.ids.set(command.slot, id);
+  const content = sent.contents[command.slot];
+  if (command.kind === "hold" && content !== undefined) wallet.hold(id, content);
+  if (command.kind === "settle") wallet.settle(id, command.cost);
+  if (command.kind === "void") wallet.void(id);
+}

@@ -1,0 +1,248 @@
+import { micros } from "../../src/lib/money.ts";
+import type { Micros } from "../../src/lib/money.ts";
+import { refuseId } from "../../src/wallet/hold-id.ts";
+import { decideCredit, decideHold, decideSettle, RULES } from "../../src/wallet/ledger.ts";
+import type { Known, Rules } from "../../src/wallet/ledger.ts";
+import { closeHold, dueHolds, emptyBooks, freeOf, openHold } from "../../src/wallet/open-holds.ts";
+import { periodOf } from "../../src/wallet/periods.ts";
+import { noSpend, spentIn } from "../../src/wallet/quota.ts";
+import type { EndUser, PerPeriod } from "../../src/wallet/quota.ts";
+
+export const HOLD_TTL_MS = 1_200_000;
+
+/** What a slot's request asks for: the same whenever it is sent. */
+export type Content = { least: number; extra: number; user: string | null };
+export type Command =
+  | { kind: "hold" | "void"; slot: number }
+  | { kind: "settle"; slot: number; cost: number }
+  | { kind: "credit"; reference: number; amount: number }
+  | { kind: "tick"; ms: number };
+
+export type Quotas = { daily: number | null; monthly: number | null };
+
+/** The wallet in memory: the real rules over Maps, and a record of all that happened. */
+export class PlainWallet {
+  readonly books = emptyBooks();
+  readonly rows = new Map<string, Known>();
+  readonly users = new Map<string, EndUser>();
+  readonly credits = new Map<string, { amount: number; balance: number }>();
+  readonly ledger: number[] = [];
+  /** Independent of the rules: charges by user and period, postings and grants by id. */
+  readonly spent = new Map<string, number>();
+  readonly allowance = new Map<string, number>();
+  readonly postings = new Map<string, number>();
+  readonly voidedUnseen = new Set<string>();
+  readonly wronglyGranted = new Set<string>();
+  cost = 0;
+  charged = 0;
+  shortfall = 0;
+  now: number;
+  readonly quotas: Quotas;
+  readonly rules: Rules;
+
+  constructor(now: number, quotas: Quotas, rules: Rules = RULES) {
+    this.now = now;
+    this.quotas = quotas;
+    this.rules = rules;
+  }
+
+  hold(id: string, content: Content): string {
+    this.#expire();
+    const wrong = refuseId(id, this.now);
+    if (wrong !== null) return `refused ${wrong.failure.kind}`;
+    const least = micros(content.least);
+    const most = micros(content.least + content.extra);
+    const known = this.rows.get(id);
+    const again =
+      known === undefined
+        ? null
+        : this.rules.recallHold(known, { id, least, most, externalId: content.user });
+    if (again !== null) {
+      return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
+    }
+    const endUser = content.user === null ? null : this.#user(content.user);
+    const period = periodOf(this.now);
+    const granted = decideHold(this.books, { least, most, endUser, period }, this.rules);
+    if (!granted.ok) return `refused ${granted.failure.kind}`;
+    if (endUser !== null) this.users.set(endUser.externalId, endUser);
+    const endUserId = endUser?.id ?? null;
+    const shared = { id, granted: granted.value, externalId: content.user, endUserId, keyId: "k" };
+    const admittedAt = this.now;
+    openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
+    const nothing = { charged: micros(0), shortfall: micros(0), failure: null };
+    this.rows.set(id, { ...shared, ...nothing, state: "held", least, most, admittedAt });
+    if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
+    return `granted ${granted.value}`;
+  }
+
+  settle(id: string, amount: number): string {
+    this.#expire();
+    const known = this.rows.get(id);
+    if (known === undefined) return "unknown";
+    const again = this.rules.recallSettle(known);
+    if (again !== null) {
+      return typeof again === "string" ? again : `settled ${again.charged} ${again.shortfall}`;
+    }
+    const cost = micros(amount);
+    const endUser = known.externalId === null ? null : this.#user(known.externalId);
+    const posting = decideSettle(this.books, { known, cost, endUser }, this.rules);
+    closeHold(this.books, id);
+    this.#post(0 - posting.charged, 1);
+    if (posting.shortfall > 0) this.#post(0, 1);
+    if (endUser !== null) this.#spend(endUser, known, posting);
+    this.rows.set(id, { ...known, ...posting, state: "settled" });
+    this.postings.set(id, (this.postings.get(id) ?? 0) + 1);
+    this.cost += cost;
+    this.charged += posting.charged;
+    this.shortfall += posting.shortfall;
+    return `settled ${posting.charged} ${posting.shortfall}`;
+  }
+
+  void(id: string): string {
+    this.#expire();
+    const known = this.rows.get(id);
+    if (known === undefined) {
+      this.voidedUnseen.add(id);
+      if (this.rules.voidLeavesTombstone) this.rows.set(id, tombstone(id, this.now));
+      return "voided";
+    }
+    if (known.state === "settled") return `settled ${known.charged}`;
+    closeHold(this.books, id);
+    this.rows.set(id, { ...known, state: "voided" });
+    return "voided";
+  }
+
+  credit(reference: string, amount: number): string {
+    this.#expire();
+    const before = this.credits.get(reference);
+    if (before !== undefined) {
+      return before.amount === amount ? `balance ${before.balance}` : "refused conflict";
+    }
+    const balance = decideCredit(this.books, micros(amount));
+    if (!balance.ok) return `refused ${balance.failure.kind}`;
+    this.#post(amount, 1);
+    this.credits.set(reference, { amount, balance: balance.value });
+    return `balance ${balance.value}`;
+  }
+
+  tick(ms: number): void {
+    this.now += ms;
+    this.#expire();
+  }
+
+  /** What the object can be asked for, to compare. */
+  state(): Record<string, unknown> {
+    const period = periodOf(this.now);
+    const users = [...this.users.values()].map((user) => {
+      const { daily, monthly } = spentIn(user.spend, period);
+      return `${user.externalId} ${daily} ${monthly}`;
+    });
+    const { balance, held, holds, seq } = this.books;
+    return { balance, held, openHolds: holds.size, seq, users };
+  }
+
+  /** Throws when an invariant of reliability.md 9a does not hold. */
+  check(): void {
+    const { balance, held, holds, seq } = this.books;
+    must(this.ledger.reduce((sum, amount) => sum + amount, 0) === balance, "I1 sum");
+    must(this.ledger.length === seq, "I1 gapless");
+    must(balance >= 0 && held >= 0 && held <= balance && freeOf(this.books) >= 0, "I2");
+    const open = [...this.rows.values()].filter((row) => row.state === "held");
+    must(open.reduce((sum, row) => sum + (row.granted ?? 0), 0) === held, "I3 held");
+    must(open.length === holds.size, "I3 holds");
+    for (const [key, spent] of this.spent) {
+      must(spent <= this.#quotaOf(key) + (this.allowance.get(key) ?? 0), `I4 ${key}`);
+    }
+    const period = periodOf(this.now);
+    for (const user of this.users.values()) {
+      const read = spentIn(user.spend, period);
+      const { daily, monthly } = this.#spentOf(user.externalId, period);
+      must(read.daily === daily && read.monthly === monthly, "period");
+    }
+    for (const count of this.postings.values()) must(count === 1, "I5");
+    must(this.wronglyGranted.size === 0, "I6");
+    must(this.charged + this.shortfall === this.cost, "I7 and L2");
+  }
+
+  /** After everyone had the time to come back, nothing is held. */
+  quiesce(): void {
+    this.tick(HOLD_TTL_MS + 1);
+    must(this.books.holds.size === 0 && this.books.held === 0, "L1");
+    this.check();
+  }
+
+  #expire(): void {
+    for (const one of dueHolds(this.books, this.now)) {
+      closeHold(this.books, one.id);
+      this.#post(0, 1);
+      const row = this.rows.get(one.id);
+      if (row !== undefined) this.rows.set(one.id, { ...row, state: "expired" });
+    }
+  }
+
+  #post(amount: number, rows: number): void {
+    this.ledger.push(amount);
+    this.books.seq += rows;
+    this.books.balance = micros(this.books.balance + amount);
+  }
+
+  #user(externalId: string): EndUser {
+    return (
+      this.users.get(externalId) ?? {
+        id: `id of ${externalId}`,
+        externalId,
+        dailyQuota: this.quotas.daily as Micros | null,
+        monthlyQuota: this.quotas.monthly as Micros | null,
+        alertThreshold: 0.8,
+        createdAt: this.now,
+        spend: noSpend(periodOf(this.now)),
+      }
+    );
+  }
+
+  #spend(user: EndUser, known: Known, posting: { charged: Micros; late: boolean }): void {
+    const period = periodOf(known.admittedAt);
+    const spend = this.rules.addSpend(user.spend, period, posting.charged);
+    this.users.set(user.externalId, { ...user, spend });
+    const over = posting.late ? 0 : Math.max(0, posting.charged - (known.granted ?? 0));
+    for (const slot of [period.day, period.month]) {
+      const key = `${user.externalId} ${slot}`;
+      this.spent.set(key, (this.spent.get(key) ?? 0) + posting.charged);
+      this.allowance.set(key, (this.allowance.get(key) ?? 0) + over);
+    }
+  }
+
+  #spentOf(externalId: string, period: { day: string; month: string }): PerPeriod {
+    return {
+      daily: micros(this.spent.get(`${externalId} ${period.day}`) ?? 0),
+      monthly: micros(this.spent.get(`${externalId} ${period.month}`) ?? 0),
+    };
+  }
+
+  #quotaOf(key: string): number {
+    const isDay = key.split(" ")[1]?.length === 10;
+    return (isDay ? this.quotas.daily : this.quotas.monthly) ?? Infinity;
+  }
+}
+
+function tombstone(id: string, now: number): Known {
+  const nothing = micros(0);
+  return {
+    id,
+    state: "voided",
+    least: nothing,
+    most: nothing,
+    externalId: null,
+    endUserId: null,
+    keyId: "",
+    admittedAt: now,
+    granted: null,
+    charged: nothing,
+    shortfall: nothing,
+    failure: null,
+  };
+}
+
+function must(holds: boolean, invariant: string): void {
+  if (!holds) throw new Error(`broken: ${invariant}`);
+}

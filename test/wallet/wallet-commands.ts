@@ -1,0 +1,53 @@
+import * as fc from "fast-check";
+import type { Command, Content, Quotas } from "./plain-wallet.ts";
+
+export const SLOTS = 10;
+/** 103 s before the end of a year, so that ticks cross a day, a month and a year. */
+export const START = Date.UTC(2031, 11, 31, 23, 58, 17);
+/** No sum of a few of these comes near an id's two minutes, a hold's 20 or a midnight. */
+const TICKS = [1_000, 47_000, 313_000, 40_000_000];
+
+const slot = fc.nat(SLOTS - 1);
+const content: fc.Arbitrary<Content> = fc.record({
+  least: fc.nat(30),
+  extra: fc.nat(40),
+  user: fc.constantFrom(null, "a", "b"),
+});
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant("hold" as const), slot }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant("settle" as const), slot, cost: fc.nat(90) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("void" as const), slot }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("credit" as const),
+      reference: fc.nat(5),
+      amount: fc.integer({ min: -60, max: 200 }).filter((amount) => amount !== 0),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("tick" as const), ms: fc.constantFrom(...TICKS) }),
+  },
+);
+
+const quota = fc.option(fc.nat(120), { nil: null, freq: 3 });
+
+export type Script = { contents: Content[]; quotas: Quotas; first: number; commands: Command[] };
+
+/**
+ * A run: what each slot's request asks for, the quotas, a first credit, and the commands. A slot
+ * named again is a duplicate, a void or settle before its hold a reordering, one after a long tick late.
+ */
+export function script(commandsMax: number): fc.Arbitrary<Script> {
+  return fc.record({
+    contents: fc.array(content, { minLength: SLOTS, maxLength: SLOTS }),
+    quotas: fc.record({ daily: quota, monthly: quota }),
+    first: fc.integer({ min: 1, max: 300 }),
+    commands: fc.array(command, { maxLength: commandsMax, size: "max" }),
+  });
+}

@@ -1,0 +1,124 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { Generation } from "../../src/lib/generation.ts";
+import { now } from "../../src/lib/clock.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { HoldRequest, WalletCalls } from "../../src/wallet/wallet-contract.ts";
+
+export type Stub = DurableObjectStub<Wallet>;
+
+/** Shifts the clock of the test and of every object; `null` restores it. */
+export function setClock(ms: number | null): void {
+  const bindings = env as { CLOCK_OFFSET_MS?: string };
+  if (ms === null) delete bindings.CLOCK_OFFSET_MS;
+  else bindings.CLOCK_OFFSET_MS = String(ms - Date.now());
+}
+
+/** A new organisation's wallet with a balance. */
+export async function newWallet(balance = 0): Promise<{ stub: Stub; orgId: string }> {
+  const orgId = crypto.randomUUID();
+  const stub = stubOf(orgId);
+  await stub.create(orgId);
+  if (balance > 0) await credit(stub, balance);
+  return { stub, orgId };
+}
+
+export function stubOf(orgId: string): Stub {
+  return env.WALLET.getByName(orgId);
+}
+
+export function credit(stub: Stub, amount: number, reference: string = crypto.randomUUID()) {
+  return stub.credit({ amountMicro: micros(amount), reference });
+}
+
+export function newId(): string {
+  return mintId("req_", now(env));
+}
+
+/** A hold of exactly `amount` unless told otherwise. */
+export function holdOf(amount: number, more: Partial<HoldRequest> = {}): HoldRequest {
+  return {
+    id: newId(),
+    least: micros(amount),
+    most: micros(amount),
+    externalId: null,
+    keyId: "key_test",
+    peer: false,
+    ...more,
+  };
+}
+
+export const GENERATION: Generation = {
+  model: "sandbox/echo",
+  provider: "sandbox",
+  region: "eu",
+  keyId: "key_test",
+  externalId: null,
+  streamed: false,
+  usage: { input: 3, cacheRead: 1, cacheWrite: 0, output: 5, reasoning: 2 },
+  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
+  firstByteMs: 1,
+  durationMs: 2,
+  estimated: false,
+  finishReason: "stop",
+};
+
+export function settle(stub: Pick<WalletCalls, "settle">, id: string, cost: number) {
+  return stub.settle({ id, cost: micros(cost), generation: GENERATION });
+}
+
+/** An answer's value; a refusal fails the test with what it was. */
+export function valueOf<T>(result: { ok: true; value: T } | { ok: false; failure: unknown }): T {
+  if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.failure)}`);
+  return result.value;
+}
+
+/** A refusal's failure, or null for an answer. */
+export function failureOf(
+  result: { ok: true; value: unknown } | { ok: false; failure: unknown },
+): unknown {
+  return result.ok ? null : result.failure;
+}
+
+/** Holds and settles one request at once. */
+export async function pay(stub: Stub, cost: number, externalId: string | null = null) {
+  const request = holdOf(cost, { externalId });
+  valueOf(await stub.hold(request));
+  return valueOf(await settle(stub, request.id, cost));
+}
+
+/** Every figure computed again from the rows; the differences. */
+export async function differences(stub: Stub) {
+  return valueOf(await stub.reconcile()).differences;
+}
+
+/** All rows of a query against the wallet's own tables. */
+export function rowsOf(stub: Stub, query: string): Promise<Record<string, unknown>[]> {
+  return runInDurableObject(stub, (_wallet: Wallet, state) =>
+    state.storage.sql.exec(query).toArray(),
+  );
+}
+
+/** Rows written by every statement while `work` runs. */
+export async function countWrites(
+  storage: DurableObjectStorage,
+  work: () => Promise<void>,
+): Promise<number> {
+  const { sql } = storage;
+  let written = 0;
+  const exec = sql.exec.bind(sql);
+  const counting: typeof sql.exec = (query, ...bindings) => {
+    const cursor = exec(query, ...bindings);
+    written += cursor.rowsWritten;
+    return cursor as never;
+  };
+  Object.defineProperty(sql, "exec", { value: counting, configurable: true });
+  try {
+    await work();
+  } finally {
+    delete (sql as { exec?: unknown }).exec;
+  }
+  return written;
+}

@@ -1,0 +1,121 @@
+import { evictDurableObject } from "cloudflare:test";
+import * as fc from "fast-check";
+import { afterEach, expect, it } from "vitest";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { PlainWallet } from "./plain-wallet.ts";
+import type { Command, Content } from "./plain-wallet.ts";
+import { script, START } from "./wallet-commands.ts";
+import type { Script } from "./wallet-commands.ts";
+import {
+  credit,
+  differences,
+  holdOf,
+  newWallet,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+it("the object answers and counts as the pure rules do, evicted and published between any two commands", async () => {
+  const result = await fc.check(
+    fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
+    { numRuns: 60, seed: 7, endOnFailure: true },
+  );
+  expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
+}, 120_000);
+
+async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
+  setClock(START);
+  const { stub } = await newWallet();
+  const plain = new PlainWallet(START, one.quotas);
+  valueOf(
+    await stub.patchSettings({
+      defaultUserDailyQuotaMicro: one.quotas.daily === null ? null : micros(one.quotas.daily),
+      defaultUserMonthlyQuotaMicro: one.quotas.monthly === null ? null : micros(one.quotas.monthly),
+    }),
+  );
+  plain.credit("first", one.first);
+  await credit(stub, one.first, "first");
+  const ids = new Map<number, string>();
+  for (const command of one.commands) {
+    const [before, after] = await step({ stub, plain }, command, { contents: one.contents, ids });
+    expect(after).toBe(before);
+    plain.check();
+    await disturb(stub, dice.next().value, plain.now);
+    expect(await stateOf(stub, plain.now)).toEqual(plain.state());
+  }
+  expect(await differences(stub)).toEqual([]);
+}
+
+/** Now and then the object is evicted or publishes: neither may be seen. */
+async function disturb(stub: Stub, die: number, clock: number): Promise<void> {
+  setClock(clock);
+  if (die < 4) await evictDurableObject(stub);
+  if (die === 4 || die === 5) valueOf(await stub.poke());
+  if (die === 5) await evictDurableObject(stub);
+}
+
+async function step(
+  both: { stub: Stub; plain: PlainWallet },
+  command: Command,
+  sent: { contents: readonly Content[]; ids: Map<number, string> },
+): Promise<[plain: string, object: string]> {
+  const { stub, plain } = both;
+  if (command.kind === "tick") {
+    plain.tick(command.ms);
+    return ["", ""];
+  }
+  setClock(plain.now);
+  if (command.kind === "credit") {
+    const reference = `reference ${command.reference}`;
+    const answer = await credit(stub, command.amount, reference);
+    return [
+      plain.credit(reference, command.amount),
+      answer.ok ? `balance ${answer.value.creditsMicro}` : `refused ${answer.failure.kind}`,
+    ];
+  }
+  const id = sent.ids.get(command.slot) ?? mintId("req_", plain.now);
+  sent.ids.set(command.slot, id);
+  if (command.kind === "hold") {
+    const content = sent.contents[command.slot] ?? { least: 0, extra: 0, user: null };
+    const answer = await stub.hold(
+      holdOf(content.least, {
+        id,
+        most: micros(content.least + content.extra),
+        externalId: content.user,
+      }),
+    );
+    return [
+      plain.hold(id, content),
+      answer.ok ? `granted ${answer.value.granted}` : `refused ${answer.failure.kind}`,
+    ];
+  }
+  if (command.kind === "settle") {
+    const answer = valueOf(await settle(stub, id, command.cost));
+    const text =
+      answer.kind === "settled" ? `settled ${answer.charged} ${answer.shortfall}` : answer.kind;
+    return [plain.settle(id, command.cost), text];
+  }
+  const answer = valueOf(await stub.void(id));
+  return [plain.void(id), answer.kind === "settled" ? `settled ${answer.charged}` : answer.kind];
+}
+
+async function stateOf(stub: Stub, clock: number): Promise<Record<string, unknown>> {
+  setClock(clock);
+  const balance = valueOf(await stub.balance());
+  const users = valueOf(await stub.listEndUsers(10, 0)).endUsers.map(
+    (user) => `${user.externalId} ${user.dailySpendMicro} ${user.monthlySpendMicro}`,
+  );
+  const { rows } = valueOf(await stub.ledger(0, 1000));
+  return {
+    balance: balance.creditsMicro,
+    held: balance.heldMicro,
+    openHolds: balance.openHolds,
+    seq: rows.at(-1)?.seq ?? 0,
+    users,
+  };
+}
