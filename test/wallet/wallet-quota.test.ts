@@ -1,0 +1,253 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  newWallet,
+  pay,
+  rowsOf,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+const DAY = 86_400_000;
+const BEFORE_MIDNIGHT = 500;
+
+function quota(stub: Stub, externalId: string, daily: number | null, monthly: number | null) {
+  return stub.putEndUser(externalId, {
+    dailyQuotaMicro: daily === null ? null : micros(daily),
+    monthlyQuotaMicro: monthly === null ? null : micros(monthly),
+  });
+}
+
+async function spendOf(stub: Stub, externalId: string): Promise<[daily: number, monthly: number]> {
+  const user = valueOf(await stub.readEndUser(externalId));
+  return [user.dailySpendMicro, user.monthlySpendMicro];
+}
+
+function holdFor(stub: Stub, amount: number, externalId = "u") {
+  return stub.hold(holdOf(amount, { externalId }));
+}
+
+describe("an end user's quota", () => {
+  it("admits what fits to the micro and then nothing (41)", async () => {
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "u", 100, null));
+    await pay(stub, 99, "u");
+    const last = await stub.hold(holdOf(1, { externalId: "u", most: micros(50) }));
+    expect(valueOf(last).granted).toBe(1);
+    expect(failureOf(await holdFor(stub, 0))).toEqual({
+      kind: "quota_exceeded",
+      period: "day",
+      onlyHolds: true,
+    });
+  });
+
+  it("by default bounds 100 first requests at once of a user never seen (42)", async () => {
+    const { stub } = await newWallet(10_000);
+    valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(70) }));
+    const answers = await Promise.all(Array.from({ length: 100 }, () => holdFor(stub, 10, "new")));
+    expect(answers.filter((answer) => answer.ok)).toHaveLength(7);
+    expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(1);
+  });
+
+  it("of the day or of the month alone is enough to refuse; when both are, the month is named (43)", async () => {
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "day", 10, 100));
+    valueOf(await quota(stub, "month", 100, 10));
+    valueOf(await quota(stub, "both", 10, 10));
+    const periods = [];
+    for (const user of ["day", "month", "both"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other on one object
+      await pay(stub, 10, user);
+      // oxlint-disable-next-line no-await-in-loop
+      periods.push(failureOf(await holdFor(stub, 1, user)));
+    }
+    expect(periods).toEqual(
+      ["day", "month", "month"].map((period) => ({
+        kind: "quota_exceeded",
+        period,
+        onlyHolds: false,
+      })),
+    );
+    expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
+  });
+
+  it("raised or lowered counts at once; 0 blocks, null does not (45, 46)", async () => {
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "u", 10, null));
+    await pay(stub, 10, "u");
+    expect((await holdFor(stub, 1)).ok).toBe(false);
+    valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: micros(20) }));
+    await pay(stub, 5, "u");
+    valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: micros(12) }));
+    expect((await holdFor(stub, 1)).ok).toBe(false);
+    valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: null }));
+    await pay(stub, 50, "u");
+    valueOf(await stub.patchEndUser("u", { monthlyQuotaMicro: micros(0) }));
+    expect(failureOf(await holdFor(stub, 0))).toMatchObject({ period: "month" });
+  });
+
+  it("that is negative, not a number or too large is refused and what is stored stays (46, 53)", async () => {
+    const { stub } = await newWallet();
+    valueOf(await quota(stub, "u", 10, 20));
+    for (const bad of [-1, Number.NaN, 1e308, "5", 0.5]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const answer = await stub.patchEndUser("u", { dailyQuotaMicro: bad as never });
+      expect(failureOf(answer)).toMatchObject({ param: "daily_quota_dollars" });
+    }
+    for (const bad of [-0.1, 1.1, Number.NaN]) {
+      // oxlint-disable-next-line no-await-in-loop
+      const answer = await stub.putEndUser("u", { alertThreshold: bad });
+      expect(failureOf(answer)).toMatchObject({ param: "alert_threshold" });
+    }
+    valueOf(await stub.patchEndUser("u", { alertThreshold: 0 }));
+    expect(valueOf(await stub.patchEndUser("u", { alertThreshold: 1 }))).toMatchObject({
+      dailyQuotaMicro: 10,
+      monthlyQuotaMicro: 20,
+      alertThreshold: 1,
+    });
+  });
+
+  it.each([
+    ["an ordinary day", Date.UTC(2031, 4, 14, 24), true],
+    ["a month", Date.UTC(2031, 5, 1), false],
+    ["a year", Date.UTC(2032, 0, 1), false],
+    ["28 February", Date.UTC(2031, 2, 1), false],
+    ["29 February", Date.UTC(2032, 2, 1), false],
+    ["28 February of a leap year", Date.UTC(2032, 1, 29), true],
+  ])(
+    "over the end of %s belongs to the day of admission (47, 48, 49)",
+    async (_end, at, sameMonth) => {
+      setClock(at - BEFORE_MIDNIGHT);
+      const { stub } = await newWallet(1000);
+      valueOf(await quota(stub, "u", 100, 200));
+      await pay(stub, 30, "u");
+      const over = holdOf(20, { externalId: "u" });
+      valueOf(await stub.hold(over));
+      setClock(at + 5000);
+      expect(await spendOf(stub, "u")).toEqual([0, sameMonth ? 30 : 0]);
+      valueOf(await settle(stub, over.id, 20));
+      await evictDurableObject(stub);
+      expect(await spendOf(stub, "u")).toEqual([0, sameMonth ? 50 : 0]);
+      await pay(stub, 7, "u");
+      expect(await spendOf(stub, "u")).toEqual([7, sameMonth ? 57 : 7]);
+      const before = new Date(at - 1).toISOString().slice(0, 10);
+      expect(valueOf(await stub.usage(before, before, "day")).total.costMicro).toBe(50);
+    },
+  );
+
+  it("does not come back when the clock steps back over midnight (50)", async () => {
+    const midnight = Date.UTC(2031, 6, 2);
+    setClock(midnight + 1000);
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "u", 100, null));
+    await pay(stub, 60, "u");
+    setClock(midnight - 30_000);
+    expect(await spendOf(stub, "u")).toEqual([60, 60]);
+    valueOf(await holdFor(stub, 40));
+    await evictDurableObject(stub);
+    expect((await holdFor(stub, 1)).ok).toBe(false);
+    expect(await differences(stub)).toEqual([]);
+  });
+});
+
+describe("an end user", () => {
+  it("deleted in flight leaves the charge to the organisation; the next one is new and at 0 (51)", async () => {
+    const { stub } = await newWallet(100);
+    const request = holdOf(30, { externalId: "u" });
+    valueOf(await stub.hold(request));
+    const { id } = valueOf(await stub.readEndUser("u"));
+    valueOf(await stub.deleteEndUser("u"));
+    expect(failureOf(await stub.deleteEndUser("u"))).toMatchObject({ kind: "not_found" });
+    expect(valueOf(await settle(stub, request.id, 25))).toMatchObject({ charged: 25 });
+    expect(failureOf(await stub.readEndUser("u"))).toMatchObject({ kind: "not_found" });
+    await evictDurableObject(stub);
+    const again = valueOf(await stub.putEndUser("u", {}));
+    expect(again.created).toBe(true);
+    expect(again.endUser.id).not.toBe(id);
+    expect(await spendOf(stub, "u")).toEqual([0, 0]);
+    expect(valueOf(await stub.balance()).creditsMicro).toBe(75);
+  });
+
+  it("put again keeps its id, its time and what is left out (52)", async () => {
+    const { stub } = await newWallet();
+    const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
+    const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
+    expect(again).toEqual({ created: false, endUser: { ...made, dailyQuotaMicro: 11 } });
+  });
+
+  it("listed keeps its place while others come", async () => {
+    const { stub } = await newWallet();
+    for (const name of ["c", "a", "b"]) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      valueOf(await stub.putEndUser(name, {}));
+    }
+    const page = valueOf(await stub.listEndUsers(2, 1));
+    expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
+  });
+
+  it("beyond the 100,000th is refused, the ones before are not", async () => {
+    const { stub } = await newWallet(100);
+    valueOf(await holdFor(stub, 1, "first"));
+    await runInDurableObject(stub, (_wallet: Wallet, state) => {
+      state.storage.sql.exec(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
+        INSERT INTO end_users (id, external_id, alert_threshold, month, monthly_spend, day,
+          daily_spend, created_at, changed) SELECT 'id' || i, 'x' || i, 0.8, '', 0, '', 0, 0, 0 FROM n`,
+      );
+    });
+    await evictDurableObject(stub);
+    expect(failureOf(await holdFor(stub, 1, "new"))).toEqual({ kind: "too_many_end_users" });
+    expect(valueOf(await holdFor(stub, 1, "first")).granted).toBe(1);
+  });
+});
+
+describe("an alert", () => {
+  it("of a quota is raised once per period and limit by requests settling together (58)", async () => {
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "u", 100, null));
+    await Promise.all(Array.from({ length: 10 }, () => pay(stub, 10, "u")));
+    const kinds = async () =>
+      valueOf(await stub.alerts(10, 0)).alerts.map((one) => [
+        one.kind,
+        one.limitMicro,
+        one.valueMicro,
+      ]);
+    expect(await kinds()).toEqual([["user_daily", 100, 80]]);
+    await evictDurableObject(stub);
+    valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: micros(110) }));
+    valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: micros(100) }));
+    valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: micros(110) }));
+    expect(await rowsOf(stub, "SELECT count(*) AS n FROM alerts")).toEqual([{ n: 2 }]);
+    setClock(Date.now() + DAY);
+    await pay(stub, 95, "u");
+    expect(await kinds()).toHaveLength(3);
+  });
+
+  it("of the balance is raised once per fall and re-armed at a tenth above its threshold", async () => {
+    const { stub } = await newWallet(200);
+    valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
+    await pay(stub, 101);
+    await pay(stub, 1);
+    await credit(stub, 11);
+    await pay(stub, 11);
+    const count = async () => valueOf(await stub.alerts(10, 0)).total;
+    expect(await count()).toBe(1);
+    await credit(stub, 12);
+    await evictDurableObject(stub);
+    await pay(stub, 12);
+    expect(await count()).toBe(2);
+    valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(300) }));
+    valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(300) }));
+    expect(await count()).toBe(3);
+  });
+});

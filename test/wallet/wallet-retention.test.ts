@@ -1,0 +1,94 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, expect, it } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  newWallet,
+  pay,
+  rowsOf,
+  setClock,
+  settle,
+  stubOf,
+  valueOf,
+} from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+async function alarmAt(stub: ReturnType<typeof stubOf>, ms: number): Promise<void> {
+  setClock(ms);
+  await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+}
+
+it("old ledger rows become one rollup row, sums and daily usage unchanged, credits kept", async () => {
+  const start = Date.UTC(2031, 2, 10, 12);
+  setClock(start);
+  const { stub } = await newWallet(1000);
+  const [unpaid, lost] = [holdOf(5), holdOf(5)];
+  valueOf(await stub.hold(unpaid));
+  valueOf(await stub.hold(lost));
+  valueOf(await stub.void(unpaid.id));
+  await pay(stub, 30, "u");
+  await credit(stub, 50);
+  await pay(stub, 20);
+  await alarmAt(stub, start + 21 * 60_000);
+  await alarmAt(stub, start + 2 * DAY + 2 * HOUR);
+  expect(await rowsOf(stub, "SELECT count(*) AS n FROM requests")).toEqual([{ n: 3 }]);
+  const paid = holdOf(7);
+  valueOf(await stub.hold(paid));
+  valueOf(await settle(stub, paid.id, 7));
+  await alarmAt(stub, start + 31 * DAY);
+  await evictDurableObject(stub);
+  const { rows } = valueOf(await stub.ledger(0, 100));
+  expect(rows.map((row) => [row.kind, row.amountMicro])).toEqual([
+    ["credit", 1000],
+    ["credit", 50],
+    ["rollup", -50],
+    ["usage", -7],
+  ]);
+  expect(valueOf(await stub.usage("2031-03-10", "2031-03-10", "user")).data).toMatchObject([
+    { group: null, costMicro: 20 },
+    { group: "u", costMicro: 30 },
+  ]);
+  expect(valueOf(await stub.balance()).creditsMicro).toBe(993);
+  expect(failureOf(await stub.generation(unpaid.id))).toMatchObject({ kind: "not_found" });
+  expect(await differences(stub)).toEqual([]);
+});
+
+it("the ledger is read page by page, gapless, whatever checkpoints lie between", async () => {
+  const { stub } = await newWallet(10_000);
+  for (let i = 0; i < 30; i++) {
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    await pay(stub, 1);
+    // oxlint-disable-next-line no-await-in-loop
+    if (i % 7 === 0) valueOf(await stub.poke());
+  }
+  await runInDurableObject(stub, (_wallet: Wallet, state) => {
+    state.storage.sql.exec(
+      "INSERT OR IGNORE INTO checkpoints SELECT 9, 0, clock, '' FROM checkpoints ORDER BY seq DESC LIMIT 1",
+    );
+  });
+  const seqs: number[] = [];
+  for (let after = 0; seqs.length < 31;) {
+    // oxlint-disable-next-line no-await-in-loop -- pages follow each other
+    const page = valueOf(await stub.ledger(after, 4));
+    expect(page.nextAfterSeq).toBeGreaterThan(after);
+    seqs.push(...page.rows.map((row) => row.seq));
+    after = page.nextAfterSeq;
+  }
+  expect(seqs).toEqual(Array.from({ length: 31 }, (_, i) => i + 1));
+  expect(valueOf(await stub.ledger(31, 4))).toEqual({ rows: [], nextAfterSeq: 31 });
+});
+
+it("an injected micro is found by reconciling", async () => {
+  const { stub } = await newWallet(100);
+  await pay(stub, 10);
+  await rowsOf(stub, "UPDATE requests SET charged = 11, cost = 11");
+  const found = await differences(stub);
+  expect(found.map((one) => one.what)).toContain("ledger sum");
+});
