@@ -13,6 +13,8 @@ export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
+  /** The publish whose changes and all before are not repeated here; 0 when everything is. */
+  readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly settings: BookRow;
@@ -164,16 +166,19 @@ function headOf(result: D1Result<HeadRow>): BookHead | null {
     : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
 }
 
+/** Moves the book to this publish, unless it is past it, another wallet's, or behind the base. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
-  const { orgId, epoch, revision, creditsMicro, updatedAt } = publication;
+  const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db
     .prepare(
-      `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at) VALUES (?, ?, ?, ?, ?)
+      `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
+      SELECT ?1, ?2, ?3, ?4, ?5 WHERE ?6 = 0
+        OR EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND balances.seq >= ?6)
       ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq,
         credits_micro = excluded.credits_micro, updated_at = excluded.updated_at
       WHERE epoch = excluded.epoch AND seq < excluded.seq`,
     )
-    .bind(orgId, epoch, revision, creditsMicro, updatedAt);
+    .bind(orgId, epoch, revision, creditsMicro, updatedAt, base);
 }
 
 function usedStatement(db: D1Database, publication: Publication): D1PreparedStatement {

@@ -32,6 +32,7 @@ export function takeCheckpoint(desk: Desk): void {
   });
   memory.row = row;
   memory.floorId = floorId;
+  for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
   memory.unsaved.clear();
   memory.usage.clear();
 }

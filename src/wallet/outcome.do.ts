@@ -67,10 +67,7 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
   closeHold(memory.books, known.id);
   memory.books.balance = balance;
   memory.books.seq = seq;
-  if (charged !== null) {
-    memory.unsaved.set(charged.id, charged);
-    memory.unpublished.add(charged.id);
-  }
+  if (charged !== null) memory.unsaved.set(charged.id, charged);
   const { generation } = settlement;
   addUsage(memory.usage, {
     ...known,

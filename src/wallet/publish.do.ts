@@ -91,6 +91,7 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
     orgId: row.orgId,
     epoch: row.epoch,
     revision: row.revision,
+    base: row.publishAll ? 0 : row.acknowledged,
     creditsMicro: books.balance,
     updatedAt: desk.nowMs,
     settings: {

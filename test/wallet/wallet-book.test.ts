@@ -1,0 +1,257 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import * as fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { FaultyDatabase } from "./faulty-database.ts";
+import type { Fault } from "./faulty-database.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  newWallet,
+  pay,
+  rowsOf,
+  setClock,
+  settle,
+  stubOf,
+  valueOf,
+} from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+const FAULTS: readonly Fault[] = [
+  "none",
+  "none",
+  "none",
+  "throw",
+  "throw-after",
+  "delay",
+  "duplicate",
+];
+
+type Step =
+  | { kind: "pay"; user: string; cost: number }
+  | { kind: "delete" | "put"; user: string }
+  | { kind: "publish"; fault: Fault }
+  | { kind: "deliver"; die: number }
+  | { kind: "remember" | "restore" | "evict" | "settings" };
+
+const user = fc.constantFrom("a", "b", "c");
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("pay" as const),
+      user,
+      cost: fc.integer({ min: 1, max: 60 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constantFrom("delete" as const, "put" as const), user }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("publish" as const),
+      fault: fc.constantFrom(...FAULTS),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("deliver" as const), die: fc.nat(5) }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("evict" as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constantFrom("remember" as const, "restore" as const, "settings" as const),
+    }),
+  },
+);
+
+describe("the book", () => {
+  it("equals the wallet after the first publish that gets through, whatever D1 did before", async () => {
+    const result = await fc.check(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
+      { numRuns: 40, seed: 11, endOnFailure: true },
+    );
+    expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
+  }, 120_000);
+
+  it("that is down stops no hold and no settle, and gets all of it when it is back (40)", async () => {
+    const { stub, orgId } = await newWallet(1000);
+    const database = new FaultyDatabase(orgId);
+    await database.install(stub);
+    database.fault = "throw";
+    for (let i = 0; i < 20; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      await pay(stub, 2, "u");
+      // oxlint-disable-next-line no-await-in-loop
+      valueOf(await stub.poke());
+    }
+    expect((await database.rows())["balances"]).toEqual([]);
+    database.fault = "none";
+    valueOf(await stub.poke());
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 960 }]);
+    expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 40 }]);
+    expect((await database.rows())["daily_usage"]).toMatchObject([
+      { requests: 20, cost_micro: 40 },
+    ]);
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("of another wallet is left alone: holds are refused until it is put right", async () => {
+    const { stub, orgId } = await newWallet(100);
+    const request = holdOf(10);
+    valueOf(await stub.hold(request));
+    valueOf(await stub.poke());
+    await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?").bind(orgId).run();
+    valueOf(await settle(stub, request.id, 10));
+    valueOf(await stub.poke());
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    await evictDurableObject(stub);
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    const { results } = await env.DB.prepare("SELECT * FROM balances WHERE org_id = ?")
+      .bind(orgId)
+      .all();
+    expect(results).toMatchObject([{ epoch: "other", credits_micro: 100 }]);
+    const { epoch } = await stub.create(orgId);
+    await env.DB.prepare("UPDATE balances SET epoch = ? WHERE org_id = ?").bind(epoch, orgId).run();
+    valueOf(await stub.poke());
+    expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
+  });
+
+  it("ahead of the wallet means that the wallet went back in time: holds are refused", async () => {
+    const { stub, orgId } = await newWallet(100);
+    valueOf(await stub.poke());
+    await env.DB.prepare("UPDATE balances SET seq = seq + 50 WHERE org_id = ?").bind(orgId).run();
+    await pay(stub, 10);
+    valueOf(await stub.poke());
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(100);
+    expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
+    valueOf(await stub.poke());
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("gives a lost wallet back: balance, end users, settings, days", async () => {
+    const { stub, orgId } = await newWallet(100);
+    valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
+    await pay(stub, 30, "u");
+    valueOf(await stub.poke());
+    await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
+    await evictDurableObject(stub);
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(70);
+    expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
+    expect(failureOf(await stub.hold(holdOf(21, { externalId: "u" })))).toMatchObject({
+      period: "day",
+    });
+    await pay(stub, 20, "u");
+    valueOf(await stub.poke());
+    expect((await new FaultyDatabase(orgId).rows())["balances"]).toMatchObject([
+      { credits_micro: 50 },
+    ]);
+    expect(await differences(stub)).toEqual([]);
+  });
+});
+
+describe("an alarm", () => {
+  it("is set by the first change and set again by a start that finds none", async () => {
+    const { stub, orgId } = await newWallet(100);
+    const armed = () =>
+      runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
+    expect(await armed()).not.toBeNull();
+    await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAlarm());
+    await evictDurableObject(stub);
+    valueOf(await stubOf(orgId).balance());
+    expect(await armed()).not.toBeNull();
+  });
+
+  it("publishes and keeps what comes in while D1 answers for the next time", async () => {
+    const { stub, orgId } = await newWallet(100);
+    await pay(stub, 10, "a");
+    await runInDurableObject(stub, async (wallet: Wallet) => {
+      const publishing = wallet.poke();
+      const request = holdOf(5, { externalId: "a" });
+      const held = await wallet.hold(request);
+      expect(held.ok).toBe(true);
+      valueOf(await settle(wallet, request.id, 5));
+      await publishing;
+    });
+    const database = new FaultyDatabase(orgId);
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 90 }]);
+    await evictDurableObject(stub);
+    valueOf(await stub.poke());
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 85 }]);
+    expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
+  });
+});
+
+async function runSteps(steps: readonly Step[]): Promise<void> {
+  const { stub, orgId } = await newWallet();
+  await credit(stub, 100_000);
+  const database = new FaultyDatabase(orgId);
+  await database.install(stub);
+  for (const one of steps) await take(one, stub, database);
+  database.fault = "none";
+  while (database.late.length > 0) await database.deliver(3);
+  valueOf(await stub.putEndUser("healed", {}));
+  valueOf(await stub.poke());
+  await compare(stub, database);
+  expect(await differences(stub)).toEqual([]);
+}
+
+async function take(one: Step, stub: Stub, database: FaultyDatabase): Promise<void> {
+  if (one.kind === "pay") await pay(stub, one.cost, one.user);
+  if (one.kind === "put") await stub.putEndUser(one.user, { dailyQuotaMicro: micros(500) });
+  if (one.kind === "delete") await stub.deleteEndUser(one.user);
+  if (one.kind === "settings") {
+    await stub.patchSettings({ lowBalanceThresholdMicro: micros(99_900) });
+  }
+  if (one.kind === "deliver") await database.deliver(one.die);
+  if (one.kind === "remember") await database.remember();
+  if (one.kind === "restore") await database.restore();
+  if (one.kind === "evict") {
+    await evictDurableObject(stub);
+    await database.install(stub);
+  }
+  if (one.kind === "publish") {
+    database.fault = one.fault;
+    valueOf(await stub.poke());
+  }
+}
+
+/** Every row of the book against the wallet's own tables and answers. */
+async function compare(stub: Stub, database: FaultyDatabase): Promise<void> {
+  const book = await database.rows();
+  const balance = valueOf(await stub.balance()).creditsMicro;
+  expect(book["balances"]).toMatchObject([{ credits_micro: balance }]);
+  const users = valueOf(await stub.listEndUsers(100, 0)).endUsers;
+  expect(
+    book["end_users"]?.map((row) => [
+      row["id"],
+      row["daily_spend_micro"],
+      row["daily_quota_micro"],
+    ]),
+  ).toEqual(
+    users
+      .map((one) => [one.id, one.dailySpendMicro, one.dailyQuotaMicro])
+      .toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)),
+  );
+  const days = await rowsOf(stub, "SELECT cost FROM totals WHERE dimension = 'day'");
+  expect(book["daily_usage"]?.map((row) => row["cost_micro"])).toEqual(
+    days.map((row) => row["cost"]),
+  );
+  const alerts = await rowsOf(stub, "SELECT id FROM alerts ORDER BY id");
+  expect(book["alerts"]?.map((row) => row["id"])).toEqual(alerts.map((row) => row["id"]));
+  const settings = valueOf(await stub.readSettings());
+  expect(book["settings"]).toMatchObject([
+    { low_balance_threshold_micro: settings.lowBalanceThresholdMicro },
+  ]);
+}
