@@ -101,7 +101,7 @@ export function refuseLimits(limits: {
     }
   }
   const [param, value] = limits.threshold;
-  const fits = value === undefined || (value >= 0 && value <= 1);
+  const fits = value === undefined || (typeof value === "number" && value >= 0 && value <= 1);
   return fits ? null : invalid(`${param} must be from 0 to 1.`, param);
 }
 

@@ -1,6 +1,6 @@
 import { idFloor } from "../lib/id.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "./hold-id.ts";
-import { updateSettings, DEFAULT_SETTINGS } from "./wallet-row.do.ts";
+import { DEFAULT_SETTINGS } from "./wallet-row.do.ts";
 import { migrate } from "./wallet-schema.do.ts";
 
 /** Makes the tables of a new wallet. `epoch` tells it from any other the organisation ever had. */
@@ -20,8 +20,11 @@ export function makeWallet(
       made.nowMs,
       floorId,
     );
-    sql.exec("INSERT INTO settings (id, alert_threshold, changed) VALUES (1, 0.8, 1)");
-    updateSettings(sql, DEFAULT_SETTINGS, 1);
+    const { alertThreshold } = DEFAULT_SETTINGS;
+    sql.exec(
+      "INSERT INTO settings (id, alert_threshold, changed) VALUES (1, ?, 1)",
+      alertThreshold,
+    );
     sql.exec(
       "INSERT INTO checkpoints (seq, balance, clock, floor_id) VALUES (0, 0, ?, ?)",
       made.nowMs,

@@ -50,12 +50,14 @@ export function patchSettings(desk: Desk, change: SettingsChange): Result<Settin
 
 /** What only an operator sets: the organisation's own rate limit, and whether it may spend at all. */
 export function configure(desk: Desk, change: ConfigurationChange): Result<Configuration> {
-  const { rpmLimit, suspended } = { ...desk.memory.row, ...change };
+  const { row } = desk.memory;
+  const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
+  const suspended = change.suspended ?? row.suspended;
   assert(
     rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
     "an organisation's rpm limit is null or a whole number above 0",
   );
-  const wasCounting = desk.memory.row.rpmLimit !== null;
+  const wasCounting = row.rpmLimit !== null;
   changeRow(desk, { rpmLimit, suspended });
   if (!wasCounting) desk.memory.rateLog = selectRateLog(desk.sql, rpmLimit, desk.nowMs);
   return success({ rpmLimit, suspended });

@@ -5,7 +5,7 @@ import type { Stub } from "./wallet-desk.ts";
 
 const TABLES = ["balances", "end_users", "settings", "daily_usage", "alerts"];
 
-export type Fault = "none" | "throw" | "throw-after" | "delay" | "duplicate";
+export type Fault = "none" | "throw" | "throw-after" | "delay" | "duplicate" | "hang";
 
 /** The book behind a bad line: what happens to each batch is told before it is sent. */
 export class FaultyDatabase {
@@ -25,6 +25,7 @@ export class FaultyDatabase {
     const batch = async <T>(statements: D1PreparedStatement[]): Promise<D1Result<T>[]> => {
       const { fault } = this;
       if (fault === "throw") throw new Error("D1 is down");
+      if (fault === "hang") await new Promise(() => {});
       if (fault === "delay" || fault === "duplicate") this.late.push(statements);
       if (fault === "delay") throw new Error("D1 did not answer");
       const results = await real.batch<T>(statements);

@@ -16,7 +16,6 @@ import {
   rowsOf,
   setClock,
   settle,
-  stubOf,
   valueOf,
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
@@ -161,45 +160,15 @@ describe("the book", () => {
   });
 });
 
-describe("an alarm", () => {
-  it("is set by the first change and set again by a start that finds none", async () => {
-    const { stub, orgId } = await newWallet(100);
-    const armed = () =>
-      runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
-    expect(await armed()).not.toBeNull();
-    await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAlarm());
-    await evictDurableObject(stub);
-    valueOf(await stubOf(orgId).balance());
-    expect(await armed()).not.toBeNull();
-  });
-
-  it("publishes and keeps what comes in while D1 answers for the next time", async () => {
-    const { stub, orgId } = await newWallet(100);
-    await pay(stub, 10, "a");
-    await runInDurableObject(stub, async (wallet: Wallet) => {
-      const publishing = wallet.poke();
-      const request = holdOf(5, { externalId: "a" });
-      const held = await wallet.hold(request);
-      expect(held.ok).toBe(true);
-      valueOf(await settle(wallet, request.id, 5));
-      await publishing;
-    });
-    const database = new FaultyDatabase(orgId);
-    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 90 }]);
-    await evictDurableObject(stub);
-    valueOf(await stub.poke());
-    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 85 }]);
-    expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
-  });
-});
-
 async function runSteps(steps: readonly Step[]): Promise<void> {
   const { stub, orgId } = await newWallet();
   await credit(stub, 100_000);
   const database = new FaultyDatabase(orgId);
   await database.install(stub);
+  // oxlint-disable-next-line no-await-in-loop -- one step after the other
   for (const one of steps) await take(one, stub, database);
   database.fault = "none";
+  // oxlint-disable-next-line no-await-in-loop -- one batch after the other
   while (database.late.length > 0) await database.deliver(3);
   valueOf(await stub.putEndUser("healed", {}));
   valueOf(await stub.poke());

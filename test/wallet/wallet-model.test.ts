@@ -42,11 +42,13 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   await credit(stub, one.first, "first");
   const ids = new Map<number, string>();
   for (const command of one.commands) {
+    // oxlint-disable no-await-in-loop -- one command after the other
     const [before, after] = await step({ stub, plain }, command, { contents: one.contents, ids });
     expect(after).toBe(before);
     plain.check();
     await disturb(stub, dice.next().value, plain.now);
     expect(await stateOf(stub, plain.now)).toEqual(plain.state());
+    // oxlint-enable no-await-in-loop
   }
   expect(await differences(stub)).toEqual([]);
 }

@@ -11,16 +11,16 @@ import {
   rowsOf,
   setClock,
   settle,
-  stubOf,
   valueOf,
 } from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
 
 afterEach(() => setClock(null));
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-async function alarmAt(stub: ReturnType<typeof stubOf>, ms: number): Promise<void> {
+async function alarmAt(stub: Stub, ms: number): Promise<void> {
   setClock(ms);
   await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
 }

@@ -1,0 +1,115 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { FaultyDatabase } from "./faulty-database.ts";
+import {
+  countWrites,
+  differences,
+  holdOf,
+  newWallet,
+  pay,
+  setClock,
+  settle,
+  stubOf,
+  valueOf,
+} from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+describe("an alarm", () => {
+  it("is set by the first change and set again by a start that finds none", async () => {
+    const { stub, orgId } = await newWallet(100);
+    const armed = () =>
+      runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
+    expect(await armed()).not.toBeNull();
+    await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAlarm());
+    await evictDurableObject(stub);
+    valueOf(await stubOf(orgId).balance());
+    expect(await armed()).not.toBeNull();
+  });
+
+  it("publishes and keeps what comes in while D1 answers for the next time", async () => {
+    const { stub, orgId } = await newWallet(100);
+    await pay(stub, 10, "a");
+    await runInDurableObject(stub, async (wallet: Wallet) => {
+      const publishing = wallet.poke();
+      const request = holdOf(5, { externalId: "a" });
+      const held = await wallet.hold(request);
+      expect(held.ok).toBe(true);
+      valueOf(await settle(wallet, request.id, 5));
+      await publishing;
+    });
+    const database = new FaultyDatabase(orgId);
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 90 }]);
+    await evictDurableObject(stub);
+    valueOf(await stub.poke());
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 85 }]);
+    expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
+  });
+
+  it("that publishes costs a handful of rows, however many requests came before", async () => {
+    const { stub } = await newWallet(1000);
+    await pay(stub, 1, "u");
+    valueOf(await stub.poke());
+    const rows = await runInDurableObject(stub, (wallet: Wallet, state) =>
+      countWrites(state.storage, async () => {
+        for (let i = 0; i < 20; i++) {
+          const request = holdOf(1, { externalId: "u" });
+          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          valueOf(await wallet.hold(request));
+          // oxlint-disable-next-line no-await-in-loop
+          valueOf(await settle(wallet, request.id, 1));
+        }
+        valueOf(await wallet.poke());
+      }),
+    );
+    expect(rows - 40).toBeLessThanOrEqual(10);
+  });
+
+  it("after a clock that stepped back finds the holds made since, and their deadlines", async () => {
+    const start = Date.UTC(2031, 6, 2, 12);
+    setClock(start);
+    const { stub } = await newWallet(100);
+    await pay(stub, 1);
+    valueOf(await stub.poke());
+    setClock(start - 600_000);
+    const [open, paid] = [holdOf(40, { externalId: "u" }), holdOf(9)];
+    valueOf(await stub.hold(open));
+    valueOf(await stub.hold(paid));
+    valueOf(await settle(stub, paid.id, 9));
+    await evictDurableObject(stub);
+    expect(valueOf(await stub.balance())).toEqual({
+      creditsMicro: 90,
+      heldMicro: 40,
+      openHolds: 1,
+    });
+    setClock(start + 1_201_000);
+    await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+    expect(valueOf(await stub.balance()).openHolds).toBe(0);
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("that dies while D1 has its batch loses nothing: neither the batch nor what came since", async () => {
+    const { stub, orgId } = await newWallet(100);
+    const request = holdOf(30, { externalId: "u" });
+    await pay(stub, 10, "u");
+    const database = new FaultyDatabase(orgId);
+    await database.install(stub);
+    database.fault = "hang";
+    const killed = runInDurableObject(stub, async (wallet: Wallet, state) => {
+      const publishing = wallet.poke();
+      valueOf(await wallet.hold(request));
+      valueOf(await settle(wallet, request.id, 25));
+      await state.storage.sync();
+      state.abort("killed");
+      await publishing;
+    });
+    await expect(killed).rejects.toThrow("killed");
+    const next = stubOf(orgId);
+    expect(valueOf(await next.balance()).creditsMicro).toBe(65);
+    valueOf(await next.poke());
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 65 }]);
+    expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 35 }]);
+    expect(await differences(next)).toEqual([]);
+  });
+});

@@ -1,0 +1,107 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import { idFloor } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  newId,
+  newWallet,
+  rowsOf,
+  setClock,
+  valueOf,
+} from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+describe("a hold", () => {
+  it("is granted exactly 100 times of 200 at once when the balance is 100 times its least (1)", async () => {
+    const { stub } = await newWallet(1000);
+    const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
+    expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
+    expect(valueOf(await stub.balance())).toEqual({
+      creditsMicro: 1000,
+      heldMicro: 1000,
+      openHolds: 100,
+    });
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("that one micro is missing for names what is free and what it needs; an exact fit passes (2, 3)", async () => {
+    const { stub } = await newWallet(9);
+    expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
+      kind: "balance_too_low",
+      balanceMicro: 9,
+      requiredMicro: 10,
+      onlyHolds: false,
+    });
+    expect(await rowsOf(stub, "SELECT * FROM requests")).toEqual([]);
+    expect(valueOf(await stub.hold(holdOf(9))).granted).toBe(9);
+    expect(failureOf(await stub.hold(holdOf(5)))).toMatchObject({ onlyHolds: true });
+    expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
+  });
+
+  it("is granted what is affordable between least and most", async () => {
+    const { stub } = await newWallet(50);
+    expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
+  });
+
+  it("sent twice holds once; with other content it throws and changes nothing (10, 12)", async () => {
+    const { stub } = await newWallet(100);
+    const request = holdOf(60);
+    expect(valueOf(await stub.hold(request)).granted).toBe(60);
+    expect(valueOf(await stub.hold(request)).granted).toBe(60);
+    await evictDurableObject(stub);
+    expect(valueOf(await stub.hold(request)).granted).toBe(60);
+    await expect(
+      runInDurableObject(stub, (wallet: Wallet) => wallet.hold({ ...request, least: micros(59) })),
+    ).rejects.toThrow("other content");
+    expect(valueOf(await stub.balance()).heldMicro).toBe(60);
+  });
+
+  it("that a peer was refused stays refused after a top-up; at home it may pass (11)", async () => {
+    const { stub } = await newWallet(5);
+    const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
+    const first = failureOf(await stub.hold(peer));
+    expect(failureOf(await stub.hold(home))).toMatchObject({ kind: "balance_too_low" });
+    await credit(stub, 100);
+    expect(failureOf(await stub.hold(peer))).toEqual(first);
+    expect(valueOf(await stub.hold(home)).granted).toBe(10);
+  });
+
+  it("minted over two minutes ago asks for a new id; a malformed id or one from the future is a bug", async () => {
+    const { stub } = await newWallet(100);
+    const old = idFloor("req_", Date.now() - 121_000);
+    const ahead = idFloor("req_", Date.now() + 125_000);
+    const kinds = await Promise.all(
+      [old, ahead, "req_1", ""].map(async (id) => failureOf(await stub.hold(holdOf(1, { id })))),
+    );
+    expect(kinds).toEqual([
+      { kind: "overloaded" },
+      { kind: "internal" },
+      { kind: "internal" },
+      { kind: "internal" },
+    ]);
+  });
+
+  it("of NaN, a fraction or less than nothing throws and stores nothing", async () => {
+    const { stub } = await newWallet(100);
+    for (const amount of [Number.NaN, 0.5, -1, 2 ** 53]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other on one object
+      await runInDurableObject(stub, async (wallet: Wallet) => {
+        const amounts = { least: amount as never, most: amount as never };
+        await expect(wallet.hold({ ...holdOf(0), ...amounts })).rejects.toThrow("assertion");
+        await expect(
+          wallet.settle({ id: newId(), cost: amount as never, generation: {} as never }),
+        ).rejects.toThrow("assertion");
+      });
+    }
+    await expect(rowsOf(stub, "UPDATE settings SET alert_threshold = 0.0/0.0")).rejects.toThrow(
+      "NOT NULL",
+    );
+    expect(await differences(stub)).toEqual([]);
+  });
+});

@@ -1,0 +1,147 @@
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  newWallet,
+  pay,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
+
+const MINUTE = 60_000;
+
+describe("an outcome", () => {
+  it("below the hold frees the rest at once; of zero it frees all (4, 5)", async () => {
+    const { stub } = await newWallet(100);
+    const [one, two] = [holdOf(100), holdOf(60)];
+    valueOf(await stub.hold(one));
+    expect(valueOf(await settle(stub, one.id, 40))).toMatchObject({ charged: 40, shortfall: 0 });
+    valueOf(await stub.hold(two));
+    expect(valueOf(await settle(stub, two.id, 0))).toMatchObject({ charged: 0 });
+    expect(valueOf(await stub.balance())).toEqual({ creditsMicro: 60, heldMicro: 0, openHolds: 0 });
+  });
+
+  it("over the hold takes what is free and no more; the rest is a shortfall row (6)", async () => {
+    const { stub } = await newWallet(100);
+    const [one, other] = [holdOf(20), holdOf(50)];
+    valueOf(await stub.hold(one));
+    valueOf(await stub.hold(other));
+    expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
+    expect(valueOf(await stub.balance())).toEqual({
+      creditsMicro: 50,
+      heldMicro: 50,
+      openHolds: 1,
+    });
+    const { rows } = valueOf(await stub.ledger(0, 10));
+    expect(rows.map((row) => [row.seq, row.kind, row.amountMicro, row.absorbedMicro])).toEqual([
+      [1, "credit", 100, 0],
+      [2, "usage", -50, 0],
+      [3, "shortfall", 0, 40],
+    ]);
+    expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
+  });
+
+  it("delivered five times, also after an eviction, is one ledger row (7)", async () => {
+    const { stub } = await newWallet(100);
+    const request = holdOf(30);
+    valueOf(await stub.hold(request));
+    for (let i = 0; i < 5; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other is what is tested
+      expect(valueOf(await settle(stub, request.id, 10 + i))).toMatchObject({ charged: 10 });
+      // oxlint-disable-next-line no-await-in-loop
+      if (i % 2 === 0) await evictDurableObject(stub);
+    }
+    expect(valueOf(await stub.ledger(0, 10)).rows).toHaveLength(2);
+    expect(valueOf(await stub.void(request.id))).toEqual({ kind: "settled", charged: 10 });
+  });
+
+  it("for an unknown id charges nothing; a void before its hold keeps the hold out (8, 9)", async () => {
+    const { stub } = await newWallet(100);
+    const request = holdOf(30);
+    expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "unknown" });
+    expect(valueOf(await stub.void(request.id))).toEqual({ kind: "voided" });
+    expect(failureOf(await stub.hold(request))).toEqual({ kind: "overloaded" });
+    expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "voided" });
+    expect(valueOf(await stub.balance())).toEqual({
+      creditsMicro: 100,
+      heldMicro: 0,
+      openHolds: 0,
+    });
+  });
+
+  it("never comes: the hold expires, counts for nothing without any alarm, charges nothing (13)", async () => {
+    const { stub } = await newWallet(100);
+    const start = Date.now();
+    const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];
+    valueOf(await stub.hold(home));
+    valueOf(await stub.hold(peer));
+    setClock(start + 20 * MINUTE + 5000);
+    expect(valueOf(await stub.hold(holdOf(60))).granted).toBe(60);
+    expect(valueOf(await stub.balance())).toEqual({
+      creditsMicro: 100,
+      heldMicro: 100,
+      openHolds: 2,
+    });
+    const { rows } = valueOf(await stub.ledger(0, 10));
+    expect(rows.at(-1)).toMatchObject({ kind: "expire", amountMicro: 0, generationId: home.id });
+  });
+
+  it("that comes late is charged from what is free, once; a late void changes nothing (14, 15)", async () => {
+    const { stub } = await newWallet(100);
+    const start = Date.now();
+    const [late, gone] = [holdOf(60), holdOf(10)];
+    valueOf(await stub.hold(late));
+    valueOf(await stub.hold(gone));
+    setClock(start + 21 * MINUTE);
+    valueOf(await stub.hold(holdOf(70)));
+    expect(valueOf(await settle(stub, late.id, 40))).toMatchObject({ charged: 30, shortfall: 10 });
+    expect(valueOf(await stub.void(gone.id))).toEqual({ kind: "voided" });
+    expect(valueOf(await settle(stub, gone.id, 5))).toEqual({ kind: "voided" });
+    await evictDurableObject(stub);
+    expect(valueOf(await settle(stub, late.id, 40))).toMatchObject({ charged: 30, shortfall: 10 });
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 70, heldMicro: 70 });
+    expect(valueOf(await stub.generation(late.id))).toMatchObject({ costMicro: 30 });
+    expect(await differences(stub)).toEqual([]);
+  });
+});
+
+describe("a credit", () => {
+  it("of the same reference counts once and answers as the first time; another amount is a conflict (32)", async () => {
+    const { stub } = await newWallet();
+    const first = valueOf(await credit(stub, 100, "payment 1"));
+    await pay(stub, 40);
+    await evictDurableObject(stub);
+    expect(valueOf(await credit(stub, 100, "payment 1"))).toEqual(first);
+    expect(failureOf(await credit(stub, 101, "payment 1"))).toMatchObject({ kind: "conflict" });
+    expect(valueOf(await stub.balance()).creditsMicro).toBe(60);
+    for (const reference of ["", "x".repeat(201)]) {
+      // oxlint-disable-next-line no-await-in-loop -- two calls
+      expect(failureOf(await credit(stub, 1, reference))).toMatchObject({ param: "reference" });
+    }
+  });
+
+  it("leaves 50 open holds as they are; a correction never takes what they hold (33)", async () => {
+    const { stub } = await newWallet(50);
+    await Promise.all(Array.from({ length: 50 }, () => stub.hold(holdOf(1))));
+    expect(valueOf(await credit(stub, 10))).toEqual({
+      creditsMicro: 60,
+      heldMicro: 50,
+      openHolds: 50,
+    });
+    expect(failureOf(await credit(stub, -11))).toMatchObject({ kind: "conflict" });
+    expect(valueOf(await credit(stub, -10)).creditsMicro).toBe(50);
+  });
+
+  it("past 2^53 is refused and changes nothing (36)", async () => {
+    const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
+    expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
+    expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);
+    expect(await differences(stub)).toEqual([]);
+  });
+});
