@@ -1,15 +1,12 @@
 import { refuse } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { micros } from "../lib/money.ts";
-import { readBookRows } from "./book.store.ts";
 import type { BookCopy } from "./book.store.ts";
 import { nextRevision } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { insertEntry } from "./request-rows.do.ts";
 import { updateSettings, updateWalletRow } from "./wallet-row.do.ts";
 import { microsOrNull } from "./quota.ts";
-
-export const readBook = readBookRows;
 
 /**
  * Takes over the book's epoch, balance, end users, settings, days and alerts: what is left when the

@@ -3,7 +3,7 @@ import { assert } from "../lib/assert.ts";
 import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { forgetWallet, readBookHead } from "./book.store.ts";
+import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
 import { balanceOf } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
@@ -15,7 +15,7 @@ import type { Memory } from "./memory.do.ts";
 import { expire, settle, voidHold } from "./outcome.do.ts";
 import { publish } from "./publish.do.ts";
 import { readAlerts, readGeneration, readLedger, readUsage } from "./reads.do.ts";
-import { adoptBook, readBook } from "./rebuild.do.ts";
+import { adoptBook } from "./rebuild.do.ts";
 import { reconcile } from "./reconcile.do.ts";
 import { retain } from "./retention.do.ts";
 import { Schedule } from "./schedule.do.ts";
@@ -162,7 +162,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
-    const book = await readBook(this.env.DB, orgId);
+    const book = await readBookRows(this.env.DB, orgId);
     if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
     if (this.#memory === null) {
       makeWallet(this.ctx.storage, { orgId, epoch: book.head.epoch, nowMs: now(this.env) });

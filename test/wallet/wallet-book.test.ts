@@ -82,6 +82,26 @@ describe("the book", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   }, 120_000);
 
+  it("takes thousands of end users, and all of them again when it was emptied", async () => {
+    const { stub, orgId } = await newWallet(100);
+    await runInDurableObject(stub, (_wallet: Wallet, state) => {
+      state.storage.sql.exec(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+        INSERT INTO end_users (id, external_id, alert_threshold, month, monthly_spend, day,
+          daily_spend, created_at, changed) SELECT 'id' || i, 'x' || i, 1, '', 0, '', 0, 0, 1 FROM n`,
+      );
+    });
+    await evictDurableObject(stub);
+    const database = new FaultyDatabase(orgId);
+    valueOf(await stub.poke());
+    expect((await database.rows())["end_users"]).toHaveLength(5000);
+    await database.restore();
+    expect((await database.rows())["balances"]).toEqual([]);
+    await pay(stub, 1, "x7");
+    valueOf(await stub.poke());
+    expect((await database.rows())["end_users"]).toHaveLength(5000);
+  });
+
   it("that is down stops no hold and no settle, and gets all of it when it is back (40)", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
