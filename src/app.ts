@@ -1,3 +1,45 @@
 import { Hono } from "hono";
+import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
+import { failUnexpectedly, requestContext } from "./http/context.ts";
+import type { AppEnv } from "./http/context.ts";
+import { methodNotAllowed, notFound } from "./http/not-found.ts";
+import { routingPath } from "./http/routing-path.ts";
+import { chatRoute } from "./inference/chat.route.ts";
+import { embeddingsRoute } from "./inference/embeddings.route.ts";
+import { offerOf } from "./inference/offer.ts";
+import { requireSoundOffer } from "./inference/sound-offer.route.ts";
+import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
+import { operatorRoutes } from "./operator/operator.route.ts";
+import { balanceRoute } from "./wallet/balance.route.ts";
 
-export const app = new Hono<{ Bindings: Env }>();
+/**
+ * The whole surface. Order matters: `requestContext` wraps every answer; below `/v1` everything is
+ * authenticated, and everything but the two paid paths (which read their body meanwhile) has been
+ * admitted before its handler runs.
+ */
+export const app = new Hono<AppEnv>({ getPath: routingPath });
+
+app.use(requestContext);
+app.onError(failUnexpectedly);
+app.notFound(notFound);
+
+app.use(requireSoundOffer);
+
+app.get("/healthz", (c) => c.json({ region: c.var.config.region, version: c.var.config.version }));
+app.all("/healthz", methodNotAllowed(["GET"]));
+
+app.use("/v1/*", startAdmission);
+app.post("/v1/chat/completions", chatRoute);
+app.post("/v1/embeddings", embeddingsRoute);
+
+app.use("/v1/*", requireAdmission);
+app.all("/v1/chat/completions", methodNotAllowed(["POST"]));
+app.all("/v1/embeddings", methodNotAllowed(["POST"]));
+app.get("/v1/models", (c) => listModelsRoute(c, offerOf(c.var.config).catalog));
+app.all("/v1/models", methodNotAllowed(["GET"]));
+app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, offerOf(c.var.config).catalog));
+app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
+app.get("/v1/balance", balanceRoute);
+app.all("/v1/balance", methodNotAllowed(["GET"]));
+
+app.route("/admin/v1", operatorRoutes);

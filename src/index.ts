@@ -1,7 +1,11 @@
 import { app } from "./app.ts";
+import { runScheduled } from "./operator/scheduled.ts";
 
 export { KeyLimiter } from "./keys/key-limiter.do.ts";
 export { RegionOutbox } from "./regions/region-outbox.do.ts";
 export { Wallet } from "./wallet/wallet.do.ts";
 
-export default { fetch: app.fetch } satisfies ExportedHandler<Env>;
+export default {
+  fetch: app.fetch,
+  scheduled: (_controller, env) => runScheduled(env),
+} satisfies ExportedHandler<Env>;

@@ -2,6 +2,31 @@ const BYTES_PER_FLOAT = 4;
 /** `String.fromCharCode` takes its bytes as arguments, and stacks are finite. */
 const ARGUMENTS_MAX = 8192;
 
+/** One item of an embedding list, as upstreams send it: numbers or base64. */
+type Item = { readonly index?: unknown; readonly embedding?: unknown };
+
+/**
+ * The `data` of an embedding list in the encoding the client asked for, whichever the upstream sent;
+ * in the upstream's order, each with its index. What is not a vector is left out of `embedding`'s type
+ * by the adapter, so that it cannot occur here.
+ */
+export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): readonly object[] {
+  const items = Array.isArray(data) ? (data as Item[]) : [];
+  return items.map((item, position) => ({
+    object: "embedding",
+    index: typeof item.index === "number" ? item.index : position,
+    embedding: encoded(item.embedding, encoding),
+  }));
+}
+
+function encoded(embedding: unknown, encoding: "float" | "base64"): unknown {
+  if (Array.isArray(embedding)) {
+    return encoding === "float" ? embedding : floatsToBase64(embedding as number[]);
+  }
+  if (typeof embedding === "string" && encoding === "float") return base64ToFloats(embedding);
+  return embedding;
+}
+
 /** A vector as OpenAI's base64: little-endian float32, standard alphabet. */
 export function floatsToBase64(floats: readonly number[]): string {
   const bytes = new Uint8Array(floats.length * BYTES_PER_FLOAT);

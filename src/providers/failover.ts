@@ -19,6 +19,8 @@ export type FailoverOptions = AttemptOptions & {
   /** One for each isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
+  /** False once nobody waits for the answer any more: the attempt under way is the last. */
+  readonly mayRetry?: () => boolean;
   /** The pause before the same route is asked again; 100 to 300 ms unless a test says otherwise. */
   readonly pauseMs?: () => number;
 };
@@ -42,7 +44,7 @@ export async function failover(
   const queue = [...open];
   let last: ProviderFailure | null = null;
   for (const [position, route] of queue.entries()) {
-    if (position === ATTEMPTS_MAX || options.signal.aborted) break;
+    if (position === ATTEMPTS_MAX || isOver(position, options)) break;
     // oxlint-disable-next-line no-await-in-loop -- a route is asked only after the one before failed
     const answer = await attempt(route.candidate, request, options);
     if (answer.kind !== "failure") {
@@ -60,6 +62,11 @@ export async function failover(
     }
   }
   return noRouteLeft(last, waits);
+}
+
+/** Nobody waits for another attempt. */
+function isOver(attemptsMade: number, options: FailoverOptions): boolean {
+  return options.signal.aborted || (attemptsMade > 0 && options.mayRetry?.() === false);
 }
 
 type OpenRoute = { readonly index: number; readonly candidate: Candidate };

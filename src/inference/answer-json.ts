@@ -1,0 +1,86 @@
+import type { Usage } from "../lib/usage.ts";
+import { failureResponse } from "../http/failure-response.ts";
+import type { JsonObject } from "../providers/provider.ts";
+import { wireUsage } from "../providers/openai-usage.ts";
+import { encodeEmbeddings } from "../providers/embedding-encoding.ts";
+import { estimateTokens } from "../lib/tokens.ts";
+import { chargeFor } from "./charge.ts";
+import { completionId } from "./paid-request.ts";
+import type { Run, ServingRoute } from "./paid-request.ts";
+import { receiptHeaders } from "./receipt.ts";
+import { settleRun } from "./settle.ts";
+
+/** Settles, then answers with the upstream's JSON under our id and model. */
+export async function answerJson(
+  run: Run,
+  route: ServingRoute,
+  answer: { readonly body: JsonObject; readonly usage: Usage | null },
+): Promise<void> {
+  const seen = {
+    usage: answer.usage,
+    output: answer.usage === null ? outputOf(answer.body) : 0,
+    finishReason: finishReasonOf(answer.body),
+  };
+  const outcome = chargeFor(run, route, seen, { ending: "complete", readerAway: false });
+  const settled = await settleRun(run, outcome);
+  if (!settled.saved || outcome.kind === "void") {
+    return run.answer(failureResponse({ kind: "storage_unavailable" }, run.id));
+  }
+  const headers = receiptHeaders(run, route);
+  headers.set("x-cost-micro", String(settled.charged));
+  run.answer(Response.json(clientBody(run, answer.body, outcome.usage), { headers }));
+}
+
+/** The body as the client sees it: our id, the concrete model, usage that adds up. */
+function clientBody(run: Run, body: JsonObject, usage: Usage): JsonObject {
+  const model = run.request.model.id;
+  if (run.request.kind === "embeddings") {
+    return {
+      object: "list",
+      data: encodeEmbeddings(body["data"], run.request.encoding),
+      model,
+      usage: wireUsage(usage, "embeddings"),
+    };
+  }
+  const created = Math.floor(run.startedMs / 1000);
+  const id = completionId(run.id);
+  return {
+    ...body,
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    usage: wireUsage(usage, "chat"),
+  };
+}
+
+type Choice = {
+  readonly finish_reason?: unknown;
+  readonly message?: {
+    readonly content?: unknown;
+    readonly reasoning_content?: unknown;
+    readonly tool_calls?: unknown;
+  };
+};
+
+function choicesOf(body: JsonObject): readonly Choice[] {
+  return Array.isArray(body["choices"]) ? (body["choices"] as Choice[]) : [];
+}
+
+function finishReasonOf(body: JsonObject): string | null {
+  const reason = choicesOf(body)[0]?.finish_reason;
+  return typeof reason === "string" ? reason : null;
+}
+
+/** Output tokens of an answer that came without usage, counted from its text and tool calls. */
+function outputOf(body: JsonObject): number {
+  let tokens = 0;
+  for (const { message } of choicesOf(body)) {
+    for (const text of [message?.content, message?.reasoning_content]) {
+      if (typeof text === "string") tokens += estimateTokens(text);
+    }
+    if (message?.tool_calls !== undefined)
+      tokens += estimateTokens(JSON.stringify(message.tool_calls));
+  }
+  return Math.ceil(tokens);
+}

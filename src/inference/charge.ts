@@ -1,0 +1,60 @@
+import { NO_USAGE } from "../lib/usage.ts";
+import type { Usage } from "../lib/usage.ts";
+import type { Route } from "../catalog/model.ts";
+import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
+
+/** How a stream ended, seen from the money. */
+export type Ending =
+  /** The terminal marker, or usage after every choice had finished. */
+  | "complete"
+  /** The upstream broke off or said that it failed. */
+  | "failed"
+  /** Our own timer, or a client that left and whose drain ran out. */
+  | "stopped";
+
+/** What was seen of an answer. `output` counts tokens of what was forwarded. */
+export type Seen = {
+  readonly usage: Usage | null;
+  readonly output: number;
+  readonly finishReason: string | null;
+};
+
+/**
+ * What an answer costs. Reported usage always counts. Without it: a finished answer, one that we
+ * stopped and one whose reader had left or stalled cost their input and the output so far, marked
+ * estimated; an upstream that failed by itself costs nothing and is absorbed.
+ */
+export function chargeFor(
+  run: Run,
+  route: ServingRoute,
+  seen: Seen,
+  end: { ending: Ending; readerAway: boolean },
+): Outcome {
+  const { finishReason } = seen;
+  if (seen.usage !== null) {
+    return { kind: "settle", route, usage: seen.usage, estimated: false, finishReason };
+  }
+  if (end.ending === "failed" && !end.readerAway) {
+    return { kind: "void", reason: "upstream failed without usage: absorbed" };
+  }
+  const usage = estimatedUsage(run, route, seen.output);
+  return { kind: "settle", route, usage, estimated: true, finishReason };
+}
+
+/** The charge for a request whose client left before anything came: its input, estimated. */
+export function inputOnly(run: Run, route: Route, cap: number | null): Outcome {
+  const serving: ServingRoute = {
+    route,
+    cap,
+    attempts: 1,
+    firstByteMs: run.services.now() - run.startedMs,
+  };
+  const usage = estimatedUsage(run, serving, 0);
+  return { kind: "settle", route: serving, usage, estimated: true, finishReason: null };
+}
+
+/** Input by its best guess, output as counted but never above what was allowed. */
+function estimatedUsage(run: Run, route: ServingRoute, output: number): Usage {
+  const allowed = (route.cap ?? 0) * (run.request.cap?.choices ?? 1);
+  return { ...NO_USAGE, input: run.request.prompt.likely, output: Math.min(output, allowed) };
+}

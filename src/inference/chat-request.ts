@@ -1,0 +1,137 @@
+import * as z from "zod";
+import { externalIdProblem } from "../lib/external-id.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import { parseBody } from "../http/parse-body.ts";
+import { message } from "./message-schema.ts";
+
+export const MESSAGES_MAX = 10_000;
+const CHOICES_MAX = 128;
+const TOOLS_MAX = 1024;
+
+/** An end user's name: `user` of a request. */
+export const user = z.string().superRefine((value, context) => {
+  const problem = externalIdProblem(value);
+  if (problem !== null) context.addIssue({ code: "custom", message: problem });
+});
+
+const functionName = z
+  .string()
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -");
+const tool = z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.literal("function"),
+    function: z.looseObject({
+      name: functionName,
+      description: z.string().nullish(),
+      parameters: z.looseObject({}).nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+  z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
+]);
+const toolChoice = z.union([
+  z.enum(["none", "auto", "required"]),
+  z.looseObject({ type: z.enum(["function", "custom", "allowed_tools"]) }),
+]);
+const responseFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    json_schema: z.looseObject({ name: functionName, schema: z.looseObject({}).optional() }),
+  }),
+]);
+const penalty = z.number().min(-2).max(2).optional();
+
+/** Fields that providers charge for and we do not price are refused, never dropped silently. */
+const unpriced = z.undefined({ error: "is not supported" });
+const chatBody = z.looseObject({
+  model: z.string().min(1).max(256),
+  messages: z.array(message).min(1).max(MESSAGES_MAX),
+  temperature: z.number().min(0).max(2).optional(),
+  top_p: z.number().min(0).max(1).optional(),
+  n: z.int().min(1).max(CHOICES_MAX).optional(),
+  max_tokens: z.int().min(1).optional(),
+  max_completion_tokens: z.int().min(1).optional(),
+  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).optional(),
+  seed: z.int().optional(),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).optional(),
+  logprobs: z.boolean().optional(),
+  top_logprobs: z.int().min(0).max(20).optional(),
+  response_format: responseFormat.optional(),
+  tools: z.array(tool).max(TOOLS_MAX).optional(),
+  tool_choice: toolChoice.optional(),
+  parallel_tool_calls: z.boolean().optional(),
+  stream: z.boolean().optional(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).optional(),
+  reasoning_effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).optional(),
+  verbosity: z.enum(["low", "medium", "high"]).optional(),
+  user: user.optional(),
+  service_tier: z.enum(["auto", "default"], { error: "must be auto or default" }).optional(),
+  modalities: z.array(z.literal("text", { error: "must be text" })).optional(),
+  store: z.literal(false, { error: "must be false: completions are not stored" }).optional(),
+  web_search_options: unpriced.optional(),
+  audio: unpriced.optional(),
+  prediction: unpriced.optional(),
+});
+
+export type ChatBody = z.infer<typeof chatBody>;
+
+/** A chat request, checked. `body` is what an adapter picks its allow-list from. */
+export type ChatRequest = {
+  readonly body: ChatBody;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  readonly choices: number;
+  /** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */
+  readonly askedCap: number | null;
+  readonly user: string | null;
+};
+
+/** Parses the body of POST /v1/chat/completions. `null` means absent. Failures: 400 with `param`. */
+export function parseChatRequest(value: object): Result<ChatRequest> {
+  if (!("messages" in value) && "input" in value) {
+    return invalid(
+      "This endpoint takes 'messages', not 'input': a Responses request cannot be answered here.",
+      "messages",
+    );
+  }
+  const parsed = parseBody(chatBody, withoutNulls(value));
+  if (!parsed.ok) return explainPart(value, parsed);
+  const body = parsed.value;
+  const caps = [body.max_tokens, body.max_completion_tokens].filter((cap) => cap !== undefined);
+  return success({
+    body,
+    model: body.model,
+    stream: body.stream ?? false,
+    includeUsage: body.stream_options?.include_usage === true,
+    choices: body.n ?? 1,
+    askedCap: caps.length === 0 ? null : Math.min(...caps),
+    user: body.user ?? null,
+  });
+}
+
+/** The body without its top-level nulls; own keys only, so `__proto__` stays a plain key. */
+export function withoutNulls(value: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
+}
+
+const UNPRICED_PARTS = ["input_audio", "file"];
+
+/** Says which content parts cannot be priced instead of listing those that can. */
+function explainPart(value: object, refusal: Refusal): Refusal {
+  const param = refusal.failure.kind === "invalid_request" ? (refusal.failure.param ?? "") : "";
+  const [, message_, part] = /^messages\[(\d+)\]\.content\[(\d+)\]/.exec(param) ?? [];
+  if (message_ === undefined || part === undefined) return refusal;
+  const messages = (value as { messages: { content: { type?: unknown }[] }[] }).messages;
+  const type = messages[Number(message_)]?.content[Number(part)]?.type;
+  if (typeof type !== "string" || !UNPRICED_PARTS.includes(type)) return refusal;
+  return invalid(
+    `Content parts of type '${type}' are not supported; send text or image_url.`,
+    param,
+  );
+}

@@ -1,0 +1,157 @@
+import { failureObject } from "../http/failure-response.ts";
+import { logLine } from "../http/request-log.ts";
+import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
+import { wireUsage } from "../providers/openai-usage.ts";
+import { chargeFor } from "./charge.ts";
+import type { Ending } from "./charge.ts";
+import { completionId } from "./paid-request.ts";
+import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
+import { receiptHeaders } from "./receipt.ts";
+import type { RunTimer } from "./run-timer.ts";
+import { settleLate, settleRun } from "./settle.ts";
+import { StreamClient } from "./stream-client.ts";
+import { StreamMeter } from "./stream-meter.ts";
+import { StreamWatch } from "./stream-watch.ts";
+
+/** A write that waited this long for its reader makes the reader share in an upstream's failure. */
+const SLOW_READER_MS = 5000;
+/** An upstream that ignores its output cap is stopped at this many times the cap. */
+const RUNAWAY_FACTOR = 2;
+const RUNAWAY_TOKENS = 1024;
+
+type Streaming = {
+  readonly run: Run;
+  readonly route: ServingRoute;
+  readonly meter: StreamMeter;
+  readonly client: StreamClient;
+  readonly watch: StreamWatch;
+  /** id, object, created and model, the same in every chunk. */
+  readonly identity: JsonObject;
+};
+
+/**
+ * Forwards a stream at once, meters it, settles, and only then lets the last event go. Reads on after
+ * the client left, until the usage comes or the drain ends.
+ */
+export async function meterStream(
+  run: Run,
+  route: ServingRoute,
+  source: { readonly events: EventStream; readonly timer: RunTimer },
+): Promise<void> {
+  const { now, numbers } = run.services;
+  const { events, timer } = source;
+  const client = new StreamClient({ left: () => timer.clientLeft(), now });
+  const watch = new StreamWatch({ events, timer, client, now, numbers });
+  const meter = new StreamMeter(run.request.cap?.choices ?? 1);
+  const streaming = { run, route, meter, client, watch, identity: identityOf(run) };
+  const headers = receiptHeaders(run, route);
+  headers.set("content-type", "text/event-stream; charset=utf-8");
+  headers.set("cache-control", "no-cache, no-transform");
+  run.answer(new Response(client.readable, { headers }));
+  try {
+    const ending = await pump(streaming, events);
+    await finish(streaming, ending, timer.clientGone);
+  } finally {
+    watch.close();
+    events.cancel();
+  }
+}
+
+/** Reads until the stream is over, one way or another. */
+async function pump(streaming: Streaming, events: EventStream): Promise<Ending> {
+  const { meter, client, watch } = streaming;
+  for (;;) {
+    let batch: readonly StreamEvent[] | null;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+      batch = await events.next();
+    } catch {
+      return watch.stopped ? endOfStopped(meter) : endOfFile(meter, "failed");
+    }
+    if (batch === null) return watch.stopped ? endOfStopped(meter) : endOfFile(meter, "failed");
+    watch.heard();
+    const { text, ending } = digest(streaming, batch);
+    // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
+    await client.write(text);
+    if (ending !== null) return ending;
+    if (isRunaway(streaming)) {
+      logLine("upstream_ignored_cap", {
+        request_id: streaming.run.id,
+        route: streaming.route.route.provider,
+      });
+      return "stopped";
+    }
+    if (meter.finished && meter.usage !== null) watch.linger();
+  }
+}
+
+/** The wire text of a batch, and how the stream ended if it did in it. */
+function digest(
+  streaming: Streaming,
+  batch: readonly StreamEvent[],
+): { text: string; ending: Ending | null } {
+  const { meter, identity } = streaming;
+  let text = "";
+  for (const event of batch) {
+    switch (event.kind) {
+      case "chunk":
+        meter.see(event.chunk);
+        text += `data: ${JSON.stringify({ ...event.chunk, ...identity })}\n\n`;
+        break;
+      case "usage":
+        meter.report(event.usage);
+        break;
+      case "error":
+        return { text, ending: "failed" };
+      case "end":
+        return { text, ending: endOfFile(meter, "complete") };
+    }
+  }
+  return { text, ending: null };
+}
+
+/** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
+function endOfFile(meter: StreamMeter, otherwise: Ending): Ending {
+  return meter.finished ? "complete" : otherwise;
+}
+
+function endOfStopped(meter: StreamMeter): Ending {
+  return meter.finished && meter.usage !== null ? "complete" : "stopped";
+}
+
+function isRunaway({ run, route, meter }: Streaming): boolean {
+  if (route.cap === null) return false;
+  const allowed = route.cap * (run.request.cap?.choices ?? 1);
+  return meter.output > allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS;
+}
+
+/** Settles, then sends the last event: usage if it was asked for and [DONE], or the error. */
+async function finish(streaming: Streaming, ending: Ending, clientGone: boolean): Promise<void> {
+  const { run, route, meter, client } = streaming;
+  const readerAway = clientGone || client.lastWriteMs > SLOW_READER_MS;
+  const outcome = chargeFor(run, route, meter, { ending, readerAway });
+  const settled = await settleRun(run, outcome);
+  if (ending !== "complete") {
+    const error = failureObject({ kind: "upstream_error" });
+    await client.end(`data: ${JSON.stringify({ error })}\n\n`);
+  } else {
+    await client.end(`${usageChunk(streaming, outcome, settled.charged)}data: [DONE]\n\n`);
+  }
+  if (!settled.saved) await settleLate(run, outcome);
+}
+
+function usageChunk({ run, identity }: Streaming, outcome: Outcome, charged: number): string {
+  if (!run.request.includeUsage || outcome.kind === "void") return "";
+  const usage = { ...wireUsage(outcome.usage, "chat"), cost_micro: charged };
+  return `data: ${JSON.stringify({ ...identity, choices: [], usage })}\n\n`;
+}
+
+function identityOf(run: Run): JsonObject {
+  return {
+    id: completionId(run.id),
+    object: "chat.completion.chunk",
+    created: Math.floor(run.startedMs / 1000),
+    model: run.request.model.id,
+    ...(run.request.includeUsage ? { usage: null } : {}),
+  };
+}

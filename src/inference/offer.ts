@@ -1,0 +1,32 @@
+import type { Config, ConfigProblem } from "../config.ts";
+import { catalogProblems } from "../catalog/catalog-problems.ts";
+import { buildCatalog } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Provider } from "../providers/provider.ts";
+import { buildProviders, liveProviders, providerProblems } from "../providers/registry.ts";
+import { RouteHealth } from "../providers/route-health.ts";
+import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
+
+/** What this deployment sells and who answers: built once for each configuration. */
+export type Offer = {
+  readonly catalog: Catalog;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly health: RouteHealth;
+  /** What contradicts itself in the configuration: with any of these nothing is served. */
+  readonly problems: readonly ConfigProblem[];
+};
+
+const offers = new WeakMap<Config, Offer>();
+
+export function offerOf(config: Config): Offer {
+  const known = offers.get(config);
+  if (known !== undefined) return known;
+  const fresh: Offer = {
+    catalog: buildCatalog({ config, live: liveProviders(config) }),
+    providers: buildProviders(config, sandboxProvider()),
+    health: new RouteHealth(),
+    problems: [...catalogProblems(config), ...providerProblems(config)],
+  };
+  offers.set(config, fresh);
+  return fresh;
+}

@@ -1,0 +1,73 @@
+import type { Admitted } from "../lib/caller.ts";
+import type { Usage } from "../lib/usage.ts";
+import type { NumberVars } from "../config.ts";
+import type { Model, Route } from "../catalog/model.ts";
+import type { JsonObject, Provider } from "../providers/provider.ts";
+import type { RouteHealth } from "../providers/route-health.ts";
+import type { OutcomeItem } from "../regions/outbox-message.ts";
+import type { WalletCalls } from "../wallet/wallet-contract.ts";
+import type { PromptSize } from "./prompt-size.ts";
+import type { Bounds, OutputCap } from "./worst-cost.ts";
+
+/** One request that costs money, checked and bounded, before anything is held for it. */
+export type PaidRequest = {
+  readonly kind: "chat" | "embeddings";
+  readonly body: JsonObject;
+  readonly model: Model;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  readonly encoding: "float" | "base64";
+  readonly user: string | null;
+  readonly prompt: PromptSize;
+  /** Null for embeddings: they have no output. */
+  readonly cap: OutputCap | null;
+  readonly bounds: Bounds;
+};
+
+/** What a run needs from the rest of the house. Stubs are made fresh at each call: a failed one stays broken. */
+export type RunServices = {
+  readonly region: string;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly health: RouteHealth;
+  readonly numbers: NumberVars;
+  readonly wallet: (orgId: string) => Pick<WalletCalls, "hold" | "settle" | "void">;
+  readonly outbox: (orgId: string) => { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
+  readonly now: () => number;
+};
+
+/** One run of THE PATH: who, what, with what, and where the answer goes. */
+export type Run = {
+  /** `req_` + 24: request id, hold id and generation id. */
+  readonly id: string;
+  readonly startedMs: number;
+  readonly caller: Admitted["caller"];
+  readonly request: PaidRequest;
+  readonly services: RunServices;
+  /** Gives the client its response; only the first call counts. */
+  readonly answer: (response: Response) => void;
+};
+
+/** The route that serves, and what it may cost. */
+export type ServingRoute = {
+  readonly route: Route;
+  /** The output cap that was sent, tokens per choice; null for embeddings. */
+  readonly cap: number | null;
+  readonly attempts: number;
+  readonly firstByteMs: number;
+};
+
+/** What a run came to, before the wallet has clamped it. */
+export type Outcome =
+  | {
+      readonly kind: "settle";
+      readonly route: ServingRoute;
+      readonly usage: Usage;
+      readonly estimated: boolean;
+      readonly finishReason: string | null;
+    }
+  | { readonly kind: "void"; readonly reason: string };
+
+/** The completion id that clients see: the request's 24 characters under OpenAI's prefix. */
+export function completionId(requestId: string): string {
+  return `chatcmpl-${requestId.slice("req_".length)}`;
+}

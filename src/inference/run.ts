@@ -1,0 +1,157 @@
+import type { Failure, Result } from "../lib/failure.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Route } from "../catalog/model.ts";
+import { failureResponse } from "../http/failure-response.ts";
+import { failover } from "../providers/failover.ts";
+import type { Candidate, Served } from "../providers/failover.ts";
+import { answerJson } from "./answer-json.ts";
+import { inputOnly } from "./charge.ts";
+import { meterStream } from "./meter-stream.ts";
+import type { Run, ServingRoute } from "./paid-request.ts";
+import { reachObject } from "../lib/reach-object.ts";
+import { RunTimer } from "./run-timer.ts";
+import { enqueue, settleRun, voidItem } from "./settle.ts";
+import { affordableCap } from "./worst-cost.ts";
+
+const SLOW_TOKEN_MS = 50;
+const JSON_TIMEOUT_MS_MAX = 600_000;
+
+/**
+ * THE PATH of a paid request: hold -> call a route, with failover -> answer -> settle before the last
+ * byte. One promise owns the hold to its end; the handler registers it with waitUntil before the
+ * hold and only awaits the response, so a client that leaves cannot strand a hold.
+ */
+export async function runPaid(run: Run, client: AbortSignal): Promise<void> {
+  const { numbers } = run.services;
+  const timer = new RunTimer(client, {
+    deadlineMs: numbers.REQUEST_DEADLINE_S * 1000,
+    drainMs: numbers.DRAIN_S * 1000,
+  });
+  try {
+    const held = await holdFor(run);
+    if (!held.ok) return answerFailure(run, held.failure);
+    if (timer.clientGone)
+      return await release(run, { kind: "internal" }, "client left before dispatch");
+
+    const offers = affordable(run, held.value);
+    const served = await callRoute(run, offers, timer);
+    if (!served.ok) return await fail(run, served.failure, { timer, offers });
+
+    const route = servingRoute(run, served.value, offers);
+    if (served.value.answer.kind === "json") {
+      await answerJson(run, route, served.value.answer);
+    } else {
+      await meterStream(run, route, { events: served.value.answer.events, timer });
+    }
+  } finally {
+    timer.close();
+  }
+}
+
+/** A route that the grant can pay for, with the output cap it pays for there. */
+type Offer = { readonly route: Route; readonly cap: number | null; readonly candidate: Candidate };
+
+/** Holds between least and most. An unknown outcome is voided by the outbox and refused. */
+async function holdFor(run: Run): Promise<Result<Micros>> {
+  const { bounds, user } = run.request;
+  const { wallet } = run.services;
+  const answer = await reachObject(
+    () =>
+      wallet(run.caller.orgId).hold({
+        id: run.id,
+        least: bounds.least,
+        most: bounds.most,
+        externalId: user,
+        keyId: run.caller.keyId,
+        peer: false,
+      }),
+    2,
+  );
+  if (answer.ok) return { ok: true, value: answer.value.granted };
+  if (answer.failure.kind === "storage_unavailable") await enqueue(run, voidItem(run));
+  return answer;
+}
+
+/** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
+function affordable(run: Run, granted: Micros): Offer[] {
+  const { model, prompt, cap } = run.request;
+  return model.routes.flatMap((route) => {
+    const provider = run.services.providers.get(route.provider);
+    const routeCap = cap === null ? null : affordableCap(route, prompt, cap, granted);
+    if (provider === undefined || (cap !== null && routeCap === null)) return [];
+    return [
+      {
+        route,
+        cap: routeCap,
+        candidate: { provider, upstreamId: route.upstreamId, cap: routeCap },
+      },
+    ];
+  });
+}
+
+async function callRoute(
+  run: Run,
+  offers: readonly Offer[],
+  timer: RunTimer,
+): Promise<Result<Served>> {
+  if (offers.length === 0) return refuse({ kind: "upstream_error" });
+  const { kind, body, stream } = run.request;
+  const { health, now, numbers } = run.services;
+  return failover(
+    offers.map((offer) => offer.candidate),
+    { kind, body, stream },
+    {
+      health,
+      now,
+      signal: timer.signal,
+      headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
+      firstMs: numbers.UPSTREAM_FIRST_MS,
+      mayRetry: () => !timer.clientGone,
+    },
+  );
+}
+
+/** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
+function jsonTimeoutMs(run: Run, offers: readonly Offer[]): number {
+  const { UPSTREAM_HEADERS_MS } = run.services.numbers;
+  const tokens = Math.max(0, ...offers.map((offer) => offer.cap ?? 0));
+  return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
+}
+
+function servingRoute(run: Run, served: Served, offers: readonly Offer[]): ServingRoute {
+  const offer = offers[served.index];
+  if (offer === undefined) throw new Error("the route that served was not a candidate");
+  return {
+    route: offer.route,
+    cap: offer.cap,
+    attempts: served.attempts,
+    firstByteMs: run.services.now() - run.startedMs,
+  };
+}
+
+/**
+ * Nothing was answered. The client that left while a route was working on its request pays for the
+ * input: the upstream does too. Everybody else pays nothing.
+ */
+async function fail(
+  run: Run,
+  failure: Failure,
+  at: { timer: RunTimer; offers: readonly Offer[] },
+): Promise<void> {
+  const [offer] = at.offers;
+  if (at.timer.reason !== "drained" || offer === undefined)
+    return release(run, failure, failure.kind);
+  await settleRun(run, inputOnly(run, offer.route, offer.cap));
+  answerFailure(run, failure);
+}
+
+/** Voids the hold, then answers: a client that retries at once finds its credit free again. */
+async function release(run: Run, failure: Failure, reason: string): Promise<void> {
+  await settleRun(run, { kind: "void", reason });
+  answerFailure(run, failure);
+}
+
+function answerFailure(run: Run, failure: Failure): void {
+  run.answer(failureResponse(failure, run.id));
+}

@@ -1,0 +1,125 @@
+import type { Generation } from "../lib/generation.ts";
+import type { Micros } from "../lib/money.ts";
+import { micros } from "../lib/money.ts";
+import { promptTokens } from "../lib/usage.ts";
+import type { Price } from "../lib/usage.ts";
+import { costOf, priceAt } from "../catalog/price.ts";
+import { logLine } from "../http/request-log.ts";
+import type { SettleAnswer } from "../wallet/wallet-contract.ts";
+import type { OutcomeItem } from "../regions/outbox-message.ts";
+import type { Outcome, Run } from "./paid-request.ts";
+import { reachObject } from "../lib/reach-object.ts";
+
+/** `saved` false: neither the wallet nor the outbox took it. `charged`: what the customer paid, as far as known. */
+export type Settled = { readonly saved: boolean; readonly charged: Micros };
+
+const RETRY_PAUSE_MS = 2000;
+/** The platform ends waitUntil at 30 s. */
+const RETRY_UNTIL_MS = 28_000;
+
+/**
+ * Resolves a run's hold, durably: in the wallet, else in the region's own outbox, which repeats it
+ * until the wallet has it. Called before the last byte leaves, so that an answered request is a
+ * charged one even if the Worker dies in the next instant.
+ */
+export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
+  if (outcome.kind === "void") return voidRun(run, outcome.reason);
+  const cost = costOfOutcome(outcome);
+  const generation = generationOf(run, outcome);
+  const { wallet } = run.services;
+  const answer = await reachObject(() =>
+    wallet(run.caller.orgId).settle({ id: run.id, cost, generation }),
+  );
+  if (answer.ok) return { saved: true, charged: chargedBy(run, answer.value) };
+  const { orgId } = run.caller;
+  const item: OutcomeItem = { holdId: run.id, orgId, kind: "settle", cost, generation };
+  const saved = await enqueue(run, item);
+  return { saved, charged: cost };
+}
+
+/**
+ * The last resort of a stream that has already ended well: tries on until second 28, then leaves
+ * the outcome in the log, from where an operator can post it.
+ */
+export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
+  const until = Date.now() + RETRY_UNTIL_MS;
+  while (Date.now() < until) {
+    // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
+    await scheduler.wait(RETRY_PAUSE_MS);
+    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
+    if ((await settleRun(run, outcome)).saved) return;
+  }
+  if (outcome.kind === "void") return;
+  logLine("settlement_unsaved", {
+    request_id: run.id,
+    org_id: run.caller.orgId,
+    cost_micro: costOfOutcome(outcome),
+    generation: generationOf(run, outcome),
+  });
+}
+
+async function voidRun(run: Run, reason: string): Promise<Settled> {
+  const { wallet } = run.services;
+  const answer = await reachObject(() => wallet(run.caller.orgId).void(run.id));
+  if (!answer.ok) await enqueue(run, voidItem(run));
+  if (reason !== "") logLine("hold_voided", { request_id: run.id, reason });
+  return { saved: answer.ok, charged: micros(0) };
+}
+
+/** True once the region's own outbox holds the outcome durably. */
+export async function enqueue(run: Run, item: OutcomeItem): Promise<boolean> {
+  const { outbox } = run.services;
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
+      await outbox(run.caller.orgId).enqueue([item]);
+      return true;
+    } catch (error) {
+      logLine("outbox_unreachable", { request_id: run.id, attempt, error: String(error) });
+    }
+  }
+  return false;
+}
+
+export function voidItem(run: Run): OutcomeItem {
+  const { orgId } = run.caller;
+  return { holdId: run.id, orgId, kind: "void", cost: micros(0), generation: null };
+}
+
+function chargedBy(run: Run, answer: SettleAnswer): Micros {
+  if (answer.kind === "settled") return answer.charged;
+  logLine("settle_without_hold", {
+    request_id: run.id,
+    org_id: run.caller.orgId,
+    found: answer.kind,
+  });
+  return micros(0);
+}
+
+type Charge = Extract<Outcome, { kind: "settle" }>;
+
+/** The route's price at the size that the prompt turned out to have. */
+function priceOf({ route, usage }: Charge): Price {
+  return priceAt(route.route, promptTokens(usage));
+}
+
+function costOfOutcome(charge: Charge): Micros {
+  return costOf(priceOf(charge), charge.usage);
+}
+
+function generationOf(run: Run, outcome: Charge): Generation {
+  return {
+    model: run.request.model.id,
+    provider: outcome.route.route.provider,
+    region: run.services.region,
+    keyId: run.caller.keyId,
+    externalId: run.request.user,
+    streamed: run.request.stream,
+    usage: outcome.usage,
+    price: priceOf(outcome),
+    firstByteMs: outcome.route.firstByteMs,
+    durationMs: run.services.now() - run.startedMs,
+    estimated: outcome.estimated,
+    finishReason: outcome.finishReason,
+  };
+}

@@ -1,0 +1,20 @@
+import type { Context, Next } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { logLine } from "../http/request-log.ts";
+import { offerOf } from "./offer.ts";
+
+/** Serves nothing, 503 `misconfigured`, while models, providers or aliases contradict themselves. */
+export async function requireSoundOffer(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const { problems } = offerOf(c.var.config);
+  if (problems.length > 0) {
+    const variables = problems.map(({ variable, problem }) => ({ variable, problem }));
+    logLine("misconfigured", { request_id: c.var.requestId, variables });
+    return fail(c, { kind: "misconfigured" });
+  }
+  await next();
+  return undefined;
+}

@@ -1,0 +1,71 @@
+import { estimateTokens } from "../lib/tokens.ts";
+import type { Usage } from "../lib/usage.ts";
+import type { JsonObject } from "../providers/provider.ts";
+
+type Delta = {
+  readonly content?: unknown;
+  readonly reasoning_content?: unknown;
+  readonly refusal?: unknown;
+  readonly tool_calls?: unknown;
+};
+type Choice = {
+  readonly index?: unknown;
+  readonly delta?: Delta;
+  readonly finish_reason?: unknown;
+};
+
+/** What a stream has used so far, for the charge and for knowing when it is over. Pure bookkeeping. */
+export class StreamMeter {
+  readonly #choices: number;
+  readonly #finished = new Set<unknown>();
+  #usage: Usage | null = null;
+  #output = 0;
+  #finishReason: string | null = null;
+
+  constructor(choices: number) {
+    this.#choices = choices;
+  }
+
+  /** The last cumulative usage that the upstream reported, or null. */
+  get usage(): Usage | null {
+    return this.#usage;
+  }
+
+  /** Tokens of what was forwarded; an estimate, used only when no usage came. */
+  get output(): number {
+    return Math.ceil(this.#output);
+  }
+
+  get finishReason(): string | null {
+    return this.#finishReason;
+  }
+
+  /** Every choice has given its finish_reason. */
+  get finished(): boolean {
+    return this.#finished.size >= this.#choices;
+  }
+
+  report(usage: Usage): void {
+    this.#usage = usage;
+  }
+
+  see(chunk: JsonObject): void {
+    const choices = chunk["choices"];
+    if (!Array.isArray(choices)) return;
+    for (const choice of choices as Choice[]) {
+      if (choice.delta !== undefined) this.#count(choice.delta);
+      if (typeof choice.finish_reason === "string") {
+        this.#finishReason ??= choice.finish_reason;
+        this.#finished.add(choice.index);
+      }
+    }
+  }
+
+  #count(delta: Delta): void {
+    for (const text of [delta.content, delta.reasoning_content, delta.refusal]) {
+      if (typeof text === "string" && text !== "") this.#output += estimateTokens(text);
+    }
+    if (delta.tool_calls !== undefined)
+      this.#output += estimateTokens(JSON.stringify(delta.tool_calls));
+  }
+}

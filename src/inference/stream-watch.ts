@@ -1,0 +1,90 @@
+import type { NumberVars } from "../config.ts";
+import type { EventStream } from "../providers/provider.ts";
+import type { RunTimer } from "./run-timer.ts";
+import type { StreamClient } from "./stream-client.ts";
+
+/** A reader that takes nothing for this long has left. */
+const STUCK_READER_MS = 30_000;
+/** How long the terminal marker may follow the last usage. */
+const LINGER_MS = 1000;
+const TICK_MS_MAX = 1000;
+const TICK_MS_MIN = 10;
+
+type Watched = {
+  readonly events: EventStream;
+  readonly timer: RunTimer;
+  readonly client: StreamClient;
+  readonly now: () => number;
+  readonly numbers: NumberVars;
+};
+
+/**
+ * One slow tick beside the pump instead of a timer per chunk: a silent upstream, a stuck reader, the
+ * keep-alive comment, the run's end. To stop means to cancel the upstream, which ends the read that
+ * the pump waits in.
+ */
+export class StreamWatch {
+  readonly #watched: Watched;
+  readonly #tick: ReturnType<typeof setInterval>;
+  #heardMs: number;
+  #lingerMs: number | null = null;
+  #sentMs: number;
+  #stopped = false;
+
+  constructor(watched: Watched) {
+    this.#watched = watched;
+    this.#heardMs = watched.now();
+    this.#sentMs = this.#heardMs;
+    const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS } = watched.numbers;
+    const tickMs = Math.min(UPSTREAM_IDLE_MS, KEEP_ALIVE_MS) / 4;
+    this.#tick = setInterval(
+      () => {
+        this.#check();
+      },
+      Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, tickMs)),
+    );
+    watched.timer.signal.addEventListener("abort", () => {
+      this.#stop();
+    });
+    if (watched.timer.signal.aborted) this.#stop();
+  }
+
+  /** True when it was we who ended the upstream. */
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
+  /** The upstream sent something. */
+  heard(): void {
+    this.#heardMs = this.#watched.now();
+    this.#sentMs = this.#heardMs;
+  }
+
+  /** Everything came but the terminal marker: wait for it only shortly. */
+  linger(): void {
+    this.#lingerMs ??= this.#watched.now();
+  }
+
+  close(): void {
+    clearInterval(this.#tick);
+  }
+
+  #check(): void {
+    const { client, numbers, now } = this.#watched;
+    const nowMs = now();
+    const waiting = client.pendingMs;
+    if (waiting > STUCK_READER_MS) client.leave();
+    if (waiting > 0) this.#heardMs = nowMs;
+    else if (nowMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
+    else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
+      this.#sentMs = nowMs;
+      void client.write(": keep-alive\n\n");
+    }
+    if (this.#lingerMs !== null && nowMs - this.#lingerMs > LINGER_MS) this.#stop();
+  }
+
+  #stop(): void {
+    this.#stopped = true;
+    this.#watched.events.cancel();
+  }
+}

@@ -1,0 +1,36 @@
+import type { Context, Next } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { startAuthentication } from "./authenticate.ts";
+
+/**
+ * Starts authentication of every `/v1` request and sets `admission`. What costs money awaits it
+ * itself, so that its body is read meanwhile; everything else passes `requireAdmission`.
+ */
+export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<void> {
+  const { config } = c.var;
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const admission = startAuthentication({
+    authorization: c.req.header("authorization") ?? null,
+    keySecrets: config.keySecrets,
+    region: config.region,
+    limiter: (keyHash) => limiters.getByName(keyHash),
+  }).then((result) => {
+    if (result.ok) c.set("admitted", result.value);
+    return result;
+  });
+  c.set("admission", admission);
+  await next();
+}
+
+/** Lets only admitted requests through, with `admitted` set. */
+export async function requireAdmission(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const admission = await c.var.admission;
+  if (!admission.ok) return fail(c, admission.failure);
+  await next();
+  return undefined;
+}

@@ -1,0 +1,22 @@
+import { utf8Bytes } from "./tokens.ts";
+
+export const EXTERNAL_ID_BYTES_MAX = 256;
+
+/** Control characters (C0, DEL, C1) and the line separators that log viewers split on. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+
+/**
+ * What is wrong with an end user's external_id (the request's `user`), or null when it is good:
+ * 1 to 256 UTF-8 bytes, no control characters, not "." or ".." (no URL can name those). It is kept
+ * as sent: no Unicode normalisation.
+ */
+export function externalIdProblem(value: string): string | null {
+  if (value === "") return "must not be empty";
+  const tooLong = utf8Bytes(value) > EXTERNAL_ID_BYTES_MAX;
+  if (tooLong) return `must be at most ${EXTERNAL_ID_BYTES_MAX} bytes`;
+  if (FORBIDDEN.test(value)) return "must not contain control characters";
+  if (!value.isWellFormed()) return "must be well-formed Unicode";
+  if (value === "." || value === "..") return 'must not be "." or ".."';
+  return null;
+}

@@ -1,0 +1,69 @@
+import { Hono } from "hono";
+import type { Context, Next } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { methodNotAllowed } from "../http/not-found.ts";
+import { BODY_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { now } from "../lib/clock.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { isOperator } from "./admin-token.ts";
+import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
+import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
+
+/** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts. */
+export const operatorRoutes = new Hono<AppEnv>();
+
+operatorRoutes.use(requireOperator);
+for (const endpoint of OPERATOR_ENDPOINTS) {
+  operatorRoutes.on(endpoint.method, endpoint.path, (c) => answer(c, endpoint));
+}
+for (const path of new Set(OPERATOR_ENDPOINTS.map((endpoint) => endpoint.path))) {
+  const methods = OPERATOR_ENDPOINTS.filter((endpoint) => endpoint.path === path);
+  operatorRoutes.all(path, methodNotAllowed(methods.map((endpoint) => endpoint.method)));
+}
+
+async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const authorization = c.req.header("authorization") ?? null;
+  if (!(await isOperator(authorization, c.var.config.adminToken))) {
+    return fail(c, { kind: "invalid_api_key" });
+  }
+  await next();
+  return undefined;
+}
+
+async function answer(c: Context<AppEnv>, endpoint: OperatorEndpoint): Promise<Response> {
+  const body = await bodyOf(c, endpoint);
+  if (!body.ok) return fail(c, body.failure);
+  const result = await endpoint.handle(contextOf(c), {
+    params: c.req.param(),
+    query: new URL(c.req.url).searchParams,
+    body: body.value,
+  });
+  return result.ok ? c.json(result.value, endpoint.status) : fail(c, result.failure);
+}
+
+/** The JSON body of a POST; a POST that takes none may come without. */
+function bodyOf(
+  c: Context<AppEnv>,
+  endpoint: OperatorEndpoint,
+): ReturnType<typeof readJson> | Promise<{ readonly ok: true; readonly value: null }> {
+  const empty = c.req.raw.body === null || c.req.header("content-length") === "0";
+  if (endpoint.method === "GET" || empty) return Promise.resolve({ ok: true, value: null });
+  const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
+  return readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+}
+
+function contextOf(c: Context<AppEnv>): OperatorContext {
+  const { config } = c.var;
+  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
+  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
+  return {
+    db: c.env.DB,
+    region: config.region,
+    version: config.version,
+    keySecrets: config.keySecrets,
+    now: now(c.env),
+    wallet: (orgId) => wallets.getByName(orgId),
+    outbox: (name) => outboxes.getByName(name),
+  };
+}

@@ -1,0 +1,53 @@
+import { logWarning, reasonOf } from "../lib/log.ts";
+
+const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
+const PAGE = 500;
+const AT_ONCE = 50;
+/** A Worker invocation may make 10,000 calls; wallets beyond that are poked by the next hour's sweep. */
+const WALLETS_MAX = 8000;
+
+/** What a sweep touches: objects that look at their own due work when they are poked. */
+export type SweepTargets = {
+  readonly wallet: (orgId: string) => { poke(): Promise<unknown> };
+  readonly outboxes: readonly { poke(): Promise<unknown> }[];
+};
+
+/**
+ * The hourly watchdog behind the alarms: pokes every outbox and the wallets of organisations used in
+ * the last two days, so that an alarm the platform lost is set again. One that fails stops no other.
+ */
+export async function sweep(db: D1Database, nowMs: number, targets: SweepTargets): Promise<number> {
+  await Promise.all(targets.outboxes.map((outbox) => quietly(outbox.poke())));
+  let poked = 0;
+  let after = "";
+  while (poked < WALLETS_MAX) {
+    // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
+    const ids = await organizationsUsed(db, nowMs - USED_WITHIN_MS, after);
+    for (let from = 0; from < ids.length; from += AT_ONCE) {
+      const slice = ids.slice(from, from + AT_ONCE);
+      // oxlint-disable-next-line no-await-in-loop -- bounded concurrency
+      await Promise.all(slice.map((id) => quietly(targets.wallet(id).poke())));
+    }
+    poked += ids.length;
+    const last = ids.at(-1);
+    if (last === undefined || ids.length < PAGE) break;
+    after = last;
+  }
+  return poked;
+}
+
+async function organizationsUsed(db: D1Database, since: number, after: string): Promise<string[]> {
+  const found = await db
+    .prepare("SELECT id FROM organizations WHERE used_at >= ?1 AND id > ?2 ORDER BY id LIMIT ?3")
+    .bind(since, after, PAGE)
+    .all<{ id: string }>();
+  return found.results.map((row) => row.id);
+}
+
+async function quietly(poke: Promise<unknown>): Promise<void> {
+  try {
+    await poke;
+  } catch (error) {
+    logWarning("sweep_failed", { reason: reasonOf(error) });
+  }
+}

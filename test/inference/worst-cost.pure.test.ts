@@ -1,0 +1,94 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Model } from "../../src/catalog/model.ts";
+import { costOf } from "../../src/catalog/price.ts";
+import { affordableCap, costBounds, outputCap } from "../../src/inference/worst-cost.ts";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { Price } from "../../src/lib/usage.ts";
+
+const perMillion = fc.integer({ min: 0, max: 80_000_000 });
+const price: fc.Arbitrary<Price> = fc.record({
+  input: perMillion,
+  cached: perMillion,
+  cacheWrite: perMillion,
+  output: perMillion,
+});
+const prompt = fc
+  .tuple(fc.nat(200_000), fc.nat(200_000), fc.nat(200_000))
+  .map((sizes) => sizes.toSorted((a, b) => a - b))
+  .map(([likely = 0, estimate = 0, bound = 0]) => ({ likely, estimate, bound }));
+const model: fc.Arbitrary<Model> = fc
+  .record({
+    prices: fc.array(price, { minLength: 1, maxLength: 3 }),
+    context: fc.integer({ min: 1, max: 1_000_000 }),
+    maxOutput: fc.integer({ min: 1, max: 128_000 }),
+    minOutput: fc.integer({ min: 1, max: 100 }),
+  })
+  .map(({ prices, ...rest }) => ({
+    id: "m",
+    kind: "chat",
+    ownedBy: "x",
+    created: 0,
+    abilities: [],
+    imageTokens: 0,
+    estimateFactor: 1.15,
+    ...rest,
+    routes: prices.map((each, i) => ({ provider: `p${i}`, upstreamId: "m", price: each })),
+  }));
+const asked = fc.record({
+  cap: fc.option(fc.integer({ min: 1, max: 200_000 })),
+  choices: fc.integer({ min: 1, max: 8 }),
+  defaultCap: fc.constant(4096),
+});
+
+it("a grant at the bound pays for the whole cap at every route, whatever tokens the prompt turns out to be", () => {
+  fc.assert(
+    fc.property(model, prompt, asked, (m, size, want) => {
+      const cap = outputCap(m, size, want);
+      const { most } = costBounds(m.routes, size, cap);
+      for (const route of m.routes) {
+        expect(affordableCap(route, size, cap, most)).toBe(cap.whole);
+        const worst = { ...NO_USAGE, input: size.bound, output: cap.whole * cap.choices };
+        expect(costOf(route.price, worst)).toBeLessThanOrEqual(most);
+      }
+    }),
+  );
+});
+
+it("any grant from least to most buys a cap between least and whole at the dearest route, and never more than it pays for", () => {
+  fc.assert(
+    fc.property(
+      model,
+      prompt,
+      asked,
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (m, size, want, at) => {
+        const cap = outputCap(m, size, want);
+        const { least, most } = costBounds(m.routes, size, cap);
+        const granted = micros(least + Math.floor((most - least) * at));
+        const caps = m.routes.map((route) => affordableCap(route, size, cap, granted));
+        for (const [i, route] of m.routes.entries()) {
+          const bought = caps[i] ?? null;
+          expect(bought).not.toBeNull();
+          expect(bought).toBeGreaterThanOrEqual(cap.least);
+          expect(bought).toBeLessThanOrEqual(cap.whole);
+          const output = (bought ?? 0) * cap.choices;
+          const likelyCost = costOf(route.price, { ...NO_USAGE, input: size.estimate, output });
+          expect(likelyCost).toBeLessThanOrEqual(granted);
+        }
+      },
+    ),
+  );
+});
+
+it("a cap is never 0 and never above the model's maximum", () => {
+  fc.assert(
+    fc.property(model, prompt, asked, (m, size, want) => {
+      const cap = outputCap(m, size, want);
+      expect(cap.whole).toBeGreaterThanOrEqual(1);
+      expect(cap.whole).toBeLessThanOrEqual(m.maxOutput);
+      expect(cap.least).toBeLessThanOrEqual(cap.whole);
+    }),
+  );
+});

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { killRegion } from "./support/kill-region.ts";
+import { makeOrganization } from "./support/organization.ts";
+import { openRaw } from "./support/raw-request.ts";
+import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
+
+const CREDITS = 1_000_000_000;
+const KILLS = 20;
+
+let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+beforeAll(async () => {
+  regions = await startTwoRegions();
+});
+afterAll(() => regions.stop());
+
+/** A request whose answer is read until `marker`, by a client that then sees the region die. */
+async function killedAfter(key: string, request: object, marker: string): Promise<string> {
+  const connection = await openRaw({
+    url: `${regions.eu.baseUrl}/chat/completions`,
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model: "sandbox/echo",
+      messages: [{ role: "user", content: "pay for this" }],
+      ...request,
+    }),
+  });
+  const arrived = await connection.readUntil((received) => received.includes(marker));
+  const text = connection.received().toString();
+  await killRegion(regions.eu);
+  await connection.reset();
+  expect(arrived).toBe(true);
+  return text;
+}
+
+async function balance(key: string): Promise<number> {
+  const response = await fetch(`${regions.eu.baseUrl}/balance`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { credits_micro: number }).credits_micro;
+}
+
+async function cost(key: string): Promise<number> {
+  const before = await balance(key);
+  const response = await fetch(`${regions.eu.baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: "sandbox/echo",
+      messages: [{ role: "user", content: "pay for this" }],
+    }),
+  });
+  await response.text();
+  const micro = Number(response.headers.get("x-cost-micro"));
+  expect(await balance(key)).toBe(before - micro);
+  return micro;
+}
+
+describe("a region that dies at the moment an answer is complete", () => {
+  it(`has charged every stream whose [DONE] was read, ${KILLS} of ${KILLS}`, async () => {
+    const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
+      credits: CREDITS,
+      rpmLimit: 1000,
+    });
+    const each = await cost(key);
+    const before = await balance(key);
+    for (let kill = 1; kill <= KILLS; kill++) {
+      await killedAfter(key, { stream: true }, "data: [DONE]\n\n");
+      expect(await balance(key)).toBe(before - kill * each);
+    }
+  }, 120_000);
+
+  it(`has charged every JSON body that was read, ${KILLS} of ${KILLS}`, async () => {
+    const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
+      credits: CREDITS,
+      rpmLimit: 1000,
+    });
+    const each = await cost(key);
+    const before = await balance(key);
+    for (let kill = 1; kill <= KILLS; kill++) {
+      await killedAfter(key, {}, '"usage"');
+      expect(await balance(key)).toBe(before - kill * each);
+    }
+  }, 120_000);
+});
+
+describe("a balance read right after an answer", () => {
+  it("is never stale, JSON and stream, 100 of 100", async () => {
+    const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
+      credits: CREDITS,
+      rpmLimit: 1000,
+    });
+    const each = await cost(key);
+    let expected = await balance(key);
+    for (let read = 0; read < 100; read++) {
+      const response = await fetch(`${regions.eu.baseUrl}/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({
+          model: "sandbox/echo",
+          messages: [{ role: "user", content: "pay for this" }],
+          stream: read % 2 === 0,
+        }),
+      });
+      await response.text();
+      expected -= each;
+      expect(await balance(key)).toBe(expected);
+    }
+  }, 60_000);
+});
