@@ -79,8 +79,9 @@ function outputOf(body: JsonObject): number {
     for (const text of [message?.content, message?.reasoning_content]) {
       if (typeof text === "string") tokens += estimateTokens(text);
     }
-    if (message?.tool_calls !== undefined)
+    if (message?.tool_calls !== undefined) {
       tokens += estimateTokens(JSON.stringify(message.tool_calls));
+    }
   }
   return Math.ceil(tokens);
 }

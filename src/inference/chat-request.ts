@@ -120,7 +120,7 @@ export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-const UNPRICED_PARTS = ["input_audio", "file"];
+const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio", "file"]);
 
 /** Says which content parts cannot be priced instead of listing those that can. */
 function explainPart(value: object, refusal: Refusal): Refusal {
@@ -129,7 +129,7 @@ function explainPart(value: object, refusal: Refusal): Refusal {
   if (message_ === undefined || part === undefined) return refusal;
   const messages = (value as { messages: { content: { type?: unknown }[] }[] }).messages;
   const type = messages[Number(message_)]?.content[Number(part)]?.type;
-  if (typeof type !== "string" || !UNPRICED_PARTS.includes(type)) return refusal;
+  if (typeof type !== "string" || !UNPRICED_PARTS.has(type)) return refusal;
   return invalid(
     `Content parts of type '${type}' are not supported; send text or image_url.`,
     param,

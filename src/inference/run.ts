@@ -31,8 +31,9 @@ export async function runPaid(run: Run, client: AbortSignal): Promise<void> {
   try {
     const held = await holdFor(run);
     if (!held.ok) return answerFailure(run, held.failure);
-    if (timer.clientGone)
+    if (timer.clientGone) {
       return await release(run, { kind: "internal" }, "client left before dispatch");
+    }
 
     const offers = affordable(run, held.value);
     const served = await callRoute(run, offers, timer);
@@ -140,8 +141,9 @@ async function fail(
   at: { timer: RunTimer; offers: readonly Offer[] },
 ): Promise<void> {
   const [offer] = at.offers;
-  if (at.timer.reason !== "drained" || offer === undefined)
+  if (at.timer.reason !== "drained" || offer === undefined) {
     return release(run, failure, failure.kind);
+  }
   await settleRun(run, inputOnly(run, offer.route, offer.cap));
   answerFailure(run, failure);
 }

@@ -42,8 +42,7 @@ export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
  * the outcome in the log, from where an operator can post it.
  */
 export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
-  const until = Date.now() + RETRY_UNTIL_MS;
-  while (Date.now() < until) {
+  for (let waitedMs = 0; waitedMs < RETRY_UNTIL_MS; waitedMs += RETRY_PAUSE_MS) {
     // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
     await scheduler.wait(RETRY_PAUSE_MS);
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before

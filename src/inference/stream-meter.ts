@@ -65,7 +65,8 @@ export class StreamMeter {
     for (const text of [delta.content, delta.reasoning_content, delta.refusal]) {
       if (typeof text === "string" && text !== "") this.#output += estimateTokens(text);
     }
-    if (delta.tool_calls !== undefined)
+    if (delta.tool_calls !== undefined) {
       this.#output += estimateTokens(JSON.stringify(delta.tool_calls));
+    }
   }
 }

@@ -25,7 +25,7 @@ const model: fc.Arbitrary<Model> = fc
     maxOutput: fc.integer({ min: 1, max: 128_000 }),
     minOutput: fc.integer({ min: 1, max: 100 }),
   })
-  .map(({ prices, ...rest }) => ({
+  .map(({ prices, context, maxOutput, minOutput }) => ({
     id: "m",
     kind: "chat",
     ownedBy: "x",
@@ -33,7 +33,9 @@ const model: fc.Arbitrary<Model> = fc
     abilities: [],
     imageTokens: 0,
     estimateFactor: 1.15,
-    ...rest,
+    context,
+    maxOutput,
+    minOutput,
     routes: prices.map((each, i) => ({ provider: `p${i}`, upstreamId: "m", price: each })),
   }));
 const asked = fc.record({
