@@ -14,6 +14,7 @@ const secrets = {
 
 export default defineConfig({
   test: {
+    silent: "passed-only", // what the Worker logs is shown for the tests that fail
     projects: [
       {
         // rules, routes, objects and the tidy test: inside workerd, as the EU region

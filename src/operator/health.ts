@@ -1,5 +1,6 @@
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import { bookAnswers } from "../organizations/organizations.store.ts";
 import { OWN_SHARDS } from "../regions/outbox-schedule.ts";
 import type { JsonObject, OperatorContext } from "./operator-context.ts";
 
@@ -10,15 +11,6 @@ export async function getHealth(context: OperatorContext): Promise<Result<JsonOb
     ...OWN_SHARDS.map((name) => outboxHealth(context, name)),
   ]);
   return success({ region: context.region, version: context.version, book, outboxes });
-}
-
-async function bookAnswers(db: D1Database): Promise<boolean> {
-  try {
-    await db.prepare("SELECT 1").first();
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function outboxHealth(context: OperatorContext, name: string): Promise<JsonObject> {

@@ -100,3 +100,13 @@ function isSlugTaken(error: unknown): boolean {
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")
   );
 }
+
+/** Whether D1 answers at all. */
+export async function bookAnswers(db: D1Database): Promise<boolean> {
+  try {
+    await db.prepare("SELECT 1").first();
+    return true;
+  } catch {
+    return false;
+  }
+}

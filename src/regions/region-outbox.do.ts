@@ -5,7 +5,7 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { deliverOutcome, outcomeMessage } from "./outbox-message.ts";
-import type { Deliver, Delivery, Message, OutcomeItem, OutcomeWallet } from "./outbox-message.ts";
+import type { Deliver, Delivery, Message, OutcomeItem } from "./outbox-message.ts";
 import { OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Depth } from "./region-outbox-queue.do.ts";
 
@@ -86,8 +86,7 @@ export class RegionOutbox extends DurableObject<Env> {
   #deliverToWallet(message: Message): Promise<Delivery> {
     const delivery = deliverOutcome(message, (orgId) => {
       const wallets = inJurisdiction(this.env.WALLET, this.env.JURISDICTION);
-      // regions/ may not import wallet/, and the binding's type is the wallet's class.
-      return wallets.getByName(orgId) as unknown as OutcomeWallet;
+      return wallets.getByName(orgId);
     });
     return within(delivery, DELIVERY_TIMEOUT_MS).catch((error: unknown) => ({
       kind: "failed",
