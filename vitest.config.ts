@@ -22,7 +22,13 @@ export default defineConfig({
           cloudflareTest({
             wrangler: { configPath: "./wrangler.toml", environment: "eu" },
             miniflare: {
-              bindings: { ...secrets, JURISDICTION: "", SANDBOX: "on", TEST_SCHEMA },
+              bindings: {
+                ...secrets,
+                JURISDICTION: "",
+                SANDBOX: "on",
+                LOG_REQUESTS: "all",
+                TEST_SCHEMA,
+              },
               outboundService: (request: Request) => {
                 throw new Error(`a test called out: ${request.url}`);
               },

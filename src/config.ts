@@ -68,6 +68,8 @@ export type Config = {
   readonly jurisdiction: string | undefined;
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
+  /** Which requests get a log line of their own: all, or those refused or failed. */
+  readonly logRequests: "all" | "failures";
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
@@ -115,6 +117,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     jurisdiction: text("JURISDICTION") === "" ? undefined : text("JURISDICTION"),
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
     sandbox: oneOf("SANDBOX", ["on", "off"], "off") === "on",
+    logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
     models: json("MODELS", models, []),
     providers: json("PROVIDERS", providers, []),
     aliases: json("ALIASES", aliases, {}),

@@ -100,11 +100,14 @@ function finish(c: AppContext): void {
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
+  const { status } = c.res;
+  const config = c.get("config") as Config | undefined;
+  if (status < 400 && config?.logRequests === "failures") return;
   logRequest({
     requestId: c.get("requestId"),
     method: c.req.method,
     route: routePath(c, -1),
-    status: c.res.status,
+    status,
     durationMs: now(c.env) - c.get("startedMs"),
     orgId: admitted?.caller.orgId ?? null,
     keyId: admitted?.caller.keyId ?? null,

@@ -1,5 +1,7 @@
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { afterTimeout } from "../lib/timers.ts";
+import type { After } from "../lib/timers.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
@@ -7,7 +9,11 @@ import type { JsonObject } from "./json-text.ts";
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 
 /** `timeoutMs` bounds the whole body, from the call to its last byte. */
-export type BodyLimits = { readonly bytesMax: number; readonly timeoutMs: number };
+export type BodyLimits = {
+  readonly bytesMax: number;
+  readonly timeoutMs: number;
+  readonly after?: After;
+};
 
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
 // Browsers send text/plain and forms across origins without asking; only JSON is a body here.
@@ -45,7 +51,7 @@ type Bytes = Result<Uint8Array>;
 async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   if (request.body === null) return success(new Uint8Array());
   const deadline = Promise.withResolvers<"late">();
-  const timer = setTimeout(() => deadline.resolve("late"), limits.timeoutMs);
+  const cancel = (limits.after ?? afterTimeout)(limits.timeoutMs, () => deadline.resolve("late"));
   // HTTP itself ends a body at its declared length, which was found small enough: one native read,
   // at half the cost of 4 KiB chunks. Without a length the chunks are counted as they come.
   const isDeclared = /^\d+$/.test(request.headers.get("content-length") ?? "");
@@ -57,7 +63,7 @@ async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
     // The client broke off or sent broken framing; nobody may be left to read this.
     return invalid("The request body could not be read.");
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 
@@ -102,11 +108,13 @@ function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
   return all;
 }
 
+/** ignoreBOM keeps the mark in the text; RFC 8259 section 8.1 lets a reader refuse it. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 function decode(bytes: Uint8Array): Result<string> {
   if (bytes.byteLength === 0) return invalid("The request body is empty.");
   try {
-    // ignoreBOM keeps the mark in the text; RFC 8259 section 8.1 lets a reader refuse it
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const text = utf8.decode(bytes);
     if (text.charCodeAt(0) === 0xfeff) {
       return invalid("The request body must not begin with a byte order mark.");
     }

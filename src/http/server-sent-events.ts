@@ -43,6 +43,8 @@ export class SseDecoder {
   }
 
   #decode(text: string): ServerSentEvent[] {
+    const whole = this.#wholeEvent(text);
+    if (whole !== null) return [whole];
     const events: ServerSentEvent[] = [];
     const hasReturns = text.includes("\r");
     let start = 0;
@@ -62,6 +64,15 @@ export class SseDecoder {
       if (event !== null) events.push(event);
     }
     return events;
+  }
+
+  /** What most network chunks are: one event, one data line, nothing before or after it. */
+  #wholeEvent(text: string): ServerSentEvent | null {
+    if (this.#line !== "" || this.#data !== null || this.#name !== "" || this.#skipLineFeed)
+      return null;
+    if (!text.startsWith("data: ") || text.indexOf("\n") !== text.length - 2) return null;
+    if (!text.endsWith("\n") || text.includes("\r") || text.length > this.#lengthMax) return null;
+    return { name: "message", data: text.slice("data: ".length, -2) };
   }
 
   /** Takes the finished line; a blank one completes the event. */

@@ -12,7 +12,7 @@ import { costBounds, outputCap } from "./worst-cost.ts";
 
 /** POST /v1/chat/completions, JSON and SSE. */
 export function chatRoute(c: Context<AppEnv>): Promise<Response> {
-  const defaultCap = c.var.config.numbers.DEFAULT_MAX_OUTPUT;
+  const defaultCap = c.get("config").numbers.DEFAULT_MAX_OUTPUT;
   return answerPaid(c, (body, catalog) => preparedChat(body, catalog, defaultCap));
 }
 

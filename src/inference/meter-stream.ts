@@ -1,9 +1,11 @@
+import { elapsedMs } from "../lib/clock.ts";
 import { failureObject } from "../http/failure-response.ts";
 import { logLine } from "../http/request-log.ts";
 import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
 import { wireUsage } from "../providers/openai-usage.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
+import { ChunkWriter } from "./chunk-writer.ts";
 import { completionId } from "./paid-request.ts";
 import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { receiptHeaders } from "./receipt.ts";
@@ -25,8 +27,7 @@ type Streaming = {
   readonly meter: StreamMeter;
   readonly client: StreamClient;
   readonly watch: StreamWatch;
-  /** id, object, created and model, the same in every chunk. */
-  readonly identity: JsonObject;
+  readonly writer: ChunkWriter;
 };
 
 /**
@@ -38,12 +39,13 @@ export async function meterStream(
   route: ServingRoute,
   source: { readonly events: EventStream; readonly timer: RunTimer },
 ): Promise<void> {
-  const { now, numbers } = run.services;
+  const { numbers } = run.services;
   const { events, timer } = source;
-  const client = new StreamClient({ left: () => timer.clientLeft(), now });
-  const watch = new StreamWatch({ events, timer, client, now, numbers });
+  const client = new StreamClient({ left: () => timer.clientLeft(), now: elapsedMs });
+  const watch = new StreamWatch({ events, timer, client, now: elapsedMs, numbers });
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
-  const streaming = { run, route, meter, client, watch, identity: identityOf(run) };
+  const writer = new ChunkWriter(identityOf(run));
+  const streaming = { run, route, meter, client, watch, writer };
   const headers = receiptHeaders(run, route);
   headers.set("content-type", "text/event-stream; charset=utf-8");
   headers.set("cache-control", "no-cache, no-transform");
@@ -90,13 +92,17 @@ function digest(
   streaming: Streaming,
   batch: readonly StreamEvent[],
 ): { text: string; ending: Ending | null } {
-  const { meter, identity } = streaming;
+  const { meter, writer } = streaming;
   let text = "";
   for (const event of batch) {
     switch (event.kind) {
       case "chunk":
         meter.see(event.chunk);
-        text += `data: ${JSON.stringify({ ...event.chunk, ...identity })}\n\n`;
+        text += writer.chunk(event.chunk);
+        break;
+      case "text":
+        meter.seeText(event.json);
+        text += writer.text(event.index, event.json);
         break;
       case "usage":
         meter.report(event.usage);
@@ -122,7 +128,7 @@ function endOfStopped(meter: StreamMeter): Ending {
 function isRunaway({ run, route, meter }: Streaming): boolean {
   if (route.cap === null) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
-  return meter.output > allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS;
+  return meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS);
 }
 
 /** Settles, then sends the last event: usage if it was asked for and [DONE], or the error. */
@@ -140,10 +146,10 @@ async function finish(streaming: Streaming, ending: Ending, clientGone: boolean)
   if (!settled.saved) await settleLate(run, outcome);
 }
 
-function usageChunk({ run, identity }: Streaming, outcome: Outcome, charged: number): string {
+function usageChunk({ run, writer }: Streaming, outcome: Outcome, charged: number): string {
   if (!run.request.includeUsage || outcome.kind === "void") return "";
   const usage = { ...wireUsage(outcome.usage, "chat"), cost_micro: charged };
-  return `data: ${JSON.stringify({ ...identity, choices: [], usage })}\n\n`;
+  return writer.event({ choices: [] }, { usage });
 }
 
 function identityOf(run: Run): JsonObject {

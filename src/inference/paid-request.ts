@@ -1,4 +1,5 @@
 import type { Admitted } from "../lib/caller.ts";
+import type { Timers } from "../lib/timers.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
 import type { Model, Route } from "../catalog/model.ts";
@@ -42,6 +43,8 @@ export type Run = {
   readonly startedMs: number;
   readonly caller: Admitted["caller"];
   readonly request: PaidRequest;
+  /** All deadlines of the run; closed when it ends. */
+  readonly timers: Timers;
   readonly services: RunServices;
   /** Gives the client its response; only the first call counts. */
   readonly answer: (response: Response) => void;

@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { Timers } from "../lib/timers.ts";
 import { now } from "../lib/clock.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
@@ -19,26 +20,20 @@ export async function answerPaid(
   c: Context<AppEnv>,
   prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
 ): Promise<Response> {
-  const { config, requestId } = c.var;
-  const reading = readJson(c.req.raw, {
-    bytesMax: BODY_BYTES_MAX,
-    timeoutMs: config.numbers.BODY_TIMEOUT_MS,
-  });
-  const admission = await c.var.admission;
-  if (!admission.ok) return fail(c, admission.failure);
-  const body = await reading;
-  if (!body.ok) return fail(c, body.failure);
-  const offer = offerOf(config);
-  const request = prepare(body.value, offer.catalog);
-  if (!request.ok) return fail(c, request.failure);
-
+  const timers = new Timers();
+  const request = await checked(c, prepare, timers);
+  if (!request.ok) {
+    timers.close();
+    return fail(c, request.failure);
+  }
   const answered = Promise.withResolvers<Response>();
   const run: Run = {
-    id: requestId,
-    startedMs: c.var.startedMs,
-    caller: admission.value.caller,
+    id: c.get("requestId"),
+    startedMs: c.get("startedMs"),
+    caller: c.get("admitted").caller,
     request: request.value,
-    services: { ...offer, ...servicesOf(c) },
+    timers,
+    services: servicesOf(c),
     answer: answered.resolve,
   };
   const done = runPaid(run, c.req.raw.signal).catch((error: unknown) => {
@@ -48,12 +43,33 @@ export async function answerPaid(
   return answered.promise;
 }
 
+/** The request, checked and bounded; refused for its key before it is refused for its body. */
+async function checked(
+  c: Context<AppEnv>,
+  prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
+  timers: Timers,
+): Promise<Result<PaidRequest>> {
+  const config = c.get("config");
+  const reading = readJson(c.req.raw, {
+    bytesMax: BODY_BYTES_MAX,
+    timeoutMs: config.numbers.BODY_TIMEOUT_MS,
+    after: timers.after,
+  });
+  const admission = await c.get("admission");
+  if (!admission.ok) return admission;
+  const body = await reading;
+  return body.ok ? prepare(body.value, offerOf(config).catalog) : body;
+}
+
 /** Stubs are made at each use: one that failed stays broken. */
-function servicesOf(c: Context<AppEnv>): Omit<RunServices, "providers" | "health"> {
-  const { config } = c.var;
+function servicesOf(c: Context<AppEnv>): RunServices {
+  const config = c.get("config");
+  const { providers, health } = offerOf(config);
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   return {
+    providers,
+    health,
     region: config.region,
     numbers: config.numbers,
     wallet: (orgId) => wallets.getByName(orgId),

@@ -1,3 +1,5 @@
+import type { Timers } from "../lib/timers.ts";
+
 /** Why a run was stopped from our side. */
 export type StopReason = "deadline" | "drained";
 
@@ -8,17 +10,21 @@ export type StopReason = "deadline" | "drained";
  */
 export class RunTimer {
   readonly #stop = new AbortController();
-  readonly #deadline: ReturnType<typeof setTimeout>;
+  readonly #timers: Timers;
   readonly #drainMs: number;
-  #drain: ReturnType<typeof setTimeout> | null = null;
   #reason: StopReason | null = null;
   #gone = false;
 
-  constructor(client: AbortSignal, limits: { deadlineMs: number; drainMs: number }) {
+  constructor(
+    client: AbortSignal,
+    timers: Timers,
+    limits: { readonly deadlineMs: number; readonly drainMs: number },
+  ) {
+    this.#timers = timers;
     this.#drainMs = limits.drainMs;
-    this.#deadline = setTimeout(() => {
+    timers.after(limits.deadlineMs, () => {
       this.#end("deadline");
-    }, limits.deadlineMs);
+    });
     if (client.aborted) this.clientLeft();
     else {
       client.addEventListener("abort", () => {
@@ -44,14 +50,9 @@ export class RunTimer {
   clientLeft(): void {
     if (this.#gone) return;
     this.#gone = true;
-    this.#drain = setTimeout(() => {
+    this.#timers.after(this.#drainMs, () => {
       this.#end("drained");
-    }, this.#drainMs);
-  }
-
-  close(): void {
-    clearTimeout(this.#deadline);
-    clearTimeout(this.#drain);
+    });
   }
 
   #end(reason: StopReason): void {

@@ -24,7 +24,7 @@ const JSON_TIMEOUT_MS_MAX = 600_000;
  */
 export async function runPaid(run: Run, client: AbortSignal): Promise<void> {
   const { numbers } = run.services;
-  const timer = new RunTimer(client, {
+  const timer = new RunTimer(client, run.timers, {
     deadlineMs: numbers.REQUEST_DEADLINE_S * 1000,
     drainMs: numbers.DRAIN_S * 1000,
   });
@@ -46,7 +46,7 @@ export async function runPaid(run: Run, client: AbortSignal): Promise<void> {
       await meterStream(run, route, { events: served.value.answer.events, timer });
     }
   } finally {
-    timer.close();
+    run.timers.close();
   }
 }
 
@@ -67,7 +67,7 @@ async function holdFor(run: Run): Promise<Result<Micros>> {
         keyId: run.caller.keyId,
         peer: false,
       }),
-    2,
+    { after: run.timers.after, attemptsMax: 2 },
   );
   if (answer.ok) return { ok: true, value: answer.value.granted };
   if (answer.failure.kind === "storage_unavailable") await enqueue(run, voidItem(run));
@@ -108,6 +108,7 @@ async function callRoute(
       signal: timer.signal,
       headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
       firstMs: numbers.UPSTREAM_FIRST_MS,
+      after: run.timers.after,
       mayRetry: () => !timer.clientGone,
     },
   );

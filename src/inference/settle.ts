@@ -27,8 +27,9 @@ export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   const cost = costOfOutcome(outcome);
   const generation = generationOf(run, outcome);
   const { wallet } = run.services;
-  const answer = await reachObject(() =>
-    wallet(run.caller.orgId).settle({ id: run.id, cost, generation }),
+  const answer = await reachObject(
+    () => wallet(run.caller.orgId).settle({ id: run.id, cost, generation }),
+    { after: run.timers.after },
   );
   if (answer.ok) return { saved: true, charged: chargedBy(run, answer.value) };
   const { orgId } = run.caller;
@@ -59,7 +60,9 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
 
 async function voidRun(run: Run, reason: string): Promise<Settled> {
   const { wallet } = run.services;
-  const answer = await reachObject(() => wallet(run.caller.orgId).void(run.id));
+  const answer = await reachObject(() => wallet(run.caller.orgId).void(run.id), {
+    after: run.timers.after,
+  });
   if (!answer.ok) await enqueue(run, voidItem(run));
   if (reason !== "") logLine("hold_voided", { request_id: run.id, reason });
   return { saved: answer.ok, charged: micros(0) };

@@ -9,7 +9,7 @@ export async function requireSoundOffer(
   c: Context<AppEnv>,
   next: Next,
 ): Promise<Response | undefined> {
-  const { problems } = offerOf(c.var.config);
+  const { problems } = offerOf(c.get("config"));
   if (problems.length > 0) {
     const variables = problems.map(({ variable, problem }) => ({ variable, problem }));
     logLine("misconfigured", { request_id: c.var.requestId, variables });

@@ -2,6 +2,9 @@ import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { JsonObject } from "../providers/provider.ts";
 
+/** Text is counted in pieces of this many characters, not word by word. */
+const COUNT_EVERY = 8192;
+
 type Delta = {
   readonly content?: unknown;
   readonly reasoning_content?: unknown;
@@ -19,7 +22,8 @@ export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();
   #usage: Usage | null = null;
-  #output = 0;
+  #counted = 0;
+  #uncounted = "";
   #finishReason: string | null = null;
 
   constructor(choices: number) {
@@ -33,7 +37,9 @@ export class StreamMeter {
 
   /** Tokens of what was forwarded; an estimate, used only when no usage came. */
   get output(): number {
-    return Math.ceil(this.#output);
+    this.#counted += estimateTokens(this.#uncounted);
+    this.#uncounted = "";
+    return Math.ceil(this.#counted);
   }
 
   get finishReason(): string | null {
@@ -45,15 +51,25 @@ export class StreamMeter {
     return this.#finished.size >= this.#choices;
   }
 
+  /** Whether more than so many tokens were forwarded; may notice it COUNT_EVERY characters late. */
+  isPast(tokens: number): boolean {
+    return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.output) > tokens;
+  }
+
   report(usage: Usage): void {
     this.#usage = usage;
+  }
+
+  /** A text as a JSON string literal. */
+  seeText(json: string): void {
+    this.#uncounted += json.slice(1, -1);
   }
 
   see(chunk: JsonObject): void {
     const choices = chunk["choices"];
     if (!Array.isArray(choices)) return;
     for (const choice of choices as Choice[]) {
-      if (choice.delta !== undefined) this.#count(choice.delta);
+      if (choice.delta !== undefined) this.#seeDelta(choice.delta);
       if (typeof choice.finish_reason === "string") {
         this.#finishReason ??= choice.finish_reason;
         this.#finished.add(choice.index);
@@ -61,12 +77,10 @@ export class StreamMeter {
     }
   }
 
-  #count(delta: Delta): void {
+  #seeDelta(delta: Delta): void {
     for (const text of [delta.content, delta.reasoning_content, delta.refusal]) {
-      if (typeof text === "string" && text !== "") this.#output += estimateTokens(text);
+      if (typeof text === "string") this.#uncounted += text;
     }
-    if (delta.tool_calls !== undefined) {
-      this.#output += estimateTokens(JSON.stringify(delta.tool_calls));
-    }
+    if (delta.tool_calls !== undefined) this.#uncounted += JSON.stringify(delta.tool_calls);
   }
 }

@@ -9,7 +9,7 @@ import { startAuthentication } from "./authenticate.ts";
  * itself, so that its body is read meanwhile; everything else passes `requireAdmission`.
  */
 export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<void> {
-  const { config } = c.var;
+  const config = c.get("config");
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
   const admission = startAuthentication({
     authorization: c.req.header("authorization") ?? null,
@@ -29,7 +29,7 @@ export async function requireAdmission(
   c: Context<AppEnv>,
   next: Next,
 ): Promise<Response | undefined> {
-  const admission = await c.var.admission;
+  const admission = await c.get("admission");
   if (!admission.ok) return fail(c, admission.failure);
   await next();
   return undefined;

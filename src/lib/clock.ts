@@ -8,6 +8,11 @@ export function now(bindings: ClockBindings): number {
   return Date.now() + (Number.isSafeInteger(offsetMs) ? offsetMs : 0);
 }
 
+/** Milliseconds for measuring waits that really pass: never shifted. */
+export function elapsedMs(): number {
+  return Date.now();
+}
+
 /** ISO 8601 UTC, as every timestamp of the interface. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();

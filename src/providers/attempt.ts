@@ -1,3 +1,5 @@
+import { afterTimeout } from "../lib/timers.ts";
+import type { After } from "../lib/timers.ts";
 import type {
   EventStream,
   JsonObject,
@@ -29,6 +31,8 @@ export type AttemptOptions = {
   readonly headersMs: number;
   /** From the headers to the first event of a stream. */
   readonly firstMs: number;
+  /** The run's timers; a platform timer each unless given. */
+  readonly after?: After;
 };
 
 /**
@@ -44,7 +48,7 @@ export async function attempt(
   const signal = AbortSignal.any([options.signal, controller.signal]);
   const { provider, upstreamId, cap } = candidate;
   const sent = provider.send({ ...request, upstreamId, cap, signal });
-  const answer = await within(sent, options.headersMs, options.signal);
+  const answer = await within(sent, options.headersMs, options);
   if (answer === null) {
     controller.abort();
     sent.then(letGo).catch(() => undefined); // it may still answer; then nobody listens
@@ -61,7 +65,7 @@ export async function attempt(
 /** Waits for the first batch with events in it: comments show life but promise nothing. */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
   try {
-    const batch = await within(firstBatch(events), options.firstMs, options.signal);
+    const batch = await within(firstBatch(events), options.firstMs, options);
     if (batch === null) return failed("timeout");
     const error = batch.find((event) => event.kind === "error");
     if (error !== undefined) return { kind: "failure", failure: error.failure };
@@ -95,11 +99,15 @@ function startingWith(first: readonly StreamEvent[], events: EventStream): Event
 }
 
 /** The promise's value, or null when `ms` pass or `signal` fires first. Leaves no timer behind. */
-function within<T>(work: Promise<T>, ms: number, signal: AbortSignal): Promise<T | null> {
+function within<T>(
+  work: Promise<T>,
+  ms: number,
+  { signal, after = afterTimeout }: AttemptOptions,
+): Promise<T | null> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(giveUp, ms);
+    const cancel = after(ms, giveUp);
     function settle(): void {
-      clearTimeout(timer);
+      cancel();
       signal.removeEventListener("abort", giveUp);
     }
     function giveUp(): void {

@@ -1,24 +1,43 @@
+const READ_BYTES_FIRST = 16 * 1024;
+const READ_BYTES_MAX = 1024 * 1024;
+
 /**
  * The body of an upstream's answer as text, or null when it is longer than `bytesMax` decoded bytes
  * (a gzip bomb, an endless body): it is cut off there. Throws when the connection breaks.
  */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
   if (response.body === null) return "";
-  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
+  const reader = response.body.getReader({ mode: "byob" });
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for (;;) {
+  for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
+    // One native read fills the buffer or finds the end: most answers come in one.
     // oxlint-disable-next-line no-await-in-loop -- a body is read in order
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    bytes += value.byteLength;
+    const { done, value } = await filled(reader, size);
+    bytes += value?.byteLength ?? 0;
     if (bytes > bytesMax) {
       discard(reader.cancel());
       return null;
     }
     text += decoder.decode(value, { stream: true });
+    if (done) return text + decoder.decode();
   }
+}
+
+type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
+/** Only workerd has `readAtLeast`; elsewhere any read will do. */
+type Reader = {
+  read(buffer: Uint8Array): Promise<Filled>;
+  readAtLeast?(bytes: number, buffer: Uint8Array): Promise<Filled>;
+};
+
+/** So many bytes, or fewer at the body's end. */
+async function filled(reader: Reader, size: number): Promise<Filled> {
+  const buffer = new Uint8Array(size);
+  if (reader.readAtLeast === undefined) return reader.read(buffer);
+  const { done, value } = await reader.readAtLeast(size, buffer);
+  return { done: done || (value?.byteLength ?? 0) < size, value };
 }
 
 /** Lets go of a body that nobody will read. */

@@ -9,6 +9,8 @@ import {
 import { isObject } from "./openai-request.ts";
 import { readUsage } from "./openai-usage.ts";
 import type { JsonObject, StreamEvent } from "./provider.ts";
+import { textOf, textTemplate } from "./text-template.ts";
+import type { TextTemplate } from "./text-template.ts";
 import { streamFailure } from "./upstream-failure.ts";
 
 /** What is known of a choice so far. */
@@ -17,6 +19,14 @@ type Choice = {
   /** Our index of the call that the upstream last named by its own index. */
   readonly current: Map<number, number>;
   finished: boolean;
+};
+/** A host whose chunks differ in more than their text is not compared for ever. */
+const MISSES_MAX = 8;
+type TextChoice = {
+  readonly index: number;
+  readonly delta: { readonly content?: unknown };
+  readonly logprobs: unknown;
+  readonly finish_reason: unknown;
 };
 type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boolean };
 
@@ -27,6 +37,9 @@ type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boole
  */
 export class ChunkReader {
   #ended = false;
+  /** The last chunk that held nothing but text, as a pattern for the next. */
+  #template: TextTemplate | null = null;
+  #misses = 0;
   /** What every chunk repeats, taken from the first. */
   #head: JsonObject | null = null;
   readonly #choices = new Map<number, Choice>();
@@ -37,8 +50,12 @@ export class ChunkReader {
 
   /** The events of one payload; `name` is the server-sent event's. */
   read(data: string, name: string): StreamEvent[] {
-    if (this.#ended || data.trim() === "") return [];
-    if (data.trim() === "[DONE]") return this.#end();
+    if (this.#ended) return [];
+    const text = name === "message" ? this.#textOf(data) : null;
+    if (text !== null) return [text];
+    const trimmed = data.trim();
+    if (trimmed === "") return [];
+    if (trimmed === "[DONE]") return this.#end();
     const raw = parsed(data);
     if (raw === null) return this.fail("bad_event");
     if (name === "error" || (raw["error"] !== undefined && raw["error"] !== null)) {
@@ -48,7 +65,16 @@ export class ChunkReader {
     const usage = readUsage(raw["usage"], "chat");
     const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
     if (usage !== null && !this.#ended) events.push({ kind: "usage", usage });
+    this.#template = usage === null && this.#misses < MISSES_MAX ? templateOf(data, events) : null;
     return events;
+  }
+
+  /** The payload's text when it is the last chunk again but for that; a host that never repeats itself is not asked for long. */
+  #textOf(data: string): StreamEvent | null {
+    if (this.#template === null) return null;
+    const json = textOf(data, this.#template);
+    this.#misses = json === null ? this.#misses + 1 : 0;
+    return json === null ? null : { kind: "text", index: this.#template.index, json };
   }
 
   /** Ends the stream with an upstream failure of our own finding. */
@@ -118,6 +144,20 @@ export class ChunkReader {
     }
     return deltas;
   }
+}
+
+/**
+ * The pattern of a payload that came to one chunk with one choice, open, and nothing but text in its
+ * delta. A choice that has finished says nothing more, so a pattern does not outlive it.
+ */
+function templateOf(data: string, events: readonly StreamEvent[]): TextTemplate | null {
+  const [event] = events;
+  if (events.length !== 1 || event?.kind !== "chunk") return null;
+  const [choice] = event.chunk["choices"] as [TextChoice];
+  const keys = Object.keys(choice.delta);
+  if (keys.length !== 1 || typeof choice.delta.content !== "string") return null;
+  if (choice.logprobs !== null || choice.finish_reason !== null) return null;
+  return textTemplate(data, choice.index, choice.delta.content);
 }
 
 /** One tool call of a delta: whole the first time, its arguments alone from then on. */

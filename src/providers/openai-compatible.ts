@@ -124,7 +124,8 @@ function eventStream(body: ReadableStream<Uint8Array>): EventStream {
     const read = await reader.read();
     done = read.done;
     const messages = read.done ? decoder.flushEvents() : decoder.events(read.value);
-    const events = messages.flatMap(({ name, data }) => chunks.read(data, name));
+    const events: StreamEvent[] = [];
+    for (const { name, data } of messages) events.push(...chunks.read(data, name));
     if (decoder.overflowed && !chunks.ended) events.push(...chunks.fail("event_too_large"));
     if (chunks.ended && !done) cancel(); // what follows the end is nobody's
     return done && events.length === 0 ? null : events;

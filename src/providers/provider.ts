@@ -24,6 +24,11 @@ export type ProviderCall = {
 export type StreamEvent =
   /** An OpenAI chunk without usage; `choices` present. The run sets id and model. */
   | { readonly kind: "chunk"; readonly chunk: JsonObject }
+  /**
+   * A chunk that differs from the chunk before it in one choice's text alone: `json` is that text as
+   * the upstream wrote it, a JSON string literal. Adapters may give it instead of `chunk`.
+   */
+  | { readonly kind: "text"; readonly index: number; readonly json: string }
   /** Cumulative usage so far; the last one counts. */
   | { readonly kind: "usage"; readonly usage: Usage }
   /** The upstream said that it failed; its text is not kept. */

@@ -79,7 +79,7 @@ it("a stream asks for usage and ends with finish, usage and end", async () => {
   expect(all.map((event) => event.kind)).toEqual([
     "chunk",
     "chunk",
-    "chunk",
+    "text",
     "chunk",
     "usage",
     "end",
@@ -89,7 +89,7 @@ it("a stream asks for usage and ends with finish, usage and end", async () => {
 
 it("two [DONE] and chunks after the first are one end", async () => {
   const kinds = (await events("mock-two-dones")).map((event) => event.kind);
-  expect(kinds).toEqual(["chunk", "chunk", "chunk", "chunk", "usage", "end"]);
+  expect(kinds).toEqual(["chunk", "chunk", "text", "chunk", "usage", "end"]);
 });
 
 it("usage on the finish chunk counts, and of two usages the last is given last", async () => {

@@ -1,0 +1,66 @@
+import { elapsedMs } from "./clock.ts";
+
+/** Runs something after so many ms; what it returns takes it back. */
+export type After = (ms: number, run: () => void) => () => void;
+
+/** `After` with a platform timer of its own. */
+export const afterTimeout: After = (ms, run) => {
+  const timer = setTimeout(run, ms);
+  return () => {
+    clearTimeout(timer);
+  };
+};
+
+type Due = { readonly atMs: number; readonly run: () => void };
+
+/**
+ * The many deadlines of one request on one platform timer, which is set anew only for an earlier one:
+ * a timer costs 20 us to set and as much to clear, and a request has half a dozen that never fire.
+ */
+export class Timers {
+  readonly #due = new Set<Due>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #armedMs = Infinity;
+
+  readonly after: After = (ms, run) => {
+    const due = { atMs: elapsedMs() + ms, run };
+    this.#due.add(due);
+    this.#arm(due.atMs);
+    return () => {
+      this.#due.delete(due);
+    };
+  };
+
+  /** Takes everything back. */
+  close(): void {
+    this.#due.clear();
+    this.#disarm();
+    this.#armedMs = -Infinity; // nothing is armed any more
+  }
+
+  #arm(atMs: number): void {
+    if (atMs >= this.#armedMs) return;
+    this.#disarm();
+    this.#armedMs = atMs;
+    this.#timer = setTimeout(
+      () => {
+        this.#fire();
+      },
+      Math.max(0, atMs - elapsedMs()),
+    );
+  }
+
+  #disarm(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  #fire(): void {
+    this.#armedMs = Infinity;
+    const nowMs = elapsedMs();
+    const late = [...this.#due].filter((due) => due.atMs <= nowMs);
+    for (const due of late) this.#due.delete(due);
+    for (const due of late) due.run();
+    const next = Math.min(...[...this.#due].map((due) => due.atMs));
+    if (next !== Infinity) this.#arm(next);
+  }
+}

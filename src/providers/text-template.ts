@@ -1,0 +1,52 @@
+/**
+ * Most chunks of a stream are the chunk before with another text. The template of one such payload is
+ * what stands before and after its text, to the letter, so that the next is recognised by comparing
+ * and needs no parsing: `{"id":"x",...,"delta":{"content":` + `"a word"` + `},...}`.
+ */
+export type TextTemplate = {
+  readonly before: string;
+  readonly after: string;
+  readonly index: number;
+};
+
+/** Where the text of such a payload begins; `"content"` may be written with or without a space. */
+const CONTENT = /"delta":\s?\{"content":\s?/;
+
+/**
+ * The template of a payload whose one choice says nothing but text, or null. `content` is that text as
+ * it was parsed: writing it back must give the payload again, so that nothing can hide behind it.
+ */
+export function textTemplate(payload: string, index: number, content: string): TextTemplate | null {
+  const match = CONTENT.exec(payload);
+  if (match === null) return null;
+  const start = match.index + match[0].length;
+  const end = literalEnd(payload, start);
+  if (end === -1 || JSON.parse(payload.slice(start, end)) !== content) return null;
+  return { before: payload.slice(0, start), after: payload.slice(end), index };
+}
+
+/** The JSON string literal in a payload that fits the template, or null. */
+export function textOf(payload: string, template: TextTemplate): string | null {
+  const { before, after } = template;
+  if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
+  const end = payload.length - after.length;
+  // Ending anywhere else, the text would reach into what follows it, or the payload be cut short.
+  if (literalEnd(payload, before.length) !== end) return null;
+  return payload.slice(before.length, end);
+}
+
+/** A backslash and what may follow it, or a control character, which JSON forbids in a string. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const SPECIAL = /\\|[\u0000-\u001f]/;
+const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/; // RFC 8259 section 7
+
+/** The index after the string literal that begins at `start`, or -1 when none does. */
+function literalEnd(payload: string, start: number): number {
+  if (payload.charCodeAt(start) !== 0x22) return -1;
+  const quote = payload.indexOf('"', start + 1);
+  if (quote === -1) return -1;
+  const plain = payload.slice(start, quote + 1);
+  if (!SPECIAL.test(plain)) return quote + 1;
+  const literal = LITERAL.exec(payload.slice(start));
+  return literal === null ? -1 : start + literal[0].length;
+}

@@ -1,0 +1,75 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { ChunkReader } from "../../src/providers/openai-chunks.ts";
+import type { StreamEvent } from "../../src/providers/provider.ts";
+import { textOf, textTemplate } from "../../src/providers/text-template.ts";
+
+const payload = (content: string, more: object = {}): string =>
+  JSON.stringify({
+    id: "chatcmpl-up",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }],
+    usage: null,
+    ...more,
+  });
+const text = fc.string({ unit: "binary" });
+
+it("gives back any text exactly, whatever it holds", () => {
+  fc.assert(
+    fc.property(text, text, (first, second) => {
+      const template = textTemplate(payload(first), 0, first);
+      const found = template === null ? null : textOf(payload(second), template);
+      expect(JSON.parse(found ?? "null")).toBe(second);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+it("takes nothing for a text that is more or less than one", () => {
+  const template = textTemplate(payload("a"), 0, "a");
+  const fits = (data: string): boolean => template !== null && textOf(data, template) !== null;
+  expect(fits(payload("b"))).toBe(true);
+  for (const data of [
+    payload("b", { usage: { prompt_tokens: 1 } }),
+    payload("b").replace('"finish_reason":null', '"finish_reason":"stop"'),
+    payload("b").replace('"index":0', '"index":1'),
+    payload("b").replace('"b"', '"b","tool_calls":[]'),
+    payload("b").replace('"b"', "null"),
+    payload("b").replace('"b"', '"\n"'),
+    payload("b").replace('"b"', String.raw`"\x"`),
+    payload("b").replace('"b"', '"b'),
+    payload("b").slice(0, -1),
+    "[DONE]",
+    "",
+  ]) {
+    expect(fits(data)).toBe(false);
+  }
+});
+
+it("a stream reads the same with templates as chunk by chunk", () => {
+  const chunkOf = (event: StreamEvent): unknown =>
+    event.kind === "text" ? JSON.parse(event.json) : contentOf(event);
+  fc.assert(
+    fc.property(
+      fc.array(
+        text.filter((each) => each !== ""),
+        { minLength: 1 },
+      ),
+      (texts) => {
+        const reader = new ChunkReader();
+        const role = payload("").replace('"content"', '"role":"assistant","content"');
+        reader.read(role, "message");
+        const seen = texts.flatMap((each) => reader.read(payload(each), "message").map(chunkOf));
+        expect(seen).toEqual(texts);
+      },
+    ),
+  );
+});
+
+function contentOf(event: StreamEvent): unknown {
+  if (event.kind !== "chunk") return event.kind;
+  const [choice] = event.chunk["choices"] as { delta: { content?: unknown } }[];
+  return choice?.delta.content;
+}
