@@ -5,6 +5,7 @@ import type { Config } from "../config.ts";
 import type { Admitted } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
+import type { Timers } from "../lib/timers.ts";
 import { mintId } from "../lib/id.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import { failureResponse } from "./failure-response.ts";
@@ -22,6 +23,8 @@ export type AppEnv = {
     /** The limiter's verdict, asked for before the body is read. */
     admission: Promise<Result<Admitted>>;
     admitted: Admitted;
+    /** All deadlines of the request; whoever answers it closes them. */
+    timers: Timers;
     /** What the request failed with, for its log line; set by `fail`. */
     failure: Failure["kind"];
   };
@@ -100,14 +103,16 @@ function finish(c: AppContext): void {
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
-  const { status } = c.res;
   const config = c.get("config") as Config | undefined;
-  if (status < 400 && config?.logRequests === "failures") return;
+  if (c.res.status >= 400 || config?.logRequests === "all") log(c, admitted);
+}
+
+function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({
     requestId: c.get("requestId"),
     method: c.req.method,
     route: routePath(c, -1),
-    status,
+    status: c.res.status,
     durationMs: now(c.env) - c.get("startedMs"),
     orgId: admitted?.caller.orgId ?? null,
     keyId: admitted?.caller.keyId ?? null,

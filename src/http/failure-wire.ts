@@ -138,7 +138,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
 }
 
 /** `retry-after` equals `error.retry_after`; the wording ends as clients parse it (reference/openai.md 2.2). */
-function rateLimited({ scope, limit, retryAfterMs }: FailureOf["rate_limited"]): Wire {
+function rateLimited({ scope, limit, retryAfterMs, orgId }: FailureOf["rate_limited"]): Wire {
   const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
   const whose = scope === "key" ? "this API key" : "your organization";
   return {
@@ -147,6 +147,7 @@ function rateLimited({ scope, limit, retryAfterMs }: FailureOf["rate_limited"]):
     message: `Rate limit of ${limit} requests per minute for ${whose} reached. Please retry after ${seconds}s.`,
     extra: { retry_after: seconds },
     headers: {
+      ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
       // the limiter's refusal brings no Admitted whose state could be shown

@@ -68,10 +68,10 @@ export class SseDecoder {
 
   /** What most network chunks are: one event, one data line, nothing before or after it. */
   #wholeEvent(text: string): ServerSentEvent | null {
-    if (this.#line !== "" || this.#data !== null || this.#name !== "" || this.#skipLineFeed)
-      return null;
-    if (!text.startsWith("data: ") || text.indexOf("\n") !== text.length - 2) return null;
-    if (!text.endsWith("\n") || text.includes("\r") || text.length > this.#lengthMax) return null;
+    const isBetween = this.#line === "" && this.#data === null && this.#name === "";
+    if (!isBetween || this.#skipLineFeed || text.length > this.#lengthMax) return null;
+    const isOne = text.startsWith("data: ") && text.indexOf("\n") === text.length - 2;
+    if (!isOne || !text.endsWith("\n") || text.includes("\r")) return null;
     return { name: "message", data: text.slice("data: ".length, -2) };
   }
 

@@ -1,10 +1,10 @@
 import type { Usage } from "../lib/usage.ts";
-import { failureResponse } from "../http/failure-response.ts";
 import type { JsonObject } from "../providers/provider.ts";
 import { wireUsage } from "../providers/openai-usage.ts";
 import { encodeEmbeddings } from "../providers/embedding-encoding.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import { chargeFor } from "./charge.ts";
+import { outputText } from "./output-text.ts";
 import { completionId } from "./paid-request.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 import { receiptHeaders } from "./receipt.ts";
@@ -24,7 +24,7 @@ export async function answerJson(
   const outcome = chargeFor(run, route, seen, { ending: "complete", readerAway: false });
   const settled = await settleRun(run, outcome);
   if (!settled.saved || outcome.kind === "void") {
-    return run.answer(failureResponse({ kind: "storage_unavailable" }, run.id));
+    return run.refuse({ kind: "storage_unavailable" });
   }
   const headers = receiptHeaders(run, route);
   headers.set("x-cost-micro", String(settled.charged));
@@ -56,11 +56,7 @@ function clientBody(run: Run, body: JsonObject, usage: Usage): JsonObject {
 
 type Choice = {
   readonly finish_reason?: unknown;
-  readonly message?: {
-    readonly content?: unknown;
-    readonly reasoning_content?: unknown;
-    readonly tool_calls?: unknown;
-  };
+  readonly message?: Parameters<typeof outputText>[0];
 };
 
 function choicesOf(body: JsonObject): readonly Choice[] {
@@ -75,13 +71,6 @@ function finishReasonOf(body: JsonObject): string | null {
 /** Output tokens of an answer that came without usage, counted from its text and tool calls. */
 function outputOf(body: JsonObject): number {
   let tokens = 0;
-  for (const { message } of choicesOf(body)) {
-    for (const text of [message?.content, message?.reasoning_content]) {
-      if (typeof text === "string") tokens += estimateTokens(text);
-    }
-    if (message?.tool_calls !== undefined) {
-      tokens += estimateTokens(JSON.stringify(message.tool_calls));
-    }
-  }
+  for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message ?? {}));
   return Math.ceil(tokens);
 }

@@ -20,6 +20,9 @@ const SLOW_READER_MS = 5000;
 /** An upstream that ignores its output cap is stopped at this many times the cap. */
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
+/** After the last choice has finished: how long usage may follow, and after that the terminal marker. */
+const USAGE_LINGER_MS = 5000;
+const END_LINGER_MS = 1000;
 
 type Streaming = {
   readonly run: Run;
@@ -42,6 +45,8 @@ export async function meterStream(
   const { numbers } = run.services;
   const { events, timer } = source;
   const client = new StreamClient({ left: () => timer.clientLeft(), now: elapsedMs });
+  // A client that left before the first byte never reads: a write to it would wait for ever.
+  timer.whenClientLeaves(() => client.leave());
   const watch = new StreamWatch({ events, timer, client, now: elapsedMs, numbers });
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
   const writer = new ChunkWriter(identityOf(run));
@@ -56,6 +61,7 @@ export async function meterStream(
   } finally {
     watch.close();
     events.cancel();
+    client.leave();
   }
 }
 
@@ -68,13 +74,14 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
       // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
       batch = await events.next();
     } catch {
-      return watch.stopped ? endOfStopped(meter) : endOfFile(meter, "failed");
+      return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     }
-    if (batch === null) return watch.stopped ? endOfStopped(meter) : endOfFile(meter, "failed");
+    if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard();
     const { text, ending } = digest(streaming, batch);
     // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
     await client.write(text);
+    if (text !== "") watch.sent();
     if (ending !== null) return ending;
     if (isRunaway(streaming)) {
       logLine("upstream_ignored_cap", {
@@ -83,7 +90,7 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
       });
       return "stopped";
     }
-    if (meter.finished && meter.usage !== null) watch.linger();
+    if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
 }
 
@@ -119,10 +126,6 @@ function digest(
 /** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
 function endOfFile(meter: StreamMeter, otherwise: Ending): Ending {
   return meter.finished ? "complete" : otherwise;
-}
-
-function endOfStopped(meter: StreamMeter): Ending {
-  return meter.finished && meter.usage !== null ? "complete" : "stopped";
 }
 
 function isRunaway({ run, route, meter }: Streaming): boolean {

@@ -1,3 +1,4 @@
+import type { Failure } from "../lib/failure.ts";
 import type { Admitted } from "../lib/caller.ts";
 import type { Timers } from "../lib/timers.ts";
 import type { Usage } from "../lib/usage.ts";
@@ -48,6 +49,8 @@ export type Run = {
   readonly services: RunServices;
   /** Gives the client its response; only the first call counts. */
   readonly answer: (response: Response) => void;
+  /** The same with a failure, which the request's log line then names. */
+  readonly refuse: (failure: Failure) => void;
 };
 
 /** The route that serves, and what it may cost. */

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { Timers } from "../lib/timers.ts";
+import type { Timers } from "../lib/timers.ts";
 import { now } from "../lib/clock.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
@@ -20,7 +20,7 @@ export async function answerPaid(
   c: Context<AppEnv>,
   prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
 ): Promise<Response> {
-  const timers = new Timers();
+  const timers = c.get("timers");
   const request = await checked(c, prepare, timers);
   if (!request.ok) {
     timers.close();
@@ -35,6 +35,7 @@ export async function answerPaid(
     timers,
     services: servicesOf(c),
     answer: answered.resolve,
+    refuse: (failure) => answered.resolve(fail(c, failure)),
   };
   const done = runPaid(run, c.req.raw.signal).catch((error: unknown) => {
     answered.resolve(failUnexpectedly(error, c));

@@ -1,6 +1,7 @@
 import { estimateTokens, utf8Bytes } from "../lib/tokens.ts";
 import type { Model } from "../catalog/model.ts";
 import type { ChatBody } from "./chat-request.ts";
+import type { ChatMessage } from "./message-schema.ts";
 import type { EmbeddingsBody } from "./embeddings-request.ts";
 
 const MESSAGE_OVERHEAD = 8;
@@ -24,18 +25,7 @@ export type PromptSize = {
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new Tally();
-  for (const message of body.messages) {
-    tally.overhead += MESSAGE_OVERHEAD;
-    if (typeof message.content === "string") tally.text(message.content);
-    else tally.parts(message.content ?? [], model);
-    if (message.name !== undefined) tally.text(message.name);
-    if (message.role === "assistant") {
-      if (message.tool_calls !== undefined) tally.text(JSON.stringify(message.tool_calls));
-      if (message.function_call) tally.text(JSON.stringify(message.function_call));
-      if (message.reasoning_content) tally.text(message.reasoning_content);
-      if (message.refusal) tally.text(message.refusal);
-    }
-  }
+  for (const message of body.messages) tally.message(message, model);
   for (const field of [body.tools, body["functions"], body.response_format]) {
     if (field === undefined) continue;
     tally.overhead += TOOLS_OVERHEAD;
@@ -80,6 +70,20 @@ class Tally {
   text(text: string): void {
     this.#bytes += utf8Bytes(text);
     this.#estimate += estimateTokens(text);
+  }
+
+  message(message: ChatMessage, model: Model): void {
+    this.overhead += MESSAGE_OVERHEAD;
+    if (typeof message.content === "string") this.text(message.content);
+    else this.parts(message.content ?? [], model);
+    if (message.name !== undefined) this.text(message.name);
+    if (message.role === "tool") this.text(message.tool_call_id);
+    if (message.role !== "assistant") return;
+    this.text(message.reasoning_content ?? "");
+    this.text(message.refusal ?? "");
+    for (const calls of [message.tool_calls, message.function_call]) {
+      if (calls) this.text(JSON.stringify(calls));
+    }
   }
 
   parts(parts: readonly Part[], model: Model): void {

@@ -14,6 +14,7 @@ export class RunTimer {
   readonly #drainMs: number;
   #reason: StopReason | null = null;
   #gone = false;
+  readonly #whenGone: (() => void)[] = [];
 
   constructor(
     client: AbortSignal,
@@ -46,6 +47,12 @@ export class RunTimer {
     return this.#gone;
   }
 
+  /** Calls back once the client has left, at once if it already has. */
+  whenClientLeaves(run: () => void): void {
+    if (this.#gone) run();
+    else this.#whenGone.push(run);
+  }
+
   /** Starts the drain; again: nothing. */
   clientLeft(): void {
     if (this.#gone) return;
@@ -53,6 +60,7 @@ export class RunTimer {
     this.#timers.after(this.#drainMs, () => {
       this.#end("drained");
     });
+    for (const run of this.#whenGone) run();
   }
 
   #end(reason: StopReason): void {

@@ -1,8 +1,7 @@
 import type { Failure, Result } from "../lib/failure.ts";
-import { refuse } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Route } from "../catalog/model.ts";
-import { failureResponse } from "../http/failure-response.ts";
 import { failover } from "../providers/failover.ts";
 import type { Candidate, Served } from "../providers/failover.ts";
 import { answerJson } from "./answer-json.ts";
@@ -29,25 +28,35 @@ export async function runPaid(run: Run, client: AbortSignal): Promise<void> {
     drainMs: numbers.DRAIN_S * 1000,
   });
   try {
-    const held = await holdFor(run);
-    if (!held.ok) return answerFailure(run, held.failure);
-    if (timer.clientGone) {
-      return await release(run, { kind: "internal" }, "client left before dispatch");
-    }
-
-    const offers = affordable(run, held.value);
-    const served = await callRoute(run, offers, timer);
-    if (!served.ok) return await fail(run, served.failure, { timer, offers });
-
-    const route = servingRoute(run, served.value, offers);
-    if (served.value.answer.kind === "json") {
-      await answerJson(run, route, served.value.answer);
-    } else {
-      await meterStream(run, route, { events: served.value.answer.events, timer });
-    }
+    await holdAndAnswer(run, timer);
+  } catch (error) {
+    // A bug: the customer does not pay for it. What was settled before it stays settled.
+    await settleRun(run, { kind: "void", reason: "exception" });
+    throw error;
   } finally {
     run.timers.close();
   }
+}
+
+async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
+  const held = await holdFor(run);
+  if (!held.ok) return run.refuse(held.failure);
+  if (timer.clientGone) return release(run, { kind: "internal" }, "client left before dispatch");
+
+  const offers = affordable(run, held.value);
+  const asked: { offer: Offer | null } = { offer: null };
+  const served = await callRoute(run, offers, {
+    timer,
+    onAttempt: (index) => {
+      asked.offer = offers[index] ?? null;
+    },
+  });
+  if (!served.ok) return fail(run, served.failure, { timer, offer: asked.offer });
+
+  const route = servingRoute(run, served.value, offers);
+  const { answer } = served.value;
+  if (answer.kind === "json") await answerJson(run, route, answer);
+  else await meterStream(run, route, { events: answer.events, timer });
 }
 
 /** A route that the grant can pay for, with the output cap it pays for there. */
@@ -57,7 +66,7 @@ type Offer = { readonly route: Route; readonly cap: number | null; readonly cand
 async function holdFor(run: Run): Promise<Result<Micros>> {
   const { bounds, user } = run.request;
   const { wallet } = run.services;
-  const answer = await reachObject(
+  const reached = await reachObject(
     () =>
       wallet(run.caller.orgId).hold({
         id: run.id,
@@ -69,9 +78,12 @@ async function holdFor(run: Run): Promise<Result<Micros>> {
       }),
     { after: run.timers.after, attemptsMax: 2 },
   );
-  if (answer.ok) return { ok: true, value: answer.value.granted };
-  if (answer.failure.kind === "storage_unavailable") await enqueue(run, voidItem(run));
-  return answer;
+  if (!reached.unanswered) {
+    const { result } = reached;
+    return result.ok ? success(result.value.granted) : result;
+  }
+  await enqueue(run, voidItem(run));
+  return refuse(reached.failure);
 }
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
@@ -94,7 +106,7 @@ function affordable(run: Run, granted: Micros): Offer[] {
 async function callRoute(
   run: Run,
   offers: readonly Offer[],
-  timer: RunTimer,
+  { timer, onAttempt }: { timer: RunTimer; onAttempt: (index: number) => void },
 ): Promise<Result<Served>> {
   if (offers.length === 0) return refuse({ kind: "upstream_error" });
   const { kind, body, stream } = run.request;
@@ -109,6 +121,7 @@ async function callRoute(
       headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
       firstMs: numbers.UPSTREAM_FIRST_MS,
       after: run.timers.after,
+      onAttempt,
       mayRetry: () => !timer.clientGone,
     },
   );
@@ -139,22 +152,17 @@ function servingRoute(run: Run, served: Served, offers: readonly Offer[]): Servi
 async function fail(
   run: Run,
   failure: Failure,
-  at: { timer: RunTimer; offers: readonly Offer[] },
+  at: { timer: RunTimer; offer: Offer | null },
 ): Promise<void> {
-  const [offer] = at.offers;
-  if (at.timer.reason !== "drained" || offer === undefined) {
+  if (at.timer.reason !== "drained" || at.offer === null) {
     return release(run, failure, failure.kind);
   }
-  await settleRun(run, inputOnly(run, offer.route, offer.cap));
-  answerFailure(run, failure);
+  await settleRun(run, inputOnly(run, at.offer.route, at.offer.cap));
+  run.refuse(failure);
 }
 
 /** Voids the hold, then answers: a client that retries at once finds its credit free again. */
 async function release(run: Run, failure: Failure, reason: string): Promise<void> {
   await settleRun(run, { kind: "void", reason });
-  answerFailure(run, failure);
-}
-
-function answerFailure(run: Run, failure: Failure): void {
-  run.answer(failureResponse(failure, run.id));
+  run.refuse(failure);
 }

@@ -1,3 +1,4 @@
+import { elapsedMs } from "../lib/clock.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
@@ -9,13 +10,15 @@ import type { SettleAnswer } from "../wallet/wallet-contract.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { Outcome, Run } from "./paid-request.ts";
 import { reachObject } from "../lib/reach-object.ts";
+import { within } from "../lib/within.ts";
 
 /** `saved` false: neither the wallet nor the outbox took it. `charged`: what the customer paid, as far as known. */
 export type Settled = { readonly saved: boolean; readonly charged: Micros };
 
+const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** The platform ends waitUntil at 30 s. */
-const RETRY_UNTIL_MS = 28_000;
+/** The platform ends waitUntil at 30 s; one more attempt may take 2 s in the wallet and 2 in the outbox. */
+const RETRY_UNTIL_MS = 22_000;
 
 /**
  * Resolves a run's hold, durably: in the wallet, else in the region's own outbox, which repeats it
@@ -27,11 +30,13 @@ export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   const cost = costOfOutcome(outcome);
   const generation = generationOf(run, outcome);
   const { wallet } = run.services;
-  const answer = await reachObject(
+  const reached = await reachObject(
     () => wallet(run.caller.orgId).settle({ id: run.id, cost, generation }),
     { after: run.timers.after },
   );
-  if (answer.ok) return { saved: true, charged: chargedBy(run, answer.value) };
+  if (!reached.unanswered && reached.result.ok) {
+    return { saved: true, charged: chargedBy(run, reached.result.value) };
+  }
   const { orgId } = run.caller;
   const item: OutcomeItem = { holdId: run.id, orgId, kind: "settle", cost, generation };
   const saved = await enqueue(run, item);
@@ -43,7 +48,8 @@ export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
  * the outcome in the log, from where an operator can post it.
  */
 export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
-  for (let waitedMs = 0; waitedMs < RETRY_UNTIL_MS; waitedMs += RETRY_PAUSE_MS) {
+  const untilMs = elapsedMs() + RETRY_UNTIL_MS;
+  while (elapsedMs() < untilMs) {
     // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
     await scheduler.wait(RETRY_PAUSE_MS);
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
@@ -60,12 +66,13 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
 
 async function voidRun(run: Run, reason: string): Promise<Settled> {
   const { wallet } = run.services;
-  const answer = await reachObject(() => wallet(run.caller.orgId).void(run.id), {
+  const reached = await reachObject(() => wallet(run.caller.orgId).void(run.id), {
     after: run.timers.after,
   });
-  if (!answer.ok) await enqueue(run, voidItem(run));
-  if (reason !== "") logLine("hold_voided", { request_id: run.id, reason });
-  return { saved: answer.ok, charged: micros(0) };
+  const isVoid = !reached.unanswered && reached.result.ok;
+  const saved = isVoid || (await enqueue(run, voidItem(run)));
+  logLine("hold_voided", { request_id: run.id, reason });
+  return { saved, charged: micros(0) };
 }
 
 /** True once the region's own outbox holds the outcome durably. */
@@ -74,7 +81,7 @@ export async function enqueue(run: Run, item: OutcomeItem): Promise<boolean> {
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
-      await outbox(run.caller.orgId).enqueue([item]);
+      await within(outbox(run.caller.orgId).enqueue([item]), OUTBOX_TIMEOUT_MS);
       return true;
     } catch (error) {
       logLine("outbox_unreachable", { request_id: run.id, attempt, error: String(error) });

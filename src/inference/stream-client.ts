@@ -12,8 +12,9 @@ export class StreamClient {
   readonly #left: () => void;
   readonly #now: () => number;
   #gone = false;
-  /** When the write in progress began, ms; null when none is. */
-  #pendingSince: number | null = null;
+  /** Writes in progress (the pump's and a keep-alive's), and when the first of them began, ms. */
+  #pending = 0;
+  #pendingSince = 0;
   #lastWriteMs = 0;
 
   constructor(options: { left: () => void; now: () => number }) {
@@ -29,7 +30,7 @@ export class StreamClient {
 
   /** How long the write in progress has been waiting for the reader, ms; 0 when none is. */
   get pendingMs(): number {
-    return this.#pendingSince === null ? 0 : this.#now() - this.#pendingSince;
+    return this.#pending === 0 ? 0 : Math.max(1, this.#now() - this.#pendingSince);
   }
 
   /** How long the last finished write waited for the reader, ms. */
@@ -41,14 +42,15 @@ export class StreamClient {
   async write(text: string): Promise<void> {
     if (this.#gone || text === "") return;
     const since = this.#now();
-    this.#pendingSince = since;
+    if (this.#pending === 0) this.#pendingSince = since;
+    this.#pending += 1;
     try {
       await this.#writer.write(encoder.encode(text));
     } catch {
       this.leave();
     } finally {
       this.#lastWriteMs = this.#now() - since;
-      this.#pendingSince = null;
+      this.#pending -= 1;
     }
   }
 
@@ -56,8 +58,9 @@ export class StreamClient {
   async end(text: string): Promise<void> {
     await this.write(text);
     if (this.#gone) return;
+    this.#gone = true; // nothing more is written, and there is nobody to leave
     await this.#writer.close().catch(() => {
-      this.leave();
+      this.#left();
     });
   }
 

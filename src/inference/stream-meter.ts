@@ -1,19 +1,14 @@
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { JsonObject } from "../providers/provider.ts";
+import { outputText } from "./output-text.ts";
 
 /** Text is counted in pieces of this many characters, not word by word. */
 const COUNT_EVERY = 8192;
 
-type Delta = {
-  readonly content?: unknown;
-  readonly reasoning_content?: unknown;
-  readonly refusal?: unknown;
-  readonly tool_calls?: unknown;
-};
 type Choice = {
   readonly index?: unknown;
-  readonly delta?: Delta;
+  readonly delta?: Parameters<typeof outputText>[0];
   readonly finish_reason?: unknown;
 };
 
@@ -62,25 +57,18 @@ export class StreamMeter {
 
   /** A text as a JSON string literal. */
   seeText(json: string): void {
-    this.#uncounted += json.slice(1, -1);
+    this.#uncounted += json.includes("\\") ? (JSON.parse(json) as string) : json.slice(1, -1);
   }
 
   see(chunk: JsonObject): void {
     const choices = chunk["choices"];
     if (!Array.isArray(choices)) return;
     for (const choice of choices as Choice[]) {
-      if (choice.delta !== undefined) this.#seeDelta(choice.delta);
+      if (choice.delta !== undefined) this.#uncounted += outputText(choice.delta);
       if (typeof choice.finish_reason === "string") {
         this.#finishReason ??= choice.finish_reason;
         this.#finished.add(choice.index);
       }
     }
-  }
-
-  #seeDelta(delta: Delta): void {
-    for (const text of [delta.content, delta.reasoning_content, delta.refusal]) {
-      if (typeof text === "string") this.#uncounted += text;
-    }
-    if (delta.tool_calls !== undefined) this.#uncounted += JSON.stringify(delta.tool_calls);
   }
 }

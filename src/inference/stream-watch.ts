@@ -5,8 +5,6 @@ import type { StreamClient } from "./stream-client.ts";
 
 /** A reader that takes nothing for this long has left. */
 const STUCK_READER_MS = 30_000;
-/** How long the terminal marker may follow the last usage. */
-const LINGER_MS = 1000;
 const TICK_MS_MAX = 1000;
 const TICK_MS_MIN = 10;
 
@@ -27,7 +25,7 @@ export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   #heardMs: number;
-  #lingerMs: number | null = null;
+  #lingerUntilMs = Infinity;
   #sentMs: number;
   #stopped = false;
 
@@ -57,12 +55,16 @@ export class StreamWatch {
   /** The upstream sent something. */
   heard(): void {
     this.#heardMs = this.#watched.now();
-    this.#sentMs = this.#heardMs;
   }
 
-  /** Everything came but the terminal marker: wait for it only shortly. */
-  linger(): void {
-    this.#lingerMs ??= this.#watched.now();
+  /** The client was sent something. */
+  sent(): void {
+    this.#sentMs = this.#watched.now();
+  }
+
+  /** All that matters came: wait for the rest only so long. */
+  linger(ms: number): void {
+    this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#watched.now() + ms);
   }
 
   close(): void {
@@ -80,7 +82,7 @@ export class StreamWatch {
       this.#sentMs = nowMs;
       void client.write(": keep-alive\n\n");
     }
-    if (this.#lingerMs !== null && nowMs - this.#lingerMs > LINGER_MS) this.#stop();
+    if (nowMs > this.#lingerUntilMs) this.#stop();
   }
 
   #stop(): void {

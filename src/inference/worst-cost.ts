@@ -85,7 +85,7 @@ function tokensFor(price: Price, granted: Micros, promptTokens: number, choices:
   return left / (BigInt(price.output) * BigInt(choices));
 }
 
-/** Micros, rounded up. Input at the dearest of input and cache write: a cache discount is never held for. */
+/** Micros, rounded up. Input at its dearest: a cache discount is never held for. */
 function worstCost(price: Price, promptTokens: number, outputTokens: number): number {
   const sum =
     BigInt(promptTokens) * BigInt(inputPrice(price)) + BigInt(outputTokens) * BigInt(price.output);
@@ -93,5 +93,5 @@ function worstCost(price: Price, promptTokens: number, outputTokens: number): nu
 }
 
 function inputPrice(price: Price): number {
-  return Math.max(price.input, price.cacheWrite);
+  return Math.max(price.input, price.cached, price.cacheWrite);
 }

@@ -2,6 +2,7 @@ import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { Timers } from "../lib/timers.ts";
 import { startAuthentication } from "./authenticate.ts";
 
 /**
@@ -11,10 +12,13 @@ import { startAuthentication } from "./authenticate.ts";
 export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<void> {
   const config = c.get("config");
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const timers = new Timers();
+  c.set("timers", timers);
   const admission = startAuthentication({
     authorization: c.req.header("authorization") ?? null,
     keySecrets: config.keySecrets,
     region: config.region,
+    after: timers.after,
     limiter: (keyHash) => limiters.getByName(keyHash),
   }).then((result) => {
     if (result.ok) c.set("admitted", result.value);
@@ -30,6 +34,7 @@ export async function requireAdmission(
   next: Next,
 ): Promise<Response | undefined> {
   const admission = await c.get("admission");
+  c.get("timers").close();
   if (!admission.ok) return fail(c, admission.failure);
   await next();
   return undefined;

@@ -4,10 +4,15 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { mayRetry, storageFailure } from "../lib/storage-failure.ts";
+import type { After } from "../lib/timers.ts";
+import { within } from "../lib/within.ts";
 import { verifyKey } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
 import { bearerToken } from "./bearer.ts";
 import type { Admission } from "./limiter-contract.ts";
+
+/** A limiter that reads its key from a slow book may take this long; then it is our fault, 503. */
+const LIMITER_TIMEOUT_MS = 6000;
 
 /** What authentication asks of a key's limiter. */
 export type Limiter = { admit(): Promise<Admission> };
@@ -20,6 +25,8 @@ export type Authentication = {
   readonly region: Region;
   /** A fresh stub of the limiter with this name: a stub stays broken after an error. */
   readonly limiter: (keyHash: string) => Limiter;
+  /** The request's timers. */
+  readonly after?: After;
 };
 
 /**
@@ -38,7 +45,10 @@ export async function startAuthentication(request: Authentication): Promise<Resu
       : refuse({ kind: "home_region_unreachable" });
   }
   try {
-    return admitted(key, await admit(request.limiter, key.hash));
+    return admitted(
+      key,
+      await within(admit(request.limiter, key.hash), LIMITER_TIMEOUT_MS, request.after),
+    );
   } catch (error) {
     logWarning("limiter_unreachable", { reason: reasonOf(error) });
     return refuse(storageFailure(error));

@@ -83,7 +83,8 @@ export class KeyLimiter extends DurableObject<Env> {
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
-      return refusal({ kind: "rate_limited", scope: "key", limit, retryAfterMs });
+      const { org_id: orgId } = record;
+      return refusal({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
     this.#store(decision.entry);
     window.append(decision.entry);

@@ -39,6 +39,8 @@ export type Failure =
       readonly scope: "key" | "organization";
       readonly limit: number;
       readonly retryAfterMs: number;
+      /** Whose key it is: every answer to a known key names its organisation. */
+      readonly orgId?: string;
     }
   /** `onlyHolds`: open holds alone are in the way, a retry soon may pass. */
   | {

@@ -1,50 +1,73 @@
+import { elapsedMs } from "./clock.ts";
 import { refuse } from "./failure.ts";
-import type { Result } from "./failure.ts";
+import type { Failure, Result } from "./failure.ts";
+import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { After } from "./timers.ts";
 
 /** Pauses between attempts, and how long all of them may take. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
-export const REACH_BUDGET_MS = 2000;
+const REACH_BUDGET_MS = 2000;
 
 /** `after`: the request's timers, where there is a request. */
 export type ReachOptions = { readonly after?: After; readonly attemptsMax?: number };
 
 /**
+ * What the object answered; or `unanswered`, when an attempt may or may not have been carried out and
+ * none was answered: then `failure` is our own fault, `storage_unavailable` or `overloaded`.
+ */
+export type Reached<T> =
+  | { readonly unanswered: false; readonly result: Result<T> }
+  | { readonly unanswered: true; readonly failure: Failure };
+
+/**
  * Calls a Durable Object, each attempt on a fresh stub (a stub stays broken after an exception) with the
- * same id, so that a repeat does nothing twice. Never again after `.overloaded`. When no attempt was
- * answered within the budget the outcome is unknown: `storage_unavailable` or `overloaded`.
+ * same id, so that a repeat does nothing twice. Never again after `.overloaded`: what is overloaded
+ * refused the call, so that if no attempt before it was lost the answer is definite.
  */
 export async function reachObject<T>(
   call: () => Promise<Result<T>>,
   { after = afterTimeout, attemptsMax = PAUSES_MS.length + 1 }: ReachOptions = {},
-): Promise<Result<T>> {
+): Promise<Reached<T>> {
   const end = Promise.withResolvers<null>();
-  let isSpent = false;
+  const untilMs = elapsedMs() + REACH_BUDGET_MS;
   const cancel = after(REACH_BUDGET_MS, () => {
-    isSpent = true;
     end.resolve(null);
   });
-  let last: Result<T> = refuse({ kind: "storage_unavailable" });
   try {
-    for (let attempt = 1; attempt <= attemptsMax && !isSpent; attempt++) {
+    for (let attempt = 1; attempt <= attemptsMax && elapsedMs() < untilMs; attempt++) {
       // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
-      const answer = await Promise.race([call().catch(refusalOf), end.promise]);
-      if (answer === null) return last;
-      if (answer.ok || answer.failure.kind !== "storage_unavailable") return answer;
-      last = answer;
-      if (attempt === attemptsMax) return last;
+      const reached = await Promise.race([attempted(call), end.promise]);
+      if (reached === null) break;
+      if (!reached.unanswered) return reached;
+      if (reached.failure.kind === "overloaded") return refusedBy(reached.failure, attempt > 1);
+      if (attempt === attemptsMax) break;
       // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
       await Promise.race([scheduler.wait(PAUSES_MS[attempt - 1] ?? 0), end.promise]);
     }
-    return last;
+    return { unanswered: true, failure: { kind: "storage_unavailable" } };
   } finally {
     cancel();
   }
 }
 
-/** What an exception of a Durable Object call means: our own fault, never the caller's. */
-function refusalOf(error: unknown): Result<never> {
-  const overloaded = (error as { overloaded?: unknown } | null)?.overloaded === true;
-  return refuse({ kind: overloaded ? "overloaded" : "storage_unavailable" });
+/** `reachObject` for reads: an object that does not answer is a failure like any other. */
+export async function readObject<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
+  const reached = await reachObject(call);
+  return reached.unanswered ? refuse(reached.failure) : reached.result;
+}
+
+async function attempted<T>(call: () => Promise<Result<T>>): Promise<Reached<T>> {
+  try {
+    return { unanswered: false, result: await call() };
+  } catch (error) {
+    return { unanswered: true, failure: storageFailure(error) };
+  }
+}
+
+/** An overloaded object did nothing; whether an earlier attempt did is not known. */
+function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
+  return wasLost
+    ? { unanswered: true, failure }
+    : { unanswered: false, result: { ok: false, failure } };
 }

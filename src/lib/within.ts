@@ -1,12 +1,19 @@
+import { afterTimeout } from "./timers.ts";
+import type { After } from "./timers.ts";
+
 /** The value of `work`, or a throw after `limitMs`. The work itself goes on: what it does must be repeatable. */
-export async function within<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
+export async function within<T>(
+  work: Promise<T>,
+  limitMs: number,
+  after: After = afterTimeout,
+): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const cancel = after(limitMs, () => {
+    late.reject(new Error(`no answer within ${limitMs} ms`));
   });
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, late.promise]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }

@@ -35,7 +35,8 @@ export async function createOrganization(
       db
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
-           VALUES (?, ?, 0, 0, ?)`,
+           VALUES (?, ?, 0, 0, ?)
+           ON CONFLICT (org_id) DO NOTHING`, // a slow batch finds what the wallet has published itself
         )
         .bind(organization.id, epoch, organization.created_at),
       ...also,
@@ -75,7 +76,9 @@ export async function listOrganizations(
 
 function insertOrganization(db: D1Database, row: OrganizationRow): D1PreparedStatement {
   return db
-    .prepare(`INSERT INTO organizations (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+    .prepare(
+      `INSERT INTO organizations (${COLUMNS}, used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)`,
+    )
     .bind(
       row.id,
       row.name,

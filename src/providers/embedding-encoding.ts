@@ -41,6 +41,13 @@ export function floatsToBase64(floats: readonly number[]): string {
   return btoa(binary);
 }
 
+/** Whether a text is base64 of whole float32s, without decoding it. */
+export function isBase64Floats(base64: string): boolean {
+  if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return false;
+  const padding = base64.length - base64.replace(/=+$/, "").length;
+  return ((base64.length / 4) * 3 - padding) % BYTES_PER_FLOAT === 0;
+}
+
 /** The numbers of an OpenAI base64 vector, or null when it is not base64 of whole float32s. */
 export function base64ToFloats(base64: string): number[] | null {
   const binary = decoded(base64);

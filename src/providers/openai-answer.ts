@@ -1,4 +1,5 @@
 import type { Usage } from "../lib/usage.ts";
+import { isBase64Floats } from "./embedding-encoding.ts";
 import { answerMessage, envelope, finishReason } from "./openai-message.ts";
 import { isObject } from "./openai-request.ts";
 import { readUsage, wireUsage } from "./openai-usage.ts";
@@ -66,6 +67,6 @@ function chatChoice(raw: unknown, position: number): JsonObject | null {
 }
 
 function isVector(raw: unknown): boolean {
-  if (typeof raw === "string") return raw !== "";
+  if (typeof raw === "string") return raw !== "" && isBase64Floats(raw);
   return Array.isArray(raw) && raw.length > 0 && raw.every((value) => typeof value === "number");
 }

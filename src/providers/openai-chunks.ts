@@ -51,21 +51,23 @@ export class ChunkReader {
   /** The events of one payload; `name` is the server-sent event's. */
   read(data: string, name: string): StreamEvent[] {
     if (this.#ended) return [];
-    const text = name === "message" ? this.#textOf(data) : null;
-    if (text !== null) return [text];
+    const again = name === "message" ? this.#textOf(data) : null;
+    if (again !== null) return [again];
     const trimmed = data.trim();
     if (trimmed === "") return [];
     if (trimmed === "[DONE]") return this.#end();
     const raw = parsed(data);
     if (raw === null) return this.fail("bad_event");
-    if (name === "error" || (raw["error"] !== undefined && raw["error"] !== null)) {
-      this.#ended = true;
-      return [{ kind: "error", failure: streamFailure(raw) }];
-    }
+    if (name !== "error" && !hasError(raw)) return this.#chunk(raw, data);
+    this.#ended = true;
+    return [{ kind: "error", failure: streamFailure(raw) }];
+  }
+
+  #chunk(raw: JsonObject, data: string): StreamEvent[] {
     const usage = readUsage(raw["usage"], "chat");
     const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
     if (usage !== null && !this.#ended) events.push({ kind: "usage", usage });
-    this.#template = usage === null && this.#misses < MISSES_MAX ? templateOf(data, events) : null;
+    this.#template = this.#misses < MISSES_MAX ? templateOf(data, events) : null;
     return events;
   }
 
@@ -204,6 +206,10 @@ function missingArguments(choice: Choice): JsonObject[] {
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );
+}
+
+function hasError(raw: JsonObject): boolean {
+  return raw["error"] !== undefined && raw["error"] !== null;
 }
 
 function parsed(data: string): JsonObject | null {

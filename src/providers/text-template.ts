@@ -35,10 +35,12 @@ export function textOf(payload: string, template: TextTemplate): string | null {
   return payload.slice(before.length, end);
 }
 
-/** A backslash and what may follow it, or a control character, which JSON forbids in a string. */
-// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+/* oxlint-disable no-control-regex -- JSON forbids control characters in a string */
+/** A backslash, or a control character. */
 const SPECIAL = /\\|[\u0000-\u001f]/;
-const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/; // RFC 8259 section 7
+/** RFC 8259 section 7. */
+const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;
+/* oxlint-enable no-control-regex */
 
 /** The index after the string literal that begins at `start`, or -1 when none does. */
 function literalEnd(payload: string, start: number): number {
