@@ -33,7 +33,14 @@ const balance = async ({ base_url, regional_key }: DemoRegion): Promise<number> 
 
 beforeAll(async () => {
   const [eu, us] = [await freePort(), await freePort()];
-  variables = { EU_PORT: String(eu), US_PORT: String(us), DEV_DIR: directory };
+  variables = {
+    EU_PORT: String(eu),
+    US_PORT: String(us),
+    DEV_DIR: directory,
+    // A developer's own .dev.vars and provider keys must not make this test call, or pay, anybody.
+    SANDBOX: "on",
+    ALIASES: JSON.stringify({ smart: "sandbox/echo" }),
+  };
 });
 afterAll(async () => {
   dev.child.kill("SIGTERM");
