@@ -7,6 +7,11 @@ const READ_BYTES_MAX = 1024 * 1024;
  */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
   if (response.body === null) return "";
+  // HTTP ends a body at its declared length: one native read does, where nothing is decompressed.
+  const declared = response.headers.get("content-length");
+  if (declared !== null && !response.headers.has("content-encoding")) {
+    if (Number(declared) <= bytesMax) return response.text();
+  }
   const reader = response.body.getReader({ mode: "byob" });
   const decoder = new TextDecoder();
   let text = "";
