@@ -14,7 +14,7 @@ const env = import.meta.env as Readonly<Record<string, unknown>>;
 const numRuns = env["TURNPIKE_LONG"] === "1" ? 300_000 : 5_000;
 
 describe("the ledger's rules, whatever is sent in whatever order", () => {
-  it("never overspend, never charge twice, and leave no hold behind (I1-I7, L1-L3)", () => {
+  it(`never overspend, never charge twice, and leave no hold behind in ${numRuns} runs (I1-I7, L1-L3)`, () => {
     const result = fc.check(
       fc.property(script(40), (one) => run(one, RULES)),
       { numRuns, seed: 20261120 },

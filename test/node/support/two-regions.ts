@@ -32,29 +32,28 @@ export type TwoRegionsOptions = {
   readonly us?: Readonly<Record<string, string>>;
 };
 
+export type KeptRegion = {
+  /** The region as it runs now: another one after `restart`. */
+  readonly region: () => TestRegion;
+  /** Stops it and starts it again on the same state, with these vars over those it began with. */
+  readonly restart: (bindings?: Readonly<Record<string, string>>) => Promise<void>;
+  /** Stops it and removes its state. */
+  readonly stop: () => Promise<void>;
+};
+
 // One bundle for all the tests of a file: the code does not change under them.
 let bundle: Promise<string> | null = null;
 
 /** Both regions on free loopback ports, empty, with the sandbox on; their state is in TMPDIR. */
 export async function startTwoRegions(options: TwoRegionsOptions = {}): Promise<TwoRegions> {
-  bundle ??= bundleWorker();
-  const [code, euPort, usPort] = await Promise.all([bundle, freePort(), freePort()]);
+  const [euPort, usPort] = await Promise.all([freePort(), freePort()]);
   const ports = { eu: euPort, us: usPort };
-  const directory = mkdtempSync(path.join(tmpdir(), "turnpike-regions-"));
-  const start = async (region: RegionName, peer: RegionName): Promise<TestRegion> => {
-    const log: LogLine[] = [];
-    const started = await startRegion({
-      region,
-      port: ports[region],
-      peers: [{ region: peer, url: `http://${HOST}:${ports[peer]}` }],
-      directory: path.join(directory, region),
-      code,
-      bindings: { ...SECRETS, SANDBOX: "on", ...options.bindings, ...options[region] },
-      onLog: (line) => log.push(line),
-    });
-    return { ...started, baseUrl: `${started.url}v1`, adminUrl: `${started.url}admin/v1`, log };
-  };
-  const [eu, us] = await Promise.all([start("eu", "us"), start("us", "eu")]);
+  const directory = newDirectory();
+  const bindings = (region: RegionName) => ({ ...options.bindings, ...options[region] });
+  const [eu, us] = await Promise.all([
+    startOne("eu", { ports, directory, bindings: bindings("eu") }),
+    startOne("us", { ports, directory, bindings: bindings("us") }),
+  ]);
   return {
     eu,
     us,
@@ -63,4 +62,52 @@ export async function startTwoRegions(options: TwoRegionsOptions = {}): Promise<
       removeDirectory(directory);
     },
   };
+}
+
+/** The EU region alone (its peer is down), for tests that stop and start it on the same state. */
+export async function startKeptRegion(
+  bindings: Readonly<Record<string, string>> = {},
+): Promise<KeptRegion> {
+  const [eu, us] = await Promise.all([freePort(), freePort()]);
+  const directory = newDirectory();
+  const start = (more: Readonly<Record<string, string>>): Promise<TestRegion> =>
+    startOne("eu", { ports: { eu, us }, directory, bindings: { ...bindings, ...more } });
+  let region = await start({});
+  return {
+    region: () => region,
+    restart: async (more = {}) => {
+      await region.miniflare.dispose();
+      region = await start(more);
+    },
+    stop: async () => {
+      await region.miniflare.dispose();
+      removeDirectory(directory);
+    },
+  };
+}
+
+function newDirectory(): string {
+  return mkdtempSync(path.join(tmpdir(), "turnpike-regions-"));
+}
+
+type Place = {
+  readonly ports: Readonly<Record<RegionName, number>>;
+  readonly directory: string;
+  readonly bindings: Readonly<Record<string, string>>;
+};
+
+async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
+  bundle ??= bundleWorker();
+  const peer = name === "eu" ? "us" : "eu";
+  const log: LogLine[] = [];
+  const region = await startRegion({
+    region: name,
+    port: place.ports[name],
+    peers: [{ region: peer, url: `http://${HOST}:${place.ports[peer]}` }],
+    directory: path.join(place.directory, name),
+    code: await bundle,
+    bindings: { ...SECRETS, SANDBOX: "on", ...place.bindings },
+    onLog: (line) => log.push(line),
+  });
+  return { ...region, baseUrl: `${region.url}v1`, adminUrl: `${region.url}admin/v1`, log };
 }

@@ -1,0 +1,199 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import type { SettingsChange, WalletCalls } from "../../../src/wallet/wallet-contract.ts";
+import { makeOrganization } from "./organization.ts";
+import type { OrganizationOptions } from "./organization.ts";
+import { openRaw } from "./raw-request.ts";
+import type { RawConnection } from "./raw-request.ts";
+import { ADMIN_TOKEN } from "./two-regions.ts";
+import type { TestRegion } from "./two-regions.ts";
+
+const RESOLVED_WITHIN_MS = 30_000;
+const POLL_MS = 20;
+
+export type Standing = {
+  readonly credits_micro: number;
+  readonly held_micro: number;
+  readonly open_holds: number;
+};
+export type LedgerRow = {
+  readonly kind: string;
+  readonly amount_micro: number;
+  readonly balance_micro: number;
+  readonly generation_id: string | null;
+};
+export type BookRow = Readonly<Record<string, string | number | null>>;
+/** What the book says of one organisation. */
+export type Book = {
+  readonly balance: number | null;
+  readonly endUsers: readonly BookRow[];
+  readonly days: readonly BookRow[];
+};
+type WalletStub = Pick<
+  WalletCalls,
+  "poke" | "patchSettings" | "putEndUser" | "readEndUser" | "listEndUsers" | "usage" | "reconcile"
+>;
+
+/** One organisation under test: its key, its money as operators see it, its wallet and its book. */
+export class Account {
+  readonly orgId: string;
+  readonly memberId: string;
+  readonly key: string;
+  /** The region it lives in; a function, because a test may start it again. */
+  readonly #region: () => TestRegion;
+
+  private constructor(
+    made: { readonly orgId: string; readonly memberId: string; readonly key: string },
+    region: () => TestRegion,
+  ) {
+    ({ orgId: this.orgId, memberId: this.memberId, key: this.key } = made);
+    this.#region = region;
+  }
+
+  /** A new organisation; its key may be used 1000 times a minute unless told otherwise. */
+  static async open(region: () => TestRegion, options: OrganizationOptions = {}): Promise<Account> {
+    const whole = { rpmLimit: 1000, ...options };
+    return new Account(await makeOrganization(region().adminUrl, ADMIN_TOKEN, whole), region);
+  }
+
+  call(path: string, body?: object, headers: Readonly<Record<string, string>> = {}) {
+    return fetch(`${this.#region().baseUrl}${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: {
+        authorization: `Bearer ${this.key}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  chat(body: object): Promise<Response> {
+    return this.call("/chat/completions", body);
+  }
+
+  /** Sends a completion on a connection that the test can reset. */
+  open(body: object): Promise<RawConnection> {
+    return openRaw({
+      url: `${this.#region().baseUrl}/chat/completions`,
+      headers: { authorization: `Bearer ${this.key}` },
+      body: JSON.stringify(body),
+    });
+  }
+
+  async balance(): Promise<number> {
+    const response = await this.call("/balance");
+    expect(response.status).toBe(200);
+    return ((await response.json()) as { credits_micro: number }).credits_micro;
+  }
+
+  standing(): Promise<Standing> {
+    return this.#operatorReads(`/orgs/${this.orgId}`);
+  }
+
+  /** Waits until no hold is open, and says how the organisation stands then. */
+  async resolved(): Promise<Standing> {
+    const deadline = performance.now() + RESOLVED_WITHIN_MS;
+    for (;;) {
+      const standing = await this.standing();
+      if (standing.open_holds === 0) return standing;
+      expect(performance.now(), "a hold is still open").toBeLessThan(deadline);
+      await sleep(POLL_MS);
+    }
+  }
+
+  async ledger(): Promise<LedgerRow[]> {
+    const rows: LedgerRow[] = [];
+    let after: number | null = 0;
+    while (after !== null) {
+      const page: { rows: LedgerRow[]; next_after_seq: number } = await this.#operatorReads(
+        `/orgs/${this.orgId}/ledger?after_seq=${after}&limit=1000`,
+      );
+      rows.push(...page.rows);
+      after = page.rows.length === 0 ? null : page.next_after_seq;
+    }
+    return rows;
+  }
+
+  /** The wallet itself, for calls that have no route yet. */
+  async wallet(): Promise<WalletStub> {
+    const { miniflare, name } = this.#region();
+    const wallets = await miniflare.getDurableObjectNamespace("WALLET", `turnpike-${name}`);
+    return wallets.getByName(this.orgId) as unknown as WalletStub;
+  }
+
+  /** Sets the organisation's defaults, in plain micros. */
+  async settings(change: { readonly [K in keyof SettingsChange]: number | null }): Promise<void> {
+    const wallet = await this.wallet();
+    expect((await wallet.patchSettings(change as SettingsChange)).ok).toBe(true);
+  }
+
+  /** Publishes now, and reads the book. */
+  async published(): Promise<Book> {
+    const wallet = await this.wallet();
+    expect((await wallet.poke()).ok).toBe(true);
+    return this.book();
+  }
+
+  async book(): Promise<Book> {
+    const { miniflare, name } = this.#region();
+    const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
+    const rows = async (sql: string): Promise<BookRow[]> =>
+      (await db.prepare(sql).bind(this.orgId).all<BookRow>()).results;
+    const [balance] = await rows("SELECT credits_micro FROM balances WHERE org_id = ?");
+    return {
+      balance: balance === undefined ? null : Number(balance["credits_micro"]),
+      endUsers: await rows(
+        `SELECT external_id, daily_spend_micro, monthly_spend_micro FROM end_users
+        WHERE org_id = ? ORDER BY external_id`,
+      ),
+      days: await rows(
+        `SELECT day, requests, prompt_tokens, completion_tokens, cost_micro FROM daily_usage
+        WHERE org_id = ? ORDER BY day`,
+      ),
+    };
+  }
+
+  /** The wallet's own rows, totals, holds and book agree. */
+  async reconciled(): Promise<void> {
+    const answer = await this.#operator(`/orgs/${this.orgId}/reconcile`, "POST");
+    expect(await answer.json()).toMatchObject({ differences: [] });
+  }
+
+  async #operatorReads<T>(path: string): Promise<T> {
+    const response = await this.#operator(path, "GET");
+    expect(response.status).toBe(200);
+    return (await response.json()) as T;
+  }
+
+  #operator(path: string, method: string): Promise<Response> {
+    return fetch(`${this.#region().adminUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+  }
+}
+
+export function sumOf(rows: readonly LedgerRow[]): number {
+  return rows.reduce((sum, row) => sum + row.amount_micro, 0);
+}
+
+/** The status, headers and body of an answer so far, as it came over a raw connection. */
+export function answerOf(connection: RawConnection): {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+} {
+  const text = connection.received().toString();
+  const [head = "", ...rest] = text.split("\r\n\r\n");
+  const [line = "", ...fields] = head.split("\r\n");
+  const pairs = fields.map((field) => {
+    const colon = field.indexOf(":");
+    return [field.slice(0, colon), field.slice(colon + 1).trim()] as [string, string];
+  });
+  return {
+    status: Number(line.split(" ")[1]),
+    headers: new Headers(pairs),
+    body: rest.join("\r\n\r\n"),
+  };
+}
