@@ -1,0 +1,124 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Account, sumOf } from "./support/account.ts";
+import { killRegion } from "./support/kill-region.ts";
+import { startKeptRegion } from "./support/two-regions.ts";
+
+const CREDITS = 10_000_000;
+const ROUNDS = 4;
+const REQUESTS = 100;
+const AFTER_HOLDS_END_MS = String(25 * 60_000);
+
+let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+beforeAll(async () => {
+  kept = await startKeptRegion();
+});
+afterAll(() => kept.stop());
+
+/** An answer that was read to its end, with what it says that it cost. */
+type Answered = { readonly id: string; readonly cost: number };
+
+const SHAPES = ["json", "stream", "embeddings", "stall", "error", "endless"] as const;
+
+/** One request of a mixed load; null when it was not answered to its end, or costs nothing. */
+async function send(account: Account, i: number): Promise<Answered | null> {
+  const shape = SHAPES[i % SHAPES.length];
+  const user = `user-${i % 5}`;
+  const messages = [{ role: "user", content: randomBytes(1 + (i % 40)).toString("hex") }];
+  const chat = (model: string, stream: boolean) =>
+    account.chat({
+      model: `sandbox/${model}`,
+      messages,
+      user,
+      max_tokens: 200,
+      stream,
+      stream_options: stream ? { include_usage: true } : undefined,
+    });
+  try {
+    if (shape === "stall" || shape === "endless") await (await chat(shape, true)).text();
+    if (shape === "error") await (await chat("status-500", false)).text();
+    if (shape === "stream") {
+      const response = await chat("echo", true);
+      const text = await response.text();
+      const cost = /"cost_micro":(\d+)/.exec(text)?.[1];
+      if (cost === undefined || !text.includes("data: [DONE]")) return null;
+      return { id: idOf(response), cost: Number(cost) };
+    }
+    if (shape !== "json" && shape !== "embeddings") return null;
+    const response =
+      shape === "json"
+        ? await chat("echo", false)
+        : await account.call("/embeddings", { model: "sandbox/embed", input: ["a", "b"], user });
+    await response.text();
+    if (response.status !== 200) return null;
+    return { id: idOf(response), cost: Number(response.headers.get("x-cost-micro")) };
+  } catch {
+    return null; // the region died first
+  }
+}
+
+function idOf(response: Response): string {
+  return response.headers.get("x-request-id") ?? "";
+}
+
+/** Sends all at once and kills the region as soon as `answers` of them were answered. */
+async function killedInMidLoad(account: Account, answers: number): Promise<Answered[]> {
+  const answered: Answered[] = [];
+  const enough = Promise.withResolvers<void>();
+  const all = Array.from({ length: REQUESTS }, async (_, i) => {
+    const answer = await send(account, i);
+    if (answer !== null) answered.push(answer);
+    if (answered.length >= answers) enough.resolve();
+  });
+  await enough.promise;
+  await killRegion(kept.region());
+  await Promise.all(all);
+  return answered;
+}
+
+describe("a region that is stopped and started on the same state", () => {
+  it("keeps balance, keys and what a key used of its minute", async () => {
+    const account = await Account.open(kept.region, { credits: 5000, rpmLimit: 10 });
+    const body = { model: "sandbox/echo", messages: [{ role: "user", content: "stay" }] };
+    const paid = await account.chat(body);
+    const balance = 5000 - Number(paid.headers.get("x-cost-micro"));
+    await kept.restart();
+    const again = await account.chat(body);
+    expect(again.status).toBe(200);
+    expect(again.headers.get("x-ratelimit-remaining-requests")).toBe("8");
+    expect(await account.balance()).toBe(balance - Number(again.headers.get("x-cost-micro")));
+    await account.reconciled();
+  });
+});
+
+describe("a region killed again and again in mid-load", () => {
+  it(`has lost no charge of an answered request, and every hold ends: ${ROUNDS} x ${REQUESTS} mixed requests (34, 38, 39)`, async () => {
+    const account = await Account.open(kept.region, { credits: CREDITS });
+    const answered: Answered[] = [];
+    for (let round = 1; round <= ROUNDS; round++) {
+      answered.push(...(await killedInMidLoad(account, 10 * round)));
+      const rows = await account.ledger();
+      const { credits_micro } = await account.standing();
+      expect(sumOf(rows)).toBe(credits_micro);
+      const charges = new Map(rows.map((row) => [row.generation_id, -row.amount_micro]));
+      for (const { id, cost } of answered) expect(charges.get(id)).toBe(cost);
+      expect(charges.size).toBe(rows.length);
+    }
+    expect(answered.length).toBeGreaterThanOrEqual(100);
+    expect((await account.standing()).open_holds).toBeGreaterThan(0);
+
+    await kept.restart({ CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS });
+    const standing = await account.resolved();
+    expect(standing.held_micro).toBe(0);
+    const rows = await account.ledger();
+    expect(sumOf(rows)).toBe(standing.credits_micro);
+    const book = await account.published();
+    expect(book.balance).toBe(standing.credits_micro);
+    const spent = CREDITS - standing.credits_micro;
+    const total = (name: string, from: typeof book.days) =>
+      from.reduce((sum, row) => sum + Number(row[name]), 0);
+    expect(total("cost_micro", book.days)).toBe(spent);
+    expect(total("monthly_spend_micro", book.endUsers)).toBe(spent);
+    await account.reconciled();
+  }, 60_000);
+});
