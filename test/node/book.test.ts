@@ -69,7 +69,7 @@ async function expectEqual(account: Account, spent: number): Promise<void> {
     })),
   );
   expect(usage.value.total.costMicro).toBe(spent);
-  await account.reconciled();
+  expect(await account.differences()).toEqual([]);
 }
 
 describe("the book", () => {
@@ -79,6 +79,7 @@ describe("the book", () => {
     await expectEqual(account, spent);
     spent += await traffic(account, 20);
     await expectEqual(account, spent);
+    expect((await account.book()).endUsers).toHaveLength(3);
   });
 
   it("is published by itself, without anybody asking", async () => {

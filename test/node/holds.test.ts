@@ -77,7 +77,7 @@ describe("requests at once, decided before any settles", () => {
     expect(standing.credits_micro).toBeLessThan(ADMITTED * least);
     expect(sumOf(rows)).toBe(standing.credits_micro);
     expect((await account.published()).balance).toBe(standing.credits_micro);
-    await account.reconciled();
+    expect(await account.differences()).toEqual([]);
   });
 
   it("of a user never seen hold its default quota and no more: 10 of 100 (42)", async () => {
@@ -156,6 +156,6 @@ describe("a refusal that no open hold causes", () => {
     await credit(Number.MAX_SAFE_INTEGER, "all there is");
     await expect(credit(1, "one more")).rejects.toThrow(/answered 4\d\d/);
     expect(await account.balance()).toBe(Number.MAX_SAFE_INTEGER);
-    await account.reconciled();
+    expect(await account.differences()).toEqual([]);
   });
 });

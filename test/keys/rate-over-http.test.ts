@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { call, openOrganization } from "../fixtures/worker-app.ts";
+import { shiftClock } from "./key-fixture.ts";
+import { MINUTE_MS } from "./limiter-fixture.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+const hello = { model: "sandbox/echo", messages: [{ role: "user", content: "hello" }] };
+
+/** The seconds a refusal names; body and header must agree. */
+async function retryAfter(response: Response): Promise<number> {
+  expect(response.status).toBe(429);
+  const { error } = await response.json<{ error: { type: string; retry_after: number } }>();
+  expect(error.type).toBe("rate_limit_exceeded");
+  expect(response.headers.get("retry-after")).toBe(String(error.retry_after));
+  expect(Number.isInteger(error.retry_after)).toBe(true);
+  return error.retry_after;
+}
+
+it("waiting exactly the answered retry_after admits one request, a second less does not (60, 65)", async () => {
+  const { key } = await openOrganization({ rpmLimit: 2 });
+  await call("/v1/models", { key });
+  shiftClock(10_000);
+  await call("/v1/models", { key });
+  const seconds = await retryAfter(await call("/v1/models", { key }));
+  expect(seconds).toBeGreaterThan(0);
+  expect(seconds).toBeLessThanOrEqual(50);
+  shiftClock(10_000 + (seconds - 1) * 1000);
+  await retryAfter(await call("/v1/models", { key }));
+  shiftClock(10_000 + seconds * 1000);
+  expect((await call("/v1/models", { key })).status).toBe(200);
+  await retryAfter(await call("/v1/models", { key }));
+});
+
+it("every authenticated request counts, whatever its outcome; a 429 does not", async () => {
+  const { key } = await openOrganization({ rpmLimit: 6, credits: 100 });
+  const outcomes = [
+    await call("/v1/models", { key }),
+    await call("/v1/nowhere", { key }),
+    await call("/v1/chat/completions", { key, body: { model: 1 } }),
+    await call("/v1/chat/completions", { key, body: { ...hello, model: "no/such" } }),
+    await call("/v1/chat/completions", { key, body: hello }),
+    await call("/v1/chat/completions", { key }),
+  ];
+  expect(outcomes.map((one) => one.status)).toEqual([200, 404, 400, 404, 402, 405]);
+  const left = outcomes.map((one) => one.headers.get("x-ratelimit-remaining-requests"));
+  expect(left).toEqual(["5", "4", "3", "2", "1", "0"]);
+  for (let i = 0; i < 20; i++) {
+    // oxlint-disable-next-line no-await-in-loop -- one refusal after another
+    await retryAfter(await call("/v1/models", { key }));
+  }
+  shiftClock(MINUTE_MS);
+  const after = await call("/v1/models", { key });
+  expect(after.headers.get("x-ratelimit-remaining-requests")).toBe("5");
+});

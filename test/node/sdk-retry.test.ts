@@ -1,0 +1,111 @@
+import OpenAI from "openai";
+import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import { Account, sumOf } from "./support/account.ts";
+import { startKeptRegion } from "./support/two-regions.ts";
+
+let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+let mock: Awaited<ReturnType<typeof startOpenAiMock>>;
+beforeAll(async () => {
+  mock = await startOpenAiMock();
+  kept = await startKeptRegion({
+    PROVIDERS: JSON.stringify([
+      { id: "local", base_url: mock.url, profile: "generic", regions: ["eu"] },
+    ]),
+    MODELS: JSON.stringify([
+      {
+        id: "local/chat",
+        kind: "chat",
+        context: 8000,
+        price: { input: 1_000_000, output: 2_000_000 },
+        routes: [{ provider: "local", upstream_id: "chat" }],
+      },
+    ]),
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+afterAll(async () => {
+  await kept.stop();
+  await mock.close();
+});
+
+const hello = { model: "sandbox/echo", messages: [{ role: "user" as const, content: "hello" }] };
+
+type Tried = { readonly status: number; readonly retryAfterMs: number };
+
+/** The SDK as it comes, and every request that it makes. `refused` runs before it sees a 429. */
+function sdk(key: string, refused: (waitMs: number) => Promise<void> | void = () => {}) {
+  const tried: Tried[] = [];
+  const client = new OpenAI({
+    apiKey: key,
+    baseURL: kept.region().baseUrl,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      const retryAfterMs = Number(response.headers.get("retry-after-ms"));
+      tried.push({ status: response.status, retryAfterMs });
+      if (response.status === 429) await refused(retryAfterMs);
+      return response;
+    },
+  });
+  return { client, tried, statuses: () => tried.map((one) => one.status) };
+}
+
+/** Lets the next wait of exactly this long be over at once; answers with how many there were. */
+function skipWaits(waitMs: number): () => number {
+  const real = globalThis.setTimeout;
+  let skipped = 0;
+  const timer = (callback: () => void, ms?: number): NodeJS.Timeout => {
+    if (ms === waitMs) skipped += 1;
+    return real(callback, ms === waitMs ? 0 : ms);
+  };
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(timer);
+  return () => skipped;
+}
+
+it("openai-node waits exactly as long as a 429 says, and its second request is admitted (72)", async () => {
+  const account = await Account.open(kept.region, { rpmLimit: 1 });
+  expect((await account.call("/models")).status).toBe(200);
+  const skipped: (() => number)[] = [];
+  const { client, tried, statuses } = sdk(account.key, async (waitMs) => {
+    await kept.restart({ CLOCK_OFFSET_MS: String(waitMs) }); // the same time passes in the region
+    client.baseURL = kept.region().baseUrl;
+    skipped.push(skipWaits(waitMs));
+  });
+  const answer = await client.chat.completions.create(hello);
+  expect(answer.choices[0]?.message.content).toBe("hello");
+  expect(statuses()).toEqual([429, 200]);
+  expect(tried[0]?.retryAfterMs).toBeGreaterThan(1000);
+  expect(skipped.map((count) => count())).toEqual([1]);
+});
+
+it("openai-node makes exactly one request on a used-up quota and on a balance that is too low (72)", async () => {
+  const account = await Account.open(kept.region);
+  await account.settings({ defaultUserDailyQuotaMicro: 0 });
+  const blocked = sdk(account.key);
+  await expect(
+    blocked.client.chat.completions.create({ ...hello, user: "ann" }),
+  ).rejects.toMatchObject({ status: 429, code: "end_user_quota_exceeded" });
+  expect(blocked.statuses()).toEqual([429]);
+
+  const poor = sdk((await Account.open(kept.region, { credits: 1 })).key);
+  await expect(poor.client.chat.completions.create(hello)).rejects.toMatchObject({ status: 402 });
+  expect(poor.statuses()).toEqual([402]);
+});
+
+it("openai-node that gets a 502 and tries again is charged once, for the answer (31)", async () => {
+  const account = await Account.open(kept.region, { credits: 10_000 });
+  const failing = mock.requests.length + 2; // the gateway itself asks twice
+  mock.script((_, response) => {
+    if (mock.requests.length > failing) return false;
+    response.writeHead(500).end();
+    return true;
+  });
+  const { client, statuses } = sdk(account.key);
+  await client.chat.completions.create({ ...hello, model: "local/chat" });
+  expect(statuses()).toEqual([502, 200]);
+  const rows = await account.ledger();
+  expect(rows.map((row) => row.kind)).toEqual(["credit", "usage"]);
+  expect((await account.resolved()).credits_micro).toBe(sumOf(rows));
+});
