@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { workerdPid } from "../../scripts/workerd.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { openRaw } from "./support/raw-request.ts";
@@ -24,9 +25,10 @@ async function killedAfter(key: string, request: object, marker: string): Promis
       ...request,
     }),
   });
+  const pid = workerdPid(regions.eu.port);
   const arrived = await connection.readUntil((received) => received.includes(marker));
+  await killRegion(regions.eu, pid);
   const text = connection.received().toString();
-  await killRegion(regions.eu);
   await connection.reset();
   expect(arrived).toBe(true);
   return text;

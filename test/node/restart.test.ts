@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { workerdPid } from "../../scripts/workerd.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { killRegion } from "./support/kill-region.ts";
 import { startKeptRegion } from "./support/two-regions.ts";
@@ -7,6 +8,7 @@ import { startKeptRegion } from "./support/two-regions.ts";
 const CREDITS = 10_000_000;
 const ROUNDS = 4;
 const REQUESTS = 100;
+const CALLERS = 6;
 const AFTER_HOLDS_END_MS = String(25 * 60_000);
 
 let kept: Awaited<ReturnType<typeof startKeptRegion>>;
@@ -18,16 +20,18 @@ afterAll(() => kept.stop());
 /** A paid answer that was read to its end, with what it says that it cost. */
 type Answered = { readonly id: string; readonly cost: number };
 
-/** Sends one request of a mixed load and reads its answer to the end, if it ever ends. */
+/** Sends one request and reads its answer to the end; null when it was none, or cost nothing. */
 type Shape = (account: Account, input: string, user: string) => Promise<Answered | null>;
 
-const SHAPES: readonly Shape[] = [
+const ENDING: readonly Shape[] = [
   (account, input, user) => plain(account.chat(chatOf("echo", { input, user }))),
   (account, input, user) => streamed(account.chat(chatOf("echo", { input, user, stream: true }))),
   (account, input, user) =>
     plain(account.call("/embeddings", { model: "sandbox/embed", input: [input, "b"], user })),
-  (account, input, user) => streamed(account.chat(chatOf("stall", { input, user, stream: true }))),
   (account, input, user) => plain(account.chat(chatOf("status-500", { input, user }))),
+];
+const HANGING: readonly Shape[] = [
+  (account, input, user) => streamed(account.chat(chatOf("stall", { input, user, stream: true }))),
   (account, input, user) =>
     streamed(account.chat(chatOf("endless", { input, user, stream: true }))),
 ];
@@ -58,21 +62,30 @@ function idOf(response: Response): string {
   return response.headers.get("x-request-id") ?? "";
 }
 
-/** Sends all at once and kills the region as soon as `answers` of them were answered. */
+/**
+ * A mixed load: requests that hang, and beside them callers that send one after another, so that
+ * nobody lags behind the answers. Kills the region the moment so many of them were answered.
+ */
 async function killedInMidLoad(account: Account, answers: number): Promise<Answered[]> {
   const answered: Answered[] = [];
   const enough = Promise.withResolvers<void>();
-  const all = Array.from({ length: REQUESTS }, async (_, i) => {
-    const shape = SHAPES[i % SHAPES.length] ?? SHAPES[0];
+  const pid = workerdPid(kept.region().port);
+  const send = async (shapes: readonly Shape[], i: number): Promise<void> => {
     const input = randomBytes(1 + (i % 40)).toString("hex");
-    // null also when the region died first
-    const answer = (await shape?.(account, input, `user-${i % 5}`).catch(() => null)) ?? null;
+    const sent = shapes[i % shapes.length]?.(account, input, `user-${i % 5}`);
+    const answer = (await sent?.catch(() => null)) ?? null; // null: the region died first
     if (answer !== null) answered.push(answer);
     if (answered.length >= answers) enough.resolve();
-  });
+  };
+  const hanging = Array.from({ length: REQUESTS / 4 }, (_, i) => send(HANGING, i));
+  let next = hanging.length;
+  const caller = async (): Promise<void> => {
+    while (next < REQUESTS) await send(ENDING, next++);
+  };
+  const callers = Array.from({ length: CALLERS }, caller);
   await enough.promise;
-  await killRegion(kept.region());
-  await Promise.all(all);
+  await killRegion(kept.region(), pid);
+  await Promise.all([...hanging, ...callers]);
   return answered;
 }
 

@@ -8,10 +8,13 @@ const POLL_MS = 20;
 /**
  * Kills a region's workerd with SIGKILL, as a machine that dies, and waits until it answers again:
  * miniflare starts another on the same port and state in about 200 ms. Handles of `miniflare.get*`
- * from before are dead.
+ * from before are dead. Looking for the process takes milliseconds: a test that kills at a certain
+ * moment looks before it.
  */
-export async function killRegion(region: Pick<Region, "port" | "url">): Promise<void> {
-  const pid = workerdPid(region.port);
+export async function killRegion(
+  region: Pick<Region, "port" | "url">,
+  pid: number = workerdPid(region.port),
+): Promise<void> {
   process.kill(pid, "SIGKILL");
   const deadline = performance.now() + BACK_WITHIN_MS;
   while (!(await isBack(region, pid))) {
