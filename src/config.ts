@@ -1,37 +1,43 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 import { REGIONS } from "./lib/caller.ts";
 import type { Region } from "./lib/caller.ts";
+
+import { OUR_WORDS, describeError } from "./lib/issue-text.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
 const PRICE_MAX = 1_000_000_000;
 
 const region = z.enum(["eu", "us"]);
-const name = z.string().min(1).max(200);
+const name = z.string().check(z.minLength(1), z.maxLength(200));
+const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
+const tokens = z.int().check(z.minimum(1));
 const price = z.strictObject({
-  input: z.int().min(0).max(PRICE_MAX),
-  cached: z.int().min(0).max(PRICE_MAX).optional(),
-  cache_write: z.int().min(0).max(PRICE_MAX).optional(),
-  output: z.int().min(0).max(PRICE_MAX).default(0),
+  input: micros,
+  cached: z.optional(micros),
+  cache_write: z.optional(micros),
+  output: z._default(micros, 0),
 });
 const peers = z.array(z.strictObject({ region, url: z.url() }));
 const providers = z.array(
   z.strictObject({
-    id: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "lowercase letters, digits and hyphens"),
+    id: z
+      .string()
+      .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens")),
     base_url: z.url(),
-    profile: name.default("generic"),
-    secret: name.optional(),
-    regions: z.array(z.enum(["eu", "us", "global"])).min(1),
+    profile: z._default(name, "generic"),
+    secret: z.optional(name),
+    regions: z.array(z.enum(["eu", "us", "global"])).check(z.minLength(1)),
   }),
 );
 const models = z.array(
   z.strictObject({
     id: name,
     kind: z.enum(["chat", "embeddings"]),
-    context: z.int().min(1),
-    max_output: z.int().min(1).optional(),
-    abilities: z.array(z.enum(["tools", "vision", "reasoning", "dimensions"])).default([]),
+    context: tokens,
+    max_output: z.optional(tokens),
+    abilities: z._default(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"])), []),
     price,
-    routes: z.array(z.strictObject({ provider: name, upstream_id: name })).min(1),
+    routes: z.array(z.strictObject({ provider: name, upstream_id: name })).check(z.minLength(1)),
   }),
 );
 const aliases = z.record(name, name);
@@ -105,7 +111,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     if (value === undefined) complain(variable, `must be one of ${choices.join(", ")}`);
     return value ?? (choices[0] as T);
   };
-  const json = <T>(variable: string, schema: z.ZodType<T>, empty: T): T =>
+  const json = <T>(variable: string, schema: z.core.$ZodType<T>, empty: T): T =>
     parseJsonVariable(text(variable), schema, (problem) => complain(variable, problem)) ?? empty;
   const adminToken = text("ADMIN_TOKEN");
   if (adminToken.length < SECRET_CHARACTERS_MIN) {
@@ -187,15 +193,16 @@ function parseKeySecret(entry: string): KeySecret | null {
 
 function parseJsonVariable<T>(
   raw: string,
-  schema: z.ZodType<T>,
+  schema: z.core.$ZodType<T>,
   complain: (problem: string) => void,
 ): T | null {
   if (raw === "") return null;
   try {
-    const result = schema.safeParse(JSON.parse(raw));
+    const value: unknown = JSON.parse(raw);
+    const result = z.safeParse(schema, value, OUR_WORDS);
     if (result.success) return result.data;
-    const [issue] = result.error.issues;
-    complain(`${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is not valid"}`);
+    const { param, problem } = describeError(result.error, value);
+    complain(`${param ?? "it"} ${problem ?? "is missing"}`);
   } catch {
     complain("is not valid JSON");
   }

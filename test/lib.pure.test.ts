@@ -37,3 +37,24 @@ it("a missing, short or malformed binding is named, its value never", () => {
   ]);
   expect(JSON.stringify(parsed)).not.toContain("hunter2");
 });
+
+it("a malformed JSON variable says which field is wrong and what it must be", () => {
+  const parsed = parseConfig({
+    REGION: "eu",
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+    PEERS: "{}",
+    PROVIDERS: '[{ "id": "A", "base_url": "https://a.test", "regions": ["eu"] }]',
+    MODELS: '[{ "id": "m", "kind": "chat" }]',
+    ALIASES: '{ "fast": 1 }',
+  });
+  expect(parsed.ok ? [] : parsed.problems).toEqual([
+    { variable: "PEERS", problem: "it must be an array, not an object" },
+    { variable: "MODELS", problem: "[0].context is missing" },
+    {
+      variable: "PROVIDERS",
+      problem: "[0].id must be lowercase letters, digits and hyphens",
+    },
+    { variable: "ALIASES", problem: "fast must be a string, not a number" },
+  ]);
+});

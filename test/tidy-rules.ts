@@ -114,8 +114,8 @@ function wrongImports(source: Source): string[] {
   if (may === undefined) return [`${rung} is not on the ladder`];
   return source.imports.flatMap(({ from, what }) => {
     if (from.startsWith("node:")) return [`imports ${from}`];
-    if (from === "zod" && !/^(?:type )?\* as z$/.test(what)) {
-      return ['write import * as z from "zod": the named import adds 364 KiB'];
+    if (/^zod(\/|$)/.test(from) && (from !== "zod/mini" || !/^(?:type )?\* as z$/.test(what))) {
+      return ['write import * as z from "zod/mini": "zod" adds 65 KiB, a named import 364'];
     }
     const target = resolveImport(source.path, from);
     if (target === null) return [];

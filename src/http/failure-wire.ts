@@ -1,5 +1,5 @@
 import type { Failure } from "../lib/failure.ts";
-import { orList } from "./or-list.ts";
+import { orList } from "../lib/or-list.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 /** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */

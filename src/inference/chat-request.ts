@@ -1,4 +1,4 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
@@ -10,22 +10,24 @@ const CHOICES_MAX = 128;
 const TOOLS_MAX = 1024;
 
 /** An end user's name: `user` of a request. */
-export const user = z.string().superRefine((value, context) => {
-  const problem = externalIdProblem(value);
-  if (problem !== null) context.addIssue({ code: "custom", message: problem });
-});
+export const user = z.string().check(
+  z.superRefine((value, context) => {
+    const problem = externalIdProblem(value);
+    if (problem !== null) context.addIssue({ code: "custom", message: problem });
+  }),
+);
 
 const functionName = z
   .string()
-  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -");
+  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 const tool = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("function"),
     function: z.looseObject({
       name: functionName,
-      description: z.string().nullish(),
-      parameters: z.looseObject({}).nullish(),
-      strict: z.boolean().nullish(),
+      description: z.nullish(z.string()),
+      parameters: z.nullish(z.looseObject({})),
+      strict: z.nullish(z.boolean()),
     }),
   }),
   z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
@@ -39,43 +41,49 @@ const responseFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_object") }),
   z.looseObject({
     type: z.literal("json_schema"),
-    json_schema: z.looseObject({ name: functionName, schema: z.looseObject({}).optional() }),
+    json_schema: z.looseObject({ name: functionName, schema: z.optional(z.looseObject({})) }),
   }),
 ]);
-const penalty = z.number().min(-2).max(2).optional();
+const flag = z.optional(z.boolean());
+const count = z.optional(z.int().check(z.minimum(1)));
+const penalty = between(-2, 2);
 
 /** Fields that providers charge for and we do not price are refused, never dropped silently. */
-const unpriced = z.undefined({ error: "is not supported" });
+const unpriced = z.optional(z.undefined({ error: "is not supported" }));
 const chatBody = z.looseObject({
-  model: z.string().min(1).max(256),
-  messages: z.array(message).min(1).max(MESSAGES_MAX),
-  temperature: z.number().min(0).max(2).optional(),
-  top_p: z.number().min(0).max(1).optional(),
-  n: z.int().min(1).max(CHOICES_MAX).optional(),
-  max_tokens: z.int().min(1).optional(),
-  max_completion_tokens: z.int().min(1).optional(),
-  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).optional(),
-  seed: z.int().optional(),
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
+  temperature: between(0, 2),
+  top_p: between(0, 1),
+  n: z.optional(z.int().check(z.minimum(1), z.maximum(CHOICES_MAX))),
+  max_tokens: count,
+  max_completion_tokens: count,
+  stop: z.optional(
+    z.union([z.string(), z.array(z.string()).check(z.minLength(1), z.maxLength(4))]),
+  ),
+  seed: z.optional(z.int()),
   frequency_penalty: penalty,
   presence_penalty: penalty,
-  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).optional(),
-  logprobs: z.boolean().optional(),
-  top_logprobs: z.int().min(0).max(20).optional(),
-  response_format: responseFormat.optional(),
-  tools: z.array(tool).max(TOOLS_MAX).optional(),
-  tool_choice: toolChoice.optional(),
-  parallel_tool_calls: z.boolean().optional(),
-  stream: z.boolean().optional(),
-  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).optional(),
-  reasoning_effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).optional(),
-  verbosity: z.enum(["low", "medium", "high"]).optional(),
-  user: user.optional(),
-  service_tier: z.enum(["auto", "default"], { error: "must be auto or default" }).optional(),
-  modalities: z.array(z.literal("text", { error: "must be text" })).optional(),
-  store: z.literal(false, { error: "must be false: completions are not stored" }).optional(),
-  web_search_options: unpriced.optional(),
-  audio: unpriced.optional(),
-  prediction: unpriced.optional(),
+  logit_bias: z.optional(z.record(z.string(), z.number().check(z.minimum(-100), z.maximum(100)))),
+  logprobs: flag,
+  top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
+  response_format: z.optional(responseFormat),
+  tools: z.optional(z.array(tool).check(z.maxLength(TOOLS_MAX))),
+  tool_choice: z.optional(toolChoice),
+  parallel_tool_calls: flag,
+  stream: flag,
+  stream_options: z.optional(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
+  reasoning_effort: z.optional(
+    z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+  ),
+  verbosity: z.optional(z.enum(["low", "medium", "high"])),
+  user: z.optional(user),
+  service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
+  modalities: z.optional(z.array(z.literal("text", { error: "must be text" }))),
+  store: z.optional(z.literal(false, { error: "must be false: completions are not stored" })),
+  web_search_options: unpriced,
+  audio: unpriced,
+  prediction: unpriced,
 });
 
 export type ChatBody = z.infer<typeof chatBody>;
@@ -134,4 +142,8 @@ function explainPart(value: object, refusal: Refusal): Refusal {
     `Content parts of type '${type}' are not supported; send text or image_url.`,
     param,
   );
+}
+
+function between(least: number, most: number) {
+  return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
 }

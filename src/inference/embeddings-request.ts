@@ -1,4 +1,4 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { parseBody } from "../http/parse-body.ts";
@@ -9,19 +9,21 @@ export const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
 const TOKEN_ID_MAX = 10_000_000;
 
-const token = z.int().min(0).max(TOKEN_ID_MAX);
+const token = z.int().check(z.minimum(0), z.maximum(TOKEN_ID_MAX));
+const text = z.string().check(z.minLength(1));
+const inputs = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
 const input = z.union([
-  z.string().min(1),
-  z.array(z.string().min(1)).min(1).max(INPUTS_MAX),
-  z.array(token).min(1).max(INPUTS_MAX),
-  z.array(z.array(token).min(1).max(8192)).min(1).max(INPUTS_MAX),
+  text,
+  z.array(text).check(...inputs),
+  z.array(token).check(...inputs),
+  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...inputs),
 ]);
 const embeddingsBody = z.looseObject({
-  model: z.string().min(1).max(256),
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
   input,
-  encoding_format: z.enum(["float", "base64"]).optional(),
-  dimensions: z.int().min(1).max(DIMENSIONS_MAX).optional(),
-  user: user.optional(),
+  encoding_format: z.optional(z.enum(["float", "base64"])),
+  dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
+  user: z.optional(user),
 });
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;

@@ -1,9 +1,10 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 
 /**
  * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
  * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse.
  */
+const nonempty = z.string().check(z.minLength(1));
 const textPart = z.object({
   type: z.literal("text"),
   text: z.string(),
@@ -11,27 +12,31 @@ const textPart = z.object({
 const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.object({
-    url: z.string().min(1),
-    detail: z.enum(["auto", "low", "high"]).optional(),
+    url: nonempty,
+    detail: z.optional(z.enum(["auto", "low", "high"])),
   }),
 });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
-const text = z.union([z.string(), z.array(textPart).min(1)]);
-const userParts = z.array(z.discriminatedUnion("type", [textPart, imagePart])).min(1);
-const assistantParts = z.array(z.discriminatedUnion("type", [textPart, refusalPart])).min(1);
-const name = z.string().max(256).optional();
+const text = z.union([z.string(), z.array(textPart).check(z.minLength(1))]);
+const userParts = z
+  .array(z.discriminatedUnion("type", [textPart, imagePart]))
+  .check(z.minLength(1));
+const assistantParts = z
+  .array(z.discriminatedUnion("type", [textPart, refusalPart]))
+  .check(z.minLength(1));
+const name = z.optional(z.string().check(z.maxLength(256)));
 
 const toolCall = z.discriminatedUnion("type", [
   z.object({
-    id: z.string().min(1),
+    id: nonempty,
     type: z.literal("function"),
-    function: z.object({ name: z.string().min(1), arguments: z.string() }),
+    function: z.object({ name: nonempty, arguments: z.string() }),
   }),
   z.object({
-    id: z.string().min(1),
+    id: nonempty,
     type: z.literal("custom"),
-    custom: z.object({ name: z.string().min(1), input: z.string() }),
+    custom: z.object({ name: nonempty, input: z.string() }),
   }),
 ]);
 
@@ -41,18 +46,18 @@ export const message = z.discriminatedUnion("role", [
   z.object({ role: z.literal("user"), content: z.union([z.string(), userParts]), name }),
   z.object({
     role: z.literal("assistant"),
-    content: z.union([z.string(), assistantParts]).nullish(),
+    content: z.nullish(z.union([z.string(), assistantParts])),
     name,
-    refusal: z.string().nullish(),
-    reasoning_content: z.string().nullish(),
-    tool_calls: z.array(toolCall).min(1).optional(),
-    function_call: z.object({ name: z.string(), arguments: z.string() }).nullish(),
+    refusal: z.nullish(z.string()),
+    reasoning_content: z.nullish(z.string()),
+    tool_calls: z.optional(z.array(toolCall).check(z.minLength(1))),
+    function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
   }),
-  z.object({ role: z.literal("tool"), content: text, tool_call_id: z.string().min(1), name }),
+  z.object({ role: z.literal("tool"), content: text, tool_call_id: nonempty, name }),
   z.object({
     role: z.literal("function"),
-    content: z.string().nullable(),
-    name: z.string().min(1),
+    content: z.nullable(z.string()),
+    name: nonempty,
   }),
 ]);
 

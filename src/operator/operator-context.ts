@@ -51,10 +51,10 @@ export type OperatorContext = {
   readonly outbox: (name: string) => { depth(): Promise<Depth> };
 };
 
-/** One request as the mount hands it over: path parameters, query, and the parsed body (null without one). */
+/** One request as the mount hands it over: path parameters, the URL with its query, the parsed body (null without one). */
 export type OperatorRequest = {
   readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
+  readonly url: string;
   readonly body: unknown;
 };
 

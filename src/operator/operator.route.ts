@@ -36,7 +36,7 @@ async function answer(c: Context<AppEnv>, endpoint: OperatorEndpoint): Promise<R
   if (!body.ok) return fail(c, body.failure);
   const result = await endpoint.handle(contextOf(c), {
     params: c.req.param(),
-    query: new URL(c.req.url).searchParams,
+    url: c.req.url,
     body: body.value,
   });
   return result.ok ? c.json(result.value, endpoint.status) : fail(c, result.failure);

@@ -1,4 +1,5 @@
-import * as z from "zod";
+import * as z from "zod/mini";
+import { parseBody, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { mintKey } from "../keys/api-key.ts";
 import { keyRecord, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "../keys/key-record.ts";
 import type { KeyRow } from "../keys/key-record.ts";
@@ -20,35 +21,31 @@ import {
   findOrganization,
   listOrganizations,
 } from "../organizations/organizations.store.ts";
-import { readFields, wholeParameter } from "./fields.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 const keyFields = {
-  rpm_limit: z
-    .int("must be a whole number")
-    .min(1, "must be at least 1")
-    .max(RPM_LIMIT_MAX, `must be at most ${RPM_LIMIT_MAX}`),
-  scope: z.enum(["regional", "global"], "must be 'regional' or 'global'"),
+  rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
+  scope: z.nullish(z.enum(["regional", "global"])),
 };
 
 const newOrganization = z.object({
   name: nameSchema,
   slug: slugSchema,
-  owner_email: z.email("must be an email address").max(254, "must be at most 254 characters"),
-  is_personal: z.boolean("must be true or false").nullish(),
-  key_scope: keyFields.scope.nullish(),
-  rpm_limit: keyFields.rpm_limit.nullish(),
+  owner_email: z.email("must be an email address").check(z.maxLength(254)),
+  is_personal: z.nullish(z.boolean()),
+  key_scope: keyFields.scope,
+  rpm_limit: keyFields.rpm_limit,
 });
 
 const newKey = z.object({
   name: nameSchema,
-  rpm_limit: keyFields.rpm_limit.nullish(),
-  scope: keyFields.scope.nullish(),
+  rpm_limit: keyFields.rpm_limit,
+  scope: keyFields.scope,
 });
 
 const page = z.object({
-  limit: wholeParameter(1, 100).default(50),
-  offset: wholeParameter(0, 1_000_000_000).default(0),
+  limit: wholeNumber(1, 100, 50),
+  offset: wholeNumber(0, 1_000_000_000, 0),
 });
 
 /**
@@ -60,7 +57,7 @@ export async function postOrganization(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = readFields(newOrganization, request.body);
+  const fields = parseBody(newOrganization, request.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
   const organization: OrganizationRow = {
@@ -107,7 +104,7 @@ export async function getOrganizations(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = readFields(page, Object.fromEntries(request.query));
+  const fields = parseQuery(page, request.url);
   if (!fields.ok) return fields;
   const { limit, offset } = fields.value;
   const { rows, total } = await listOrganizations(context.db, { limit, offset });
@@ -129,7 +126,7 @@ export async function postMemberKey(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = readFields(newKey, request.body);
+  const fields = parseBody(newKey, request.body);
   if (!fields.ok) return fields;
   const { name, rpm_limit, scope } = fields.value;
   const member = { id: request.params["member_id"] ?? "", org_id: request.params["id"] ?? "" };

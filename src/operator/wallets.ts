@@ -1,25 +1,22 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { timestamp } from "../lib/clock.ts";
 import { micros } from "../lib/money.ts";
-import { readFields, wholeParameter } from "./fields.ts";
+import { parseBody, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 const credit = z.object({
   amount_micro: z
     .int("must be a whole number of micros")
-    .refine((amount) => amount !== 0, "must not be 0"),
-  reference: z
-    .string("must be a string")
-    .min(1, "must not be empty")
-    .max(200, "must be at most 200 characters"),
+    .check(z.refine((amount) => amount !== 0, "must not be 0")),
+  reference: z.string().check(z.minLength(1), z.maxLength(200)),
 });
 
 const ledgerPage = z.object({
-  after_seq: wholeParameter(0, Number.MAX_SAFE_INTEGER).default(0),
-  limit: wholeParameter(1, 1000).default(100),
+  after_seq: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
+  limit: wholeNumber(1, 1000, 100),
 });
 
 /** `POST /orgs/{id}/credits`: adds, or corrects with a negative amount; once for each `reference`. */
@@ -27,7 +24,7 @@ export async function postCredits(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = readFields(credit, request.body);
+  const fields = parseBody(credit, request.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
@@ -43,7 +40,7 @@ export async function getLedger(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = readFields(ledgerPage, Object.fromEntries(request.query));
+  const fields = parseQuery(ledgerPage, request.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;

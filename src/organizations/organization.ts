@@ -1,21 +1,21 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 import type { Region, Role } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
 
 const SLUG_RULE = "must be 3 to 32 lowercase letters, digits and single hyphens between them";
 
 /** 3 to 32 of a-z, 0-9 and hyphens (the interface, 2.7); no hyphen at an end, no two in a row. */
-export const slugSchema = z
-  .string()
-  .regex(/^[a-z0-9](?:[a-z0-9-]{1,30})[a-z0-9]$/, SLUG_RULE)
-  .refine((slug) => !slug.includes("--"), SLUG_RULE);
+export const slugSchema = z.string().check(
+  z.regex(/^[a-z0-9](?:[a-z0-9-]{1,30})[a-z0-9]$/, SLUG_RULE),
+  z.refine((slug) => !slug.includes("--"), SLUG_RULE),
+);
 
 /** A name that people read: 1 to 200 characters, no control characters, not only spaces. */
-export const nameSchema = z
-  .string()
-  .max(200, "must be at most 200 characters")
-  .regex(/^[^\p{Cc}]*$/u, "must not contain control characters")
-  .refine((name) => name.trim() !== "", "must not be empty");
+export const nameSchema = z.string().check(
+  z.maxLength(200),
+  z.regex(/^[^\p{Cc}]*$/u, "must not contain control characters"),
+  z.refine((name) => name.trim() !== "", "must not be empty"),
+);
 
 export type OrganizationStatus = "active" | "suspended";
 

@@ -1,4 +1,4 @@
-import * as z from "zod";
+import * as z from "zod/mini";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import { micros } from "../lib/money.ts";
@@ -51,8 +51,8 @@ export function outcomeMessage(item: OutcomeItem): Message {
 }
 
 const outcomeBody = z.object({
-  orgId: z.string().min(1),
-  cost: z.int().min(0),
+  orgId: z.string().check(z.minLength(1)),
+  cost: z.int().check(z.minimum(0)),
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import * as z from "zod";
+import * as z from "zod/mini";
 import { parseBody, parseQuery, wholeNumber } from "../../src/http/parse-body.ts";
 
 const part = z.union([
@@ -9,37 +9,28 @@ const part = z.union([
 const message = z.discriminatedUnion("role", [
   z.object({
     role: z.enum(["user", "system"]),
-    content: z.union([z.string(), z.array(part).min(1)]),
+    content: z.union([z.string(), z.array(part).check(z.minLength(1))]),
   }),
-  z.object({ role: z.literal("assistant"), content: z.string().nullish() }),
+  z.object({ role: z.literal("assistant"), content: z.nullish(z.string()) }),
 ]);
 const body = z.object({
-  model: z.string().min(1).max(5),
-  messages: z.array(message).min(1).max(3),
-  temperature: z.number().min(0).max(2).nullish(),
-  max_tokens: z.int().positive().optional(),
-  stream: z.boolean().optional(),
-  format: z.enum(["float", "base64"]).optional(),
-  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).nullish(),
-  tool_choice: z.union([z.enum(["auto", "none"]), z.object({ type: z.string() })]).optional(),
-  slug: z
-    .string()
-    .regex(/^[a-z]+$/, "must be lowercase letters")
-    .optional(),
-  ref: z
-    .string()
-    .refine((text) => text !== "x", "Pick another reference.")
-    .optional(),
-  pattern: z.string().regex(/^a/).optional(),
-  home: z.url().optional(),
-  step: z.number().multipleOf(5).optional(),
-  code: z.string().length(3).optional(),
-  odd: z
-    .number()
-    .refine((n) => n % 2 === 1)
-    .optional(),
-  metadata: z.record(z.string().max(4), z.string()).optional(),
-  strict: z.strictObject({ a: z.string().optional() }).optional(),
+  model: z.string().check(z.minLength(1), z.maxLength(5)),
+  messages: z.array(message).check(z.minLength(1), z.maxLength(3)),
+  temperature: z.nullish(z.number().check(z.minimum(0), z.maximum(2))),
+  max_tokens: z.optional(z.int().check(z.positive())),
+  stream: z.optional(z.boolean()),
+  format: z.optional(z.enum(["float", "base64"])),
+  stop: z.nullish(z.union([z.string(), z.array(z.string()).check(z.minLength(1), z.maxLength(4))])),
+  tool_choice: z.optional(z.union([z.enum(["auto", "none"]), z.object({ type: z.string() })])),
+  slug: z.optional(z.string().check(z.regex(/^[a-z]+$/, "must be lowercase letters"))),
+  ref: z.optional(z.string().check(z.refine((text) => text !== "x", "Pick another reference."))),
+  pattern: z.optional(z.string().check(z.regex(/^a/))),
+  home: z.optional(z.url()),
+  step: z.optional(z.number().check(z.multipleOf(5))),
+  code: z.optional(z.string().check(z.length(3))),
+  odd: z.optional(z.number().check(z.refine((n) => n % 2 === 1))),
+  metadata: z.optional(z.record(z.string().check(z.maxLength(4)), z.string())),
+  strict: z.optional(z.strictObject({ a: z.optional(z.string()) })),
 });
 const good = { model: "m", messages: [{ role: "user", content: "hi" }] };
 

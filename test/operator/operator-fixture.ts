@@ -98,7 +98,7 @@ export async function call(
   if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
   return await endpoint.handle(context(), {
     params: options.params ?? {},
-    query: new URLSearchParams(options.query),
+    url: `http://eu.test/admin/v1?${options.query ?? ""}`,
     body: options.body ?? null,
   });
 }

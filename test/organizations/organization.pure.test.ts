@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type * as z from "zod";
+import type * as z from "zod/mini";
 import { nameSchema, slugSchema } from "../../src/organizations/organization.ts";
 
-function refusedBy(schema: z.ZodType, texts: readonly string[]): string[] {
+function refusedBy(schema: z.ZodMiniType, texts: readonly string[]): string[] {
   return texts.filter((text) => !schema.safeParse(text).success);
 }
 

@@ -1,4 +1,5 @@
-import type * as z from "zod";
+import type * as z from "zod/mini";
+import { assert } from "./assert.ts";
 import { orList } from "./or-list.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -11,21 +12,21 @@ const PARAM_SHOWN_MAX = 200;
 /** Codes that also stand for an absent value. */
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** One zod issue about `value` in words for a client that never saw the schema. */
-export function describeIssue(
-  issue: Issue,
-  value: unknown,
-): { readonly message: string; readonly param: string | null } {
+/** `problem` goes on where the name of the field ends; null: the field is missing. */
+export type IssueText = { readonly param: string | null; readonly problem: string | null };
+
+/** The first thing wrong with `value` in words for readers that never saw the schema. */
+export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
+  const [issue] = error.issues;
+  assert(issue !== undefined, "a refusal names an issue");
   const found = narrowest(issue, issue.path);
   const received = valueAt(value, found.path);
   const param = paramOf(found.path);
   if (param !== null && received === undefined && ABSENCE.has(found.issue.code)) {
-    return { message: `Missing required parameter: '${param}'.`, param };
+    return { param, problem: null };
   }
   const own = found.issue.message;
-  const text = own === "" ? predicate(found.issue, received) : own;
-  const message = /^[a-z]/.test(text) ? `${param ?? "The request body"} ${text}.` : text;
-  return { message, param };
+  return { param, problem: own === "" ? predicate(found.issue, received) : own };
 }
 
 /** `messages[0].role`; null for the body itself. */
