@@ -7,10 +7,11 @@ import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Timers } from "../lib/timers.ts";
 import { mintId } from "../lib/id.ts";
+import { logEvent } from "../lib/log.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import { failureResponse } from "./failure-response.ts";
 import { rateHeaders } from "./rate-headers.ts";
-import { logLine, logRequest } from "./request-log.ts";
+import { logRequest } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 
 /** What travels with a request. `admission` and `admitted` are set by authentication. */
@@ -59,7 +60,7 @@ export function fail(c: AppContext, failure: Failure): Response {
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   const { name, stack } = error instanceof Error ? error : new Error("thrown");
   const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
-  logLine("exception", {
+  logEvent("exception", {
     request_id: c.get("requestId"),
     name: error instanceof Error ? name : `thrown ${typeof error}`,
     stack: frames.map((frame) => frame.trim()),
@@ -71,7 +72,7 @@ export function failUnexpectedly(error: unknown, c: AppContext): Response {
 function early(c: AppContext): Response | null {
   const parsed = configOf(c.env);
   if (!parsed.ok) {
-    logLine("misconfigured", {
+    logEvent("misconfigured", {
       request_id: c.get("requestId"),
       variables: parsed.problems.map(({ variable, problem }) => ({ variable, problem })),
     });

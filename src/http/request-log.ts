@@ -1,5 +1,5 @@
 import type { Failure } from "../lib/failure.ts";
-import type { JsonValue } from "./json-text.ts";
+import { logEvent } from "../lib/log.ts";
 
 /** What is told of a request: ids and outcomes, never a key, prompt, answer, path or query value. */
 export type RequestRecord = {
@@ -17,7 +17,7 @@ export type RequestRecord = {
 
 /** One structured line per request. */
 export function logRequest(record: RequestRecord): void {
-  logLine("request", {
+  logEvent("request", {
     request_id: record.requestId,
     method: record.method,
     route: record.route,
@@ -27,10 +27,4 @@ export function logRequest(record: RequestRecord): void {
     key_id: record.keyId,
     failure: record.failure,
   });
-}
-
-/** One JSON line `{"event": ...}` with named fields; the only way anything here is logged. */
-export function logLine(event: string, fields: Readonly<Record<string, JsonValue>>): void {
-  // oxlint-disable-next-line no-console -- the one place
-  console.log(JSON.stringify({ event, ...fields }));
 }

@@ -1,6 +1,6 @@
 import { elapsedMs } from "../lib/clock.ts";
 import { failureObject } from "../http/failure-response.ts";
-import { logLine } from "../http/request-log.ts";
+import { logEvent } from "../lib/log.ts";
 import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
 import { wireUsage } from "../providers/openai-usage.ts";
 import { chargeFor } from "./charge.ts";
@@ -84,7 +84,7 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
     if (text !== "") watch.sent();
     if (ending !== null) return ending;
     if (isRunaway(streaming)) {
-      logLine("upstream_ignored_cap", {
+      logEvent("upstream_ignored_cap", {
         request_id: streaming.run.id,
         route: streaming.route.route.provider,
       });

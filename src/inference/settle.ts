@@ -5,7 +5,7 @@ import { micros } from "../lib/money.ts";
 import { promptTokens } from "../lib/usage.ts";
 import type { Price } from "../lib/usage.ts";
 import { costOf, priceAt } from "../catalog/price.ts";
-import { logLine } from "../http/request-log.ts";
+import { logEvent, reasonOf } from "../lib/log.ts";
 import type { SettleAnswer } from "../wallet/wallet-contract.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { Outcome, Run } from "./paid-request.ts";
@@ -56,7 +56,7 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
     if ((await settleRun(run, outcome)).saved) return;
   }
   if (outcome.kind === "void") return;
-  logLine("settlement_unsaved", {
+  logEvent("settlement_unsaved", {
     request_id: run.id,
     org_id: run.caller.orgId,
     cost_micro: costOfOutcome(outcome),
@@ -71,7 +71,7 @@ async function voidRun(run: Run, reason: string): Promise<Settled> {
   });
   const isVoid = !reached.unanswered && reached.result.ok;
   const saved = isVoid || (await enqueue(run, voidItem(run)));
-  logLine("hold_voided", { request_id: run.id, reason });
+  logEvent("hold_voided", { request_id: run.id, reason });
   return { saved, charged: micros(0) };
 }
 
@@ -84,7 +84,7 @@ export async function enqueue(run: Run, item: OutcomeItem): Promise<boolean> {
       await within(outbox(run.caller.orgId).enqueue([item]), OUTBOX_TIMEOUT_MS);
       return true;
     } catch (error) {
-      logLine("outbox_unreachable", { request_id: run.id, attempt, error: String(error) });
+      logEvent("outbox_unreachable", { request_id: run.id, attempt, reason: reasonOf(error) });
     }
   }
   return false;
@@ -97,7 +97,7 @@ export function voidItem(run: Run): OutcomeItem {
 
 function chargedBy(run: Run, answer: SettleAnswer): Micros {
   if (answer.kind === "settled") return answer.charged;
-  logLine("settle_without_hold", {
+  logEvent("settle_without_hold", {
     request_id: run.id,
     org_id: run.caller.orgId,
     found: answer.kind,

@@ -1,7 +1,7 @@
 import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { logLine } from "../http/request-log.ts";
+import { logEvent } from "../lib/log.ts";
 import { offerOf } from "./offer.ts";
 
 /** Serves nothing, 503 `misconfigured`, while models, providers or aliases contradict themselves. */
@@ -12,7 +12,7 @@ export async function requireSoundOffer(
   const { problems } = offerOf(c.get("config"));
   if (problems.length > 0) {
     const variables = problems.map(({ variable, problem }) => ({ variable, problem }));
-    logLine("misconfigured", { request_id: c.var.requestId, variables });
+    logEvent("misconfigured", { request_id: c.var.requestId, variables });
     return fail(c, { kind: "misconfigured" });
   }
   await next();

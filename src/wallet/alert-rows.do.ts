@@ -5,7 +5,7 @@ import { rearms } from "./alerts.ts";
 import type { Crossing } from "./alerts.ts";
 import { nextRevision } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
-import { logLine } from "./wallet-log.do.ts";
+import { logWarning } from "../lib/log.ts";
 import type { AlertRecord } from "./wallet-contract.ts";
 
 /**
@@ -31,7 +31,7 @@ export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: num
       seq,
       nextRevision(desk),
     );
-    logLine("warn", "alert", {
+    logWarning("alert", {
       org_id: desk.memory.row.orgId,
       id,
       kind: crossing.kind,

@@ -24,7 +24,7 @@ import {
   updateVoided,
 } from "./request-rows.do.ts";
 import { addUsage } from "./usage-totals.ts";
-import { logLine } from "./wallet-log.do.ts";
+import { logWarning } from "../lib/log.ts";
 import type { SettleAnswer, Settlement, VoidAnswer } from "./wallet-contract.ts";
 
 /** Charges what a request cost, once. See `WalletCalls.settle`. */
@@ -39,7 +39,7 @@ export function settle(desk: Desk, settlement: Settlement): Result<SettleAnswer>
   );
   const known = desk.memory.books.holds.get(id) ?? selectRequest(desk.sql, id);
   if (known === null) {
-    logLine("warn", "settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
+    logWarning("settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
     return success({ kind: "unknown" });
   }
   const before = "state" in known ? RULES.recallSettle(known) : null;
@@ -110,10 +110,10 @@ function store(desk: Desk, settlement: Settlement, posting: Posting): void {
 function report(desk: Desk, settlement: Settlement, posting: Posting): void {
   const { id, cost } = settlement;
   const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
-  if (posting.overHold) logLine("warn", "over_hold", fields);
-  if (posting.late) logLine("warn", "late_settle", fields);
+  if (posting.overHold) logWarning("over_hold", fields);
+  if (posting.late) logWarning("late_settle", fields);
   const { shortfall } = posting;
-  if (shortfall > 0) logLine("error", "shortfall", { ...fields, shortfall });
+  if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
 }
 
 /** Releases a request's hold, once; an id that never came is kept from coming later. */
@@ -157,5 +157,5 @@ export function expire(desk: Desk): void {
   books.seq += due.length;
   if (due.length === 0) return;
   desk.memory.changed = true;
-  logLine("warn", "holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
+  logWarning("holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
 }

@@ -7,7 +7,7 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import { selectEndUsers } from "./end-user-rows.do.ts";
 import type { EndUser } from "./quota.ts";
 import type { Memory } from "./memory.do.ts";
-import { logLine } from "./wallet-log.do.ts";
+import { logAlert, logWarning } from "../lib/log.ts";
 
 /** `again`: the book had lost what it acknowledged, everything must be published. */
 export type PublishOutcome = "published" | "again" | "conflict";
@@ -54,7 +54,7 @@ function acknowledge(
     putBack(desk.memory, picked);
     const conflict = JSON.stringify({ head, epoch: row.epoch, revision: publication.revision });
     changeRow(desk, { conflict });
-    logLine("error", "wallet_book_conflict", {
+    logAlert("wallet_book_conflict", {
       org_id: row.orgId,
       epoch: row.epoch,
       revision: publication.revision,
@@ -66,7 +66,7 @@ function acknowledge(
   if ((head?.seq ?? 0) < row.acknowledged && !publication.everything) {
     putBack(desk.memory, picked);
     changeRow(desk, { publishAll: true, conflict: null });
-    logLine("warn", "book_restored", {
+    logWarning("book_restored", {
       org_id: row.orgId,
       acknowledged: row.acknowledged,
       book_seq: head?.seq ?? 0,

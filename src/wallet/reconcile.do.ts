@@ -3,7 +3,7 @@ import type { BookHead } from "./book.store.ts";
 import type { Desk } from "./desk.do.ts";
 import { loadMemory, selectOpenHolds } from "./memory.do.ts";
 import type { Memory } from "./memory.do.ts";
-import { logLine } from "./wallet-log.do.ts";
+import { logAlert } from "../lib/log.ts";
 import type { Difference, Reconciliation } from "./wallet-contract.ts";
 
 /** Recomputes every total from the rows themselves and says where memory or book differ. */
@@ -16,7 +16,7 @@ export function reconcile(desk: Desk, book: BookHead | null): Reconciliation {
     ...fromBook(memory, book),
   ].filter((one) => one.expected !== one.found);
   for (const one of differences) {
-    logLine("error", "reconciliation_difference", { org_id: memory.row.orgId, ...one });
+    logAlert("reconciliation_difference", { org_id: memory.row.orgId, ...one });
   }
   return {
     creditsMicro: books.balance,

@@ -20,7 +20,7 @@ import { reconcile } from "./reconcile.do.ts";
 import { retain } from "./retention.do.ts";
 import { Schedule } from "./schedule.do.ts";
 import * as settings from "./settings.do.ts";
-import { logLine } from "./wallet-log.do.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
 import { migrate, walletExists } from "./wallet-schema.do.ts";
 import type * as Contract from "./wallet-contract.ts";
 
@@ -205,7 +205,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
       const outcome = await publish(this.#open(), live);
       if (outcome === "again" && this.#memory !== null) await publish(this.#open(), live);
     } catch (error) {
-      logLine("error", "publish_failed", { reason: String(error) });
+      logWarning("publish_failed", { reason: reasonOf(error) });
     } finally {
       this.#isPublishing = false;
       this.#schedule.published(now(this.env));
