@@ -1,4 +1,5 @@
-import { Hono } from "hono";
+import { HonoBase } from "hono/hono-base";
+import { RegExpRouter } from "hono/router/reg-exp-router";
 import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
 import { failUnexpectedly, requestContext } from "./http/context.ts";
 import type { AppEnv } from "./http/context.ts";
@@ -15,9 +16,10 @@ import { balanceRoute } from "./wallet/balance.route.ts";
 /**
  * The whole surface. Order matters: `requestContext` wraps every answer; below `/v1` everything is
  * authenticated, and everything but the two paid paths (which read their body meanwhile) has been
- * admitted before its handler runs.
+ * admitted before its handler runs. The router finds a route in one match, whatever their number,
+ * and throws for paths that it cannot tell apart, where the default one falls back to a slow one.
  */
-export const app = new Hono<AppEnv>({ getPath: routingPath });
+export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
 app.use(requestContext);
 app.onError(failUnexpectedly);

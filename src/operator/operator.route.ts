@@ -1,4 +1,5 @@
-import { Hono } from "hono";
+import { HonoBase } from "hono/hono-base";
+import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
@@ -11,7 +12,7 @@ import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
 /** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts. */
-export const operatorRoutes = new Hono<AppEnv>();
+export const operatorRoutes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
 
 operatorRoutes.use(requireOperator);
 for (const endpoint of OPERATOR_ENDPOINTS) {
