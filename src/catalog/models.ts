@@ -53,85 +53,93 @@ const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 const KNOWN = { minOutput: 1, estimateFactor: O200K, regions: EVERYWHERE } as const;
 
 /** From 5.6 on a cache write costs 1.25 x input. Dates of the 6.x releases are known to the month only. */
-const GPT_6 = { ...KNOWN, context: 1_050_000, maxOutput: 128_000, longPromptAbove: LONG_PROMPT };
-const GPT_5 = { ...KNOWN, context: 400_000, maxOutput: 128_000, abilities: TVR };
-const GPT_4 = { ...KNOWN, abilities: TV };
+const GPT_6 = {
+  ...KNOWN,
+  context: 1_050_000,
+  maxOutput: 128_000,
+  longPromptAbove: LONG_PROMPT,
+  abilities: TVR,
+  imageTokens: PATCHES_LARGE,
+};
+const GPT_6_SMALL = { ...GPT_6, imageTokens: PATCHES_LARGE_SMALL };
+const GPT_5_4 = {
+  ...KNOWN,
+  context: 400_000,
+  maxOutput: 128_000,
+  abilities: TVR,
+  imageTokens: PATCHES_SMALL_HIGH,
+};
+const GPT_5 = { ...GPT_5_4, imageTokens: PATCHES_SMALL };
+const GPT_4_1 = { ...KNOWN, context: 1_047_576, maxOutput: 32_768, abilities: TV };
+const GPT_4O = { ...KNOWN, context: 128_000, maxOutput: 16_384, abilities: TV };
 
 /** OpenAI's models: facts and dates of `reference/models.json`; to be re-checked before launch. */
 export const OPENAI_MODELS: readonly CatalogueEntry[] = [
-  chat("gpt-6.1-sol", ["2026-11-01", "2026-11-20"], [2_000_000, 100_000, 2_500_000, 10_000_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE,
-  }),
-  chat("gpt-6.1-terra", ["2026-11-01", "2026-11-20"], [1_000_000, 50_000, 1_250_000, 5_000_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE,
-  }),
-  chat("gpt-6-luna", ["2026-09-01", "2026-11-20"], [100_000, 10_000, 125_000, 500_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE_SMALL,
-  }),
-  chat("gpt-5.6-sol", ["2026-06-26", "2026-08-21"], [5_000_000, 500_000, 6_250_000, 30_000_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE,
-  }),
-  chat("gpt-5.6-terra", ["2026-06-26", "2026-08-21"], [2_000_000, 200_000, 2_500_000, 12_000_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE,
-  }),
-  chat("gpt-5.6-luna", ["2026-06-26", "2026-08-21"], [200_000, 20_000, 250_000, 1_200_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE_SMALL,
-  }),
-  chat("gpt-5.4", ["2026-03-05", "2026-07-02"], [2_500_000, 250_000, 2_500_000, 15_000_000], {
-    ...GPT_6,
-    abilities: TVR,
-    imageTokens: PATCHES_LARGE,
-  }),
-  chat("gpt-5.4-mini", ["2026-03-17", "2026-07-02"], [750_000, 75_000, 750_000, 4_500_000], {
-    ...GPT_5,
-    imageTokens: PATCHES_SMALL_HIGH,
-  }),
-  chat("gpt-5.4-nano", ["2026-03-17", "2026-07-02"], [200_000, 20_000, 200_000, 1_250_000], {
-    ...GPT_5,
-    imageTokens: PATCHES_SMALL_HIGH,
-  }),
-  chat("gpt-5-mini", ["2025-08-07", "2026-07-02"], [250_000, 25_000, 250_000, 2_000_000], {
-    ...GPT_5,
-    imageTokens: PATCHES_SMALL,
-  }),
-  chat("gpt-5-nano", ["2025-08-07", "2026-07-02"], [50_000, 5_000, 50_000, 400_000], {
-    ...GPT_5,
-    imageTokens: PATCHES_SMALL,
-  }),
+  chat(
+    "gpt-6.1-sol",
+    ["2026-11-01", "2026-11-20"],
+    [2_000_000, 100_000, 2_500_000, 10_000_000],
+    GPT_6,
+  ),
+  chat(
+    "gpt-6.1-terra",
+    ["2026-11-01", "2026-11-20"],
+    [1_000_000, 50_000, 1_250_000, 5_000_000],
+    GPT_6,
+  ),
+  chat(
+    "gpt-6-luna",
+    ["2026-09-01", "2026-11-20"],
+    [100_000, 10_000, 125_000, 500_000],
+    GPT_6_SMALL,
+  ),
+  chat(
+    "gpt-5.6-sol",
+    ["2026-06-26", "2026-08-21"],
+    [5_000_000, 500_000, 6_250_000, 30_000_000],
+    GPT_6,
+  ),
+  chat(
+    "gpt-5.6-terra",
+    ["2026-06-26", "2026-08-21"],
+    [2_000_000, 200_000, 2_500_000, 12_000_000],
+    GPT_6,
+  ),
+  chat(
+    "gpt-5.6-luna",
+    ["2026-06-26", "2026-08-21"],
+    [200_000, 20_000, 250_000, 1_200_000],
+    GPT_6_SMALL,
+  ),
+  chat("gpt-5.4", ["2026-03-05", "2026-07-02"], [2_500_000, 250_000, 2_500_000, 15_000_000], GPT_6),
+  chat(
+    "gpt-5.4-mini",
+    ["2026-03-17", "2026-07-02"],
+    [750_000, 75_000, 750_000, 4_500_000],
+    GPT_5_4,
+  ),
+  chat(
+    "gpt-5.4-nano",
+    ["2026-03-17", "2026-07-02"],
+    [200_000, 20_000, 200_000, 1_250_000],
+    GPT_5_4,
+  ),
+  chat("gpt-5-mini", ["2025-08-07", "2026-07-02"], [250_000, 25_000, 250_000, 2_000_000], GPT_5),
+  chat("gpt-5-nano", ["2025-08-07", "2026-07-02"], [50_000, 5_000, 50_000, 400_000], GPT_5),
   chat("gpt-4.1", ["2025-04-14", "2026-07-02"], [2_000_000, 500_000, 2_000_000, 8_000_000], {
-    ...GPT_4,
-    context: 1_047_576,
-    maxOutput: 32_768,
+    ...GPT_4_1,
     imageTokens: 1_536,
   }),
   chat("gpt-4.1-mini", ["2025-04-14", "2026-07-02"], [400_000, 100_000, 400_000, 1_600_000], {
-    ...GPT_4,
-    context: 1_047_576,
-    maxOutput: 32_768,
+    ...GPT_4_1,
     imageTokens: PATCHES_SMALL,
   }),
   chat("gpt-4o", ["2024-05-13", "2026-07-02"], [2_500_000, 1_250_000, 2_500_000, 10_000_000], {
-    ...GPT_4,
-    context: 128_000,
-    maxOutput: 16_384,
+    ...GPT_4O,
     imageTokens: TILES,
   }),
   chat("gpt-4o-mini", ["2024-07-18", "2026-07-02"], [150_000, 75_000, 150_000, 600_000], {
-    ...GPT_4,
-    context: 128_000,
-    maxOutput: 16_384,
+    ...GPT_4O,
     imageTokens: TILES_4O_MINI,
   }),
   chat("o4-mini", ["2025-04-16", "2026-07-02"], [1_100_000, 275_000, 1_100_000, 4_400_000], {
