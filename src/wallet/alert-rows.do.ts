@@ -3,6 +3,7 @@ import { mintId } from "../lib/id.ts";
 import { micros } from "../lib/money.ts";
 import { rearms } from "./alerts.ts";
 import type { Crossing } from "./alerts.ts";
+import type { BookRow } from "./book.store.ts";
 import { nextRevision } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { logWarning } from "../lib/log.ts";
@@ -85,12 +86,9 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/** The alerts raised for publishes after `changed`. */
-export function selectAlertsSince(sql: SqlStorage, changed: number): AlertRecord[] {
-  return sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM alerts WHERE changed > ?`, changed)
-    .toArray()
-    .map(alertOf);
+/** The alerts raised for publishes after `changed`, as the book has them. */
+export function selectAlertsSince(sql: SqlStorage, changed: number): BookRow[] {
+  return sql.exec<Row>(`SELECT ${COLUMNS} FROM alerts WHERE changed > ?`, changed).toArray();
 }
 
 function alertOf(row: Row): AlertRecord {

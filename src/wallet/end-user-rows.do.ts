@@ -1,4 +1,5 @@
 import { micros } from "../lib/money.ts";
+import type { BookRow } from "./book.store.ts";
 import { microsOrNull } from "./quota.ts";
 import type { EndUser } from "./quota.ts";
 
@@ -38,16 +39,21 @@ export function selectEndUserPage(sql: SqlStorage, limit: number, offset: number
     .map(endUserOf);
 }
 
-/** The end users with these ids, or all of them. */
-export function selectEndUsers(sql: SqlStorage, ids: readonly string[] | "all"): EndUser[] {
+const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
+  daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
+  day, daily_spend AS daily_spend_micro, created_at`;
+
+/** The end users with these ids, or all of them, as the book has them. */
+export function selectEndUsers(sql: SqlStorage, ids: readonly string[] | "all"): BookRow[] {
+  const all = `SELECT ${BOOK_COLUMNS} FROM end_users`;
   const rows =
     ids === "all"
-      ? sql.exec<Row>(`SELECT ${COLUMNS} FROM end_users`)
-      : sql.exec<Row>(
-          `SELECT ${COLUMNS} FROM end_users WHERE id IN (SELECT value FROM json_each(?))`,
+      ? sql.exec<BookRow>(all)
+      : sql.exec<BookRow>(
+          `${all} WHERE id IN (SELECT value FROM json_each(?))`,
           JSON.stringify(ids),
         );
-  return rows.toArray().map(endUserOf);
+  return rows.toArray();
 }
 
 export function insertEndUser(sql: SqlStorage, user: EndUser, changed: number): void {

@@ -2,10 +2,9 @@ import type { Desk } from "./desk.do.ts";
 import { changeRow } from "./desk.do.ts";
 import { selectAlertsSince } from "./alert-rows.do.ts";
 import { writePublication } from "./book.store.ts";
-import type { BookHead, BookRow, Publication } from "./book.store.ts";
+import type { BookHead, Publication } from "./book.store.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { selectEndUsers } from "./end-user-rows.do.ts";
-import type { EndUser } from "./quota.ts";
 import type { Memory } from "./memory.do.ts";
 import { logAlert, logWarning } from "../lib/log.ts";
 
@@ -100,7 +99,7 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
       default_alert_threshold: row.settings.alertThreshold,
       low_balance_threshold_micro: row.settings.lowBalance,
     },
-    endUsers: selectEndUsers(sql, row.publishAll ? "all" : endUserIds).map(bookEndUser),
+    endUsers: selectEndUsers(sql, row.publishAll ? "all" : endUserIds),
     deletedEndUsers: deleted.map((one) => one.id),
     days: sql
       .exec<Record<string, string | number>>(
@@ -109,31 +108,7 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
         since,
       )
       .toArray(),
-    alerts: selectAlertsSince(sql, since).map((alert) => ({
-      id: alert.id,
-      kind: alert.kind,
-      external_id: alert.externalId,
-      period: alert.period,
-      threshold: alert.threshold,
-      limit_micro: alert.limitMicro,
-      value_micro: alert.valueMicro,
-      created_at: alert.createdAt,
-    })),
+    alerts: selectAlertsSince(sql, since),
     everything: row.publishAll,
-  };
-}
-
-function bookEndUser(user: EndUser): BookRow {
-  return {
-    id: user.id,
-    external_id: user.externalId,
-    monthly_quota_micro: user.monthlyQuota,
-    daily_quota_micro: user.dailyQuota,
-    alert_threshold: user.alertThreshold,
-    month: user.spend.month,
-    monthly_spend_micro: user.spend.monthly,
-    day: user.spend.day,
-    daily_spend_micro: user.spend.daily,
-    created_at: user.createdAt,
   };
 }
