@@ -1,10 +1,21 @@
-import type { JsonObject } from "../provider.ts";
+import type { JsonObject } from "./provider.ts";
+
+/** The object that a JSON text stands for; null for anything else. */
+export function parseObject(text: string | null): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
 
 /** Reading of untyped JSON: what has another shape than asked for reads as empty. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
+/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
 import type { Usage } from "../lib/usage.ts";
 import { isBase64Floats } from "./embedding-encoding.ts";
 import { answerMessage, envelope, finishReason } from "./openai-message.ts";
-import { isObject } from "./openai-request.ts";
+import { isObject } from "./json-value.ts";
 import { readUsage, wireUsage } from "./openai-usage.ts";
 import type { JsonObject } from "./provider.ts";
 

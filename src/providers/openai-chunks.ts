@@ -6,7 +6,7 @@ import {
   text,
   toolCallId,
 } from "./openai-message.ts";
-import { isObject } from "./openai-request.ts";
+import { isObject, parseObject } from "./json-value.ts";
 import { readUsage } from "./openai-usage.ts";
 import type { JsonObject, StreamEvent } from "./provider.ts";
 import { textOf, textTemplate } from "./text-template.ts";
@@ -56,7 +56,7 @@ export class ChunkReader {
     const trimmed = data.trim();
     if (trimmed === "") return [];
     if (trimmed === "[DONE]") return this.#end();
-    const raw = parsed(data);
+    const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
     if (name !== "error" && !hasError(raw)) return this.#chunk(raw, data);
     this.#ended = true;
@@ -210,13 +210,4 @@ function missingArguments(choice: Choice): JsonObject[] {
 
 function hasError(raw: JsonObject): boolean {
   return raw["error"] !== undefined && raw["error"] !== null;
-}
-
-function parsed(data: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(data);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

@@ -2,7 +2,8 @@ import { SseDecoder } from "../http/server-sent-events.ts";
 import { boundedText, discardBody } from "./bounded-body.ts";
 import { chatAnswer, embeddingsAnswer, inputCount } from "./openai-answer.ts";
 import { ChunkReader } from "./openai-chunks.ts";
-import { isObject, upstreamRequest } from "./openai-request.ts";
+import { parseObject } from "./json-value.ts";
+import { upstreamRequest } from "./openai-request.ts";
 import type { Profile } from "./profile.ts";
 import type {
   EventStream,
@@ -90,7 +91,7 @@ async function inSuccess(response: Response): Promise<ProviderFailure> {
     discardBody(response);
     return { kind: "retry", reason: "content_type" };
   }
-  const raw = parsed(await boundedText(response, ERROR_BYTES_MAX));
+  const raw = parseObject(await boundedText(response, ERROR_BYTES_MAX));
   return raw !== null && hasError(raw)
     ? streamFailure(raw)
     : { kind: "retry", reason: "no_stream" };
@@ -99,7 +100,7 @@ async function inSuccess(response: Response): Promise<ProviderFailure> {
 async function jsonAnswer(response: Response, call: ProviderCall): Promise<ProviderAnswer> {
   const text = await boundedText(response, JSON_BYTES_MAX);
   if (text === null) return failed({ kind: "retry", reason: "body_too_large" });
-  const raw = parsed(text);
+  const raw = parseObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
   if (hasError(raw)) return failed(streamFailure(raw));
   const answer =
@@ -144,13 +145,4 @@ function mediaType(response: Response): string {
 
 function hasError(raw: JsonObject): boolean {
   return raw["error"] !== undefined && raw["error"] !== null;
-}
-
-function parsed(text: string | null): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text ?? "");
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

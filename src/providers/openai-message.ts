@@ -1,5 +1,5 @@
 import { randomBase62 } from "../lib/id.ts";
-import { isObject } from "./openai-request.ts";
+import { isObject } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 const FINISH_REASONS: ReadonlySet<string> = new Set([

@@ -1,3 +1,4 @@
+import { isObject } from "./json-value.ts";
 import type { Profile } from "./profile.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
@@ -91,9 +92,4 @@ function picked(source: JsonObject, keys: readonly string[]): JsonObject {
       .filter((key) => source[key] !== undefined && source[key] !== null)
       .map((key) => [key, source[key]]),
   );
-}
-
-/** Whether a value is a JSON object. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

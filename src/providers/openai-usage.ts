@@ -1,6 +1,6 @@
 import type { Usage } from "../lib/usage.ts";
 import { promptTokens } from "../lib/usage.ts";
-import { isObject } from "./openai-request.ts";
+import { isObject } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 /** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */

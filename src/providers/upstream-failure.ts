@@ -1,5 +1,5 @@
 import { cleanedMessage } from "./cleaned-message.ts";
-import { isObject } from "./openai-request.ts";
+import { isObject, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
@@ -22,7 +22,7 @@ export function httpFailure(
   bodyText: string,
   secret?: string,
 ): ProviderFailure {
-  const complaint = complaintOf(parsedObject(bodyText));
+  const complaint = complaintOf(parseObject(bodyText));
   const wait = retryAfterMs(headers);
   return failureOf(status, complaint, {
     ...(wait !== null && { retryAfterMs: wait }),
@@ -127,15 +127,6 @@ function statusInside(raw: JsonObject, complaint: Complaint): number {
   if (/overloaded/.test(`${complaint.type} ${complaint.code}`)) return 503;
   if (complaint.code === CONTEXT_CODE || complaint.type === "invalid_request_error") return 400;
   return 500;
-}
-
-function parsedObject(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }
 
 function word(value: unknown): string {

@@ -1,7 +1,7 @@
 import type { JsonObject, StreamEvent } from "../provider.ts";
 import { choiceLogprobs } from "./answer.ts";
 import type { AnswerHead, ChatAnswer } from "./answer.ts";
-import { listOf, objectOf } from "./json-value.ts";
+import { listOf, objectOf } from "../json-value.ts";
 import { fragmentsOf } from "./pieces.ts";
 import type { Reply } from "./reply.ts";
 import type { ToolCall } from "./tool-call.ts";

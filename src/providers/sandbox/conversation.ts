@@ -1,5 +1,5 @@
 import type { JsonObject } from "../provider.ts";
-import { listOf, objectOf, textOf } from "./json-value.ts";
+import { listOf, objectOf, textOf } from "../json-value.ts";
 import { countTokens } from "./tokens.ts";
 
 /** What the sandbox reads out of a chat request's messages. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../provider.ts";
 import { hash32 } from "./hash.ts";
-import { numberOf } from "./json-value.ts";
+import { numberOf } from "../json-value.ts";
 import { tokensOf } from "./tokens.ts";
 
 /** Alternatives of every token, in this order; the token itself is left out. */

@@ -1,7 +1,7 @@
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { readConversation } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
-import { listOf, numberOf, objectOf } from "./json-value.ts";
+import { listOf, numberOf, objectOf } from "../json-value.ts";
 import { fragmentsOf, wordsOf } from "./pieces.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";

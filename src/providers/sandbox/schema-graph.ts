@@ -1,5 +1,5 @@
 import type { JsonObject } from "../provider.ts";
-import { isObject, listOf, objectOf } from "./json-value.ts";
+import { isObject, listOf, objectOf } from "../json-value.ts";
 
 /** A JSON schema with its references: answers what a part of it is, and whether an instance can end. */
 export type SchemaGraph = {

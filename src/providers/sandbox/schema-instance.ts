@@ -1,5 +1,5 @@
 import type { JsonObject } from "../provider.ts";
-import { listOf, numberOf, objectOf } from "./json-value.ts";
+import { listOf, numberOf, objectOf } from "../json-value.ts";
 import { schemaGraph, typeOf } from "./schema-graph.ts";
 import type { SchemaGraph } from "./schema-graph.ts";
 import { schemaNumber } from "./schema-number.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../provider.ts";
-import { numberOf } from "./json-value.ts";
+import { numberOf } from "../json-value.ts";
 
 const DEFAULT_NUMBER = 1;
 /** Digits that are kept of a quotient or a multiple: in binary 3 * 0.1 is not 0.3. */

@@ -35,87 +35,88 @@ class UnknownPattern extends Error {}
 
 /** Reads a pattern from left to right and writes a match on the way. */
 class PatternReader {
-  private at = 0;
-  private extra: number;
-  private readonly characters: readonly string[];
-  private readonly variant: number;
+  #at = 0;
+  #extra: number;
+  readonly #characters: readonly string[];
+  readonly #variant: number;
 
   constructor(characters: readonly string[], wish: Wish) {
-    this.characters = characters;
-    this.extra = wish.extra;
-    this.variant = wish.variant;
+    this.#characters = characters;
+    this.#extra = wish.extra;
+    this.#variant = wish.variant;
   }
 
   atEnd(): boolean {
-    return this.at === this.characters.length;
+    return this.#at === this.#characters.length;
   }
 
   /** The first of `a|b|c`; the others are read and dropped. */
   alternatives(depth: number): string {
     if (depth > DEPTH_MAX) throw new UnknownPattern();
-    const first = this.sequence(depth);
-    const { extra } = this;
-    while (this.take("|")) this.sequence(depth);
-    this.extra = extra;
+    const first = this.#sequence(depth);
+    const extra = this.#extra;
+    while (this.#take("|")) this.#sequence(depth);
+    this.#extra = extra;
     return first;
   }
 
-  private sequence(depth: number): string {
+  #sequence(depth: number): string {
     let text = "";
-    while (!this.atEnd() && this.peek() !== "|" && this.peek() !== ")") {
-      text += this.repeated(this.atom(depth));
+    while (!this.atEnd() && this.#peek() !== "|" && this.#peek() !== ")") {
+      text += this.#repeated(this.#atom(depth));
       if (text.length > CHARACTERS_MAX) throw new UnknownPattern();
     }
     return text;
   }
 
-  private atom(depth: number): string {
-    const character = this.next();
+  #atom(depth: number): string {
+    const character = this.#next();
     if (character === "^" || character === "$") return "";
-    if (character === ".") return this.pick(LETTERS);
-    if (character === "[") return this.characterClass();
-    if (character === "\\") return this.escape();
+    if (character === ".") return this.#pick(LETTERS);
+    if (character === "[") return this.#characterClass();
+    if (character === "\\") return this.#escape();
     if (character !== "(") return character;
-    if (this.take("?") && !this.take(":")) this.groupName();
+    if (this.#take("?") && !this.#take(":")) this.#groupName();
     const text = this.alternatives(depth + 1);
-    if (!this.take(")")) throw new UnknownPattern();
+    if (!this.#take(")")) throw new UnknownPattern();
     return text;
   }
 
-  private groupName(): void {
-    if (!this.take("<") || this.peek() === "=" || this.peek() === "!") throw new UnknownPattern();
-    while (this.next() !== ">");
+  #groupName(): void {
+    const isName = this.#take("<") && this.#peek() !== "=" && this.#peek() !== "!";
+    if (!isName) throw new UnknownPattern();
+    while (this.#next() !== ">");
   }
 
-  private escape(): string {
-    const character = this.next();
+  #escape(): string {
+    const character = this.#next();
     if (character === "b" || character === "B") return "";
     const negated = NEGATED.get(character);
     if (negated !== undefined) return negated;
-    return this.pick(this.escapedRanges(character));
+    return this.#pick(this.#escapedRanges(character));
   }
 
-  private escapedRanges(character: string): readonly Range[] {
+  #escapedRanges(character: string): readonly Range[] {
     const known = CLASSES.get(character);
     if (known !== undefined) return known;
-    if (character === "x") return [this.hex(2)];
-    if (character === "u") return [this.hex(4)];
+    if (character === "x") return [this.#hex(2)];
+    if (character === "u") return [this.#hex(4)];
     if (/[0-9A-Za-z]/.test(character)) throw new UnknownPattern();
     return [rangeOf(character, character)];
   }
 
-  private hex(length: number): Range {
-    const digits = this.characters.slice(this.at, this.at + length).join("");
+  #hex(length: number): Range {
+    const digits = this.#characters.slice(this.#at, this.#at + length).join("");
     if (digits.length < length || !/^[0-9A-Fa-f]+$/.test(digits)) throw new UnknownPattern();
-    this.at += length;
+    this.#at += length;
     return [parseInt(digits, 16), parseInt(digits, 16)];
   }
 
-  private characterClass(): string {
-    const negated = this.take("^");
+  #characterClass(): string {
+    const negated = this.#take("^");
     const ranges: Range[] = [];
-    while (!this.take("]")) ranges.push(...this.classMember());
-    if (!negated) return this.pick(ranges);
+    while (!this.#take("]")) ranges.push(...this.#classMember());
+    if (!negated) return this.#pick(ranges);
     const free = CANDIDATES.split("").find(
       (candidate) => !ranges.some((r) => within(candidate, r)),
     );
@@ -123,74 +124,74 @@ class PatternReader {
     return free;
   }
 
-  private classMember(): readonly Range[] {
-    const from = this.classCharacter();
-    const isRange = this.peek() === "-" && this.characters[this.at + 1] !== "]";
+  #classMember(): readonly Range[] {
+    const from = this.#classCharacter();
+    const isRange = this.#peek() === "-" && this.#characters[this.#at + 1] !== "]";
     const [single] = from;
     if (!isRange || from.length !== 1 || single === undefined) return from;
-    this.next();
-    const [to] = this.classCharacter();
+    this.#next();
+    const [to] = this.#classCharacter();
     if (to === undefined || to[1] < single[0]) throw new UnknownPattern();
     return [[single[0], to[1]]];
   }
 
-  private classCharacter(): readonly Range[] {
-    const character = this.next();
-    return character === "\\" ? this.escapedRanges(this.next()) : [rangeOf(character, character)];
+  #classCharacter(): readonly Range[] {
+    const character = this.#next();
+    return character === "\\" ? this.#escapedRanges(this.#next()) : [rangeOf(character, character)];
   }
 
-  private repeated(text: string): string {
-    const [least, most] = this.quantifier();
+  #repeated(text: string): string {
+    const [least, most] = this.#quantifier();
     if (least * text.length > CHARACTERS_MAX) throw new UnknownPattern();
     let times = least;
-    if (most > least && text !== "" && this.extra > 0) {
-      times += Math.min(most - least, Math.ceil(this.extra / text.length));
-      this.extra -= (times - least) * text.length;
+    if (most > least && text !== "" && this.#extra > 0) {
+      times += Math.min(most - least, Math.ceil(this.#extra / text.length));
+      this.#extra -= (times - least) * text.length;
     }
     return text.repeat(times);
   }
 
-  private quantifier(): readonly [least: number, most: number] {
-    const [whole, least, comma, most] = BRACES.exec(this.ahead()) ?? [];
+  #quantifier(): readonly [least: number, most: number] {
+    const [whole, least, comma, most] = BRACES.exec(this.#ahead()) ?? [];
     let bounds: readonly [number, number] = [1, 1];
-    if (this.take("*")) bounds = [0, CHARACTERS_MAX];
-    else if (this.take("+")) bounds = [1, CHARACTERS_MAX];
-    else if (this.take("?")) bounds = [0, 1];
+    if (this.#take("*")) bounds = [0, CHARACTERS_MAX];
+    else if (this.#take("+")) bounds = [1, CHARACTERS_MAX];
+    else if (this.#take("?")) bounds = [0, 1];
     else if (whole !== undefined) {
-      this.at += whole.length;
+      this.#at += whole.length;
       const open = most === "" ? CHARACTERS_MAX : Number(most);
       bounds = [Number(least), comma === undefined ? Number(least) : open];
     } else return bounds;
-    this.take("?"); // lazy or greedy: the same texts match
+    this.#take("?"); // lazy or greedy: the same texts match
     return bounds;
   }
 
   /** What a quantifier in braces can span. */
-  private ahead(): string {
-    return this.peek() === "{" ? this.characters.slice(this.at, this.at + 20).join("") : "";
+  #ahead(): string {
+    return this.#peek() === "{" ? this.#characters.slice(this.#at, this.#at + 20).join("") : "";
   }
 
-  private pick(ranges: readonly Range[]): string {
-    const range = ranges[this.variant % Math.max(1, ranges.length)];
+  #pick(ranges: readonly Range[]): string {
+    const range = ranges[this.#variant % Math.max(1, ranges.length)];
     if (range === undefined) throw new UnknownPattern();
     const [from, to] = range;
-    return String.fromCodePoint(from + (this.variant % (to - from + 1)));
+    return String.fromCodePoint(from + (this.#variant % (to - from + 1)));
   }
 
-  private peek(): string | undefined {
-    return this.characters[this.at];
+  #peek(): string | undefined {
+    return this.#characters[this.#at];
   }
 
-  private next(): string {
-    const character = this.characters[this.at];
+  #next(): string {
+    const character = this.#characters[this.#at];
     if (character === undefined) throw new UnknownPattern();
-    this.at++;
+    this.#at++;
     return character;
   }
 
-  private take(character: string): boolean {
-    if (this.peek() !== character) return false;
-    this.at++;
+  #take(character: string): boolean {
+    if (this.#peek() !== character) return false;
+    this.#at++;
     return true;
   }
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../provider.ts";
-import { numberOf } from "./json-value.ts";
+import { numberOf } from "../json-value.ts";
 import { patternText } from "./schema-pattern.ts";
 
 /** Longer strings than this are not made, whatever the schema asks. */

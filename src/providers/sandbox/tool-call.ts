@@ -1,6 +1,6 @@
 import { hashedBase62 } from "./hash.ts";
 import { instanceOf } from "./schema-instance.ts";
-import { isObject, objectOf } from "./json-value.ts";
+import { isObject, objectOf } from "../json-value.ts";
 import type { Tool } from "./tool-choice.ts";
 
 /** A call as OpenAI shows it; `arguments` is JSON text of an object. */

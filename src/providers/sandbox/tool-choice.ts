@@ -1,6 +1,6 @@
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import type { Conversation } from "./conversation.ts";
-import { listOf, objectOf, textOf } from "./json-value.ts";
+import { listOf, objectOf, textOf } from "../json-value.ts";
 
 /** A function that the client offers; `parameters` is its JSON schema, undefined when it takes none. */
 export type Tool = {
