@@ -49,7 +49,7 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
 /** Fields that providers charge for and we do not price are refused, never dropped silently. */
-const unpriced = z.optional(z.undefined({ error: "is not supported" }));
+const unpriced = z.optional(z.never({ error: "is not supported" }));
 const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
