@@ -58,3 +58,12 @@ it("a malformed JSON variable says which field is wrong and what it must be", ()
     { variable: "ALIASES", problem: "fast must be a string, not a number" },
   ]);
 });
+
+it("a peer's URL is one, without spaces in or around it", () => {
+  const base = { REGION: "eu", KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32) };
+  const urls = ["http://127.0.0.1:1", "https://us.test/", "nope", "https://", "https://a b.test"];
+  const accepted = [...urls, " https://us.test", "https://us.test "].filter(
+    (url) => parseConfig({ ...base, PEERS: JSON.stringify([{ region: "us", url }]) }).ok,
+  );
+  expect(accepted).toEqual(["http://127.0.0.1:1", "https://us.test/"]);
+});
