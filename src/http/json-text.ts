@@ -1,5 +1,6 @@
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { paramOf } from "./issue-text.ts";
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
@@ -41,6 +42,10 @@ export function parseJsonText(text: string): Result<JsonObject> {
   const tree = new Tree();
   tree.visit(value);
   if (tree.refusal !== null) return tree.refusal;
+  if (tree.tooLarge) {
+    const param = paramOf(placeOfInfinity(value) ?? []);
+    return invalid("The request body holds a number that is too large.", param);
+  }
   // Of two equal keys in one object JSON.parse keeps one, so the tree has fewer keys than the text.
   if (tree.members !== structure.members) {
     return invalid("The request body names a key twice in one object.");
@@ -100,6 +105,7 @@ function isEscaped(text: string, at: number): boolean {
 /** Counts members and finds what only parsed values show. Recursion is bounded by DEPTH_MAX. */
 class Tree {
   members = 0;
+  tooLarge = false;
   refusal: Refusal | null = null;
 
   visit(value: JsonValue): void {
@@ -119,9 +125,7 @@ class Tree {
   }
 
   #number(value: number): void {
-    if (!Number.isFinite(value)) {
-      this.refusal ??= invalid("The request body holds a number that is too large.");
-    }
+    if (!Number.isFinite(value)) this.tooLarge = true;
   }
 
   /** Two strings that differ only in lone surrogates are one after encoding: two users would meet. */
@@ -134,4 +138,19 @@ class Tree {
 
 function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Where the first number beyond a double stands. Looked for only when there is one; depth is bounded. */
+function placeOfInfinity(value: JsonValue): PropertyKey[] | null {
+  if (typeof value !== "object" || value === null) {
+    return value === Infinity || value === -Infinity ? [] : null;
+  }
+  const members: Iterable<[PropertyKey, JsonValue]> = Array.isArray(value)
+    ? value.entries()
+    : Object.entries(value);
+  for (const [key, member] of members) {
+    const place = placeOfInfinity(member);
+    if (place !== null) return [key, ...place];
+  }
+  return null;
 }

@@ -29,8 +29,8 @@ export function describeError(error: z.core.$ZodError, value: unknown): IssueTex
   return { param, problem: own === "" ? predicate(found.issue, received) : own };
 }
 
-/** `messages[0].role`; null for the body itself. */
-function paramOf(path: Path): string | null {
+/** A place in a body as `param` names it: `messages[0].role`; null for the body itself. */
+export function paramOf(path: readonly PropertyKey[]): string | null {
   const text = path
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
     .join("");
