@@ -1,10 +1,12 @@
 import * as z from "zod/mini";
 
+const nonempty = z.string().check(z.minLength(1));
+
 /**
  * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
- * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse.
+ * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse. Where
+ * a field may be left out it may be null: SDKs send an answer's message back as they model it.
  */
-const nonempty = z.string().check(z.minLength(1));
 const textPart = z.object({
   type: z.literal("text"),
   text: z.string(),
@@ -13,7 +15,7 @@ const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.object({
     url: nonempty,
-    detail: z.optional(z.enum(["auto", "low", "high"])),
+    detail: z.nullish(z.enum(["auto", "low", "high"])),
   }),
 });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
@@ -25,7 +27,7 @@ const userParts = z
 const assistantParts = z
   .array(z.discriminatedUnion("type", [textPart, refusalPart]))
   .check(z.minLength(1));
-const name = z.optional(z.string().check(z.maxLength(256)));
+const name = z.nullish(z.string().check(z.maxLength(256)));
 
 const toolCall = z.discriminatedUnion("type", [
   z.object({
@@ -50,7 +52,7 @@ export const message = z.discriminatedUnion("role", [
     name,
     refusal: z.nullish(z.string()),
     reasoning_content: z.nullish(z.string()),
-    tool_calls: z.optional(z.array(toolCall).check(z.minLength(1))),
+    tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
   }),
   z.object({ role: z.literal("tool"), content: text, tool_call_id: nonempty, name }),

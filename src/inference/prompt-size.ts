@@ -76,7 +76,7 @@ class Tally {
     this.overhead += MESSAGE_OVERHEAD;
     if (typeof message.content === "string") this.text(message.content);
     else this.parts(message.content ?? [], model);
-    if (message.name !== undefined) this.text(message.name);
+    if (message.name) this.text(message.name);
     if (message.role === "tool") this.text(message.tool_call_id);
     if (message.role !== "assistant") return;
     this.text(message.reasoning_content ?? "");

@@ -59,7 +59,9 @@ function forwardedPart(part: unknown): unknown {
   if (!isObject(part)) return part;
   const type = part["type"];
   const key = typeof type === "string" ? PART_KEYS[type] : undefined;
-  return key === undefined ? part : { type, [key]: part[key] };
+  if (key === undefined) return part;
+  const value = part[key];
+  return { type, [key]: isObject(value) ? withoutNulls(value) : value };
 }
 
 function forwardedToolCall(call: unknown): unknown {
@@ -84,6 +86,10 @@ function forwardedTool(tool: unknown): unknown {
       custom: picked(tool["custom"], ["name", "description", "format"]),
     }),
   };
+}
+
+function withoutNulls(source: JsonObject): JsonObject {
+  return picked(source, Object.keys(source));
 }
 
 function picked(source: JsonObject, keys: readonly string[]): JsonObject {
