@@ -16,6 +16,7 @@ const SECRETIVE: readonly RegExp[] = [
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
   /\S{0,100}\*{3,}\S*/g, // a masked key
+  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // a file and line, as in a stack
 ];
 /** Longer than any word, with a digit: keys, hashes, ids. */
 const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
@@ -34,4 +35,16 @@ export function cleanedMessage(message: string, secret?: string): string {
   return text.length <= MESSAGE_CHARACTERS_MAX
     ? text
     : `${text.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`;
+}
+
+/** Whether an upstream's error code may be shown: a plain word that holds no key of ours or anybody's. */
+export function isCleanCode(code: string, secret?: string): boolean {
+  if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
+  const opaque = (code.match(OPAQUE) ?? []).some((word) => /\d/.test(word));
+  return !opaque && /^[a-z][a-z0-9_]{0,63}$/.test(code);
+}
+
+/** Whether the parameter that an upstream names may be shown: nothing in it would be taken out of a text. */
+export function isCleanParam(param: string, secret?: string): boolean {
+  return /^[\w.[\]-]{1,100}$/.test(param) && cleanedMessage(param, secret) === param;
 }

@@ -43,6 +43,12 @@ export class ChunkReader {
   /** What every chunk repeats, taken from the first. */
   #head: JsonObject | null = null;
   readonly #choices = new Map<number, Choice>();
+  readonly #secret: string | undefined;
+
+  /** `secret` is our key at the host, which its errors may quote. */
+  constructor(secret?: string) {
+    this.#secret = secret;
+  }
 
   get ended(): boolean {
     return this.#ended;
@@ -60,7 +66,7 @@ export class ChunkReader {
     if (raw === null) return this.fail("bad_event");
     if (name !== "error" && !hasError(raw)) return this.#chunk(raw, data);
     this.#ended = true;
-    return [{ kind: "error", failure: streamFailure(raw) }];
+    return [{ kind: "error", failure: streamFailure(raw, this.#secret) }];
   }
 
   #chunk(raw: JsonObject, data: string): StreamEvent[] {

@@ -72,9 +72,9 @@ async function answered(
   try {
     if (!response.ok) return failed(await refusedBy(response, host));
     const isStream = ["text/event-stream", ""].includes(mediaType(response));
-    if (!call.stream) return await jsonAnswer(response, call);
-    if (!isStream || response.body === null) return failed(await inSuccess(response));
-    return { kind: "stream", events: eventStream(response.body) };
+    if (!call.stream) return await jsonAnswer(response, call, host.secret);
+    if (!isStream || response.body === null) return failed(await inSuccess(response, host.secret));
+    return { kind: "stream", events: eventStream(response.body, host.secret) };
   } catch {
     return failed({ kind: "retry", reason: "body" });
   }
@@ -86,23 +86,27 @@ async function refusedBy(response: Response, host: OpenAiHost): Promise<Provider
 }
 
 /** A 200 of the wrong kind: an error as JSON where a stream was asked for, or something else. */
-async function inSuccess(response: Response): Promise<ProviderFailure> {
+async function inSuccess(response: Response, secret?: string): Promise<ProviderFailure> {
   if (mediaType(response) !== "application/json") {
     discardBody(response);
     return { kind: "retry", reason: "content_type" };
   }
   const raw = parseObject(await boundedText(response, ERROR_BYTES_MAX));
   return raw !== null && hasError(raw)
-    ? streamFailure(raw)
+    ? streamFailure(raw, secret)
     : { kind: "retry", reason: "no_stream" };
 }
 
-async function jsonAnswer(response: Response, call: ProviderCall): Promise<ProviderAnswer> {
+async function jsonAnswer(
+  response: Response,
+  call: ProviderCall,
+  secret?: string,
+): Promise<ProviderAnswer> {
   const text = await boundedText(response, JSON_BYTES_MAX);
   if (text === null) return failed({ kind: "retry", reason: "body_too_large" });
   const raw = parseObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
-  if (hasError(raw)) return failed(streamFailure(raw));
+  if (hasError(raw)) return failed(streamFailure(raw, secret));
   const answer =
     call.kind === "chat" ? chatAnswer(raw) : embeddingsAnswer(raw, inputCount(call.body["input"]));
   return answer === null
@@ -111,10 +115,10 @@ async function jsonAnswer(response: Response, call: ProviderCall): Promise<Provi
 }
 
 /** The events of a body, one batch for each network chunk; null once the stream has ended. */
-function eventStream(body: ReadableStream<Uint8Array>): EventStream {
+function eventStream(body: ReadableStream<Uint8Array>, secret?: string): EventStream {
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
   const decoder = new SseDecoder();
-  const chunks = new ChunkReader();
+  const chunks = new ChunkReader(secret);
   let done = false;
   const cancel = (): void => {
     done = true;

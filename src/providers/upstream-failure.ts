@@ -1,4 +1,4 @@
-import { cleanedMessage } from "./cleaned-message.ts";
+import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
 import { isObject, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import { retryAfterMs } from "./retry-after.ts";
@@ -30,10 +30,11 @@ export function httpFailure(
   });
 }
 
-/** The failure that an error event, or an error inside a 200 answer, means. */
-export function streamFailure(raw: JsonObject): ProviderFailure {
+/** The failure that an error event, or an error inside a 200 answer, means. `secret` as above. */
+export function streamFailure(raw: JsonObject, secret?: string): ProviderFailure {
   const complaint = complaintOf(raw);
-  return failureOf(statusInside(raw, complaint), complaint, {});
+  const hints = secret === undefined ? {} : { secret };
+  return failureOf(statusInside(raw, complaint), complaint, hints);
 }
 
 /** Only what is said while nothing is known about the request being at fault. */
@@ -65,9 +66,9 @@ function refusal(
   secret: string | undefined,
 ): ProviderFailure {
   const cleaned = cleanedMessage(complaint.message, secret);
-  const param = /^[\w.[\]-]{1,100}$/.test(complaint.param) ? complaint.param : null;
+  const param = isCleanParam(complaint.param, secret) ? complaint.param : null;
   if (!isAboutContext(complaint)) {
-    const code = /^[a-z][a-z0-9_]{0,63}$/.test(complaint.code) ? complaint.code : null;
+    const code = isCleanCode(complaint.code, secret) ? complaint.code : null;
     return { kind: "refused", reason, message: cleaned || NOT_SAID, param, code };
   }
   // Clients look for these words, whatever words the host has for it.

@@ -8,6 +8,12 @@ const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(heade
 const failure = (status: number, error: unknown = {}) =>
   httpFailure(status, NO_HEADERS, JSON.stringify({ error }));
 
+/** Code and parameter of a refusal as a client sees them. */
+const shown = (fields: Record<string, string>, secret?: string) => {
+  const refused = httpFailure(400, NO_HEADERS, JSON.stringify({ error: fields }), secret);
+  return [refused.code, refused.param];
+};
+
 it("every status means one thing to do", () => {
   const kinds: Record<string, number[]> = {
     retry: [300, 301, 302, 307, 405, 408, 409, 424, 500, 502, 504, 520],
@@ -91,6 +97,19 @@ it("a cleaned message names no key, address, host or account, and is one short l
   expect(cleanedMessage("x ".repeat(100_000)).length).toBeLessThanOrEqual(300);
   const plain = "Invalid type for 'messages[0].content': expected a string, got 4.1 (max_tokens).";
   expect(cleanedMessage(plain)).toBe(plain);
+});
+
+it("a code and a parameter are shown as they are, or not at all where they may hold a secret", () => {
+  const plain = { code: "string_above_max_length", param: "messages[0].content" };
+  expect(shown(plain, "hunter2")).toEqual([plain.code, plain.param]);
+  expect(shown({ code: "token_limit_exceeded", param: "max_completion_tokens" })).toEqual([
+    "token_limit_exceeded",
+    "max_completion_tokens",
+  ]);
+  expect(shown({ code: "bad_hunter2", param: "hunter2" }, "hunter2")).toEqual([null, null]);
+  const key = "gsk_0123456789abcdef0123456789";
+  expect(shown({ code: key, param: key })).toEqual([null, null]);
+  expect(shown({ code: "a b", param: "eu.api.openai.com" })).toEqual([null, null]);
 });
 
 it("a retry hint is read as ms, seconds or a date against the answer's own clock", () => {
