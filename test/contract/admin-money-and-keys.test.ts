@@ -1,0 +1,216 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it } from "vitest";
+import { addCredits, admin, balanceOf, chat, embed, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount({ credits: 0 });
+});
+
+const post = (path: string, body?: unknown): Promise<Response> =>
+  admin("POST", `/orgs/${account.orgId}${path}`, body);
+const create = (fields: Record<string, unknown>): Promise<Response> =>
+  post(`/members/${account.memberId}/keys`, { name: "another", ...fields });
+const credit = (amount_micro: unknown, reference: unknown = crypto.randomUUID()) =>
+  post("/credits", { amount_micro, reference });
+
+describe("POST /admin/v1/orgs/{id}/credits", () => {
+  it("200: the balance after it, once for each reference", async () => {
+    const answer = { credits_micro: 1500 };
+    expect(await (await credit(1500, "first")).json()).toEqual(answer);
+    await addCredits(account.orgId, 10);
+    expect(await (await credit(1500, "first")).json()).toEqual(answer); // as the first time
+    expect(await balanceOf(account.key)).toBe(1510);
+  });
+
+  it("200: many at once with one reference are one", async () => {
+    await Promise.all(Array.from({ length: 20 }, () => credit(7, "same")));
+    expect(await balanceOf(account.key)).toBe(7);
+  });
+
+  it("200: a correction takes, but never what is not free", async () => {
+    await addCredits(account.orgId, 1000);
+    expect((await credit(-400)).status).toBe(200);
+    const response = await credit(-601);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect((await errorOf(response, 409)).param).toBe("amount_micro");
+    expect(await balanceOf(account.key)).toBe(600);
+  });
+
+  it("fields that nobody may set change nothing", async () => {
+    const wish = { credits_micro: 9, kind: "expire", seq: 99, org_id: "x", created_at: 1 };
+    await post("/credits", { amount_micro: 5, reference: "r", ...wish });
+    expect(await balanceOf(account.key)).toBe(5);
+    const { rows } = await (
+      await admin("GET", `/orgs/${account.orgId}/ledger`)
+    ).json<{ rows: unknown[] }>();
+    expect(rows).toMatchObject([{ kind: "credit", amount_micro: 5, seq: 1 }]);
+  });
+
+  it("409: the same reference with another amount (109)", async () => {
+    await credit(5, "r");
+    const response = await credit(6, "r");
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect((await errorOf(response, 409)).param).toBe("reference");
+    expect(await balanceOf(account.key)).toBe(5);
+  });
+
+  it.each<[string, unknown, unknown]>([
+    ["amount_micro", 0, "r"],
+    ["amount_micro", 1.5, "r"],
+    ["amount_micro", "5", "r"],
+    ["amount_micro", null, "r"],
+    ["amount_micro", 2 ** 53, "r"],
+    ["amount_micro", 1e300, "r"],
+    ["reference", 5, ""],
+    ["reference", 5, null],
+    ["reference", 5, 7],
+    ["reference", 5, "x".repeat(201)],
+  ])("400 names a wrong %s: %j, %j", async (param, amount, reference) => {
+    const body = { amount_micro: amount, reference };
+    expect((await errorOf(await post("/credits", body), 400)).param).toBe(param);
+    expect(await balanceOf(account.key)).toBe(0);
+  });
+
+  it("400: a balance beyond exact numbers", async () => {
+    expect((await credit(Number.MAX_SAFE_INTEGER)).status).toBe(200);
+    expect((await errorOf(await credit(1), 400)).param).toBe("amount_micro");
+    expect(await balanceOf(account.key)).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  it("404 for an organisation that does not exist: no wallet is made for it", async () => {
+    const id = crypto.randomUUID();
+    const body = { amount_micro: 5, reference: "r" };
+    await errorOf(await admin("POST", `/orgs/${id}/credits`, body), 404);
+    expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
+  });
+});
+
+describe("GET /admin/v1/orgs/{id}/ledger", () => {
+  type Page = {
+    readonly rows: readonly Record<string, unknown>[];
+    readonly next_after_seq: number;
+  };
+  const ledger = async (query = ""): Promise<Page> =>
+    (await admin("GET", `/orgs/${account.orgId}/ledger${query}`)).json<Page>();
+
+  it("200: credits and charges in order, their sum is the balance, each charge names its request", async () => {
+    await addCredits(account.orgId, 100_000, "top-up");
+    const answers = [await chat(account.key), await embed(account.key)];
+    const { rows, next_after_seq } = await ledger();
+    expect(rows[0]).toEqual({
+      seq: 1,
+      kind: "credit",
+      amount_micro: 100_000,
+      balance_micro: 100_000,
+      created_at: expect.stringMatching(/Z$/),
+      reference: "top-up",
+      generation_id: null,
+    });
+    const charges = answers.map((answer) => ({
+      kind: "usage",
+      amount_micro: -Number(answer.headers.get("x-cost-micro")),
+      generation_id: answer.headers.get("x-request-id"),
+    }));
+    expect(rows.slice(1)).toMatchObject(charges);
+    const sum = rows.reduce((total, row) => total + Number(row["amount_micro"]), 0);
+    expect(sum).toBe(await balanceOf(account.key));
+    expect(rows.at(-1)).toMatchObject({ balance_micro: sum, seq: next_after_seq });
+  });
+
+  it("200: page by page the same rows", async () => {
+    for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
+    const first = await ledger("?limit=2");
+    const second = await ledger(`?limit=2&after_seq=${first.next_after_seq}`);
+    const third = await ledger(`?limit=2&after_seq=${second.next_after_seq}`);
+    const seqs = [first, second, third].flatMap((page) => page.rows.map((row) => row["seq"]));
+    expect(seqs).toEqual([1, 2, 3, 4, 5]);
+    expect(await ledger("?after_seq=5")).toEqual({ rows: [], next_after_seq: 5 });
+  });
+
+  it.each(["limit=0", "limit=1001", "limit=x", "after_seq=-1", "after_seq=1.5"])(
+    "400 for %s",
+    async (query) => {
+      const response = await admin("GET", `/orgs/${account.orgId}/ledger?${query}`);
+      expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
+    },
+  );
+
+  it("200: reconcile finds no difference", async () => {
+    await addCredits(account.orgId, 50_000);
+    await chat(account.key);
+    const answer = await post("/reconcile");
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toEqual({
+      credits_micro: await balanceOf(account.key),
+      held_micro: 0,
+      open_holds: 0,
+      differences: [],
+    });
+  });
+});
+
+describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
+  it("201: the record of 2.5 and the key, which works at once and is stored nowhere (79)", async () => {
+    const response = await create({ rpm_limit: 9, scope: "global" });
+    expect(response.status).toBe(201);
+    const made = await response.json<{ key: string; id: string; prefix: string }>();
+    expect(made).toEqual({
+      id: expect.stringMatching(/^key_/),
+      name: "another",
+      prefix: made.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
+      region: "eu",
+      scope: "global",
+      rpm_limit: 9,
+      created_at: expect.stringMatching(/Z$/),
+      last_used_at: null,
+      revoked: false,
+      key: expect.stringMatching(/^svc_sk_gbl_eu_live_/),
+    });
+    const read = await send("/v1/models", { key: made.key });
+    expect(read.headers.get("x-ratelimit-limit-requests")).toBe("9");
+    const rows = await env.DB.prepare("SELECT * FROM keys").all();
+    expect(JSON.stringify(rows.results)).not.toContain(made.key);
+    expect(JSON.stringify(rows.results)).not.toContain(made.key.slice(-20));
+  });
+
+  it("201: null takes the defaults; fields that nobody may set change nothing", async () => {
+    const wish = {
+      rpm_limit: null,
+      scope: null,
+      id: "key_mine",
+      hash: "0".repeat(64),
+      org_id: crypto.randomUUID(),
+      member_id: crypto.randomUUID(),
+      region: "us",
+      revoked: true,
+      prefix: "svc",
+    };
+    const made = await (await create(wish)).json<Record<string, unknown>>();
+    expect(made).toMatchObject({ rpm_limit: 60, scope: "regional", region: "eu", revoked: false });
+    expect(made["id"]).not.toBe("key_mine");
+    const seen = await send("/v1/models", { key: String(made["key"]) });
+    expect(seen.headers.get("openai-organization")).toBe(account.orgId);
+  });
+
+  it.each<[string, unknown]>([
+    ["name", ""],
+    ["name", undefined],
+    ["name", "a\u0000"],
+    ["rpm_limit", 0],
+    ["rpm_limit", 1001],
+    ["rpm_limit", "9"],
+    ["scope", "local"],
+  ])("400 names a wrong %s: %j (142)", async (param, value) => {
+    expect((await errorOf(await create({ [param]: value }), 400)).param).toBe(param);
+  });
+
+  it("404 for a member of nobody, or of another organisation", async () => {
+    const other = await openAccount();
+    for (const member of [crypto.randomUUID(), other.memberId]) {
+      const error = await errorOf(await post(`/members/${member}/keys`, { name: "x" }), 404);
+      expect(error.type).toBe("invalid_request_error");
+    }
+  });
+});

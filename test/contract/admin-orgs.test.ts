@@ -1,0 +1,213 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { admin, errorOf, newOrganization, openAccount, send } from "./client.ts";
+import type { Account, MadeOrganization } from "./client.ts";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount({ credits: 5 });
+});
+
+const create = (fields: Record<string, unknown> = {}): Promise<Response> =>
+  admin("POST", "/orgs", newOrganization(fields));
+const read = async (path: string): Promise<Record<string, unknown>> => {
+  const response = await admin("GET", path);
+  expect(response.status).toBe(200);
+  return response.json();
+};
+
+describe("POST /admin/v1/orgs: 201", () => {
+  it("is the organisation, its owner and the first key with its secret, and nothing else", async () => {
+    const body = newOrganization({ is_personal: true, rpm_limit: 7, key_scope: "global" });
+    const response = await admin("POST", "/orgs", body);
+    expect(response.status).toBe(201);
+    expect(await response.json()).toEqual({
+      organization: {
+        id: expect.stringMatching(UUID),
+        name: body["name"],
+        slug: body["slug"],
+        region: "eu",
+        is_personal: true,
+        created_at: expect.stringMatching(ISO),
+        status: "active",
+        rpm_limit: null,
+        credits_micro: 0,
+        held_micro: 0,
+        open_holds: 0,
+      },
+      member: {
+        id: expect.stringMatching(UUID),
+        email: body["owner_email"],
+        role: "owner",
+        created_at: expect.stringMatching(ISO),
+      },
+      key: {
+        id: expect.stringMatching(/^key_[0-9A-Za-z]{24}$/),
+        name: expect.any(String),
+        prefix: expect.stringMatching(/^svc_sk_gbl_eu_live_[0-9A-Za-z]{4}$/),
+        region: "eu",
+        scope: "global",
+        rpm_limit: 7,
+        created_at: expect.stringMatching(ISO),
+        last_used_at: null,
+        revoked: false,
+        key: expect.stringMatching(/^svc_sk_gbl_eu_live_[0-9A-Za-z]{40}$/),
+      },
+    });
+  });
+
+  it("defaults: a regional key of 60 a minute, no personal organisation", async () => {
+    const made = await (await create()).json<MadeOrganization>();
+    expect(made.organization).toMatchObject({ is_personal: false });
+    expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
+    expect(made.key.key).toMatch(/^svc_sk_eu_live_[0-9A-Za-z]{40}$/);
+  });
+
+  it("fields that nobody may set change nothing", async () => {
+    const wish = {
+      id: crypto.randomUUID(),
+      org_id: crypto.randomUUID(),
+      region: "us",
+      status: "suspended",
+      credits_micro: 1_000_000,
+      balance: 1_000_000,
+      held_micro: -5,
+      created_at: "1999-01-01T00:00:00.000Z",
+      role: "member",
+      epoch: "mine",
+      key: "svc_sk_eu_live_mine",
+      revoked: true,
+      organization: { credits_micro: 5 },
+      constructor: { prototype: { credits_micro: 7 } },
+    };
+    const { organization } = await (await create(wish)).json<MadeOrganization>();
+    expect(organization).toMatchObject({
+      region: "eu",
+      status: "active",
+      credits_micro: 0,
+      held_micro: 0,
+    });
+    expect(organization.id).not.toBe(wish.id);
+    const row = await env.DB.prepare("SELECT * FROM balances WHERE org_id = ?")
+      .bind(organization.id)
+      .first();
+    expect(row).toMatchObject({ credits_micro: 0, seq: 0 });
+    expect(row?.["epoch"]).not.toBe("mine");
+  });
+
+  it("names and slugs at the edge of the rules are taken", async () => {
+    const ends = crypto.randomUUID().slice(0, 12);
+    for (const slug of [`a-${ends}`, `${ends}${"b".repeat(20)}`]) {
+      expect((await create({ slug, name: 'Ä "quoted" <b> 🌍' })).status).toBe(201);
+    }
+  });
+});
+
+describe("POST /admin/v1/orgs: refusals", () => {
+  it.each<[string, unknown]>([
+    ["name", ""],
+    ["name", "  "],
+    ["name", "x".repeat(201)],
+    ["name", "a\r\nSet-Cookie: b"],
+    ["name", 5],
+    ["name", undefined],
+    ["slug", "a"],
+    ["slug", "ab"],
+    ["slug", "x".repeat(33)],
+    ["slug", "Abc"],
+    ["slug", "a--b"],
+    ["slug", "--"],
+    ["slug", "-ab"],
+    ["slug", "ab-"],
+    ["slug", "ä-b"],
+    ["slug", "a b"],
+    ["slug", "a\nb"],
+    ["slug", "abc\n"],
+    ["slug", null],
+    ["owner_email", "nobody"],
+    ["owner_email", `${"x".repeat(250)}@example.com`],
+    ["is_personal", "yes"],
+    ["key_scope", "world"],
+    ["rpm_limit", 0],
+    ["rpm_limit", 1001],
+    ["rpm_limit", 1.5],
+    ["rpm_limit", "60"],
+  ])("400 names a wrong %s: %j (142)", async (param, value) => {
+    const error = await errorOf(await create({ [param]: value }), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
+  });
+
+  it("409 for a slug that is taken, with x-should-retry: false (109)", async () => {
+    const body = newOrganization();
+    expect((await admin("POST", "/orgs", body)).status).toBe(201);
+    const response = await admin("POST", "/orgs", body);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(await errorOf(response, 409)).toMatchObject({
+      type: "invalid_request_error",
+      param: "slug",
+    });
+  });
+
+  it("400 without a body, 415 for another type, 405 for another method", async () => {
+    await errorOf(await admin("POST", "/orgs"), 400);
+    await errorOf(await admin("POST", "/orgs", "[]"), 400);
+    const text = { "content-type": "text/plain" };
+    const key = "a".repeat(32);
+    await errorOf(await send("/admin/v1/orgs", { key, body: "{}", headers: text }), 415);
+    const response = await admin("DELETE", "/orgs");
+    expect(response.headers.get("allow")).toBe("POST, GET, HEAD");
+    await errorOf(response, 405);
+  });
+});
+
+describe("GET /admin/v1/orgs", () => {
+  it("200: pages, a total, every record as it is alone", async () => {
+    const page = await read("/orgs?limit=100");
+    expect(Object.keys(page).toSorted()).toEqual(["limit", "offset", "organizations", "total"]);
+    expect(page).toMatchObject({ limit: 100, offset: 0 });
+    const one = await read(`/orgs/${account.orgId}`);
+    expect(one).toMatchObject({ id: account.orgId, credits_micro: 5, open_holds: 0 });
+    expect(await read("/orgs?limit=1")).toMatchObject({ organizations: [expect.any(Object)] });
+  });
+
+  it.each(["limit=0", "limit=101", "limit=-1", "limit=1.5", "limit=x", "limit=", "offset=-1"])(
+    "400 for %s",
+    async (query) => {
+      const error = await errorOf(await admin("GET", `/orgs?${query}`), 400);
+      expect(error.param).toBe(query.split("=")[0]);
+    },
+  );
+
+  it.each([crypto.randomUUID(), "x", "'; DROP TABLE organizations; --", "__proto__"])(
+    "404 for %s",
+    async (id) => {
+      const error = await errorOf(await admin("GET", `/orgs/${encodeURIComponent(id)}`), 404);
+      expect(error).toMatchObject({ type: "invalid_request_error", code: null });
+    },
+  );
+});
+
+describe("/admin/v1: 401", () => {
+  it("without the token, with a customer's key, with half the token: one body, like any other 401", async () => {
+    const bodies = new Set<string>();
+    const paths = ["/orgs", `/orgs/${account.orgId}`, "/health", `/orgs/${account.orgId}/ledger`];
+    for (const path of paths) {
+      for (const key of [undefined, account.key, "a".repeat(31), "a".repeat(33), "A".repeat(32)]) {
+        const response = await send(`/admin/v1${path}`, { key });
+        expect(response.status).toBe(401);
+        expect(response.headers.has("openai-organization")).toBe(false);
+        bodies.add(await response.text());
+      }
+    }
+    bodies.add(await (await send("/v1/models")).text());
+    expect(bodies.size).toBe(1);
+  });
+
+  it("the operator's token is nobody's key", async () => {
+    const error = await errorOf(await send("/v1/models", { key: "a".repeat(32) }), 401);
+    expect(error.type).toBe("invalid_api_key");
+  });
+});

@@ -1,0 +1,175 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { mintKey } from "../../src/keys/api-key.ts";
+import type { Region, Scope } from "../../src/lib/caller.ts";
+import { keySecrets } from "../keys/key-fixture.ts";
+import { chat, errorOf, openAccount, send } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const PREFIXES = [
+  "svc_sk_eu_live_",
+  "svc_sk_us_live_",
+  "svc_sk_gbl_eu_live_",
+  "svc_sk_gbl_us_live_",
+];
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+});
+
+const withHeader = (authorization: string, bindings?: Env): Promise<Response> =>
+  send("/v1/models", { headers: { authorization }, ...(bindings && { bindings }) });
+const minted = async (home: Region, scope: Scope): Promise<string> =>
+  (await mintKey({ home, scope, secrets: keySecrets() })).key;
+
+/** A key of ours that was revoked after its first use. */
+async function revokedKey(): Promise<string> {
+  const account = await openAccount();
+  expect((await send("/v1/models", { key: account.key })).status).toBe(200);
+  const row = await env.DB.prepare("SELECT hash FROM keys WHERE id = ?")
+    .bind(account.keyId)
+    .first<{ hash: string }>();
+  await env.KEY_LIMITER.getByName(row?.hash ?? "").revoke(Date.now());
+  return account.key;
+}
+
+describe("authentication: 200", () => {
+  it("the scheme in any case, one space (5, 73)", async () => {
+    for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+      expect((await withHeader(`${scheme} ${key}`)).status).toBe(200);
+    }
+  });
+
+  it("what else clients send is ignored (15)", async () => {
+    const headers = {
+      "openai-organization": "org-theirs",
+      "openai-project": "p",
+      "x-api-key": "sk-theirs",
+      "api-key": "sk-theirs",
+      "http-referer": "https://app.test",
+      "x-title": "App",
+      "x-stainless-retry-count": "1",
+      "user-agent": "OpenAI/JS 7.55.0",
+      cookie: "session=1",
+    };
+    const response = await chat(key, {}, { headers });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("openai-organization")).not.toBe("org-theirs");
+  });
+});
+
+describe("authentication: 401", () => {
+  it("one body for every way to be wrong, and no key in it (2, 3, 4, 9, 73)", async () => {
+    const headers = [
+      "",
+      "Bearer",
+      "Bearer ",
+      `Bearer  ${key}`,
+      `Bearer ${key} x`,
+      `Bearer ${key},Bearer ${key}`,
+      `Bearer ${key.slice(0, 20)} ${key.slice(20)}`,
+      key,
+      `Basic ${btoa(`x:${key}`)}`,
+      `Token ${key}`,
+      `Bearer ${"x".repeat(10_240)}`,
+      `Bearer ${key}${"x".repeat(100)}`,
+      `Bearer ${key.slice(0, -1)}`,
+      `Bearer ${key}A`,
+      `Bearer ${key.toUpperCase()}`,
+      "Bearer sk-proj-abcdef",
+      "Bearer null",
+      `Bearer ${await minted("eu", "regional")}`, // ours by its tag, but never issued
+      `Bearer ${await revokedKey()}`,
+    ];
+    const bodies = new Set<string>();
+    for (const authorization of headers) {
+      const response = await withHeader(authorization);
+      expect([authorization, response.status]).toEqual([authorization, 401]);
+      expect(response.headers.get("www-authenticate")).toBe("Bearer");
+      expect(response.headers.has("openai-organization")).toBe(false);
+      bodies.add(await response.text());
+    }
+    bodies.add(await (await send("/v1/models")).text());
+    expect(bodies.size).toBe(1);
+    const { error } = JSON.parse([...bodies][0] ?? "") as { error: object };
+    expect(error).toMatchObject({ type: "invalid_api_key", param: null, code: null });
+  });
+
+  it("two headers are none (73)", async () => {
+    const headers = new Headers();
+    for (let i = 0; i < 2; i++) headers.append("authorization", `Bearer ${key}`);
+    const response = await withHeader(headers.get("authorization") ?? "");
+    expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
+  });
+
+  it("comes before anything that a body can be wrong with, on every path and method", async () => {
+    const bodies = new Set<string>();
+    for (const path of ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/balance"]) {
+      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
+        const body = method === "GET" ? undefined : "{not json";
+        const headers = { "content-type": "text/plain" };
+        const response = await send(path, { method, body, headers });
+        expect([path, method, response.status]).toEqual([path, method, 401]);
+        bodies.add(await response.text());
+      }
+    }
+    expect(bodies.size).toBe(1);
+  });
+});
+
+describe("authentication: 403 and 503", () => {
+  it("403 region_mismatch for a regional key of the other region, issued or not (6, 77)", async () => {
+    const { bindings, ...counted } = countedBindings();
+    const response = await withHeader(`Bearer ${await minted("us", "regional")}`, bindings);
+    expect(response.headers.has("openai-organization")).toBe(false);
+    expect(await errorOf(response, 403)).toMatchObject({
+      type: "region_mismatch",
+      param: null,
+      code: null,
+    });
+    expect(counted).toMatchObject({ objects: 0, statements: 0 });
+  });
+
+  it("503 home_region_unreachable for a global key of the other region, with retry-after (7)", async () => {
+    const response = await withHeader(`Bearer ${await minted("us", "global")}`);
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(await errorOf(response, 503)).toMatchObject({
+      type: "api_error",
+      code: "home_region_unreachable",
+    });
+  });
+});
+
+describe("a key that was not issued", () => {
+  it("by one character in any place of a live one: 401, no object, no statement (74)", async () => {
+    const counted = countedBindings();
+    for (let at = 0; at < key.length; at++) {
+      const other = ALPHABET.charAt((ALPHABET.indexOf(key.charAt(at)) + 1) % ALPHABET.length);
+      const forged = key.slice(0, at) + other + key.slice(at + 1);
+      const response = await withHeader(`Bearer ${forged}`, counted.bindings);
+      expect([at, response.status]).toEqual([at, 401]);
+    }
+    expect(counted).toMatchObject({ objects: 0, statements: 0 });
+  });
+
+  it("by its prefix alone: a live key under another scope or region (75)", async () => {
+    const counted = countedBindings();
+    const value = key.slice("svc_sk_eu_live_".length);
+    for (const prefix of PREFIXES.slice(1)) {
+      const response = await withHeader(`Bearer ${prefix}${value}`, counted.bindings);
+      expect([prefix, response.status]).toEqual([prefix, 401]);
+    }
+    expect(counted).toMatchObject({ objects: 0, statements: 0 });
+  });
+
+  it("the counting counts: a live key names its limiter", async () => {
+    const counted = countedBindings();
+    expect((await withHeader(`Bearer ${key}`, counted.bindings)).status).toBe(200);
+    expect(counted).toMatchObject({ objects: 1, statements: 0 });
+  });
+});

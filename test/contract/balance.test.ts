@@ -1,0 +1,79 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { addCredits, balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount({ credits: 12_345_678 });
+});
+
+const read = async (key: string): Promise<unknown> => (await send("/v1/balance", { key })).json();
+
+describe("GET /v1/balance: 200", () => {
+  it("is micro-credits and the same in dollars, nothing else", async () => {
+    const response = await send("/v1/balance", { key: account.key });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(await response.json()).toEqual({
+      credits_micro: 12_345_678,
+      credits_dollars: 12.345678,
+    });
+  });
+
+  it.each([
+    [1, 0.000001],
+    [10, 0.00001],
+    [999_999, 0.999999],
+    [1_000_000, 1],
+    [8_200_000, 8.2],
+    [123_456_789_012_345, 123_456_789.012345],
+  ])("%i micros are %d dollars", async (micros, dollars) => {
+    const { key } = await openAccount({ credits: micros });
+    expect(await read(key)).toEqual({ credits_micro: micros, credits_dollars: dollars });
+  });
+
+  it("is 0 for an organisation without credits; reads still work, a completion is 402 (37)", async () => {
+    const { key } = await openAccount({ credits: 0 });
+    expect(await read(key)).toEqual({ credits_micro: 0, credits_dollars: 0 });
+    for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
+      expect([path, (await send(path, { key })).status]).toEqual([path, 200]);
+    }
+    expect((await chat(key)).status).toBe(402);
+  });
+
+  it("shows a credit, a correction and a charge at once", async () => {
+    const { orgId, key } = await openAccount({ credits: 5000 });
+    await addCredits(orgId, 1000);
+    await addCredits(orgId, -2000);
+    expect(await balanceOf(key)).toBe(4000);
+    const cost = Number((await chat(key)).headers.get("x-cost-micro"));
+    expect(cost).toBeGreaterThan(0);
+    expect(await balanceOf(key)).toBe(4000 - cost);
+  });
+
+  it("holds are not deducted", async () => {
+    const { key } = await openAccount({ credits: 1_000_000 });
+    const open = await chat(key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
+    const reader = open.body?.getReader();
+    await reader?.read();
+    expect(await balanceOf(key)).toBe(1_000_000);
+    await reader?.cancel();
+  });
+
+  it("HEAD is GET without its body", async () => {
+    const response = await send("/v1/balance", { method: "HEAD", key: account.key });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+});
+
+describe("GET /v1/balance: refusals", () => {
+  it("401 without a key", async () => {
+    expect((await errorOf(await send("/v1/balance"), 401)).type).toBe("invalid_api_key");
+  });
+
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+    const response = await send("/v1/balance", { method, key: account.key });
+    expect(response.headers.get("allow")).toBe("GET, HEAD");
+    expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
+  });
+});

@@ -1,0 +1,181 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, chat, errorOf, eventsOf, openAccount } from "./client.ts";
+import { chunksOf, errorBody, textOf } from "./wire-schemas.ts";
+import type { Chunk } from "./wire-schemas.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const start = (fields: Record<string, unknown> = {}, headers = {}): Promise<Response> =>
+  chat(key, { stream: true, ...fields }, { headers });
+const stream = async (fields: Record<string, unknown> = {}): Promise<Chunk[]> =>
+  chunksOf(await eventsOf(await start(fields)));
+const WITH_USAGE = { stream_options: { include_usage: true } };
+const finishes = (chunks: readonly Chunk[]) =>
+  chunks.flatMap((one) => one.choices).filter((choice) => choice.finish_reason !== null);
+
+describe("POST /v1/chat/completions, streamed: 200", () => {
+  it("is server-sent events, also for Accept: application/json (17, 50)", async () => {
+    const response = await start({}, { accept: "application/json" });
+    expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    expect(response.headers.get("cache-control")).toContain("no-cache");
+    await response.text();
+  });
+
+  it("every chunk fits OpenAI's schema, with one id, created and model (51, 52, 54, 62)", async () => {
+    const chunks = await stream({ model: "smart" });
+    const identities = chunks.map(({ id, created, model }) => `${id} ${created} ${model}`);
+    expect(new Set(identities).size).toBe(1);
+    expect(chunks[0]?.model).toBe("sandbox/echo");
+    expect(textOf(chunks)).toBe("Hello there");
+  });
+
+  it("the id is the request's, and no two streams share one (8, 52)", async () => {
+    const [one, two] = [await start(), await start()];
+    const [first] = chunksOf(await eventsOf(one));
+    const [second] = chunksOf(await eventsOf(two));
+    expect(first?.id.slice("chatcmpl-".length)).toBe(one.headers.get("x-request-id")?.slice(4));
+    expect(first?.id).not.toBe(second?.id);
+  });
+
+  it("the role comes once, first; the finish reason once, last, beside an empty delta (53, 54, 55)", async () => {
+    const chunks = await stream();
+    const deltas = chunks.map((one) => one.choices[0]?.delta);
+    expect(deltas[0]).toMatchObject({ role: "assistant", content: "" });
+    expect(deltas.slice(1).some((delta) => delta !== undefined && "role" in delta)).toBe(false);
+    expect(chunks.at(-1)?.choices).toEqual([
+      { index: 0, delta: {}, logprobs: null, finish_reason: "stop" },
+    ]);
+    expect(finishes(chunks)).toHaveLength(1);
+  });
+
+  it("ends with [DONE] and a blank line, once, and nothing after it (56, 61)", async () => {
+    const text = await (await start()).text();
+    expect(text.endsWith("\n\ndata: [DONE]\n\n")).toBe(true);
+    expect(text.split("[DONE]")).toHaveLength(2);
+    expect(text).not.toMatch(/^(?!data: |$)/m);
+  });
+
+  it("without include_usage no chunk has a usage (57)", async () => {
+    for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
+      const chunks = await stream({ stream_options });
+      expect(chunks.some((one) => "usage" in one)).toBe(false);
+    }
+  });
+
+  it("with include_usage one last chunk has it, without choices; earlier ones have null (58, 59)", async () => {
+    const chunks = await stream(WITH_USAGE);
+    expect(chunks.at(-1)?.choices).toEqual([]);
+    expect(chunks.at(-1)?.usage).toBeTypeOf("object");
+    expect(chunks.slice(0, -1).every((one) => one.usage === null)).toBe(true);
+  });
+
+  it("usage.cost_micro is the price of the usage and exactly what the balance falls by", async () => {
+    const before = await balanceOf(key);
+    const chunks = await stream(WITH_USAGE);
+    const usage = chunks.at(-1)?.usage;
+    expect(usage?.cost_micro).toBe(
+      (usage?.prompt_tokens ?? NaN) + 2 * (usage?.completion_tokens ?? NaN),
+    );
+    expect(before - (await balanceOf(key))).toBe(usage?.cost_micro);
+  });
+
+  it("costs what the same answer costs as JSON", async () => {
+    const before = await balanceOf(key);
+    await stream();
+    const between = await balanceOf(key);
+    const json = await chat(key);
+    expect(before - between).toBe(Number(json.headers.get("x-cost-micro")));
+  });
+
+  it("arrives word by word: the first bytes are there before the last are made (60)", async () => {
+    const response = await start({ model: "sandbox/stall" });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    const { value } = (await reader?.read()) ?? {};
+    expect(value).toMatch(/^data: \{.*"role":"assistant"/);
+    await reader?.cancel();
+  });
+
+  it("each of n choices has its role and its finish (69)", async () => {
+    const chunks = await stream({ n: 2 });
+    for (const index of [0, 1]) {
+      const own = chunks.flatMap((one) => one.choices).filter((one) => one.index === index);
+      expect(own.filter((choice) => choice.delta.role !== undefined)).toHaveLength(1);
+      expect(own.filter((choice) => choice.finish_reason !== null)).toHaveLength(1);
+      expect(textOf(chunks, index)).toBe("Hello there");
+    }
+  });
+
+  it("a cap, a stop, logprobs and a JSON schema work as without a stream (26, 30, 32, 68)", async () => {
+    const messages = [{ role: "user", content: "one two three four five" }];
+    const cut = await stream({ messages, max_tokens: 2 });
+    expect(finishes(cut)[0]?.finish_reason).toBe("length");
+    expect(textOf(cut)).toBe("one two");
+    expect(textOf(await stream({ messages, stop: [" three"] }))).toBe("one two");
+    const told = await stream({ messages, logprobs: true, top_logprobs: 1 });
+    const tokens = told.flatMap((one) => one.choices[0]?.logprobs?.content ?? []);
+    expect(tokens.map((one) => one.token).join("")).toBe(messages[0]?.content);
+    const schema = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
+    const response_format = { type: "json_schema", json_schema: { name: "one", schema } };
+    const json: unknown = JSON.parse(textOf(await stream({ messages, response_format })));
+    expect(json).toEqual({ a: expect.any(Number) });
+  });
+
+  it("characters cut by the network arrive whole (41)", async () => {
+    const chunks = await stream({ model: "sandbox/split-utf8" });
+    expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
+  });
+
+  it("fifty streams at once do not mix (74)", async () => {
+    const texts = await Promise.all(
+      Array.from({ length: 50 }, async (_, i) => {
+        const messages = [{ role: "user", content: `stream number ${i}` }];
+        return textOf(await stream({ messages }));
+      }),
+    );
+    expect(texts).toEqual(texts.map((_, i) => `stream number ${i}`));
+  });
+
+  it.each(["sandbox/error-mid", "sandbox/cut"])(
+    "%s: an error event, no [DONE], and nothing is charged (71, 72)",
+    async (model) => {
+      const before = await balanceOf(key);
+      const events = await eventsOf(await start({ model, ...WITH_USAGE }));
+      expect(events).not.toContain("[DONE]");
+      const { error } = errorBody.parse(JSON.parse(events.at(-1) ?? ""));
+      expect(error).toMatchObject({ type: "upstream_error", param: null, code: null });
+      expect(events.filter((event) => event.includes('"error"'))).toHaveLength(1);
+      expect(await balanceOf(key)).toBe(before);
+    },
+  );
+
+  it("an upstream without usage is charged by an estimate, told in the usage chunk", async () => {
+    const before = await balanceOf(key);
+    const chunks = await stream({ model: "sandbox/no-usage", ...WITH_USAGE });
+    const cost = chunks.at(-1)?.usage?.cost_micro;
+    expect(cost).toBeGreaterThan(0);
+    expect(before - (await balanceOf(key))).toBe(cost);
+  });
+});
+
+describe("POST /v1/chat/completions, streamed: refusals", () => {
+  it.each([
+    ["sandbox/error-first", 502, "upstream_error", null],
+    ["sandbox/status-500", 502, "upstream_error", null],
+    ["sandbox/html", 502, "upstream_error", null],
+    ["sandbox/echo-key-401", 502, "upstream_error", null],
+    ["sandbox/status-429", 503, "api_error", "upstream_overloaded"],
+    ["no/such", 404, "invalid_request_error", "model_not_found"],
+  ])("%s is a %i as JSON, not a stream (70)", async (model, status, type, code) => {
+    const error = await errorOf(await start({ model }), status);
+    expect(error).toMatchObject({ type, code });
+  });
+
+  it("a stream that cannot be paid for is a 402 as JSON (70, 100)", async () => {
+    const { key: poor } = await openAccount({ credits: 10 });
+    const error = await errorOf(await chat(poor, { stream: true }), 402);
+    expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 10 });
+  });
+});

@@ -1,0 +1,162 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { chat, errorOf, eventsOf, openAccount } from "./client.ts";
+import { chunksOf, completionOf } from "./wire-schemas.ts";
+import type { Chunk, Completion } from "./wire-schemas.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const WEATHER = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "The weather of a city",
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" }, days: { type: "integer" } },
+      required: ["city", "days"],
+    },
+  },
+};
+const CLOCK = { type: "function", function: { name: "read_clock" } };
+const named = { type: "function", function: { name: "get_weather" } };
+const ask = [{ role: "user", content: "What is the weather in Oslo?" }];
+
+const complete = async (fields: Record<string, unknown>): Promise<Completion> =>
+  completionOf(await chat(key, { messages: ask, tools: [WEATHER, CLOCK], ...fields }));
+const stream = async (fields: Record<string, unknown>): Promise<Chunk[]> => {
+  const body = { messages: ask, tools: [WEATHER, CLOCK], stream: true, ...fields };
+  return chunksOf(await eventsOf(await chat(key, body)));
+};
+const deltasOf = (chunks: readonly Chunk[]) =>
+  chunks.flatMap((one) => one.choices[0]?.delta.tool_calls ?? []);
+
+describe("POST /v1/chat/completions with tools: 200", () => {
+  it("a forced tool is called, its arguments JSON in a string that fits (42, 43, 49)", async () => {
+    const [choice] = (await complete({ tool_choice: named })).choices;
+    expect(choice?.finish_reason).toBe("tool_calls");
+    expect(choice?.message.content).toBeNull();
+    expect(choice?.message.tool_calls).toHaveLength(1);
+    const [call] = choice?.message.tool_calls ?? [];
+    expect(call?.function.name).toBe("get_weather");
+    const given = JSON.parse(call?.function.arguments ?? "") as unknown;
+    expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
+  });
+
+  it("none calls nothing; auto and required are taken (43, 44)", async () => {
+    const [none] = (await complete({ tool_choice: "none" })).choices;
+    expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
+    expect(none?.message).not.toHaveProperty("tool_calls");
+    const [auto] = (await complete({ tool_choice: "auto" })).choices;
+    expect(auto?.message.tool_calls?.[0]?.function.name).toBe("get_weather");
+    const [required] = (await complete({ tool_choice: "required", tools: [CLOCK] })).choices;
+    expect(required).toMatchObject({ finish_reason: "tool_calls" });
+  });
+
+  it("a tool without parameters is called with {} (45)", async () => {
+    const [choice] = (await complete({ tools: [CLOCK], tool_choice: "required" })).choices;
+    expect(choice?.message.tool_calls?.[0]?.function.arguments).toBe("{}");
+    const given = deltasOf(await stream({ tools: [CLOCK], tool_choice: "required" }))
+      .map((delta) => delta.function?.arguments ?? "")
+      .join("");
+    expect(given).toBe("{}");
+  });
+
+  it("two calls in parallel, or one when parallel calls are off (46)", async () => {
+    const twice = { messages: [{ role: "user", content: "get_weather twice" }] };
+    const calls = async (parallel_tool_calls: boolean) => {
+      const [choice] = (await complete({ ...twice, parallel_tool_calls })).choices;
+      return choice?.message.tool_calls ?? [];
+    };
+    const both = await calls(true);
+    expect(both).toHaveLength(2);
+    expect(new Set(both.map((call) => call.id)).size).toBe(2);
+    expect(await calls(false)).toHaveLength(1);
+  });
+
+  it("a result sent back becomes the answer (47, 48)", async () => {
+    const first = await complete({ tool_choice: "auto" });
+    const message = first.choices[0]?.message;
+    const tool_call_id = message?.tool_calls?.[0]?.id;
+    const result = { role: "tool", tool_call_id, content: "sunny, 21 degrees" };
+    const messages = [...ask, message, result];
+    const answer = await complete({ messages });
+    expect(answer.choices[0]?.finish_reason).toBe("stop");
+    expect(answer.choices[0]?.message.content).toContain("sunny, 21 degrees");
+    const streamed = await stream({ messages });
+    const text = streamed.map((one) => one.choices[0]?.delta.content ?? "").join("");
+    expect(text).toBe(answer.choices[0]?.message.content);
+  });
+
+  it("streamed: index always; id, type and name once; arguments begin empty and join to JSON (63, 65)", async () => {
+    const chunks = await stream({ tool_choice: named });
+    const [first, ...rest] = deltasOf(chunks);
+    expect(first).toEqual({
+      index: 0,
+      id: expect.any(String),
+      type: "function",
+      function: { name: "get_weather", arguments: "" },
+    });
+    for (const delta of rest) {
+      expect(delta).toEqual({ index: 0, function: { arguments: expect.any(String) } });
+    }
+    const given = rest.map((delta) => delta.function?.arguments ?? "").join("");
+    expect(JSON.parse(given)).toEqual({ city: expect.any(String), days: expect.any(Number) });
+    expect(chunks.at(-1)?.choices[0]).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
+    expect(chunks[0]?.choices[0]?.delta).toMatchObject({ role: "assistant", content: null });
+  });
+
+  it("streamed: parallel calls come one after the other (64)", async () => {
+    const messages = [{ role: "user", content: "get_weather twice" }];
+    const deltas = deltasOf(await stream({ messages }));
+    const indexes = deltas.map((delta) => delta.index);
+    expect(indexes).toEqual(indexes.toSorted((a, b) => a - b));
+    expect(new Set(indexes)).toEqual(new Set([0, 1]));
+    expect(deltas.filter((delta) => delta.id !== undefined)).toHaveLength(2);
+  });
+
+  it("a cap cuts arguments as a real model's are, with finish_reason length (26)", async () => {
+    const [choice] = (await complete({ tool_choice: named, max_tokens: 1 })).choices;
+    expect(choice?.finish_reason).toBe("length");
+  });
+
+  it("a megabyte of schema with a cycle of $ref is bounded and its bytes are held (135)", async () => {
+    const filler = Object.fromEntries(
+      Array.from({ length: 10_000 }, (_, i) => [`field_${i}`, { $ref: "#/$defs/node" }]),
+    );
+    const parameters = {
+      type: "object",
+      properties: { next: { $ref: "#/$defs/node" }, note: { const: "x".repeat(600_000) } },
+      required: ["next"],
+      $defs: {
+        node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } },
+        ...filler,
+      },
+    };
+    const tools = [{ type: "function", function: { name: "walk", parameters } }];
+    const { key: poor } = await openAccount({ credits: 20_000 });
+    const refused = await errorOf(await chat(poor, { tools, tool_choice: "required" }), 402);
+    expect(refused.required_micro).toBeGreaterThan(20_000);
+    const [choice] = (await complete({ tools, tool_choice: "required" })).choices;
+    expect(choice?.message.tool_calls?.[0]?.function.name).toBe("walk");
+  });
+});
+
+describe("POST /v1/chat/completions with tools: 400", () => {
+  it.each([
+    ["tools[0].type", { tools: [{ type: "web" }] }],
+    ["tools[0].function", { tools: [{ type: "function" }] }],
+    ["tools[0].function.name", { tools: [{ type: "function", function: { name: "a b" } }] }],
+    ["tools", { tools: "weather" }],
+    ["tool_choice", { tool_choice: "always" }],
+    ["tool_choice", { tool_choice: { type: "function", function: { name: "no_such" } } }],
+    ["messages[0].tool_call_id", { messages: [{ role: "tool", content: "x" }] }],
+    ["parallel_tool_calls", { parallel_tool_calls: "yes" }],
+  ])("a wrong %s is named", async (param, wrong) => {
+    const response = await chat(key, { tools: [WEATHER], messages: ask, ...wrong });
+    const error = await errorOf(response, 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+  });
+});

@@ -1,0 +1,104 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { balanceOf, chat, eventsOf, openAccount } from "./client.ts";
+import { mockUpstream, upstreamCompletion, upstreamStream } from "./upstream.ts";
+import { chunksOf, completionOf, textOf } from "./wire-schemas.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const part = (content: string, usage?: unknown, finish_reason: string | null = null) => ({
+  id: "x",
+  created: 1,
+  choices: [{ index: 0, delta: { content }, finish_reason }],
+  ...(usage !== undefined && { usage }),
+});
+const usageOf = (output: number) => ({
+  prompt_tokens: 10,
+  completion_tokens: output,
+  total_tokens: 10 + output,
+});
+
+describe("what an upstream's usage comes to", () => {
+  it("is priced by our catalogue, under our id and model, whatever name it gives", async () => {
+    const { bindings } = mockUpstream(() => upstreamCompletion());
+    const before = await balanceOf(key);
+    const response = await chat(key, { model: "mock/chat" }, { bindings });
+    expect(response.headers.get("x-cost-micro")).toBe("20");
+    expect(response.headers.get("x-route")).toBe("mock:up-chat");
+    const answer = await completionOf(response);
+    expect(answer.model).toBe("mock/chat");
+    expect(answer.created).toBeGreaterThan(1_700_000_000);
+    expect(before - (await balanceOf(key))).toBe(20);
+  });
+
+  it.each([
+    [1, 0, 1],
+    [7, 0, 2],
+    [0, 1, 1],
+    [10, 10, 8],
+    [1_000, 0, 150],
+  ])(
+    "%i and %i tokens at 0.15 and 0.60 $/M are %i micros, rounded up once (35)",
+    async (...cost) => {
+      const [prompt_tokens, completion_tokens, micros] = cost;
+      const total_tokens = prompt_tokens + completion_tokens;
+      const usage = { prompt_tokens, completion_tokens, total_tokens };
+      const { bindings } = mockUpstream(() => upstreamCompletion(usage));
+      const messages = [{ role: "user", content: "x".repeat(1000) }];
+      const response = await chat(key, { model: "mock/blind", messages }, { bindings });
+      expect(response.headers.get("x-cost-micro")).toBe(String(micros));
+    },
+  );
+
+  it.each<[string, unknown]>([
+    ["absent", undefined],
+    ["null", null],
+    ["a string", "12"],
+    ["negative", { prompt_tokens: -5, completion_tokens: -1, total_tokens: -6 }],
+    ["of strings", { prompt_tokens: "10", completion_tokens: "5", total_tokens: "15" }],
+    ["half of it", { prompt_tokens: 10 }],
+    ["beyond numbers", { prompt_tokens: 1e308, completion_tokens: 1e308, total_tokens: 1e308 }],
+  ])("%s: served, charged within what was held (24)", async (_, usage) => {
+    const { bindings } = mockUpstream(() => upstreamCompletion(usage));
+    const before = await balanceOf(key);
+    const response = await chat(key, { model: "mock/chat", max_tokens: 10 }, { bindings });
+    await completionOf(response);
+    const cost = Number(response.headers.get("x-cost-micro"));
+    expect(before - (await balanceOf(key))).toBe(cost);
+    expect(cost).toBeGreaterThan(0);
+    expect(cost).toBeLessThan(100);
+  });
+
+  it("more cached tokens than prompt tokens never make it cheaper than free (24)", async () => {
+    const prompt_tokens_details = { cached_tokens: 1000 };
+    const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+    const { bindings } = mockUpstream(() =>
+      upstreamCompletion({ ...usage, prompt_tokens_details }),
+    );
+    const response = await chat(key, { model: "mock/chat" }, { bindings });
+    expect(response.headers.get("x-cost-micro")).toBe("15"); // 10 cached at half, 5 out at 2
+  });
+
+  it.each<[string, readonly unknown[]]>([
+    ["on a chunk that also has choices (25)", [part("a"), part("b", usageOf(5), "stop")]],
+    [
+      "in two chunks: the last counts, not the sum (26)",
+      [part("a", usageOf(1)), part("b", usageOf(5), "stop"), { choices: [], usage: usageOf(5) }],
+    ],
+  ])("streamed, %s", async (_, events) => {
+    const { bindings } = mockUpstream(() => upstreamStream(events));
+    const fields = { model: "mock/chat", stream: true, stream_options: { include_usage: true } };
+    const before = await balanceOf(key);
+    const chunks = chunksOf(await eventsOf(await chat(key, fields, { bindings })));
+    expect(textOf(chunks)).toBe("ab");
+    expect(chunks.filter((one) => one.usage)).toHaveLength(1);
+    expect(chunks.at(-1)?.usage).toMatchObject({ completion_tokens: 5, cost_micro: 20 });
+    expect(chunks.at(-2)?.choices[0]).toMatchObject({ delta: {}, finish_reason: "stop" });
+    expect(before - (await balanceOf(key))).toBe(20);
+  });
+});

@@ -1,0 +1,235 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import { completionOf } from "./wire-schemas.ts";
+import type { Completion } from "./wire-schemas.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const complete = async (fields: Record<string, unknown> = {}): Promise<Completion> =>
+  completionOf(await chat(key, fields));
+const saying = (content: unknown) => ({ messages: [{ role: "user", content }] });
+const text = (value: string) => [{ type: "text", text: value }];
+const LONG = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
+
+describe("POST /v1/chat/completions: 200", () => {
+  it("a minimal body gives OpenAI's completion, with refusal and logprobs null and no other null (18, 19, 20, 23, 24)", async () => {
+    const before = Math.floor(Date.now() / 1000);
+    const response = await chat(key);
+    const raw = await response.clone().text();
+    const answer = await completionOf(response);
+    expect(answer.choices).toEqual([
+      {
+        index: 0,
+        finish_reason: "stop",
+        logprobs: null,
+        message: { role: "assistant", content: "Hello there", refusal: null },
+      },
+    ]);
+    expect(answer.model).toBe("sandbox/echo");
+    expect(answer.created).toBeGreaterThanOrEqual(before);
+    expect(answer.created).toBeLessThanOrEqual(Math.floor(Date.now() / 1000));
+    expect(raw.match(/"\w+":null/g)?.toSorted()).toEqual(['"logprobs":null', '"refusal":null']);
+    const id = response.headers.get("x-request-id") ?? "";
+    expect(answer.id).toBe(`chatcmpl-${id.slice("req_".length)}`);
+  });
+
+  it.each(["smart", "fast", "cheap"])("alias %s names the concrete model (22)", async (alias) => {
+    expect((await complete({ model: alias })).model).toBe("sandbox/echo");
+  });
+
+  it("x-cost-micro is the catalogue's price of the usage and exactly what the balance falls by", async () => {
+    const before = await balanceOf(key);
+    const response = await chat(key, saying(LONG));
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const { usage } = await completionOf(response);
+    expect(cost).toBe(usage.prompt_tokens + 2 * usage.completion_tokens);
+    expect(before - (await balanceOf(key))).toBe(cost);
+    expect(response.headers.get("x-route")).toBe("sandbox:echo");
+    expect(response.headers.get("x-attempts")).toBe("1");
+    expect(response.headers.has("x-granted-max-tokens")).toBe(false);
+  });
+
+  it.each([
+    ["max_tokens (26)", { max_tokens: 16 }],
+    ["max_completion_tokens (27)", { max_completion_tokens: 16 }],
+    ["both, the smaller first (23)", { max_tokens: 16, max_completion_tokens: 64 }],
+    ["both, the smaller second (23)", { max_tokens: 64, max_completion_tokens: 16 }],
+  ])("%s cuts at 16 tokens with finish_reason length", async (_, cap) => {
+    const answer = await complete({ ...saying(LONG), ...cap });
+    expect(answer.choices[0]?.finish_reason).toBe("length");
+    expect(answer.usage.completion_tokens).toBe(16);
+    expect(LONG.startsWith(answer.choices[0]?.message.content ?? "-")).toBe(true);
+  });
+
+  it("max_tokens above the model's maximum is the maximum (22)", async () => {
+    const { key: poor } = await openAccount({ credits: 40_000 });
+    const response = await chat(poor, { max_tokens: 1e15 });
+    expect(response.headers.has("x-granted-max-tokens")).toBe(false); // 2 x 16,384 micros are there
+    await completionOf(response);
+  });
+
+  it("without a cap the default's 4096 tokens are granted, or what the balance pays for (21)", async () => {
+    const { key: poor } = await openAccount({ credits: 1000 });
+    const response = await chat(poor, saying(LONG));
+    const granted = Number(response.headers.get("x-granted-max-tokens"));
+    expect(granted).toBeGreaterThanOrEqual(64);
+    expect(2 * granted).toBeLessThanOrEqual(1000);
+    await completionOf(response);
+  });
+
+  it("n choices, indexed, and each is charged (20, 31)", async () => {
+    const one = await complete(saying("count me"));
+    const before = await balanceOf(key);
+    const response = await chat(key, { ...saying("count me"), n: 3 });
+    const three = await completionOf(response);
+    expect(three.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
+    expect(three.usage.completion_tokens).toBe(3 * one.usage.completion_tokens);
+    const cost = three.usage.prompt_tokens + 2 * three.usage.completion_tokens;
+    expect(before - (await balanceOf(key))).toBe(cost);
+  });
+
+  it.each([
+    ["a string", " three"],
+    ["an array of 4", ["x", " three", "y", "z"]],
+  ])("stop as %s ends the text before it (30)", async (_, stop) => {
+    const answer = await complete({ ...saying("one two three four"), stop });
+    expect(answer.choices[0]).toMatchObject({
+      finish_reason: "stop",
+      message: { content: "one two" },
+    });
+  });
+
+  it("logprobs and top_logprobs come for each token (32)", async () => {
+    const answer = await complete({ ...saying("one two"), logprobs: true, top_logprobs: 2 });
+    const content = answer.choices[0]?.logprobs?.content ?? [];
+    expect(content.map((one) => one.token).join("")).toBe("one two");
+    for (const one of content) expect(one.top_logprobs).toHaveLength(2);
+  });
+
+  it("json_object parses, json_schema fits (37, 38)", async () => {
+    const object = await complete({ response_format: { type: "json_object" } });
+    expect(JSON.parse(object.choices[0]?.message.content ?? "")).toBeTypeOf("object");
+    const schema = {
+      type: "object",
+      properties: { city: { type: "string" }, days: { type: "integer", minimum: 3 } },
+      required: ["city", "days"],
+      additionalProperties: false,
+    };
+    const json_schema = { name: "trip", strict: true, schema };
+    const fitted = await complete({ response_format: { type: "json_schema", json_schema } });
+    const trip = JSON.parse(fitted.choices[0]?.message.content ?? "") as Record<string, unknown>;
+    expect(Object.keys(trip).toSorted()).toEqual(["city", "days"]);
+    expect(trip).toEqual({ city: expect.any(String), days: expect.any(Number) });
+    expect(trip["days"]).toBeGreaterThanOrEqual(3);
+  });
+
+  it("every role and every legal form of content is taken (33, 34, 35)", async () => {
+    const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
+    const messages = [
+      { role: "developer", content: "d" },
+      { role: "system", content: text("s"), name: "rules" },
+      { role: "user", content: text("first") },
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_1", content: text("result") },
+      { role: "assistant", content: "", refusal: null },
+      { role: "assistant", content: [{ type: "refusal", refusal: "no" }], refusal: "no" },
+      { role: "assistant", content: "a", function_call: null, audio: null },
+      { role: "function", name: "f", content: null },
+      { role: "user", content: "last" },
+    ];
+    const answer = await complete({ messages });
+    expect(answer.choices[0]?.message.content).toBe("last");
+  });
+
+  it("null means absent, in the body and in its messages (25, 130)", async () => {
+    const nullable =
+      "temperature top_p n max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty " +
+      "logit_bias logprobs top_logprobs stream stream_options reasoning_effort verbosity modalities audio " +
+      "prediction service_tier store metadata safety_identifier prompt_cache_key prompt_cache_retention " +
+      "web_search_options user tools tool_choice response_format parallel_tool_calls functions function_call";
+    const nulls = Object.fromEntries(nullable.split(" ").map((field) => [field, null]));
+    const messages = [
+      { role: "user", content: "hi", name: null },
+      { role: "assistant", content: "yes", name: null, tool_calls: null, function_call: null },
+      { role: "user", content: [{ type: "text", text: "again", cache_control: null }] },
+    ];
+    const answer = await complete({ ...nulls, messages });
+    expect(answer.choices[0]?.message.content).toBe("again");
+  });
+
+  it("newer fields, unknown fields and vendor extras are taken (28, 29)", async () => {
+    const fields = {
+      ...saying([{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }]),
+      reasoning_effort: "low",
+      verbosity: "low",
+      prompt_cache_key: "k",
+      safety_identifier: "s",
+      metadata: { a: "b" },
+      store: false,
+      service_tier: "auto",
+      seed: 7,
+      top_k: 40,
+      min_p: 0.1,
+      provider: { order: ["x"] },
+      plugins: [],
+      chat_template_kwargs: {},
+      stream_options: { include_usage: true },
+    };
+    expect((await complete(fields)).choices[0]?.message.content).toBe("hi");
+  });
+
+  it("an image is taken where the model sees (36)", async () => {
+    const url = "data:image/png;base64,iVBORw0KGgo=";
+    for (const detail of [undefined, "low", null]) {
+      const image = { type: "image_url", image_url: { url, detail } };
+      const answer = await complete(saying([{ type: "text", text: "look" }, image]));
+      expect(answer.choices[0]?.message.content).toBe("look\n[image]");
+    }
+  });
+
+  it("a 1 MB body with 64 tools is served (39)", async () => {
+    const tools = Array.from({ length: 64 }, (_, i) => ({
+      type: "function",
+      function: { name: `tool_${i}`, parameters: { type: "object", properties: {} } },
+    }));
+    const { choices } = await complete({
+      ...saying("lorem ipsum ".repeat(90_000)),
+      tools,
+      tool_choice: "none",
+      max_tokens: 5,
+    });
+    expect(choices[0]?.finish_reason).toBe("length");
+  });
+
+  it("a user never seen before is nobody's error (40)", async () => {
+    for (const user of ["é".repeat(128), "a/b c?d", crypto.randomUUID()]) {
+      expect((await complete({ user })).model).toBe("sandbox/echo");
+    }
+  });
+
+  it("multi-byte text comes back intact (41)", async () => {
+    const sent = "Grüße 世界 🌍 e\u0301 \u0000\u0007 \u2028 done";
+    expect((await complete(saying(sent))).choices[0]?.message.content).toBe(sent);
+  });
+
+  it("fifty at once each get their own answer under their own id (8, 74)", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => complete(saying(`number ${i}`))),
+    );
+    expect(new Set(answers.map((answer) => answer.id)).size).toBe(50);
+    for (const [i, answer] of answers.entries()) {
+      expect(answer.choices[0]?.message.content).toBe(`number ${i}`);
+    }
+  });
+});
+
+describe("POST /v1/chat/completions: 405", () => {
+  it.each(["GET", "PUT", "DELETE", "PATCH"])("%s names POST (10, 137)", async (method) => {
+    const refused = await send("/v1/chat/completions", { method, key });
+    expect(refused.headers.get("allow")).toBe("POST");
+    expect((await errorOf(refused, 405)).type).toBe("invalid_request_error");
+  });
+});

@@ -1,0 +1,152 @@
+import { env, exports } from "cloudflare:workers";
+import { createExecutionContext } from "cloudflare:test";
+import { expect } from "vitest";
+import { app } from "../../src/app.ts";
+import { errorBody } from "./wire-schemas.ts";
+import type { ErrorObject } from "./wire-schemas.ts";
+
+export const ADMIN_TOKEN = "a".repeat(32);
+const CREDITS = 1_000_000_000;
+const RPM_LIMIT = 1000;
+
+/** An organisation with an owner, one key and credits, made as an operator makes one. */
+export type Account = {
+  readonly orgId: string;
+  readonly memberId: string;
+  readonly keyId: string;
+  readonly key: string;
+};
+
+export type AccountOptions = {
+  /** Micros, 1,000 dollars unless said; 0 for none. */
+  readonly credits?: number;
+  readonly rpmLimit?: number;
+  readonly keyScope?: "regional" | "global";
+};
+
+export async function openAccount(options: AccountOptions = {}): Promise<Account> {
+  const { credits = CREDITS, rpmLimit = RPM_LIMIT, keyScope = "regional" } = options;
+  const body = newOrganization({ key_scope: keyScope, rpm_limit: rpmLimit });
+  const response = await admin("POST", "/orgs", body);
+  expect(response.status).toBe(201);
+  const made = await response.json<MadeOrganization>();
+  const account = {
+    orgId: made.organization.id,
+    memberId: made.member.id,
+    keyId: made.key.id,
+    key: made.key.key,
+  };
+  if (credits !== 0) await addCredits(account.orgId, credits);
+  return account;
+}
+
+export type MadeOrganization = {
+  readonly organization: { readonly id: string };
+  readonly member: { readonly id: string };
+  readonly key: { readonly id: string; readonly key: string };
+};
+
+/** A body for `POST /orgs` whose slug is nobody else's. */
+export function newOrganization(fields: Record<string, unknown> = {}): Record<string, unknown> {
+  const slug = `c-${crypto.randomUUID().slice(0, 18)}`;
+  return { name: "Contract", slug, owner_email: "owner@example.com", ...fields };
+}
+
+export async function addCredits(
+  orgId: string,
+  amount: number,
+  reference: string = crypto.randomUUID(),
+): Promise<void> {
+  const body = { amount_micro: amount, reference };
+  const response = await admin("POST", `/orgs/${orgId}/credits`, body);
+  expect(response.status).toBe(200);
+}
+
+export type Sending = {
+  readonly method?: string;
+  readonly key?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON unless it is a string, bytes or a stream. */
+  readonly body?: unknown;
+  /** Other bindings than the tests' own. */
+  readonly bindings?: Env;
+};
+
+/** One request to the real application; the path begins with a slash. */
+export async function send(path: string, sending: Sending = {}): Promise<Response> {
+  const { body, key } = sending;
+  const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" });
+  if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
+  for (const [name, value] of Object.entries(sending.headers ?? {})) headers.set(name, value);
+  const method = sending.method ?? (body === undefined ? "GET" : "POST");
+  const init = { method, headers, redirect: "manual" as const };
+  const request = new Request(`https://eu.test${path}`, {
+    ...init,
+    ...(body !== undefined && { body: isRaw(body) ? body : JSON.stringify(body) }),
+  });
+  if (sending.bindings === undefined) return exports.default.fetch(request);
+  return app.fetch(request, sending.bindings, createExecutionContext());
+}
+
+function isRaw(body: unknown): body is string | Uint8Array | ReadableStream {
+  return typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
+}
+
+export function admin(method: string, path: string, body?: unknown): Promise<Response> {
+  return send(`/admin/v1${path}`, { method, key: ADMIN_TOKEN, body });
+}
+
+/** The tests' bindings with some of them replaced; undefined takes one away. */
+export function bindingsWith(changes: Readonly<Record<string, unknown>>): Env {
+  return { ...env, ...changes };
+}
+
+export const HELLO = [{ role: "user", content: "Hello there" }] as const;
+
+type Options = Pick<Sending, "headers" | "bindings">;
+
+/** A chat completion of `sandbox/echo`, unless the fields name another model. */
+export function chat(
+  key: string,
+  fields: Record<string, unknown> = {},
+  options: Options = {},
+): Promise<Response> {
+  const body = { model: "sandbox/echo", messages: HELLO, ...fields };
+  return send("/v1/chat/completions", { key, body, ...options });
+}
+
+export function embed(
+  key: string,
+  fields: Record<string, unknown> = {},
+  options: Options = {},
+): Promise<Response> {
+  const body = { model: "sandbox/embed", input: "Hello there", ...fields };
+  return send("/v1/embeddings", { key, body, ...options });
+}
+
+/** The balance in micros, as `GET /v1/balance` tells it. */
+export async function balanceOf(key: string): Promise<number> {
+  const response = await send("/v1/balance", { key });
+  expect(response.status).toBe(200);
+  const { credits_micro } = await response.json<{ credits_micro: number }>();
+  return credits_micro;
+}
+
+/** The `error` of an answer with this status: JSON of the schema, and nothing else. */
+export async function errorOf(response: Response, status: number): Promise<ErrorObject> {
+  const text = await response.text();
+  expect([response.status, text]).toEqual([status, expect.any(String)]);
+  expect(response.headers.get("content-type")).toBe("application/json");
+  return errorBody.parse(JSON.parse(text)).error;
+}
+
+/** The data of every event of a stream, after checking that it is nothing but data events. */
+export async function eventsOf(response: Response): Promise<string[]> {
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  const text = await response.text();
+  expect(text.endsWith("\n\n")).toBe(true);
+  const events = text.slice(0, -2).split("\n\n");
+  for (const event of events) expect(event).toMatch(/^data: [^\n]+$/);
+  return events.map((event) => event.slice("data: ".length));
+}

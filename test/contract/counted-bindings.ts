@@ -1,0 +1,34 @@
+import { env } from "cloudflare:workers";
+
+/** What requests did beyond their own isolate. */
+export type Counted = { objects: number; statements: number; readonly bindings: Env };
+
+/** The tests' bindings, counting every Durable Object that is named and every D1 statement. */
+export function countedBindings(): Counted {
+  const counted: Counted = {
+    objects: 0,
+    statements: 0,
+    bindings: {
+      ...env,
+      KEY_LIMITER: watched(env.KEY_LIMITER, () => counted.objects++),
+      WALLET: watched(env.WALLET, () => counted.objects++),
+      REGION_OUTBOX: watched(env.REGION_OUTBOX, () => counted.objects++),
+      DB: watched(env.DB, () => counted.statements++),
+    },
+  };
+  return counted;
+}
+
+/** The same binding, but every method of it that is called is told of first. */
+function watched<T extends object>(binding: T, told: () => void): T {
+  return new Proxy(binding, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property);
+      if (typeof value !== "function") return value;
+      return (...given: unknown[]): unknown => {
+        told();
+        return value.apply(target, given);
+      };
+    },
+  });
+}

@@ -1,0 +1,184 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type * as z from "zod";
+import { balanceOf, embed, errorOf, openAccount, send } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
+import { base64Embeddings, floatEmbeddings } from "./wire-schemas.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Floats = z.infer<typeof floatEmbeddings>;
+
+async function floatsOf(fields: Record<string, unknown> = {}): Promise<Floats> {
+  const response = await embed(key, fields);
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  expect(response.headers.get("content-type")).toBe("application/json");
+  return floatEmbeddings.parse(JSON.parse(text));
+}
+
+function decoded(base64: string): number[] {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+}
+
+describe("POST /v1/embeddings: 200", () => {
+  it("a text gives OpenAI's list, with numbers when no encoding is asked for (78, 79)", async () => {
+    const answer = await floatsOf();
+    expect(answer.data).toHaveLength(1);
+    expect(answer.model).toBe("sandbox/embed");
+    expect(answer.usage.total_tokens).toBe(answer.usage.prompt_tokens);
+    expect(Math.hypot(...(answer.data[0]?.embedding ?? []))).toBeCloseTo(1, 5);
+  });
+
+  it("the alias embeddings/cheapest names the concrete model (86)", async () => {
+    expect((await floatsOf({ model: "embeddings/cheapest" })).model).toBe("sandbox/embed");
+  });
+
+  it("base64 is the same vector as little-endian float32 (80, 81)", async () => {
+    const plain = await floatsOf({ encoding_format: "float" });
+    const response = await embed(key, { encoding_format: "base64" });
+    const packed = base64Embeddings.parse(await response.json());
+    const floats = decoded(packed.data[0]?.embedding ?? "");
+    expect(floats).toEqual(plain.data[0]?.embedding.map((value) => Math.fround(value)));
+  });
+
+  it("dimensions are as asked (82)", async () => {
+    for (const dimensions of [1, 8, 512]) {
+      expect((await floatsOf({ dimensions })).data[0]?.embedding).toHaveLength(dimensions);
+    }
+  });
+
+  it("a batch keeps order and index, each as if it were alone (83)", async () => {
+    const input = ["first words", "other text", "first words"];
+    const batch = await floatsOf({ input });
+    expect(batch.data.map((item) => item.index)).toEqual([0, 1, 2]);
+    const alone = await Promise.all(input.map((text) => floatsOf({ input: text })));
+    expect(batch.data.map((item) => item.embedding)).toEqual(
+      alone.map((answer) => answer.data[0]?.embedding),
+    );
+  });
+
+  it("token arrays: one is one vector, several are one each (84)", async () => {
+    expect((await floatsOf({ input: [1, 2, 3] })).data).toHaveLength(1);
+    const several = await floatsOf({ input: [[1, 2], [3], [1, 2]] });
+    expect(several.data).toHaveLength(3);
+    expect(several.data[0]?.embedding).toEqual(several.data[2]?.embedding);
+    expect(several.usage.prompt_tokens).toBe(5);
+  });
+
+  it("2,048 inputs in base64 are one charge, the price of the sum of their tokens (27, 85)", async () => {
+    const before = await balanceOf(key);
+    const input = Array.from({ length: 2048 }, (_, i) => `text number ${i}`);
+    const response = await embed(key, { input, dimensions: 4, encoding_format: "base64" });
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const answer = base64Embeddings.parse(await response.json());
+    expect(answer.data.map((item) => item.index)).toEqual(input.map((_, i) => i));
+    expect(cost).toBe(answer.usage.prompt_tokens);
+    expect(before - (await balanceOf(key))).toBe(cost);
+  });
+
+  it("null means absent, unknown fields are nobody's error (25, 29, 130)", async () => {
+    const fields = { encoding_format: null, dimensions: null, user: null, truncate: "END", x: {} };
+    expect((await floatsOf(fields)).data).toHaveLength(1);
+  });
+
+  it("the charge rounds up to one micro at 0.02 $/M, and only the vectors' fields are sent on (35)", async () => {
+    const { calls, bindings } = mockUpstream(() =>
+      Response.json({
+        object: "list",
+        data: [{ object: "embedding", index: 0, embedding: [0.5, -0.5] }],
+        model: "theirs",
+        usage: { prompt_tokens: 3, total_tokens: 3 },
+      }),
+    );
+    const fields = {
+      model: "mock/embed",
+      user: "customer",
+      encoding_format: "base64",
+      api_base: "x",
+    };
+    const response = await embed(key, fields, { bindings });
+    expect(response.headers.get("x-cost-micro")).toBe("1");
+    const answer = base64Embeddings.parse(await response.json());
+    expect(answer.model).toBe("mock/embed");
+    expect(decoded(answer.data[0]?.embedding ?? "")).toEqual([0.5, -0.5]);
+    expect(Object.keys(calls[0]?.body ?? {}).toSorted()).toEqual([
+      "encoding_format",
+      "input",
+      "model",
+    ]);
+  });
+});
+
+describe("POST /v1/embeddings: 400, with param", () => {
+  it.each<[string, Record<string, unknown>]>([
+    ["model", { model: undefined }],
+    ["model", { model: ["sandbox/embed"] }],
+    ["input", { input: undefined }],
+    ["input", { input: null }],
+    ["input", { input: "" }],
+    ["input", { input: [] }],
+    ["input[0]", { input: [""] }],
+    ["input", { input: Array.from({ length: 2049 }, () => "a") }],
+    ["input", { input: 5 }],
+    ["input", { input: { text: "a" } }],
+    ["input[0]", { input: [[]] }],
+    ["input[0]", { input: [-1] }],
+    ["input[1]", { input: ["a", 5] }],
+    ["input[0][0]", { input: [["a"]] }],
+    ["encoding_format", { encoding_format: "hex" }],
+    ["dimensions", { dimensions: 0 }],
+    ["dimensions", { dimensions: -1 }],
+    ["dimensions", { dimensions: 1e9 }],
+    ["dimensions", { dimensions: 1.5 }],
+    ["dimensions", { dimensions: 2000 }],
+    ["user", { user: "x".repeat(257) }],
+  ])("a wrong %s is named: %j (97, 136)", async (param, wrong) => {
+    const before = await balanceOf(key);
+    const error = await errorOf(await embed(key, wrong), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
+    expect(await balanceOf(key)).toBe(before);
+  });
+});
+
+describe("POST /v1/embeddings: other refusals", () => {
+  it("402 with integers (37, 100)", async () => {
+    const { key: poor } = await openAccount({ credits: 1 });
+    const error = await errorOf(await embed(poor), 402);
+    expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 1 });
+    expect(error.required_micro).toBeGreaterThan(1);
+  });
+
+  it.each(["no/such", "sandbox/echo", "smart"])(
+    "404: %s is no embedding model (98)",
+    async (model) => {
+      const error = await errorOf(await embed(key, { model }), 404);
+      expect(error).toMatchObject({ code: "model_not_found", param: "model" });
+    },
+  );
+
+  it("405 names POST (137)", async () => {
+    const response = await send("/v1/embeddings", { key });
+    expect(response.headers.get("allow")).toBe("POST");
+    await errorOf(response, 405);
+  });
+
+  it.each([
+    ["too few vectors", []],
+    ["a vector that is none", [{ index: 0, embedding: "!!" }]],
+    ["null in a vector", [{ index: 0, embedding: [0.1, null] }]],
+  ])("502: %s, and nothing is charged", async (_, data) => {
+    const usage = { prompt_tokens: 3, total_tokens: 3 };
+    const { bindings } = mockUpstream(() => Response.json({ object: "list", data, usage }));
+    const before = await balanceOf(key);
+    await errorOf(await embed(key, { model: "mock/embed" }, { bindings }), 502);
+    expect(await balanceOf(key)).toBe(before);
+  });
+});

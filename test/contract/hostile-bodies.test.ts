@@ -1,0 +1,167 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { BODY_BYTES_MAX } from "../../src/http/read-json.ts";
+import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const PATHS = ["/v1/chat/completions", "/v1/embeddings"];
+const GOOD = '{"model":"sandbox/echo","messages":[{"role":"user","content":"hi"}]}';
+
+const post = (
+  body: string | Uint8Array | ReadableStream,
+  headers: Record<string, string> = {},
+  path = "/v1/chat/completions",
+): Promise<Response> => send(path, { method: "POST", key, body, headers });
+
+const bytes = (...parts: (string | number[])[]): Uint8Array =>
+  Uint8Array.from(
+    parts.flatMap((part) =>
+      typeof part === "string" ? Array.from(new TextEncoder().encode(part)) : part,
+    ),
+  );
+const left = (response: Response): number =>
+  Number(response.headers.get("x-ratelimit-remaining-requests"));
+const nested = (depth: number): string =>
+  `{"model":"sandbox/echo","messages":[{"role":"user","content":"hi"}],"x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+
+describe("hostile bodies: 400", () => {
+  it.each<[string, string | Uint8Array]>([
+    ["nothing", ""],
+    ["an array (95)", "[]"],
+    ["null", "null"],
+    ["text that is no JSON (95)", "{not json"],
+    ["JSON cut short", GOOD.slice(0, -1)],
+    ["JSON and more", `${GOOD}{}`],
+    ["NaN", '{"model":"m","temperature":NaN}'],
+    ["a comment", '{"model":"m"/* */}'],
+    ["65 levels (124)", nested(64)],
+    ["a million levels (124)", nested(1_000_000)],
+    ["levels that never end", '{"x":'.repeat(100_000)],
+    ["a key twice (125)", '{"model":"sandbox/echo","model":"m","messages":[]}'],
+    ["a key twice, deep (125)", '{"model":"m","messages":[{"role":"user","role":"system"}]}'],
+    ["a key twice, once escaped (125)", String.raw`{"model":"m","mod\u0065l":"n"}`],
+    ["a byte order mark (126)", bytes([0xef, 0xbb, 0xbf], GOOD)],
+    ["UTF-16 (126)", bytes([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
+    ["UTF-8 cut in a character (126)", bytes('{"model":"', [0xc3], '"}')],
+    ["overlong UTF-8 (126)", bytes('{"model":"', [0xc0, 0xaf], '"}')],
+    ["an encoded surrogate (126)", bytes('{"model":"', [0xed, 0xa0, 0x80], '"}')],
+    ["a lone surrogate", String.raw`{"model":"\ud800","messages":[]}`],
+    ["a lone surrogate as a key", String.raw`{"model":"m","\udc00":1}`],
+    ["more than a million values", `{"x":[${"{},".repeat(1_000_001)}{}]}`],
+  ])("%s", async (_, body) => {
+    for (const path of PATHS) {
+      const error = await errorOf(await post(body, {}, path), 400);
+      expect(error.type).toBe("invalid_request_error");
+      expect(error.message).not.toMatch(/at position|Unexpected token|SyntaxError/);
+    }
+  });
+
+  it("64 levels are read (124)", async () => {
+    expect((await post(nested(63))).status).toBe(200);
+  });
+
+  it("cost nothing but a request of the minute", async () => {
+    const before = await balanceOf(key);
+    const first = await post("{");
+    const second = await post("{");
+    expect(left(first) - left(second)).toBe(1);
+    expect(await balanceOf(key)).toBe(before);
+  });
+});
+
+describe("hostile bodies: names that JavaScript knows (129)", () => {
+  it.each([
+    '"__proto__":{"polluted":1,"stream":true}',
+    '"constructor":{"prototype":{"polluted":1}}',
+    '"logit_bias":{"__proto__":5,"1":1}',
+    '"metadata":{"__proto__":{"polluted":1}}',
+    '"hasOwnProperty":1,"toString":"x","valueOf":null',
+    '"stream_options":{"__proto__":{"include_usage":true}}',
+    '"tools":[{"type":"function","function":{"name":"__proto__","parameters":{"__proto__":{"a":1}}}}],"tool_choice":"none"',
+  ])("%s is a field like any other", async (member) => {
+    const response = await post(GOOD.replace("}]}", `}],${member}}`));
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(response.status).toBe(200);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+    expect((await chat(key)).headers.get("content-type")).toBe("application/json");
+  });
+
+  it("__proto__ cannot bring a field that is missing", async () => {
+    const body =
+      '{"__proto__":{"model":"sandbox/echo"},"messages":[{"role":"user","content":"a"}]}';
+    expect((await errorOf(await post(body), 400)).param).toBe("model");
+  });
+});
+
+describe("hostile bodies: 408", () => {
+  it("a body that does not end in time (123)", async () => {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode('{"model":'));
+      },
+    });
+    const bindings = bindingsWith({ BODY_TIMEOUT_MS: "20" });
+    const path = "/v1/chat/completions";
+    const error = await errorOf(await send(path, { method: "POST", key, body, bindings }), 408);
+    expect(error.type).toBe("invalid_request_error");
+  });
+});
+
+describe("hostile bodies: 413", () => {
+  it("one byte more than 20 MiB by its declared length, before it is read (122)", async () => {
+    const headers = { "content-length": String(BODY_BYTES_MAX + 1) };
+    const error = await errorOf(await post("{}", headers), 413);
+    expect(error.message).toContain(String(BODY_BYTES_MAX));
+  });
+
+  it("one byte more than 20 MiB, undeclared, read no further (122)", async () => {
+    let megabytes = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        megabytes++;
+        controller.enqueue(new Uint8Array(1024 * 1024).fill(32));
+        if (megabytes > 100) controller.close();
+      },
+    });
+    await errorOf(await post(body), 413);
+    expect(megabytes).toBeLessThan(25);
+  });
+});
+
+describe("hostile bodies: 415", () => {
+  it.each([
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/json; charset=utf-16",
+    "application/json; charset=latin1",
+    "application/jsonx",
+    "application/ld+json",
+    "application/json, text/plain",
+  ])("%s (16, 127)", async (type) => {
+    const error = await errorOf(await post(GOOD, { "content-type": type }), 415);
+    expect(error.type).toBe("invalid_request_error");
+  });
+
+  it("no type at all (127)", async () => {
+    const response = await post(new TextEncoder().encode(GOOD), { "content-type": "" });
+    expect((await errorOf(response, 415)).message).toContain("application/json");
+  });
+
+  it.each(["gzip", "br", "deflate", "zstd", "gzip, identity"])("%s (128)", async (encoding) => {
+    const error = await errorOf(await post(GOOD, { "content-encoding": encoding }), 415);
+    expect(error.message).toContain("Content-Encoding");
+  });
+
+  it.each([
+    "application/json",
+    "APPLICATION/JSON",
+    "application/json; charset=utf-8",
+    'application/json;charset="UTF-8"',
+  ])("but %s is taken (16)", async (type) => {
+    expect((await post(GOOD, { "content-type": type })).status).toBe(200);
+  });
+});

@@ -1,0 +1,102 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { ADMIN_TOKEN, bindingsWith, errorOf, HELLO, openAccount, send } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+
+const WEAK = "weak-secret-canary";
+const model = (fields: Record<string, unknown>): string =>
+  JSON.stringify([
+    {
+      id: "own/m",
+      kind: "chat",
+      context: 1000,
+      price: { input: 1, output: 1 },
+      routes: [{ provider: "openai", upstream_id: "gpt" }],
+      ...fields,
+    },
+  ]);
+const provider = (fields: Record<string, unknown>): string =>
+  JSON.stringify([{ id: "own", base_url: "https://own.test/v1", regions: ["eu"], ...fields }]);
+
+/** What is wrong, and the variable that the log must name. */
+const WRONG: readonly (readonly [string, unknown])[] = [
+  ["ADMIN_TOKEN", undefined],
+  ["ADMIN_TOKEN", ""],
+  ["ADMIN_TOKEN", WEAK],
+  ["KEY_SECRETS", undefined],
+  ["KEY_SECRETS", `a:${WEAK}`],
+  ["KEY_SECRETS", "k".repeat(32)],
+  ["KEY_SECRETS", `a:${"k".repeat(32)},a:${"j".repeat(32)}`],
+  ["REGION", undefined],
+  ["REGION", "mars"],
+  ["RESIDENCY", "loose"],
+  ["SANDBOX", "yes"],
+  ["PEERS", "{"],
+  ["PEERS", '[{"region":"us","url":"nowhere"}]'],
+  ["PROVIDERS", "not json"],
+  ["PROVIDERS", provider({ regions: [] })],
+  ["PROVIDERS", provider({ profile: "telepathy" })],
+  ["PROVIDERS", provider({ base_url: "file:///etc/passwd" })],
+  ["MODELS", model({ price: { input: -1 } })],
+  ["MODELS", model({ price: { input: 0.5, output: 1 } })],
+  ["MODELS", model({ price: undefined })],
+  ["MODELS", model({ routes: [{ provider: "no-such", upstream_id: "x" }] })],
+  ["ALIASES", "[]"],
+  ["DEFAULT_MAX_OUTPUT", "many"],
+  ["DEFAULT_MAX_OUTPUT", "0"],
+  ["HOLD_TTL_S", "1.5"],
+  ["REQUEST_DEADLINE_S", "-1"],
+];
+
+let key: string;
+let log: string[] = [];
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+beforeEach(() => {
+  log = [];
+  for (const method of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
+  }
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("a misconfigured deployment: 503", () => {
+  it.each(WRONG)("%s = %s: answers nothing, and the log names it (99)", async (variable, value) => {
+    const bindings = bindingsWith({ [variable]: value });
+    const requests = [
+      send("/healthz", { bindings }),
+      send("/v1/models", { key, bindings }),
+      send("/v1/models", { bindings }),
+      send("/v1/chat/completions", { key, bindings, body: { model: "fast", messages: HELLO } }),
+      send("/admin/v1/orgs", { key: ADMIN_TOKEN, bindings }),
+      send("/nothing", { bindings }),
+    ];
+    for (const response of await Promise.all(requests)) {
+      expect(response.headers.get("retry-after")).toBe("30");
+      expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
+      const error = await errorOf(response, 503);
+      expect(error).toMatchObject({ type: "api_error", code: "misconfigured", param: null });
+      expect(error.message).not.toContain(variable);
+    }
+    const told = log.filter((line) => line.includes('"misconfigured"'));
+    expect(told.some((line) => line.includes(`"variable":"${variable}"`))).toBe(true);
+    expect(log.join("\n")).not.toContain(WEAK);
+    expect(log.join("\n")).not.toContain("k".repeat(32));
+  });
+
+  it("touches no object and no table", async () => {
+    const counted = countedBindings();
+    const bindings = { ...counted.bindings, ADMIN_TOKEN: "" };
+    await errorOf(await send("/v1/models", { key, bindings }), 503);
+    await errorOf(await send("/admin/v1/orgs", { key: "", bindings }), 503);
+    expect(counted).toMatchObject({ objects: 0, statements: 0 });
+  });
+
+  it("the same bindings without the fault answer", async () => {
+    const bindings = bindingsWith({ MODELS: model({}), OPENAI_API_KEY: "k", HOLD_TTL_S: "60" });
+    expect((await send("/healthz", { bindings })).status).toBe(200);
+    expect((await send("/v1/models/own/m", { key, bindings })).status).toBe(200);
+  });
+});

@@ -1,0 +1,115 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { chat, embed, errorOf, openAccount, send } from "./client.ts";
+import { upstreamBindings } from "./upstream.ts";
+import { model, modelList } from "./wire-schemas.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const read = (path: string): Promise<Response> => send(path, { key });
+const ids = async (bindings?: Env): Promise<string[]> => {
+  const response = await send("/v1/models", { key, ...(bindings && { bindings }) });
+  return modelList.parse(await response.json()).data.map((entry) => entry.id);
+};
+
+describe("GET /v1/models: 200", () => {
+  it("is OpenAI's list, created and owned_by in it, every id once (1, 89)", async () => {
+    const response = await read("/v1/models");
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json");
+    const { data } = modelList.parse(await response.json());
+    expect(new Set(data.map((entry) => entry.id)).size).toBe(data.length);
+    expect(data.find((entry) => entry.id === "sandbox/echo")?.owned_by).toBe("sandbox");
+  });
+
+  it("holds the aliases, owned by the gateway (93)", async () => {
+    const { data } = modelList.parse(await (await read("/v1/models")).json());
+    for (const alias of ["smart", "fast", "cheap", "embeddings/cheapest"]) {
+      expect(data.find((entry) => entry.id === alias)?.owned_by).toBe("turnpike");
+    }
+  });
+
+  it("every listed name is known to one of the two paid paths", async () => {
+    const { key: poor } = await openAccount({ credits: 0 }); // so that nothing is run
+    for (const id of await ids()) {
+      const answers = await Promise.all([chat(poor, { model: id }), embed(poor, { model: id })]);
+      const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
+      expect([id, statuses]).toEqual([id, [402, 404]]);
+    }
+  });
+
+  it("is what is live here: a model without its provider's secret is not in it", async () => {
+    expect(await ids(upstreamBindings())).toContain("mock/chat");
+    expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
+    expect(await ids()).not.toContain("openai/gpt-4o");
+    expect(await ids(upstreamBindings({ OPENAI_API_KEY: "k" }))).toContain("openai/gpt-4o");
+    expect(await ids(upstreamBindings({ SANDBOX: undefined }))).not.toContain("sandbox/echo");
+  });
+
+  it("with a real model live no alias means the sandbox", async () => {
+    const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
+    const aliases = await ids(bindings);
+    expect(aliases).toContain("smart");
+    const { data } = modelList.parse(await (await send("/v1/models", { key, bindings })).json());
+    const blind = data.find((entry) => entry.id === "mock/blind");
+    expect(data.find((entry) => entry.id === "smart")?.created).toBe(blind?.created);
+  });
+
+  it("HEAD has no body (13, 137)", async () => {
+    const response = await send("/v1/models", { method: "HEAD", key });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+
+  it.each(["/v1//models", "/v1/models/", "//v1/models", "/v1/models?limit=3"])(
+    "%s is it too (14)",
+    async (path) => {
+      expect((await read(path)).status).toBe(200);
+    },
+  );
+});
+
+describe("GET /v1/models/{id}: 200", () => {
+  it.each([
+    ["sandbox/echo", "/v1/models/sandbox/echo"],
+    ["sandbox/echo", "/v1/models/sandbox%2Fecho"],
+    ["sandbox/echo", "/v1/models/sandbox%2fecho"],
+    ["embeddings/cheapest", "/v1/models/embeddings/cheapest"],
+    ["embeddings/cheapest", "/v1/models/embeddings%2Fcheapest"],
+    ["smart", "/v1/models/smart"],
+  ])("%s by %s (91)", async (id, path) => {
+    const response = await read(path);
+    expect(response.status).toBe(200);
+    expect(model.parse(await response.json()).id).toBe(id);
+  });
+});
+
+describe("GET /v1/models/{id}: 404", () => {
+  it.each([
+    "none",
+    "no/such",
+    "sandbox%252Fecho",
+    "sandbox",
+    "__proto__",
+    "%F0%9F%8C%8D",
+    "..%2Fx",
+  ])("%s is model_not_found (92)", async (id) => {
+    const error = await errorOf(await read(`/v1/models/${id}`), 404);
+    expect(error).toMatchObject({
+      type: "invalid_request_error",
+      code: "model_not_found",
+      param: "model",
+    });
+  });
+});
+
+describe("/v1/models: 405", () => {
+  it.each(["/v1/models", "/v1/models/sandbox/echo"])("%s names GET (137)", async (path) => {
+    for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
+      const response = await send(path, { method, key });
+      expect(response.headers.get("allow")).toBe("GET, HEAD");
+      await errorOf(response, 405);
+    }
+  });
+});

@@ -1,0 +1,186 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ADMIN_TOKEN, admin, chat, embed, openAccount, send } from "./client.ts";
+import { mockUpstream, UPSTREAM_SECRET, upstreamError, upstreamStream } from "./upstream.ts";
+import type { UpstreamCall } from "./upstream.ts";
+
+const PROMPT = "prompt-canary-7f3a91";
+const USER = "user-canary-5b20c4";
+const HOST = "models.upstream.test";
+const messages = [{ role: "user", content: PROMPT }];
+const opening = { id: "x", choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }] };
+
+/** Everything that was logged, and everything that was answered: status lines aside. */
+let log: string[] = [];
+beforeEach(() => {
+  log = [];
+  for (const method of ["log", "warn", "error", "info", "debug"] as const) {
+    vi.spyOn(console, method).mockImplementation((...line: unknown[]) => {
+      log.push(line.map(String).join(" "));
+    });
+  }
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const seen = async (response: Response): Promise<string> =>
+  `${JSON.stringify([...response.headers])}\n${await response.text()}`;
+
+/** What an upstream that quotes all it knows would say. */
+const telling = (call: UpstreamCall): string =>
+  `Incorrect API key ${UPSTREAM_SECRET} (${call.headers["authorization"]}) at https://${HOST}/v1, ` +
+  `org-abcdef123456, 10.1.2.3:8080; Error: stack\n    at handler (/srv/app.js:10:3)`;
+
+const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Response])[] = [
+  ...[401, 402, 403, 404, 408, 418, 429, 500, 503, 529].map((status) => {
+    const answer = (call: UpstreamCall) => upstreamError(status, { message: telling(call) });
+    return [`a ${status}`, [429, 503, 529].includes(status) ? 503 : 502, answer] as const;
+  }),
+  ["a 400", 400, (call) => upstreamError(400, { message: telling(call), param: UPSTREAM_SECRET })],
+  ["a 422 code", 422, (call) => upstreamError(422, { message: "no", code: telling(call) })],
+  [
+    "a refusal in a 200",
+    400,
+    (call) => {
+      const type = "invalid_request_error";
+      return Response.json({ error: { message: telling(call), param: UPSTREAM_SECRET, type } });
+    },
+  ],
+  [
+    "a refusal as an event",
+    400,
+    (call) => {
+      const told = { error: { message: telling(call), code: 400 } };
+      return call.body["stream"] === true ? upstreamStream([told]) : Response.json(told);
+    },
+  ],
+  ["HTML", 502, (call) => new Response(`<h1>${telling(call)}</h1>`)],
+  ["an error in a 200", 502, (call) => Response.json({ error: { message: telling(call) } })],
+  [
+    "a redirect",
+    502,
+    () =>
+      new Response(null, { status: 302, headers: { location: `https://x/?k=${UPSTREAM_SECRET}` } }),
+  ],
+  [
+    "a thrown error",
+    502,
+    (call) => {
+      throw new TypeError(telling(call));
+    },
+  ],
+];
+
+describe("what an upstream says about us", () => {
+  it.each(ANSWERS)(
+    "%s: nothing of it is answered or logged (104, 138, 139)",
+    async (_, status, answer) => {
+      const { key } = await openAccount();
+      for (const stream of [false, true]) {
+        const { bindings, calls } = mockUpstream(answer);
+        const fields = { model: "mock/chat", messages, user: USER, stream };
+        const response = await chat(key, fields, { bindings });
+        expect(calls.length).toBeGreaterThan(0);
+        expect(response.status).toBe(status === 422 ? 400 : status);
+        const text = await seen(response);
+        for (const canary of [UPSTREAM_SECRET, key, HOST, "org-abcdef", "10.1.2.3", "app.js"]) {
+          expect(text).not.toContain(canary);
+        }
+        vi.mocked(fetch).mockRestore();
+      }
+      const logged = log.join("\n");
+      for (const canary of [UPSTREAM_SECRET, key, key.slice(-12), PROMPT, USER, HOST, "org-abc"]) {
+        expect(logged).not.toContain(canary);
+      }
+    },
+  );
+
+  it.each([
+    ["first", []],
+    ["in mid-stream", [opening]],
+  ])("an error event %s: nothing of it is answered or logged (71, 139)", async (_, before) => {
+    const { key } = await openAccount();
+    const { bindings } = mockUpstream((call) =>
+      upstreamStream([...before, { error: { message: telling(call), code: UPSTREAM_SECRET } }]),
+    );
+    const fields = { model: "mock/chat", messages, stream: true };
+    const text = (await seen(await chat(key, fields, { bindings }))) + log.join("\n");
+    for (const canary of [UPSTREAM_SECRET, key, HOST, "org-abcdef", "app.js"]) {
+      expect(text).not.toContain(canary);
+    }
+  });
+
+  it("headers and extra fields of a good answer stay behind", async () => {
+    const { key } = await openAccount();
+    const choice = {
+      index: 0,
+      message: { role: "assistant", content: "ok" },
+      finish_reason: "stop",
+    };
+    const headers = { "x-request-id": "theirs", "set-cookie": "a=b", server: HOST, via: HOST };
+    const { bindings } = mockUpstream(() =>
+      Response.json({ choices: [choice], debug: UPSTREAM_SECRET, host: HOST }, { headers }),
+    );
+    const text = await seen(await chat(key, { model: "mock/chat" }, { bindings }));
+    for (const canary of [UPSTREAM_SECRET, HOST, "theirs", "set-cookie"]) {
+      expect(text).not.toContain(canary);
+    }
+  });
+});
+
+describe("what a customer sends", () => {
+  it("no key, prompt, end user, path or query is logged, whatever the answer (79)", async () => {
+    const { key } = await openAccount();
+    const forged = `svc_sk_eu_live_a${"CANARY".repeat(7).slice(0, 39)}`;
+    const answers = [
+      await chat(key, { messages, user: USER }),
+      await chat(key, { messages, user: USER, stream: true }),
+      await chat(key, { messages, temperature: PROMPT }),
+      await chat(key, { messages, model: PROMPT }),
+      await chat(key, { messages, model: "sandbox/echo-key-401" }),
+      await embed(key, { input: PROMPT, user: USER }),
+      await send(`/v1/models/${PROMPT}?key=${key}`, { key }),
+      await send(`/v1/${PROMPT}?key=${key}`, { key }),
+      await send("/v1/chat/completions", { key, body: `{"messages":"${PROMPT}` }),
+      await send("/v1/models", { key: forged }),
+      await send("/v1/models", { headers: { authorization: key } }),
+      await send("/admin/v1/orgs", { key }),
+      await admin("GET", `/orgs/${PROMPT}`),
+    ];
+    const texts = await Promise.all(answers.map(seen));
+    for (const secret of [key, forged, ADMIN_TOKEN, env.KEY_SECRETS, "sk-canary"]) {
+      expect(texts.filter((text) => text.includes(secret))).toEqual([]);
+    }
+    const logged = log.join("\n");
+    expect(logged).toContain('"event":"request"');
+    for (const canary of [key, key.slice(-12), PROMPT, USER, "CANARY", ADMIN_TOKEN, "sk-canary"]) {
+      expect(logged).not.toContain(canary);
+    }
+  });
+
+  it("neither key nor prompt is in the book (79)", async () => {
+    const { key, orgId } = await openAccount();
+    await chat(key, { messages });
+    await env.WALLET.getByName(orgId).poke();
+    const { results: tables } = await env.DB.prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf_*'",
+    ).all<{ name: string }>();
+    expect(tables.length).toBeGreaterThan(5);
+    for (const { name } of tables) {
+      const { results } = await env.DB.prepare(`SELECT * FROM "${name}"`).all();
+      const dump = JSON.stringify(results);
+      for (const canary of [key, key.slice(-24), PROMPT]) expect(dump).not.toContain(canary);
+    }
+  });
+
+  it("a bug of ours is a 500 without details (104, 112)", async () => {
+    const { key } = await openAccount();
+    const broken = { getByName: () => undefined };
+    const bindings = { ...env, WALLET: broken } as unknown as Env;
+    const response = await send("/v1/balance", { key, bindings });
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(response.status).toBeGreaterThanOrEqual(500);
+    expect(await response.text()).not.toMatch(/TypeError|undefined|\.ts|at /);
+  });
+});

@@ -1,0 +1,87 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { admin, errorOf, openAccount, send } from "./client.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+describe("unknown paths: 404", () => {
+  it.each([
+    ["GET", "/"],
+    ["GET", "/favicon.ico"],
+    ["POST", "/chat/completions"],
+    ["GET", "/models"],
+    ["POST", "/v2/chat/completions"],
+    ["GET", "/V1/models"],
+  ])("%s %s says that the interface is under /v1 (10, 112)", async (method, path) => {
+    const error = await errorOf(await send(path, { method }), 404);
+    expect(error).toMatchObject({ type: "invalid_request_error", param: null, code: null });
+    expect(error.message).toContain("/v1");
+  });
+
+  it.each([
+    ["GET", "/v1"],
+    ["GET", "/v1/"],
+    ["GET", "/v1/nothing"],
+    ["POST", "/v1/chat"],
+    ["POST", "/v1/chat/completions/x"],
+    ["GET", "/v1/balance/x"],
+  ])("%s %s with a key is JSON of the error's shape (10, 99, 112)", async (method, path) => {
+    const error = await errorOf(await send(path, { method, key }), 404);
+    expect(error.type).toBe("invalid_request_error");
+  });
+
+  it.each(["/v1/responses", "/v1/responses/resp_1", "/v1/completions", "/v1//responses/"])(
+    "%s names /v1/chat/completions (108)",
+    async (path) => {
+      for (const method of ["POST", "GET"]) {
+        const error = await errorOf(await send(path, { method, key }), 404);
+        expect(error.message).toContain("/v1/chat/completions");
+      }
+    },
+  );
+
+  it("the peers' paths are paths like any other", async () => {
+    for (const path of ["authorize", "lookup", "outcomes", "revocations", "forward"]) {
+      const body = { v: 1, items: [] };
+      const error = await errorOf(await send(`/internal/v1/${path}`, { key, body }), 404);
+      const nowhere = await errorOf(await send(`/internal/v1/nowhere`, { key, body }), 404);
+      expect(error.message.replace(path, "")).toBe(nowhere.message.replace("nowhere", ""));
+    }
+  });
+
+  it("the operators' too, once the token is right", async () => {
+    for (const path of ["", "/", "/nothing", "/orgs/x/nothing"]) {
+      const error = await errorOf(await admin("GET", path), 404);
+      expect(error.type).toBe("invalid_request_error");
+    }
+  });
+
+  it("a path of any length is answered shortly", async () => {
+    const error = await errorOf(await send(`/v1/${"x".repeat(10_000)}`, { key }), 404);
+    expect(error.message.length).toBeLessThan(300);
+  });
+});
+
+describe("unknown paths: 401", () => {
+  it("nothing below /v1 or /admin/v1 says without a key whether it exists", async () => {
+    const bodies = new Set<string>();
+    for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
+      const response = await send(path);
+      expect(response.status).toBe(401);
+      bodies.add(await response.text());
+    }
+    expect(bodies.size).toBe(1);
+  });
+});
+
+describe("malformed paths: 400", () => {
+  it.each(["/v1/models/%", "/v1/models/%zz", "/v1/models/%C3%28", "/%ff"])(
+    "%s has no meaning",
+    async (path) => {
+      const error = await errorOf(await send(path, { key }), 400);
+      expect(error.type).toBe("invalid_request_error");
+    },
+  );
+});

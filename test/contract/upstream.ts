@@ -1,0 +1,89 @@
+import { vi } from "vitest";
+import { bindingsWith } from "./client.ts";
+
+/**
+ * The secret with which we call the mocked upstream: it must be seen there and nowhere else. It looks
+ * like no key, so that nothing takes it out of a text but who knows it.
+ */
+export const UPSTREAM_SECRET = "upstream.canary.secret";
+const HOST = "https://models.upstream.test/v1";
+const PROVIDERS = JSON.stringify([
+  { id: "mock", base_url: HOST, profile: "generic", secret: "MOCK_API_KEY", regions: ["eu"] },
+]);
+
+const chatModel = (id: string, abilities: readonly string[], price: Record<string, number>) => ({
+  id: `mock/${id}`,
+  kind: "chat",
+  context: 128_000,
+  max_output: 4096,
+  abilities,
+  price,
+  routes: [{ provider: "mock", upstream_id: `up-${id}` }],
+});
+const MODELS = JSON.stringify([
+  chatModel("chat", ["tools", "vision"], { input: 1_000_000, cached: 500_000, output: 2_000_000 }),
+  chatModel("blind", [], { input: 150_000, output: 600_000 }),
+  {
+    id: "mock/embed",
+    kind: "embeddings",
+    context: 8192,
+    price: { input: 20_000 },
+    routes: [{ provider: "mock", upstream_id: "up-embed" }],
+  },
+]);
+
+/** A call as it left us. */
+export type UpstreamCall = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly body: Readonly<Record<string, unknown>>;
+};
+
+/** Answers every outbound request of the test, through `globalThis.fetch`, until mocks are restored. */
+export function mockUpstream(answer: (call: UpstreamCall) => Response): {
+  readonly calls: readonly UpstreamCall[];
+  readonly bindings: Env;
+} {
+  const calls: UpstreamCall[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    const text = await request.text();
+    const body = JSON.parse(text) as UpstreamCall["body"];
+    const call = { url: request.url, headers: Object.fromEntries(request.headers), text, body };
+    calls.push(call);
+    return answer(call);
+  });
+  return { calls, bindings: upstreamBindings() };
+}
+
+/** The tests' bindings with the upstream configured, and others over them. */
+export function upstreamBindings(changes: Readonly<Record<string, unknown>> = {}): Env {
+  return bindingsWith({ PROVIDERS, MODELS, MOCK_API_KEY: UPSTREAM_SECRET, ...changes });
+}
+
+export const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+/** An upstream's completion; `usage` as given, left out when undefined. */
+export function upstreamCompletion(usage: unknown = USAGE): Response {
+  return Response.json({
+    id: "chatcmpl-theirs",
+    object: "chat.completion",
+    created: 1,
+    model: "their-model-2026",
+    choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
+    usage,
+  });
+}
+
+export function upstreamError(status: number, error: Record<string, unknown>): Response {
+  return Response.json({ error }, { status });
+}
+
+/** An upstream's stream with these events. */
+export function upstreamStream(events: readonly unknown[]): Response {
+  const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+  return new Response(`${text}data: [DONE]\n\n`, {
+    headers: { "content-type": "text/event-stream" },
+  });
+}

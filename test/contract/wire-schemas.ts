@@ -1,0 +1,174 @@
+import { expect } from "vitest";
+import * as z from "zod";
+
+/**
+ * OpenAI's response schemas (openapi.yaml 2.3.0), strict: the required keys, what may be null, the
+ * constants, and no key that they do not know, but for our own `cost_micro` and the error's numbers.
+ */
+const tokens = z.int().min(0);
+const counts = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens };
+const details = {
+  prompt_tokens_details: z
+    .strictObject({
+      audio_tokens: tokens,
+      cached_tokens: tokens,
+      text_tokens: tokens,
+      image_tokens: tokens,
+      cache_write_tokens: tokens,
+    })
+    .partial()
+    .optional(),
+  completion_tokens_details: z
+    .strictObject({
+      accepted_prediction_tokens: tokens,
+      audio_tokens: tokens,
+      reasoning_tokens: tokens,
+      text_tokens: tokens,
+      rejected_prediction_tokens: tokens,
+    })
+    .partial()
+    .optional(),
+};
+const addsUp = (usage: Record<keyof typeof counts, number>): boolean =>
+  usage.prompt_tokens + usage.completion_tokens === usage.total_tokens;
+const usage = z.strictObject({ ...counts, ...details }).refine(addsUp, "the counts add up");
+const streamedUsage = z
+  .strictObject({ ...counts, ...details, cost_micro: tokens })
+  .refine(addsUp, "the counts add up");
+
+const called = z.strictObject({ name: z.string(), arguments: z.string() });
+const toolCall = z.strictObject({
+  id: z.string().min(1),
+  type: z.literal("function"),
+  function: called,
+});
+const tokenLogprob = {
+  token: z.string(),
+  logprob: z.number(),
+  bytes: z.array(z.int()).nullable(),
+};
+const logprobs = z.strictObject({
+  content: z
+    .array(z.strictObject({ ...tokenLogprob, top_logprobs: z.array(z.strictObject(tokenLogprob)) }))
+    .nullable(),
+  refusal: z.null(),
+});
+const finish = z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+const completionId = z.string().regex(/^chatcmpl-[0-9A-Za-z]{24}$/);
+const serviceTier = z.enum(["auto", "default"]).optional();
+
+export const completion = z.strictObject({
+  id: completionId,
+  object: z.literal("chat.completion"),
+  created: z.int(),
+  model: z.string(),
+  choices: z
+    .array(
+      z.strictObject({
+        index: z.int().min(0),
+        finish_reason: finish,
+        logprobs: logprobs.nullable(),
+        message: z.strictObject({
+          role: z.literal("assistant"),
+          content: z.string().nullable(),
+          refusal: z.string().nullable(),
+          tool_calls: z.array(toolCall).min(1).optional(),
+        }),
+      }),
+    )
+    .min(1),
+  usage,
+  service_tier: serviceTier,
+  system_fingerprint: z.string().optional(),
+});
+export type Completion = z.infer<typeof completion>;
+
+export const chunk = z.strictObject({
+  id: completionId,
+  object: z.literal("chat.completion.chunk"),
+  created: z.int(),
+  model: z.string(),
+  choices: z.array(
+    z.strictObject({
+      index: z.int().min(0),
+      finish_reason: finish.nullable(),
+      logprobs: logprobs.nullable().optional(),
+      delta: z.strictObject({
+        role: z.literal("assistant").optional(),
+        content: z.string().nullable().optional(),
+        refusal: z.string().nullable().optional(),
+        tool_calls: z
+          .array(
+            z.strictObject({
+              index: z.int().min(0),
+              id: z.string().min(1).optional(),
+              type: z.literal("function").optional(),
+              function: called.partial().optional(),
+            }),
+          )
+          .length(1)
+          .optional(),
+      }),
+    }),
+  ),
+  usage: streamedUsage.nullable().optional(),
+  service_tier: serviceTier,
+  system_fingerprint: z.string().optional(),
+});
+export type Chunk = z.infer<typeof chunk>;
+
+const list = <T extends z.ZodType>(vector: T) =>
+  z.strictObject({
+    object: z.literal("list"),
+    model: z.string(),
+    data: z.array(
+      z.strictObject({ object: z.literal("embedding"), index: z.int(), embedding: vector }),
+    ),
+    usage: z.strictObject({ prompt_tokens: tokens, total_tokens: tokens }),
+  });
+export const floatEmbeddings = list(z.array(z.number()).min(1));
+export const base64Embeddings = list(z.base64().min(1));
+
+export const model = z.strictObject({
+  id: z.string().min(1),
+  object: z.literal("model"),
+  created: z.int().min(1),
+  owned_by: z.string().min(1),
+});
+export const modelList = z.strictObject({ object: z.literal("list"), data: z.array(model) });
+
+export const errorBody = z.strictObject({
+  error: z.strictObject({
+    message: z.string().min(1),
+    type: z.string().min(1),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+    retry_after: z.int().optional(),
+    balance_micro: z.int().optional(),
+    required_micro: z.int().optional(),
+  }),
+});
+export type ErrorObject = z.infer<typeof errorBody>["error"];
+
+/** A completion that fits the schema, from an answer with status 200. */
+export async function completionOf(response: Response): Promise<Completion> {
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  expect(response.headers.get("content-type")).toBe("application/json");
+  return completion.parse(JSON.parse(text));
+}
+
+/** The chunks of a whole stream, each of which fits the schema; the last event must be `[DONE]`. */
+export function chunksOf(events: readonly string[]): Chunk[] {
+  expect(events.at(-1)).toBe("[DONE]");
+  return events.slice(0, -1).map((event) => chunk.parse(JSON.parse(event)));
+}
+
+/** The text of one choice of a stream. */
+export function textOf(chunks: readonly Chunk[], index = 0): string {
+  return chunks
+    .flatMap((one) => one.choices)
+    .filter((choice) => choice.index === index)
+    .map((choice) => choice.delta.content ?? "")
+    .join("");
+}
