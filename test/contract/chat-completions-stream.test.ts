@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { balanceOf, chat, errorOf, eventsOf, openAccount } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
 import { chunksOf, errorBody, textOf } from "./wire-schemas.ts";
 import type { Chunk } from "./wire-schemas.ts";
 
@@ -96,6 +97,40 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     const { value } = (await reader?.read()) ?? {};
     expect(value).toMatch(/^data: \{.*"role":"assistant"/);
     await reader?.cancel();
+  });
+
+  it("silence is bridged by a comment that no client takes for data (61, 76)", async () => {
+    const encoder = new TextEncoder();
+    const silence = Promise.withResolvers<void>();
+    const events = [{ content: "a" }, { content: "b", finish: "stop" }].map(
+      ({ content, finish = null }) =>
+        `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`,
+    );
+    const body = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        controller.enqueue(encoder.encode(events[0]));
+        await silence.promise;
+        controller.enqueue(encoder.encode(`${events[1] ?? ""}data: [DONE]\n\n`));
+        controller.close();
+      },
+    });
+    const headers = { "content-type": "text/event-stream" };
+    const upstream = mockUpstream(() => new Response(body, { headers }));
+    const bindings = { ...upstream.bindings, KEEP_ALIVE_MS: "10" };
+    const response = await chat(key, { model: "mock/chat", stream: true }, { bindings });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const read = await reader?.read();
+      if (read === undefined || read.done) break;
+      text += read.value;
+      if (text.includes("\n\n:")) silence.resolve();
+    }
+    vi.restoreAllMocks();
+    expect(text.split("\n\n").find((event) => event.startsWith(":"))).toBe(": keep-alive");
+    const data = text.replaceAll(": keep-alive\n\n", "").slice(0, -2).split("\n\n");
+    const chunks = chunksOf(data.map((event) => event.slice("data: ".length)));
+    expect(textOf(chunks)).toBe("ab");
   });
 
   it("each of n choices has its role and its finish (69)", async () => {

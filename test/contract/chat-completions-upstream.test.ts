@@ -140,6 +140,7 @@ describe("what an upstream's refusal comes to", () => {
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 502);
     expect(error.type).toBe("upstream_error");
     expect(new Set(calls.map((call) => call.url)).size).toBe(1);
+    expect(calls.map((call) => call.redirect)).toEqual(calls.map(() => "manual"));
   });
 
   it("a gigabyte where JSON is due is a 502, read no further than the bound (141)", async () => {

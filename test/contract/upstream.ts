@@ -36,7 +36,7 @@ const MODELS = JSON.stringify([
 export type UpstreamCall = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly text: string;
+  readonly redirect: string;
   readonly body: Readonly<Record<string, unknown>>;
 };
 
@@ -50,7 +50,8 @@ export function mockUpstream(answer: (call: UpstreamCall) => Response): {
     const request = new Request(input, init);
     const text = await request.text();
     const body = JSON.parse(text) as UpstreamCall["body"];
-    const call = { url: request.url, headers: Object.fromEntries(request.headers), text, body };
+    const { url, redirect } = request;
+    const call = { url, redirect, headers: Object.fromEntries(request.headers), body };
     calls.push(call);
     return answer(call);
   });

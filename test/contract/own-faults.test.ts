@@ -1,0 +1,113 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A namespace whose objects fail every call in this way; `calls` counts them. */
+function failing(marks: Record<string, boolean>): { calls: number; getByName: () => object } {
+  const namespace = {
+    calls: 0,
+    getByName: () =>
+      new Proxy(
+        {},
+        {
+          get: () => (): Promise<never> => {
+            namespace.calls++;
+            return Promise.reject(Object.assign(new Error("secret-of-ours"), marks));
+          },
+        },
+      ),
+  };
+  return namespace;
+}
+
+const prepare = (): never => {
+  throw new Error("D1_ERROR: the book is down");
+};
+const RESET = { retryable: true, remote: false };
+const OVERLOADED = { overloaded: true, retryable: true };
+
+describe("our own fault: 503, with retry-after, never 401 and never 200", () => {
+  it.each([
+    ["a limiter that is gone", "KEY_LIMITER", RESET, "storage_unavailable"],
+    ["a limiter that is overloaded", "KEY_LIMITER", OVERLOADED, "overloaded"],
+    ["a wallet that is gone", "WALLET", RESET, "storage_unavailable"],
+    ["a wallet that is overloaded", "WALLET", OVERLOADED, "overloaded"],
+  ])("%s", async (_, binding, marks, code) => {
+    const namespace = failing(marks);
+    const { calls, bindings } = mockUpstream(() => Response.json({}));
+    const broken = { ...bindings, [binding]: namespace };
+    const before = await balanceOf(account.key);
+    const response = await chat(account.key, { model: "mock/chat" }, { bindings: broken });
+    expect(response.headers.get("retry-after")).toBe("1");
+    const error = await errorOf(response, 503);
+    expect(error).toMatchObject({ type: "api_error", code, param: null });
+    expect(error.message).not.toContain("secret-of-ours");
+    expect(calls).toEqual([]);
+    expect(namespace.calls).toBe(code === "overloaded" ? 1 : 2);
+    expect(await balanceOf(account.key)).toBe(before);
+  });
+
+  it("a balance that cannot be read is not 0", async () => {
+    const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
+    const response = await send("/v1/balance", { key: account.key, bindings });
+    expect((await errorOf(response, 503)).code).toBe("overloaded");
+  });
+
+  it("with the book down a key that is known is served all the same", async () => {
+    const real = env.DB;
+    try {
+      env.DB = new Proxy(real, {
+        get: (target, name) => (name === "prepare" ? prepare : Reflect.get(target, name)),
+      });
+      expect((await chat(account.key)).status).toBe(200);
+      expect((await send("/v1/balance", { key: account.key })).status).toBe(200);
+      const response = await send(`/admin/v1/orgs/${account.orgId}`, { key: "a".repeat(32) });
+      expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    } finally {
+      env.DB = real;
+    }
+  });
+});
+
+describe("what an operator set", () => {
+  it("429: the organisation's own minute is exact, over all its keys, for what costs money (101)", async () => {
+    const own = await openAccount();
+    await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
+    const statuses = await Promise.all(
+      Array.from({ length: 5 }, async () => (await chat(own.key)).status),
+    );
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 429, 429, 429]);
+    const response = await chat(own.key);
+    expect(response.headers.get("openai-organization")).toBe(own.orgId);
+    const error = await errorOf(response, 429);
+    expect(error.type).toBe("rate_limit_exceeded");
+    expect(response.headers.get("retry-after")).toBe(String(error.retry_after));
+    expect((await send("/v1/models", { key: own.key })).status).toBe(200);
+  });
+
+  it("403: a suspended organisation cannot spend; its reads still work", async () => {
+    const own = await openAccount();
+    const wallet = env.WALLET.getByName(own.orgId);
+    await wallet.configure({ suspended: true });
+    const error = await errorOf(await chat(own.key), 403);
+    expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
+    expect((await send("/v1/balance", { key: own.key })).status).toBe(200);
+    await wallet.configure({ suspended: false });
+    expect((await chat(own.key)).status).toBe(200);
+  });
+});
