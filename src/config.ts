@@ -64,6 +64,7 @@ const NUMBERS = {
   UPSTREAM_IDLE_MS: [60_000, 10, 900_000],
   BODY_TIMEOUT_MS: [30_000, 10, 60_000],
   KEEP_ALIVE_MS: [15_000, 10, 60_000],
+  READER_STUCK_MS: [30_000, 10, 60_000],
 } as const;
 export type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };

@@ -1,6 +1,6 @@
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { paramOf } from "./issue-text.ts";
+import { paramOf } from "../lib/issue-text.ts";
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };

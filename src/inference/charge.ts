@@ -1,6 +1,5 @@
 import { NO_USAGE } from "../lib/usage.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { Route } from "../catalog/model.ts";
 import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
 
 /** How a stream ended, seen from the money. */
@@ -42,15 +41,10 @@ export function chargeFor(
 }
 
 /** The charge for a request whose client left before anything came: its input, estimated. */
-export function inputOnly(run: Run, route: Route, cap: number | null): Outcome {
-  const serving: ServingRoute = {
-    route,
-    cap,
-    attempts: 1,
-    firstByteMs: run.services.now() - run.startedMs,
-  };
-  const usage = estimatedUsage(run, serving, 0);
-  return { kind: "settle", route: serving, usage, estimated: true, finishReason: null };
+export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs">): Outcome {
+  const route: ServingRoute = { ...asked, firstByteMs: run.services.now() - run.startedMs };
+  const usage = estimatedUsage(run, route, 0);
+  return { kind: "settle", route, usage, estimated: true, finishReason: null };
 }
 
 /** Input by its best guess, output as counted but never above what was allowed. */

@@ -46,7 +46,7 @@ export async function meterStream(
   const { events, timer } = source;
   const client = new StreamClient({ left: () => timer.clientLeft(), now: elapsedMs });
   // A client that left before the first byte never reads: a write to it would wait for ever.
-  timer.whenClientLeaves(() => client.leave());
+  timer.whenClientGone(() => client.leave());
   const watch = new StreamWatch({ events, timer, client, now: elapsedMs, numbers });
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
   const writer = new ChunkWriter(identityOf(run));

@@ -48,7 +48,7 @@ export class RunTimer {
   }
 
   /** Calls back once the client has left, at once if it already has. */
-  whenClientLeaves(run: () => void): void {
+  whenClientGone(run: () => void): void {
     if (this.#gone) run();
     else this.#whenGone.push(run);
   }

@@ -44,14 +44,15 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
   if (timer.clientGone) return release(run, { kind: "internal" }, "client left before dispatch");
 
   const offers = affordable(run, held.value);
-  const asked: { offer: Offer | null } = { offer: null };
+  const last: { asked: Asked | null } = { asked: null };
   const served = await callRoute(run, offers, {
     timer,
-    onAttempt: (index) => {
-      asked.offer = offers[index] ?? null;
+    onAttempt: (index, attempts) => {
+      const offer = offers[index];
+      last.asked = offer === undefined ? null : { route: offer.route, cap: offer.cap, attempts };
     },
   });
-  if (!served.ok) return fail(run, served.failure, { timer, offer: asked.offer });
+  if (!served.ok) return fail(run, served.failure, { timer, asked: last.asked });
 
   const route = servingRoute(run, served.value, offers);
   const { answer } = served.value;
@@ -61,6 +62,9 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
 
 /** A route that the grant can pay for, with the output cap it pays for there. */
 type Offer = { readonly route: Route; readonly cap: number | null; readonly candidate: Candidate };
+
+/** The route that was asked last, whose work a client that leaves pays for. */
+type Asked = Omit<ServingRoute, "firstByteMs">;
 
 /** Holds between least and most. An unknown outcome is voided by the outbox and refused. */
 async function holdFor(run: Run): Promise<Result<Micros>> {
@@ -106,7 +110,7 @@ function affordable(run: Run, granted: Micros): Offer[] {
 async function callRoute(
   run: Run,
   offers: readonly Offer[],
-  { timer, onAttempt }: { timer: RunTimer; onAttempt: (index: number) => void },
+  { timer, onAttempt }: { timer: RunTimer; onAttempt: (index: number, attempts: number) => void },
 ): Promise<Result<Served>> {
   if (offers.length === 0) return refuse({ kind: "upstream_error" });
   const { kind, body, stream } = run.request;
@@ -152,12 +156,12 @@ function servingRoute(run: Run, served: Served, offers: readonly Offer[]): Servi
 async function fail(
   run: Run,
   failure: Failure,
-  at: { timer: RunTimer; offer: Offer | null },
+  at: { timer: RunTimer; asked: Asked | null },
 ): Promise<void> {
-  if (at.timer.reason !== "drained" || at.offer === null) {
+  if (at.timer.reason !== "drained" || at.asked === null) {
     return release(run, failure, failure.kind);
   }
-  await settleRun(run, inputOnly(run, at.offer.route, at.offer.cap));
+  await settleRun(run, inputOnly(run, at.asked));
   run.refuse(failure);
 }
 

@@ -1,4 +1,3 @@
-import { elapsedMs } from "../lib/clock.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
@@ -48,8 +47,9 @@ export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
  * the outcome in the log, from where an operator can post it.
  */
 export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
-  const untilMs = elapsedMs() + RETRY_UNTIL_MS;
-  while (elapsedMs() < untilMs) {
+  const { now } = run.services;
+  const untilMs = now() + RETRY_UNTIL_MS;
+  while (now() < untilMs) {
     // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
     await scheduler.wait(RETRY_PAUSE_MS);
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before

@@ -3,8 +3,6 @@ import type { EventStream } from "../providers/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { StreamClient } from "./stream-client.ts";
 
-/** A reader that takes nothing for this long has left. */
-const STUCK_READER_MS = 30_000;
 const TICK_MS_MAX = 1000;
 const TICK_MS_MIN = 10;
 
@@ -75,7 +73,7 @@ export class StreamWatch {
     const { client, numbers, now } = this.#watched;
     const nowMs = now();
     const waiting = client.pendingMs;
-    if (waiting > STUCK_READER_MS) client.leave();
+    if (waiting > numbers.READER_STUCK_MS) client.leave();
     if (waiting > 0) this.#heardMs = nowMs;
     else if (nowMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {

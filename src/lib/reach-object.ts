@@ -68,6 +68,6 @@ async function attempted<T>(call: () => Promise<Result<T>>): Promise<Reached<T>>
 /** An overloaded object did nothing; whether an earlier attempt did is not known. */
 function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
   return wasLost
-    ? { unanswered: true, failure }
+    ? { unanswered: true, failure: { kind: "storage_unavailable" } }
     : { unanswered: false, result: { ok: false, failure } };
 }

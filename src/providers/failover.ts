@@ -19,8 +19,8 @@ export type FailoverOptions = AttemptOptions & {
   /** One for each isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
-  /** Told which candidate is asked next. */
-  readonly onAttempt?: (index: number) => void;
+  /** Told which candidate is asked next, at which attempt. */
+  readonly onAttempt?: (index: number, attempts: number) => void;
   /** False once nobody waits for the answer any more: the attempt under way is the last. */
   readonly mayRetry?: () => boolean;
   /** The pause before the same route is asked again; 100 to 300 ms unless a test says otherwise. */
@@ -47,7 +47,7 @@ export async function failover(
   let last: ProviderFailure | null = null;
   for (const [position, route] of queue.entries()) {
     if (position === ATTEMPTS_MAX || isOver(position, options)) break;
-    options.onAttempt?.(route.index);
+    options.onAttempt?.(route.index, position + 1);
     // oxlint-disable-next-line no-await-in-loop -- a route is asked only after the one before failed
     const answer = await attempt(route.candidate, request, options);
     if (answer.kind !== "failure") {

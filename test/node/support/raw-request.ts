@@ -25,10 +25,14 @@ export type RawConnection = {
 export async function openRaw(request: RawRequest): Promise<RawConnection> {
   const { hostname, port } = new URL(request.url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-  let received = Buffer.alloc(0);
+  let parts: Buffer[] = [];
+  const received = (): Buffer => {
+    if (parts.length > 1) parts = [Buffer.concat(parts)];
+    return parts[0] ?? Buffer.alloc(0);
+  };
   let wake: () => void = nobodyWaits;
   socket.on("data", (chunk: Buffer) => {
-    received = Buffer.concat([received, chunk]);
+    parts.push(chunk);
     wake();
   });
   await once(socket, "connect");
@@ -37,12 +41,12 @@ export async function openRaw(request: RawRequest): Promise<RawConnection> {
   socket.write(bytes.subarray(0, request.sendBytes ?? bytes.length));
   return {
     socket,
-    received: () => received,
+    received,
     readUntil: async (enough) => {
-      while (!enough(received) && !socket.readableEnded && !socket.closed) {
+      while (!enough(received()) && !socket.readableEnded && !socket.closed) {
         await new Promise<void>((resolve) => (wake = resolve));
       }
-      return enough(received);
+      return enough(received());
     },
     reset: async () => {
       if (socket.closed) return;

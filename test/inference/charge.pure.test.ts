@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { chargeFor, inputOnly } from "../../src/inference/charge.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import { CAP, CHOICES, LIKELY, runOf, SERVING, USAGE } from "./run-fixture.ts";
+
+const OUTPUT = 30;
+const estimate = { ...NO_USAGE, input: LIKELY, output: OUTPUT };
+const run = runOf();
+
+const charged = (
+  seen: { usage?: typeof USAGE; output?: number },
+  ending: "complete" | "failed" | "stopped",
+  readerAway: boolean,
+) =>
+  chargeFor(
+    run,
+    SERVING,
+    { usage: seen.usage ?? null, output: seen.output ?? OUTPUT, finishReason: null },
+    { ending, readerAway },
+  );
+
+describe("what an answer costs (design.md 8)", () => {
+  it("reported usage counts exactly, however the answer ended", () => {
+    for (const ending of ["complete", "failed", "stopped"] as const) {
+      for (const readerAway of [false, true]) {
+        expect(charged({ usage: USAGE }, ending, readerAway)).toMatchObject({
+          kind: "settle",
+          usage: USAGE,
+          estimated: false,
+        });
+      }
+    }
+  });
+
+  it("explicit zeros are zeros", () => {
+    expect(charged({ usage: NO_USAGE }, "complete", false)).toMatchObject({
+      usage: NO_USAGE,
+      estimated: false,
+    });
+  });
+
+  it.each([
+    ["a finished answer", "complete", false],
+    ["a finished answer whose reader left", "complete", true],
+    ["one that our own timer ended", "stopped", false],
+    ["one whose reader left and whose drain ran out", "stopped", true],
+    ["one that broke off while its reader was away", "failed", true],
+  ] as const)("%s costs, without usage, its input and the output so far", (_, ending, away) => {
+    expect(charged({}, ending, away)).toMatchObject({
+      kind: "settle",
+      usage: estimate,
+      estimated: true,
+    });
+  });
+
+  it("one that the upstream broke off by itself, without usage, costs nothing", () => {
+    expect(charged({}, "failed", false)).toMatchObject({ kind: "void" });
+  });
+
+  it("an estimate never counts more output than was allowed", () => {
+    const outcome = charged({ output: 10 * CAP * CHOICES }, "stopped", false);
+    expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
+  });
+
+  it("who left before anything came pays the input, at the route that was asked", () => {
+    const { firstByteMs: _, ...asked } = SERVING;
+    expect(inputOnly(run, { ...asked, attempts: 2 })).toEqual({
+      kind: "settle",
+      route: { ...SERVING, attempts: 2, firstByteMs: 7 },
+      usage: { ...NO_USAGE, input: LIKELY },
+      estimated: true,
+      finishReason: null,
+    });
+  });
+});

@@ -1,0 +1,120 @@
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { app } from "../../src/app.ts";
+
+/** What happens to one call: its answer is lost after it was carried out, it never arrives, or is refused. */
+export type Fault = "ok" | "lost" | "down" | "overloaded";
+type Call = (...args: readonly unknown[]) => Promise<unknown>;
+type Calls = { readonly [method: string]: Call };
+
+/** The Worker with objects behind bad lines: the faults of each method's calls, the last one for ever. */
+export class FaultyWorld {
+  readonly faults: Record<string, readonly Fault[]> = {};
+  /** Calls by method, with their arguments. */
+  readonly calls: Record<string, unknown[][]> = {};
+  readonly env: Env;
+  orgId = "";
+  #key = "";
+
+  constructor() {
+    this.env = Object.create(env, {
+      WALLET: { value: this.#behindBadLine(env.WALLET, ["hold", "settle", "void"]) },
+      REGION_OUTBOX: { value: this.#behindBadLine(env.REGION_OUTBOX, ["enqueue"]) },
+      KEY_LIMITER: { value: this.#behindBadLine(env.KEY_LIMITER, ["admit"]) },
+      CLOCK_OFFSET_MS: { value: "0", writable: true },
+    }) as Env;
+  }
+
+  /** An organisation with a million micros and a key that its limiter knows. */
+  async open(): Promise<this> {
+    const slug = `f-${crypto.randomUUID().slice(0, 18)}`;
+    const made = (await this.#operator("/orgs", {
+      name: "Faulty",
+      slug,
+      owner_email: "o@example.com",
+    })) as { organization: { id: string }; key: { key: string } };
+    this.orgId = made.organization.id;
+    this.#key = made.key.key;
+    await this.#operator(`/orgs/${this.orgId}/credits`, {
+      amount_micro: 1_000_000,
+      reference: "first",
+    });
+    return this;
+  }
+
+  /** A completion, read to its end; `settled` is the end of everything that it left to waitUntil. */
+  async ask(model: string, stream: boolean) {
+    const context = createExecutionContext();
+    const response = await app.fetch(
+      new Request("https://eu.example.com/v1/chat/completions", {
+        method: "POST",
+        headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json" },
+        body: JSON.stringify({
+          model,
+          stream,
+          messages: [{ role: "user", content: "one two three" }],
+        }),
+      }),
+      this.env,
+      context,
+    );
+    const text = await response.text();
+    await waitOnExecutionContext(context);
+    return { status: response.status, headers: response.headers, text };
+  }
+
+  /** As the wallet itself says. */
+  async balance(): Promise<{ creditsMicro: number; openHolds: number }> {
+    const answer = await env.WALLET.getByName(this.orgId).balance();
+    if (!answer.ok) throw new Error("the wallet did not answer");
+    return answer.value;
+  }
+
+  /** The amounts of its paid requests. */
+  async paid(): Promise<readonly number[]> {
+    const page = await env.WALLET.getByName(this.orgId).ledger(0, 1000);
+    if (!page.ok) throw new Error("the wallet did not answer");
+    return page.value.rows.filter((row) => row.kind === "usage").map((row) => row.amountMicro);
+  }
+
+  count(method: string): number {
+    return this.calls[method]?.length ?? 0;
+  }
+
+  async #operator(path: string, body: object): Promise<unknown> {
+    const response = await app.request(
+      `https://eu.example.com/admin/v1${path}`,
+      {
+        method: "POST",
+        headers: { authorization: `Bearer ${"a".repeat(32)}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      },
+      env,
+    );
+    if (!response.ok) throw new Error(`${path} answered ${response.status}`);
+    return response.json();
+  }
+
+  #behindBadLine(namespace: { getByName(name: string): unknown }, methods: readonly string[]) {
+    return {
+      getByName: (name: string): Calls => {
+        const stub = namespace.getByName(name) as Calls;
+        return Object.fromEntries(methods.map((method) => [method, this.#faulty(stub, method)]));
+      },
+    };
+  }
+
+  #faulty(stub: Calls, method: string): Call {
+    return async (...args) => {
+      const calls = (this.calls[method] ??= []);
+      const faults = this.faults[method] ?? [];
+      const fault = faults[Math.min(calls.length, faults.length - 1)] ?? "ok";
+      calls.push([...args]);
+      if (fault === "down") throw new Error("Network connection lost.");
+      if (fault === "overloaded") throw Object.assign(new Error("too busy"), { overloaded: true });
+      const answer = await stub[method]?.(...args);
+      if (fault === "lost") throw new Error("Network connection lost.");
+      return answer;
+    };
+  }
+}

@@ -1,0 +1,63 @@
+import type { Usage } from "../../src/lib/usage.ts";
+import { Timers } from "../../src/lib/timers.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { Model, Route } from "../../src/catalog/model.ts";
+import type { Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
+
+export const CAP = 100;
+export const CHOICES = 2;
+export const LIKELY = 40;
+export const USAGE: Usage = { input: 8, cacheRead: 4, cacheWrite: 0, output: 30, reasoning: 0 };
+
+export const ROUTE: Route = {
+  provider: "up",
+  upstreamId: "m",
+  price: { input: 1_000_000, cached: 500_000, cacheWrite: 1_000_000, output: 2_000_000 },
+};
+export const SERVING: ServingRoute = { route: ROUTE, cap: CAP, attempts: 1, firstByteMs: 5 };
+
+export const MODEL: Model = {
+  id: "up/m",
+  kind: "chat",
+  ownedBy: "up",
+  created: 0,
+  context: 128_000,
+  maxOutput: 4096,
+  minOutput: 1,
+  abilities: ["vision"],
+  imageTokens: 1445,
+  estimateFactor: 1.5,
+  routes: [ROUTE],
+};
+
+/** A run of a chat request for two choices; its services are what the test gives. */
+export function runOf(services: Partial<RunServices> = {}): Run {
+  return {
+    id: "req_test",
+    startedMs: 0,
+    caller: {
+      keyId: "key_1",
+      keyHash: "hash",
+      orgId: "org_1",
+      memberId: "member_1",
+      scope: "regional",
+      home: "eu",
+    },
+    request: {
+      kind: "chat",
+      body: {},
+      model: MODEL,
+      stream: true,
+      includeUsage: false,
+      encoding: "float",
+      user: null,
+      prompt: { bound: 90, estimate: 60, likely: LIKELY },
+      cap: { whole: CAP, least: 64, choices: CHOICES },
+      bounds: { least: micros(1), most: micros(2) },
+    },
+    services: { now: () => 7, region: "eu", ...services } as RunServices,
+    timers: new Timers(),
+    answer: () => undefined,
+    refuse: () => undefined,
+  };
+}

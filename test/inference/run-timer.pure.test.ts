@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Timers } from "../../src/lib/timers.ts";
+import { RunTimer } from "../../src/inference/run-timer.ts";
+
+const LIMITS = { deadlineMs: 1000, drainMs: 200 };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("ends at its deadline while the client stays", () => {
+  const timer = new RunTimer(new AbortController().signal, new Timers(), LIMITS);
+  vi.advanceTimersByTime(999);
+  expect([timer.signal.aborted, timer.reason]).toEqual([false, null]);
+  vi.advanceTimersByTime(1);
+  expect([timer.signal.aborted, timer.reason, timer.clientGone]).toEqual([true, "deadline", false]);
+});
+
+it("drains once from when the client left, however often that is said", () => {
+  const client = new AbortController();
+  const timer = new RunTimer(client.signal, new Timers(), LIMITS);
+  client.abort();
+  vi.advanceTimersByTime(150);
+  timer.clientLeft();
+  expect([timer.clientGone, timer.signal.aborted]).toEqual([true, false]);
+  vi.advanceTimersByTime(50);
+  expect([timer.signal.aborted, timer.reason]).toEqual([true, "drained"]);
+});
+
+it("drains at once from the start for a client that had left before, never past the deadline", () => {
+  const gone = new RunTimer(AbortSignal.abort(), new Timers(), LIMITS);
+  expect(gone.clientGone).toBe(true);
+  const late = new AbortController();
+  const timer = new RunTimer(late.signal, new Timers(), LIMITS);
+  vi.advanceTimersByTime(900);
+  expect(gone.reason).toBe("drained");
+  late.abort();
+  vi.advanceTimersByTime(100);
+  expect(timer.reason).toBe("deadline");
+  vi.advanceTimersByTime(1000);
+  expect(timer.reason).toBe("deadline");
+});
+
+it("tells who waits that the client left, and who asks afterwards too", () => {
+  const client = new AbortController();
+  const timer = new RunTimer(client.signal, new Timers(), LIMITS);
+  const told: string[] = [];
+  timer.whenClientGone(() => told.push("waiting"));
+  expect(told).toEqual([]);
+  client.abort();
+  timer.whenClientGone(() => told.push("late"));
+  expect(told).toEqual(["waiting", "late"]);
+});
+
+it("leaves no timer behind once the run's timers are closed", () => {
+  const timers = new Timers();
+  const timer = new RunTimer(AbortSignal.abort(), timers, LIMITS);
+  timers.close();
+  vi.advanceTimersByTime(5000);
+  expect([vi.getTimerCount(), timer.reason]).toEqual([0, null]);
+});

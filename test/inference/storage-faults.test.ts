@@ -1,0 +1,173 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { FaultyWorld } from "./faulty-world.ts";
+
+/** "one two three" costs 29 tokens and 3 of output at 1 and 2 micros. */
+let cost: number;
+let world: FaultyWorld;
+let logged: string[];
+
+beforeEach(async () => {
+  logged = [];
+  vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  world = await new FaultyWorld().open();
+  const whole = await world.ask("sandbox/echo", false);
+  cost = Number(whole.headers.get("x-cost-micro"));
+  if (!(cost > 0)) throw new Error("a completion costs nothing");
+  for (const method of Object.keys(world.calls)) world.calls[method] = [];
+  // Pauses pass at once, and the clock with them.
+  vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => {
+    world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const down = (): never => {
+  throw new Error("D1 is down");
+};
+const eventually = (seen: () => Promise<void>): Promise<void> =>
+  vi.waitFor(seen, { timeout: 8000, interval: 5 });
+const events = (name: string): Record<string, unknown>[] =>
+  logged
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ event }) => event === name);
+const codeOf = (text: string): unknown =>
+  (JSON.parse(text) as { error: { code: unknown } }).error.code;
+
+describe("a hold whose answer is lost", () => {
+  it("is asked for again with the same id: one hold, one charge", async () => {
+    world.faults["hold"] = ["lost", "ok"];
+    expect((await world.ask("sandbox/echo", false)).status).toBe(200);
+    const [first, second] = world.calls["hold"] ?? [];
+    expect(second).toEqual(first);
+    expect(await world.paid()).toEqual([-cost, -cost]);
+    expect((await world.balance()).openHolds).toBe(0);
+  });
+
+  it.each([
+    ["twice", ["lost", "down"], "storage_unavailable"],
+    ["and then refused by an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
+  ] as const)("%s: 503, and released through the outbox", async (_, faults, code) => {
+    world.faults["hold"] = faults;
+    const answer = await world.ask("sandbox/echo", true);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
+    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(world.count("hold")).toBe(2);
+    expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
+    await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+    expect(await world.paid()).toEqual([-cost]);
+  });
+
+  it("is not asked for again by an overloaded wallet, nor is anything queued for it", async () => {
+    world.faults["hold"] = ["overloaded"];
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
+    expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
+  });
+});
+
+describe.each([false, true])("a charge that the wallet does not take (stream %s)", (stream) => {
+  it.each(["down", "lost"] as const)(
+    "%s: is in the outbox before the last byte, and charged exactly once",
+    async (fault) => {
+      world.faults["settle"] = [fault];
+      const answer = await world.ask("sandbox/echo", stream);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+      expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
+      expect([world.count("settle"), world.count("enqueue")]).toEqual([4, 1]);
+      await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+      expect(await world.paid()).toEqual([-cost, -cost]);
+    },
+  );
+
+  it("overloaded: is offered to it once, then goes to the outbox", async () => {
+    world.faults["settle"] = ["overloaded"];
+    expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
+    expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
+    await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
+  });
+});
+
+describe("a charge that neither the wallet nor the outbox takes", () => {
+  beforeEach(() => {
+    world.faults["settle"] = ["down"];
+    world.faults["enqueue"] = ["down"];
+  });
+
+  it("JSON: 503, nothing of the answer, not charged", async () => {
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
+    expect(answer.text).not.toContain("one two");
+    expect(answer.headers.get("x-cost-micro")).toBeNull();
+    expect(await world.paid()).toEqual([-cost]);
+    expect(events("settlement_unsaved")).toEqual([]);
+  });
+
+  it("a stream: ends well, tries until second 28, then says what is to be posted", async () => {
+    const startedMs = Number(world.env.CLOCK_OFFSET_MS);
+    const answer = await world.ask("sandbox/echo", true);
+    expect(answer.text).toMatch(/data: \[DONE\]\n\n$/);
+    expect(world.count("settle")).toBeGreaterThan(20);
+    expect(Number(world.env.CLOCK_OFFSET_MS) - startedMs).toBeLessThan(30_000);
+    expect(events("settlement_unsaved")).toMatchObject([
+      {
+        request_id: answer.headers.get("x-request-id"),
+        org_id: world.orgId,
+        cost_micro: cost,
+        generation: { usage: { output: 3 }, model: "sandbox/echo" },
+      },
+    ]);
+    expect(await world.paid()).toEqual([-cost]);
+  });
+
+  it("a stream: as soon as one of them comes back it is charged, once, and nothing is said", async () => {
+    world.faults["enqueue"] = ["down", "down", "down", "ok"];
+    await world.ask("sandbox/echo", true);
+    expect(world.count("enqueue")).toBe(4);
+    await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
+    expect(events("settlement_unsaved")).toEqual([]);
+  });
+});
+
+describe("a release that the wallet does not take", () => {
+  it.each([
+    ["sandbox/status-500", false],
+    ["sandbox/cut", true],
+  ])("%s: is delivered by the outbox, queued once", async (model, stream) => {
+    world.faults["void"] = ["down"];
+    const answer = await world.ask(model, stream);
+    expect(answer.text).toContain("upstream_error");
+    expect([world.count("void"), world.count("enqueue")]).toEqual([4, 1]);
+    await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+    expect(await world.paid()).toEqual([-cost]);
+  });
+});
+
+it("a limiter that cannot be asked: 503, never a 401, and nothing is held", async () => {
+  for (const [fault, code] of [
+    ["down", "storage_unavailable"],
+    ["overloaded", "overloaded"],
+  ] as const) {
+    world.faults["admit"] = [fault];
+    // oxlint-disable-next-line no-await-in-loop -- one fault after the other
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
+  }
+  expect(world.count("hold")).toBe(0);
+});
+
+it("D1 failing at every call: completions are answered and charged", async () => {
+  const real = env.DB;
+  try {
+    env.DB = { prepare: down, batch: down, exec: down } as unknown as D1Database;
+    expect((await world.ask("sandbox/echo", false)).status).toBe(200);
+    expect((await world.ask("sandbox/echo", true)).text).toContain("[DONE]");
+    expect(await world.paid()).toEqual([-cost, -cost, -cost]);
+  } finally {
+    env.DB = real;
+  }
+});

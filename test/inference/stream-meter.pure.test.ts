@@ -1,0 +1,80 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { StreamMeter } from "../../src/inference/stream-meter.ts";
+import { estimateTokens } from "../../src/lib/tokens.ts";
+import { USAGE } from "./run-fixture.ts";
+
+const text = (content: string, index = 0) => ({ choices: [{ index, delta: { content } }] });
+const finish = (index: number, reason = "stop") => ({
+  choices: [{ index, delta: {}, finish_reason: reason }],
+});
+const call = (called: object) => ({
+  choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: called }] } }],
+});
+const counted = (chunks: readonly object[]): number => {
+  const meter = new StreamMeter(1);
+  for (const chunk of chunks) meter.see({ ...chunk });
+  return meter.output;
+};
+
+describe("a stream's meter", () => {
+  it("counts a text alike, however it is cut", () => {
+    const words = fc.array(fc.constantFrom("word", "a", "chapter", "1234", "世界", ","), {
+      minLength: 1,
+      maxLength: 200,
+    });
+    fc.assert(
+      fc.property(words, fc.integer({ min: 1, max: 40 }), (pieces, size) => {
+        const whole = pieces.join(" ");
+        const cut = whole.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
+        const want = estimateTokens(whole);
+        const got = counted(cut.map((piece) => text(piece)));
+        expect(Math.abs(got - want)).toBeLessThanOrEqual(2 + 3 * Math.ceil(whole.length / 256));
+      }),
+    );
+  });
+
+  it("counts of a tool call its name and arguments, not the JSON around each fragment", () => {
+    const fragments = Array.from({ length: 100 }, () => call({ arguments: " word" }));
+    const output = counted([call({ name: "write", arguments: "" }), ...fragments]);
+    expect(output).toBeGreaterThanOrEqual(100);
+    expect(output).toBeLessThan(110);
+  });
+
+  it("counts reasoning and refusals as output too", () => {
+    for (const field of ["reasoning_content", "refusal"]) {
+      const chunk = { choices: [{ index: 0, delta: { [field]: "one two three" } }] };
+      expect(counted([chunk])).toBe(3);
+    }
+  });
+
+  it("is never past what it has not counted, and notices it a passage late at most", () => {
+    const meter = new StreamMeter(1);
+    let words = 0;
+    while (!meter.isPast(1000)) {
+      meter.see(text(" word"));
+      words += 1;
+    }
+    expect(words).toBeGreaterThan(1000);
+    expect(words).toBeLessThan(1000 + 2 * 8192);
+    expect(meter.output).toBe(words);
+  });
+
+  it("is finished when every choice gave its reason, the first one's is kept", () => {
+    const meter = new StreamMeter(2);
+    meter.see(finish(1, "length"));
+    meter.see(finish(1, "length"));
+    expect(meter.finished).toBe(false);
+    meter.see(finish(0));
+    expect([meter.finished, meter.finishReason]).toEqual([true, "length"]);
+  });
+
+  it("keeps the last cumulative usage, and passes over what is no chunk", () => {
+    const meter = new StreamMeter(1);
+    meter.report({ ...USAGE, output: 1 });
+    meter.report(USAGE);
+    meter.see({});
+    meter.see({ choices: "none" });
+    expect([meter.usage, meter.output]).toEqual([USAGE, 0]);
+  });
+});

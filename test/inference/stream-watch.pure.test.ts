@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { NumberVars } from "../../src/config.ts";
+import { Timers } from "../../src/lib/timers.ts";
+import { RunTimer } from "../../src/inference/run-timer.ts";
+import type { StreamClient } from "../../src/inference/stream-client.ts";
+import { StreamWatch } from "../../src/inference/stream-watch.ts";
+
+const NUMBERS = { UPSTREAM_IDLE_MS: 400, KEEP_ALIVE_MS: 200, READER_STUCK_MS: 1000 };
+
+/** A watch over an upstream and a reader that only count what is done to them. */
+function watching(numbers: Partial<typeof NUMBERS> = {}) {
+  const seen = { cancelled: 0, left: 0, written: [] as string[] };
+  const client = {
+    pendingMs: 0,
+    leave: () => void seen.left++,
+    write: async (text: string) => void seen.written.push(text),
+  };
+  const run = new AbortController();
+  const timers = new Timers();
+  const limits = { deadlineMs: 60_000, drainMs: 100 };
+  const timer = new RunTimer(new AbortController().signal, timers, limits);
+  const watch = new StreamWatch({
+    events: { next: () => Promise.resolve(null), cancel: () => void seen.cancelled++ },
+    timer,
+    client: client as unknown as StreamClient,
+    now: () => Date.now(),
+    numbers: { ...NUMBERS, ...numbers } as NumberVars,
+  });
+  return { watch, client, seen, timer, timers, run };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("stops an upstream that is silent for the idle time, not one that speaks", () => {
+  const { watch, seen } = watching();
+  for (let i = 0; i < 10; i++) {
+    vi.advanceTimersByTime(350);
+    watch.heard();
+  }
+  expect([seen.cancelled, watch.stopped]).toEqual([0, false]);
+  vi.advanceTimersByTime(500);
+  expect([seen.cancelled > 0, watch.stopped]).toEqual([true, true]);
+  watch.close();
+});
+
+it("does not blame the upstream while the reader takes nothing", () => {
+  const { watch, client, seen } = watching();
+  client.pendingMs = 1;
+  vi.advanceTimersByTime(5000);
+  expect([seen.cancelled, seen.left, seen.written]).toEqual([0, 0, []]);
+  client.pendingMs = 1001;
+  vi.advanceTimersByTime(50);
+  expect(seen.left).toBe(1);
+  watch.close();
+});
+
+it("sends a comment after each silence that the client had, whatever was heard meanwhile", () => {
+  const { watch, seen } = watching();
+  for (let i = 0; i < 12; i++) {
+    vi.advanceTimersByTime(50);
+    watch.heard();
+  }
+  expect(seen.written).toEqual([": keep-alive\n\n", ": keep-alive\n\n", ": keep-alive\n\n"]);
+  for (let i = 0; i < 12; i++) {
+    vi.advanceTimersByTime(50);
+    watch.heard();
+    watch.sent();
+  }
+  expect(seen.written).toHaveLength(3);
+  watch.close();
+});
+
+it("waits a second for the terminal marker once everything else came", () => {
+  const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
+  watch.linger(1000);
+  vi.advanceTimersByTime(1000);
+  watch.linger(1000);
+  expect(seen.cancelled).toBe(0);
+  vi.advanceTimersByTime(1000);
+  expect(seen.cancelled).toBe(1);
+  watch.close();
+});
+
+it("stops with the run, also with one that ended before", () => {
+  const { watch, seen, timer, timers } = watching();
+  timer.clientLeft();
+  vi.advanceTimersByTime(100);
+  expect([seen.cancelled, watch.stopped]).toEqual([1, true]);
+  watch.close();
+  timers.close();
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,98 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, describe, it } from "vitest";
+import type { MockScript } from "../fixtures/openai-mock.ts";
+import { chunkOf, DONE, FINISH, OPENING, usageChunk } from "../fixtures/openai-wire.ts";
+import { leaveAtEveryByte } from "./support/every-byte.ts";
+import { HELLO, steps, stream } from "./support/stream-scripts.ts";
+import { scripted, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
+import type { World } from "./support/upstream-world.ts";
+
+/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+const EXACT = 18;
+const rest = [FINISH, usageChunk(), DONE];
+
+/** 20 MB on the wire that are 10 tokens, as fast as they are taken. */
+const FLOOD = 10;
+const flood: MockScript = scripted(async (response) => {
+  startStream(response);
+  for (let i = 0; i < FLOOD && !response.closed; i++) {
+    flooded += 1;
+    const taken = response.write(stream(chunkOf({ content: "\n".repeat(1_000_000) })));
+    // oxlint-disable-next-line no-await-in-loop -- at the reader's pace
+    if (!taken) await takenOrGone(response);
+  }
+  response.end(stream(...rest));
+});
+let flooded = 0;
+async function takenOrGone(response: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  const { signal } = over;
+  await Promise.race([once(response, "drain", { signal }), once(response, "close", { signal })]);
+  over.abort();
+}
+
+let world: World;
+beforeAll(async () => {
+  world = await startUpstreamWorld({
+    models: { steps: ["steps"], flood: ["flood"], "late-usage": ["late-usage"] },
+    scripts: {
+      steps: steps(1, OPENING, ...Array.from("Hello", (content) => chunkOf({ content })), ...rest),
+      flood,
+      "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
+    },
+    // Long enough to drain whatever comes, however busy the machine is.
+    bindings: { DRAIN_S: "20", READER_STUCK_MS: "400" },
+  });
+});
+afterAll(() => world.stop());
+
+it("a client that leaves at every byte of a stream that comes in small pieces: as the whole of it", async () => {
+  const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100, stream: true };
+  const points = await leaveAtEveryByte(world.eu, { model: "steps", ...body }, 24);
+  expect(points).toBeGreaterThan(2000);
+  await expect.poll(world.inFlight).toBe(0);
+}, 60_000);
+
+describe("a client that stops reading", () => {
+  it("for a moment holds its upstream back and loses nothing", async () => {
+    const { key, orgId } = await world.organization();
+    flooded = 0;
+    const client = await world.open(key, "flood", { stream: true });
+    await client.readUntil((received) => received.length > 1000);
+    client.socket.pause();
+    await sleep(200);
+    expect(flooded).toBeLessThan(FLOOD);
+    let tail = "";
+    client.socket.on("data", (chunk: Buffer) => (tail = chunk.subarray(-100).toString()));
+    client.socket.resume();
+    await expect.poll(() => tail, { timeout: 10_000 }).toContain("[DONE]");
+    expect(client.received().length).toBeGreaterThan(FLOOD * 2_000_000);
+    expect((await world.spent(orgId)).micro).toBe(EXACT);
+  });
+
+  it("for good is treated as gone: the rest is drained, the exact usage charged", async () => {
+    const { key, orgId } = await world.organization();
+    const client = await world.open(key, "flood", { stream: true });
+    await client.readUntil((received) => received.length > 1000);
+    client.socket.pause();
+    const { micro, held, records } = await world.spent(orgId);
+    expect({ micro, held }).toEqual({ micro: EXACT, held: 0 });
+    expect(records).toMatchObject([{ estimated: false }]);
+    await expect.poll(world.inFlight).toBe(0);
+    await client.reset();
+  });
+
+  it("is not one that closes only its sending side: that one gets everything, charged once", async () => {
+    const { key, orgId } = await world.organization();
+    const client = await world.open(key, "late-usage", { stream: true });
+    await client.readUntil((received) => received.includes("Hello"));
+    client.socket.end();
+    expect(await client.readUntil((received) => received.includes("[DONE]"))).toBe(true);
+    const { micro, held } = await world.spent(orgId);
+    expect({ micro, held }).toEqual({ micro: EXACT, held: 0 });
+    await expect.poll(world.inFlight).toBe(0);
+    await client.reset();
+  });
+});

@@ -1,0 +1,86 @@
+import { expect } from "vitest";
+import { createKey } from "../../../scripts/admin-client.ts";
+import { ledger, resolved } from "./money.ts";
+import { makeOrganization } from "./organization.ts";
+import { openRaw } from "./raw-request.ts";
+import { ADMIN_TOKEN } from "./two-regions.ts";
+import type { TestRegion } from "./two-regions.ts";
+
+const CREDITS = 1_000_000_000;
+const KEY_REQUESTS_MAX = 900;
+
+/** The end of a whole answer: JSON's last brace, or the last chunk of a stream. */
+const WHOLE = /\}$|\r\n0\r\n\r\n$/;
+
+/**
+ * Resets one client after each number of bytes of the answer, and checks that every hold was resolved
+ * and everyone charged once what the whole answer costs. Answers with how many points there were.
+ */
+export async function leaveAtEveryByte(
+  region: TestRegion,
+  body: object,
+  atOnce: number,
+): Promise<number> {
+  const probe = await organization(region, 1);
+  const whole = await leave(region, probe.keys[0] ?? "", body, Number.MAX_SAFE_INTEGER);
+  const cost = CREDITS - (await resolved(region, probe.orgId)).credits_micro;
+  expect(cost).toBeGreaterThan(0);
+  const points = whole + 1;
+  const { orgId, keys } = await organization(region, points);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < points) {
+      const at = next++;
+      // oxlint-disable-next-line no-await-in-loop -- one client after the other
+      await leave(region, keys[Math.floor(at / KEY_REQUESTS_MAX)] ?? "", body, at);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  const standing = await resolved(region, orgId);
+  const rows = await ledger(region, orgId);
+  const paid = rows.filter((row) => row.kind === "usage");
+  expect(standing.held_micro).toBe(0);
+  expect(rows.reduce((sum, row) => sum + row.amount_micro, 0)).toBe(standing.credits_micro);
+  expect(new Set(paid.map((row) => row.amount_micro))).toEqual(new Set([-cost]));
+  expect(standing.credits_micro).toBe(CREDITS - paid.length * cost);
+  // A reset may arrive before the request was admitted; from then on every request is paid.
+  expect(paid.length).toBeGreaterThan(points * 0.9);
+  return points;
+}
+
+/** An organisation with enough keys that no key's minute is used up. */
+async function organization(
+  region: TestRegion,
+  requests: number,
+): Promise<{ readonly orgId: string; readonly keys: readonly string[] }> {
+  const admin = { url: region.adminUrl, token: ADMIN_TOKEN };
+  const made = await makeOrganization(admin.url, admin.token, { credits: CREDITS });
+  const { orgId, memberId } = made;
+  const keys: string[] = [];
+  for (let i = 0; i * KEY_REQUESTS_MAX < requests; i++) {
+    const wish = { orgId, memberId, name: `k${i}`, scope: "regional", rpmLimit: 1000 } as const;
+    // oxlint-disable-next-line no-await-in-loop -- a handful of keys
+    keys.push(await createKey(admin, wish));
+  }
+  return { orgId, keys };
+}
+
+/** Resets the connection after so many bytes of the answer, or after all of them; says how many came. */
+async function leave(
+  region: TestRegion,
+  key: string,
+  body: object,
+  bytes: number,
+): Promise<number> {
+  const connection = await openRaw({
+    url: `${region.baseUrl}/chat/completions`,
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify(body),
+  });
+  await connection.readUntil(
+    (received) => received.length >= bytes || WHOLE.test(received.subarray(-16).toString()),
+  );
+  const { length } = connection.received();
+  await connection.reset();
+  return length;
+}

@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import type { GenerationRecord } from "../../../src/wallet/wallet-contract.ts";
+import { ADMIN_TOKEN } from "./two-regions.ts";
+import type { TestRegion } from "./two-regions.ts";
+
+const RESOLVED_WITHIN_MS = 30_000;
+const POLL_MS = 20;
+
+export type Standing = {
+  readonly credits_micro: number;
+  readonly held_micro: number;
+  readonly open_holds: number;
+};
+export type LedgerRow = {
+  readonly kind: string;
+  readonly amount_micro: number;
+  readonly generation_id: string | null;
+};
+
+export async function operatorReads<T>(region: TestRegion, path: string): Promise<T> {
+  const response = await fetch(`${region.adminUrl}${path}`, {
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  expect(response.status).toBe(200);
+  return (await response.json()) as T;
+}
+
+/** Waits until no hold of the organisation is open, and says how it stands then. */
+export async function resolved(region: TestRegion, orgId: string): Promise<Standing> {
+  const deadline = performance.now() + RESOLVED_WITHIN_MS;
+  for (;;) {
+    const standing = await operatorReads<Standing>(region, `/orgs/${orgId}`);
+    if (standing.open_holds === 0) return standing;
+    expect(performance.now(), "a hold is still open").toBeLessThan(deadline);
+    await sleep(POLL_MS);
+  }
+}
+
+/** Every row of the organisation's ledger. */
+export async function ledger(region: TestRegion, orgId: string): Promise<LedgerRow[]> {
+  const rows: LedgerRow[] = [];
+  let after: number | null = 0;
+  while (after !== null) {
+    const page: { rows: LedgerRow[]; next_after_seq: number | null } = await operatorReads(
+      region,
+      `/orgs/${orgId}/ledger?after_seq=${after}&limit=1000`,
+    );
+    rows.push(...page.rows);
+    after = page.rows.length === 0 ? null : page.next_after_seq;
+  }
+  return rows;
+}
+
+/** What the organisation's wallet keeps of its paid requests, the oldest first. */
+export async function generations(region: TestRegion, orgId: string): Promise<GenerationRecord[]> {
+  const rows = await ledger(region, orgId);
+  const namespace = await region.miniflare.getDurableObjectNamespace(
+    "WALLET",
+    `turnpike-${region.name}`,
+  );
+  const wallet = namespace.get(namespace.idFromName(orgId)) as unknown as {
+    generation(id: string): Promise<{ ok: boolean; value: GenerationRecord }>;
+  };
+  const records: GenerationRecord[] = [];
+  for (const { generation_id: id } of rows.filter((row) => row.kind === "usage")) {
+    const { value } = await wallet.generation(id ?? "");
+    records.push(value);
+  }
+  return records;
+}

@@ -1,0 +1,149 @@
+import type { ServerResponse } from "node:http";
+import { scenarioOf, startOpenAiMock } from "../../fixtures/openai-mock.ts";
+import type { MockRequest, MockScript, OpenAiMock } from "../../fixtures/openai-mock.ts";
+import { generations, resolved } from "./money.ts";
+import { makeOrganization } from "./organization.ts";
+import { openRaw } from "./raw-request.ts";
+import type { RawConnection } from "./raw-request.ts";
+import { ADMIN_TOKEN, startTwoRegions } from "./two-regions.ts";
+import type { TestRegion } from "./two-regions.ts";
+
+export const CREDITS = 1_000_000_000;
+/** The key that the gateway shows its upstream; it must never be seen anywhere else. */
+export const UPSTREAM_SECRET = "sk-canary-5d41402abc4b2a76b9719d911017c592";
+
+export type WorldOptions = {
+  /** Models by id: the upstream names of their routes, in order. 1 micro per input token, 2 per output. */
+  readonly models: Readonly<Record<string, readonly string[]>>;
+  /** What the upstream does, by upstream name; the mock's own scenarios are there too. */
+  readonly scripts?: Readonly<Record<string, MockScript>>;
+  readonly bindings?: Readonly<Record<string, string>>;
+  /** A port where nobody listens, for routes named `refused`. */
+  readonly deadPort?: number;
+};
+export type Organization = { readonly orgId: string; readonly key: string };
+export type Asked = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+};
+export type World = {
+  readonly eu: TestRegion;
+  readonly mock: OpenAiMock;
+  /** Requests that the upstream is still answering. */
+  readonly inFlight: () => number;
+  readonly organization: () => Promise<Organization>;
+  /** A chat completion, read to its end. */
+  readonly ask: (key: string, model: string, more?: object) => Promise<Asked>;
+  /** The same over a raw connection, left to the test. */
+  readonly open: (key: string, model: string, more?: object) => Promise<RawConnection>;
+  /** Waits until nothing is held: what was spent, and for what. */
+  readonly spent: (orgId: string) => ReturnType<typeof spentOf>;
+  readonly stop: () => Promise<void>;
+};
+
+const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100 };
+
+/** Both regions in front of a scripted upstream that speaks OpenAI's wire on loopback. */
+export async function startUpstreamWorld(options: WorldOptions): Promise<World> {
+  const mock = await startOpenAiMock();
+  const inFlight = new Set<ServerResponse>();
+  mock.script((request, response) => {
+    inFlight.add(response);
+    response.on("close", () => inFlight.delete(response));
+    return options.scripts?.[scenarioOf(request)]?.(request, response) ?? false;
+  });
+  const regions = await startTwoRegions({
+    bindings: {
+      UPSTREAM_KEY: UPSTREAM_SECRET,
+      PROVIDERS: JSON.stringify(providersOf(mock, options)),
+      MODELS: JSON.stringify(Object.entries(options.models).map(modelOf)),
+      ...options.bindings,
+    },
+  });
+  const { eu } = regions;
+  const url = `${eu.baseUrl}/chat/completions`;
+  return {
+    eu,
+    mock,
+    inFlight: () => inFlight.size,
+    organization: () =>
+      makeOrganization(eu.adminUrl, ADMIN_TOKEN, { credits: CREDITS, rpmLimit: 1000 }),
+    ask: async (key, model, more = {}) => {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, ...REQUEST, ...more }),
+      });
+      const { status, headers } = response;
+      return { status, headers, text: await response.text() };
+    },
+    open: (key, model, more = {}) =>
+      openRaw({
+        url,
+        headers: { authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model, ...REQUEST, ...more }),
+      }),
+    spent: (orgId) => spentOf(eu, orgId),
+    stop: async () => {
+      await regions.stop();
+      await mock.close();
+    },
+  };
+}
+
+/** A script that never returns to the mock's own scenarios. */
+export function scripted(
+  run: (response: ServerResponse, request: MockRequest) => Promise<void> | void,
+): MockScript {
+  return async (request, response) => {
+    await run(response, request);
+    return true;
+  };
+}
+
+export function startStream(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
+}
+
+/** The data of each event of a stream's text, parsed; comments and [DONE] are kept as they are. */
+export function eventsOf(text: string): unknown[] {
+  return text
+    .split("\n\n")
+    .filter((event) => event !== "")
+    .map((event) => {
+      if (!event.startsWith("data: ") || event === "data: [DONE]") return event;
+      return JSON.parse(event.slice("data: ".length)) as unknown;
+    });
+}
+
+type Chunk = { readonly choices?: readonly { readonly delta?: { readonly content?: string } }[] };
+
+/** The text that a stream's chunks make. */
+export function contentOf(text: string): string {
+  return eventsOf(text)
+    .map((event) => (event as Chunk).choices?.[0]?.delta?.content ?? "")
+    .join("");
+}
+
+async function spentOf(eu: TestRegion, orgId: string) {
+  const standing = await resolved(eu, orgId);
+  const records = await generations(eu, orgId);
+  const micro = CREDITS - standing.credits_micro;
+  return { micro, held: standing.held_micro, records };
+}
+
+function providersOf(mock: OpenAiMock, { deadPort }: WorldOptions): object[] {
+  const common = { profile: "generic", secret: "UPSTREAM_KEY", regions: ["eu"] };
+  const dead = { ...common, id: "dead", base_url: `http://127.0.0.1:${deadPort}/v1` };
+  return [{ ...common, id: "up", base_url: mock.url }, ...(deadPort === undefined ? [] : [dead])];
+}
+
+function modelOf([id, names]: [string, readonly string[]]): object {
+  const routes = names.map((name) => ({
+    provider: name.startsWith("refused") ? "dead" : "up",
+    upstream_id: name,
+  }));
+  const price = { input: 1_000_000, output: 2_000_000 };
+  return { id, kind: "chat", context: 128_000, max_output: 4096, price, routes };
+}

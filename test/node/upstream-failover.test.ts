@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../scripts/ports.ts";
+import { scripted, startUpstreamWorld, UPSTREAM_SECRET } from "./support/upstream-world.ts";
+import type { World } from "./support/upstream-world.ts";
+
+/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+const EXACT = 18;
+
+/** What fails before the first byte: how the client is answered when no other route is there, after how many requests. */
+const FAULTS: Readonly<Record<string, { status: number; requests: number; wait?: string }>> = {
+  "mock-500": { status: 502, requests: 2 },
+  "html-500": { status: 502, requests: 2 },
+  "mock-408": { status: 502, requests: 2 },
+  "mock-reset": { status: 502, requests: 2 },
+  refused: { status: 502, requests: 0 },
+  "mock-302": { status: 502, requests: 1 },
+  "mock-html": { status: 502, requests: 1 },
+  "mock-bad-json": { status: 502, requests: 1 },
+  "mock-gzip-bomb": { status: 502, requests: 1 },
+  "mock-401": { status: 502, requests: 1 },
+  "mock-404": { status: 502, requests: 1 },
+  "mock-quota": { status: 502, requests: 1 },
+  "mock-silent": { status: 502, requests: 1 },
+  "mock-429": { status: 503, requests: 1, wait: "7" },
+  "bare-429": { status: 503, requests: 1, wait: "5" },
+  "mock-503": { status: 503, requests: 1, wait: "5" },
+  "mock-529": { status: 503, requests: 1, wait: "5" },
+};
+/** The same for streams alone. */
+const STREAM_FAULTS: typeof FAULTS = {
+  "mock-error-first": { status: 502, requests: 2 },
+  "mock-empty-stream": { status: 502, requests: 1 },
+  "mock-stall": { status: 502, requests: 1 },
+};
+const CASES = [false, true].flatMap((stream) =>
+  Object.keys({ ...FAULTS, ...(stream ? STREAM_FAULTS : {}) }).map((name) => ({ name, stream })),
+);
+const FAULT_OF = new Map(Object.entries({ ...FAULTS, ...STREAM_FAULTS }));
+
+const status = (code: number, headers: Record<string, string> = {}) =>
+  scripted((response) => void response.writeHead(code, headers).end("{}"));
+
+let world: World;
+beforeAll(async () => {
+  const models: Record<string, string[]> = {
+    "up/four-down": ["down@1", "down@2", "down@3", "down@4"],
+    "up/overloaded": ["down@5", "busy-9", "busy-4"],
+    "up/down-last": ["busy-9@2", "down@6"],
+    "up/third": ["down@7", "down@8", "good"],
+  };
+  for (const { name, stream } of CASES) {
+    models[`alone/${name}/${stream}`] = [`${name}@alone-${stream}`];
+    models[`then/${name}/${stream}`] = [`${name}@then-${stream}`, "good"];
+  }
+  world = await startUpstreamWorld({
+    models,
+    deadPort: await freePort(),
+    scripts: {
+      down: status(500),
+      "bare-429": status(429),
+      "busy-9": status(429, { "retry-after": "9" }),
+      "busy-4": status(503, { "retry-after": "4" }),
+      "html-500": scripted((response) => {
+        response.writeHead(500, { "content-type": "text/html" });
+        response.end("<h1>canary-html at 10.0.0.7</h1>");
+      }),
+    },
+    bindings: { UPSTREAM_HEADERS_MS: "400", UPSTREAM_FIRST_MS: "300" },
+  });
+});
+afterAll(() => world.stop());
+
+/** Few tokens, so that a JSON answer may not take longer than its headers. */
+const FEW = { max_tokens: 4 };
+
+async function counted<T>(work: () => Promise<T>): Promise<{ answer: T; requests: number }> {
+  const before = world.mock.requests.length;
+  const answer = await work();
+  return { answer, requests: world.mock.requests.length - before };
+}
+
+describe("an upstream that fails before the first byte", () => {
+  it.each(CASES)(
+    "alone: $name, stream $stream: nothing charged, none of its text",
+    async ({ name, stream }) => {
+      const expected = FAULT_OF.get(name);
+      const { key, orgId } = await world.organization();
+      const { answer, requests } = await counted(() =>
+        world.ask(key, `alone/${name}/${stream}`, { ...FEW, stream }),
+      );
+      expect([answer.status, requests]).toEqual([expected?.status, expected?.requests]);
+      const { error } = JSON.parse(answer.text) as { error: Record<string, unknown> };
+      expect(error).toMatchObject(
+        answer.status === 502
+          ? { type: "upstream_error" }
+          : { type: "api_error", code: "upstream_overloaded" },
+      );
+      expect(answer.headers.get("retry-after")).toBe(expected?.wait ?? null);
+      expect(answer.headers.get("x-route")).toBeNull();
+      expect(answer.text).not.toMatch(/canary|openai\.com|127\.0\.0\.1|<h1>/);
+      expect(await world.spent(orgId)).toEqual({ micro: 0, held: 0, records: [] });
+    },
+  );
+
+  it.each(CASES)(
+    "before a good route: $name, stream $stream: is not noticed, charged once",
+    async ({ name, stream }) => {
+      const { key, orgId } = await world.organization();
+      const answer = await world.ask(key, `then/${name}/${stream}`, { ...FEW, stream });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("x-route")).toBe("up:good");
+      expect(answer.headers.get("x-attempts")).toBe("2");
+      const spent = await world.spent(orgId);
+      expect(spent.micro).toBe(EXACT);
+      expect(spent.records).toMatchObject([{ provider: "up", estimated: false }]);
+    },
+  );
+
+  it("all abandoned connections end", async () => {
+    await expect.poll(world.inFlight).toBe(0);
+  });
+});
+
+describe("failover", () => {
+  it("asks three times at most, however many routes there are", async () => {
+    const { key, orgId } = await world.organization();
+    const { answer, requests } = await counted(() => world.ask(key, "up/four-down"));
+    expect([answer.status, requests]).toEqual([502, 3]);
+    expect((await world.spent(orgId)).micro).toBe(0);
+  });
+
+  it("reaches the third route, charged once", async () => {
+    const { key, orgId } = await world.organization();
+    const { answer, requests } = await counted(() => world.ask(key, "up/third"));
+    expect([answer.status, requests, answer.headers.get("x-attempts")]).toEqual([200, 3, "3"]);
+    expect(answer.headers.get("x-cost-micro")).toBe(String(EXACT));
+    expect((await world.spent(orgId)).micro).toBe(EXACT);
+  });
+
+  it("says overloaded with the least wait when the last said so, else upstream_error", async () => {
+    const { key } = await world.organization();
+    const busy = await world.ask(key, "up/overloaded");
+    expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "4"]);
+    const down = await world.ask(key, "up/down-last");
+    expect([down.status, down.headers.get("retry-after")]).toEqual([502, null]);
+  });
+});
+
+describe("the key that is shown upstream", () => {
+  it("was sent there, and echoed by a 401 it is in no header, body or log", async () => {
+    const { key } = await world.organization();
+    const answers = [
+      await world.ask(key, "alone/mock-401/false", FEW),
+      await world.ask(key, "then/mock-401/true", { ...FEW, stream: true }),
+    ];
+    const echoed = world.mock.requests.find(({ json }) =>
+      String(json["model"]).startsWith("mock-401"),
+    );
+    expect(echoed?.headers.authorization).toBe(`Bearer ${UPSTREAM_SECRET}`);
+    const seen = answers.map(({ headers, text }) => JSON.stringify([...headers]) + text);
+    expect(seen.join("")).not.toContain(UPSTREAM_SECRET.slice(3));
+    expect(world.eu.log.length).toBeGreaterThan(0);
+    expect(JSON.stringify(world.eu.log)).not.toContain(UPSTREAM_SECRET.slice(3));
+  });
+});

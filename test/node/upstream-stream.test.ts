@@ -1,0 +1,246 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  chunkOf,
+  DONE,
+  FINISH,
+  OPENING,
+  TEXT_ANSWER,
+  USAGE,
+  usageChunk,
+} from "../fixtures/openai-wire.ts";
+import type { MockScript } from "../fixtures/openai-mock.ts";
+import {
+  byCharacter,
+  byteByByte,
+  ends,
+  endsLater,
+  HELLO,
+  numbered,
+  stays,
+  stream,
+  toolCall,
+} from "./support/stream-scripts.ts";
+import {
+  contentOf,
+  CREDITS,
+  eventsOf,
+  scripted,
+  startStream,
+  startUpstreamWorld,
+} from "./support/upstream-world.ts";
+import type { World } from "./support/upstream-world.ts";
+
+/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+const EXACT = 18;
+/** What the prompt of every request is estimated at, and the text "Hello" in one or two pieces. */
+const PROMPT = 26;
+const GUESS = 1;
+const TRICKY = 'He said "data: [DONE]\n\ndata: [DONE]" — 世界 🌍 \u2028 ok';
+
+const huge = (tokens: number) => usageChunk({ ...USAGE, completion_tokens: tokens });
+
+/** Streams that end well: their text, and what they cost. */
+const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimated?: true }>> = {
+  "usage on the finish chunk": {
+    script: ends(
+      OPENING,
+      chunkOf({ content: "Hello" }),
+      chunkOf({}, "stop", { usage: USAGE }),
+      DONE,
+    ),
+  },
+  "usage on a chunk with text": {
+    script: ends(OPENING, chunkOf({ content: "Hello" }, null, { usage: USAGE }), FINISH, DONE),
+  },
+  "usage twice, the last counts": {
+    script: ends(huge(1), ...TEXT_ANSWER, huge(2), usageChunk(), DONE),
+  },
+  "text and finish in one chunk": {
+    script: ends(chunkOf({ role: "assistant", content: "Hello" }, "stop"), usageChunk(), DONE),
+  },
+  "two [DONE]": { script: ends(...TEXT_ANSWER, usageChunk(), DONE, DONE) },
+  "events after [DONE]": {
+    script: ends(...TEXT_ANSWER, usageChunk(), DONE, chunkOf({ content: "!" }), huge(900), DONE),
+  },
+  "usage and no [DONE]": { script: ends(...TEXT_ANSWER, usageChunk()) },
+  "usage, then silence instead of [DONE]": { script: stays(...TEXT_ANSWER, usageChunk()) },
+  "no usage": { script: ends(...TEXT_ANSWER, DONE), estimated: true },
+  "neither usage nor [DONE]": { script: ends(...TEXT_ANSWER), estimated: true },
+  "usage beyond belief": { script: ends(...TEXT_ANSWER, huge(2e9), DONE), estimated: true },
+  CRLF: { script: ends(stream(...TEXT_ANSWER, usageChunk(), DONE).replaceAll("\n", "\r\n")) },
+  comments: {
+    script: ends(
+      ": hi\n\n",
+      OPENING,
+      ": x\n",
+      chunkOf({ content: "Hello" }),
+      FINISH,
+      usageChunk(),
+      DONE,
+    ),
+  },
+  "no last newline": { script: ends(stream(...TEXT_ANSWER, usageChunk(), DONE).trimEnd()) },
+  "every byte apart, text like the wire": {
+    script: byteByByte(stream(OPENING, chunkOf({ content: TRICKY }), FINISH, usageChunk(), DONE)),
+    text: TRICKY,
+  },
+};
+
+/** Streams that fail after their first text: what they cost, by design.md 8. */
+const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estimated?: true }>> = {
+  "an error in mid-stream": {
+    script: endsLater(HELLO, { error: { message: "canary" } }, DONE),
+    micro: 0,
+  },
+  "a cut in mid-stream": {
+    script: scripted(async (response) => {
+      startStream(response).write(stream(...HELLO));
+      await sleep(5);
+      response.socket?.resetAndDestroy();
+    }),
+    micro: 0,
+  },
+  "a cut after usage was reported": {
+    script: scripted(async (response) => {
+      startStream(response).write(stream(...HELLO, usageChunk()));
+      await sleep(5);
+      response.socket?.resetAndDestroy();
+    }),
+    micro: EXACT,
+  },
+  "an end without a finish reason": {
+    script: ends(...HELLO),
+    micro: 0,
+  },
+  "DONE without a finish reason": {
+    script: endsLater(HELLO, DONE),
+    micro: 0,
+  },
+  "bad JSON": { script: endsLater(HELLO, 'data: {"cho\n\n'), micro: 0 },
+  "a line of 10 MB": {
+    script: endsLater(HELLO, `data: "${"x".repeat(10 << 20)}"\n\n`),
+    micro: 0,
+  },
+  silence: {
+    script: stays(...HELLO),
+    micro: PROMPT + 2,
+    estimated: true,
+  },
+  "silence in the middle of an event": {
+    script: stays(...HELLO, 'data: {"choices":[{"del'),
+    micro: PROMPT + 2,
+    estimated: true,
+  },
+  "a cap that is ignored": {
+    script: scripted(async (response) => {
+      startStream(response).write(stream(OPENING));
+      const line = stream(chunkOf({ content: "Hello there ".repeat(50) }));
+      while (!response.closed && response.write(line)) await sleep(1);
+    }),
+    micro: PROMPT + 2 * 100,
+    estimated: true,
+  },
+};
+
+let world: World;
+beforeAll(async () => {
+  const all = { ...WELL, ...BADLY };
+  world = await startUpstreamWorld({
+    models: Object.fromEntries(
+      ["drain", "numbered", "tool", "tiny", ...Object.keys(all)].map((name) => [name, [name]]),
+    ),
+    scripts: {
+      ...Object.fromEntries(Object.entries(all).map(([name, { script }]) => [name, script])),
+      drain: ends(...TEXT_ANSWER, huge(900_000_000), DONE),
+      numbered: numbered(),
+      tool: toolCall(),
+      tiny: byCharacter(),
+    },
+    bindings: { UPSTREAM_IDLE_MS: "300", REQUEST_DEADLINE_S: "20" },
+  });
+});
+afterAll(() => world.stop());
+
+describe("a stream that ends well", () => {
+  it.each(Object.entries(WELL))(
+    "%s: all of the text, one [DONE], charged once",
+    async (name, want) => {
+      const { key, orgId } = await world.organization();
+      const asked = { stream: true, stream_options: { include_usage: true } };
+      const answer = await world.ask(key, name, asked);
+      expect(contentOf(answer.text)).toBe(want.text ?? "Hello");
+      const events = eventsOf(answer.text);
+      expect(events.filter((event) => event === "data: [DONE]")).toHaveLength(1);
+      expect(events.at(-1)).toBe("data: [DONE]");
+      const { micro, held, records } = await world.spent(orgId);
+      expect(events.at(-2)).toMatchObject({ choices: [], usage: { cost_micro: micro } });
+      expect(records).toMatchObject([{ estimated: want.estimated === true, finishReason: "stop" }]);
+      expect(held).toBe(0);
+      expect(micro).toBe(want.estimated === true ? PROMPT + 2 * GUESS : EXACT);
+      await expect.poll(world.inFlight).toBe(0);
+    },
+  );
+});
+
+describe("a stream that fails after its first text", () => {
+  it.each(Object.entries(BADLY))("%s: an error event, no [DONE], its price", async (name, want) => {
+    const { key, orgId } = await world.organization();
+    const answer = await world.ask(key, name, { stream: true });
+    expect(answer.status).toBe(200);
+    expect(contentOf(answer.text)).toMatch(/^Hello/);
+    expect(eventsOf(answer.text).at(-1)).toMatchObject({ error: { type: "upstream_error" } });
+    expect(answer.text).not.toMatch(/\[DONE\]|canary/);
+    const { micro, held, records } = await world.spent(orgId);
+    expect({ micro, held }).toEqual({ micro: want.micro, held: 0 });
+    expect(records).toMatchObject(
+      want.micro === 0 ? [] : [{ estimated: want.estimated === true, finishReason: null }],
+    );
+    await expect.poll(world.inFlight).toBe(0);
+  });
+});
+
+it("usage above the whole balance takes the balance and no more", async () => {
+  const { key, orgId } = await world.organization();
+  const answer = await world.ask(key, "drain", { stream: true });
+  expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
+  expect((await world.spent(orgId)).micro).toBe(CREDITS);
+});
+
+it.each(["tool", "tiny"])(
+  "an honest stream in %s pieces is not taken for a runaway",
+  async (name) => {
+    const { key, orgId } = await world.organization();
+    const answer = await world.ask(key, name, { stream: true, max_tokens: 400 });
+    expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
+    const { records } = await world.spent(orgId);
+    expect(records[0]?.estimated).toBe(true);
+    const output = records[0]?.usage.output ?? 0;
+    expect(output).toBeGreaterThan(200);
+    expect(output).toBeLessThanOrEqual(400);
+  },
+);
+
+it("50 streams at once: nobody gets another's text, every id and charge is its own", async () => {
+  const { key, orgId } = await world.organization();
+  const numbers = Array.from({ length: 50 }, (_, at) => at);
+  const answers = await Promise.all(
+    numbers.map((at) =>
+      world.ask(key, "numbered", {
+        stream: true,
+        messages: [{ role: "user", content: `${at}` }],
+      }),
+    ),
+  );
+  const ids = new Set<unknown>();
+  for (const at of numbers) {
+    const text = answers[at]?.text ?? "";
+    expect(contentOf(text)).toBe(`<${at}>`.repeat(20));
+    const own = new Set(eventsOf(text).flatMap((event) => (event as { id?: string }).id ?? []));
+    expect(own.size).toBe(1);
+    for (const id of own) ids.add(id);
+  }
+  expect(ids.size).toBe(50);
+  const { micro, records } = await world.spent(orgId);
+  expect([micro, records.length]).toEqual([50 * EXACT, 50]);
+});
