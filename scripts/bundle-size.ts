@@ -6,7 +6,8 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { removeDirectory } from "./tmpfs.ts";
 
-const BUDGET_KIB = 160;
+/** Why it is not the 160 KiB that the design began with: src/README.md, decisions. */
+const BUDGET_KIB = 224;
 const ROOT = path.join(import.meta.dirname, "..");
 
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
