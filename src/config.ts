@@ -135,6 +135,10 @@ export function parseConfig(bindings: object): ParsedConfig {
     version: versionOf(env["CF_VERSION"]),
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
   };
+  for (const ttl of ["HOLD_TTL_S", "PEER_HOLD_TTL_S"] as const) {
+    if (config.numbers[ttl] > config.numbers.REQUEST_DEADLINE_S) continue;
+    complain(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");
+  }
   return problems.length === 0 ? { ok: true, config } : { ok: false, problems };
 }
 

@@ -44,6 +44,7 @@ const WRONG: readonly (readonly [string, unknown])[] = [
   ["DEFAULT_MAX_OUTPUT", "many"],
   ["DEFAULT_MAX_OUTPUT", "0"],
   ["HOLD_TTL_S", "1.5"],
+  ["HOLD_TTL_S", "900"],
   ["REQUEST_DEADLINE_S", "-1"],
 ];
 
@@ -95,7 +96,7 @@ describe("a misconfigured deployment: 503", () => {
   });
 
   it("the same bindings without the fault answer", async () => {
-    const bindings = bindingsWith({ MODELS: model({}), OPENAI_API_KEY: "k", HOLD_TTL_S: "60" });
+    const bindings = bindingsWith({ MODELS: model({}), OPENAI_API_KEY: "k", HOLD_TTL_S: "901" });
     expect((await send("/healthz", { bindings })).status).toBe(200);
     expect((await send("/v1/models/own/m", { key, bindings })).status).toBe(200);
   });
