@@ -1,3 +1,4 @@
+import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { DOLLARS_MAX } from "../lib/money.ts";
@@ -24,7 +25,6 @@ import type {
 } from "./wallet-contract.ts";
 
 const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
-const EXTERNAL_ID_BYTES_MAX = 256;
 
 /** Creates the end user with the defaults for what is left out, or changes what is given. */
 export function putEndUser(
@@ -116,9 +116,8 @@ function refuseChange(change: EndUserChange): Refusal | null {
 }
 
 function refuseExternalId(externalId: string): Refusal | null {
-  const bytes = new TextEncoder().encode(externalId).length;
-  if (bytes >= 1 && bytes <= EXTERNAL_ID_BYTES_MAX) return null;
-  return invalid(`external_id must have 1 to ${EXTERNAL_ID_BYTES_MAX} bytes.`, "external_id");
+  const problem = externalIdProblem(externalId);
+  return problem === null ? null : invalid(`external_id ${problem}.`, "external_id");
 }
 
 type Limits = Pick<EndUser, "dailyQuota" | "monthlyQuota" | "alertThreshold">;

@@ -182,6 +182,27 @@ describe("an end user", () => {
     expect(again).toEqual({ created: false, endUser: { ...made, dailyQuotaMicro: 11 } });
   });
 
+  it.each([
+    ["nothing", "", false],
+    ["a control character", "a\nb", false],
+    ["a C1 control", "a\u0085", false],
+    ["a line separator", "a\u2028b", false],
+    ["a lone surrogate", "\ud800", false],
+    ["a dot", ".", false],
+    ["two dots", "..", false],
+    ["257 bytes", `a${"é".repeat(128)}`, false],
+    ["256 bytes", "é".repeat(128), true],
+    ["spaces and a slash", " a/b ", true],
+  ])("named %s, %j, is taken as a request takes its user: %s", async (_what, name, isGood) => {
+    const { stub } = await newWallet();
+    const answer = await stub.putEndUser(name, {});
+    const { kind, param } = (failureOf(answer) ?? {}) as { kind?: string; param?: string };
+    expect([kind, param]).toEqual(
+      isGood ? [undefined, undefined] : ["invalid_request", "external_id"],
+    );
+    expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(isGood ? 1 : 0);
+  });
+
   it("listed keeps its place while others come", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
