@@ -2,6 +2,7 @@ import { assert } from "../lib/assert.ts";
 import { now } from "../lib/clock.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { logAlert, reasonOf } from "../lib/log.ts";
 import type { Desk } from "./desk.do.ts";
 import { loadMemory } from "./memory.do.ts";
 import type { Memory } from "./memory.do.ts";
@@ -13,8 +14,8 @@ import { Schedule } from "./schedule.do.ts";
  * in step with the tables.
  */
 export class Decisions {
-  /** Null while no wallet was made here. */
-  #memory: Memory | null = null;
+  /** `lost`: the tables could not be read after a throw; whoever comes next reads them again. */
+  #memory: Memory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
   readonly #env: () => Env;
@@ -36,11 +37,14 @@ export class Decisions {
 
   /** The tables are gone: as if no wallet was ever made. */
   forget(): void {
-    this.#memory = null;
+    this.#memory = "unmade";
     this.#schedule = new Schedule(null);
   }
 
-  /** One decision in one turn, its alarm set with it. `storage_unavailable` while no wallet was made. */
+  /**
+   * One decision in one turn, its alarm set with it. `storage_unavailable` while no wallet was made or
+   * its tables cannot be read.
+   */
   decide<T>(decision: (desk: Desk) => Result<T>): Result<T> {
     return this.turn((desk) => {
       const answer = decision(desk);
@@ -49,27 +53,38 @@ export class Decisions {
     });
   }
 
-  /** A decision that leaves the alarm to its caller. A throw may have left the memory ahead of the tables: start again. */
+  /** A decision that leaves the alarm to its caller. */
   turn<T>(decision: (desk: Desk) => Result<T>): Result<T> {
-    const desk = this.openIfMade();
-    if (desk === null) return unmade();
+    const desk = this.tryOpen();
+    if (desk === null) return unavailable();
     try {
       expire(desk);
       return decision(desk);
     } catch (error) {
-      this.load();
+      this.#recover(); // a throw may have left the memory ahead of the tables
       throw error;
     }
   }
 
-  /** The desk as it is now; null while no wallet was made. */
+  /** The desk as it is now; null while no wallet was made, or when its tables cannot be read. */
+  tryOpen(): Desk | null {
+    try {
+      return this.openIfMade();
+    } catch (error) {
+      logAlert("wallet_unreadable", { reason: reasonOf(error) });
+      return null;
+    }
+  }
+
+  /** The desk as it is now; null while no wallet was made. Throws when its tables cannot be read. */
   openIfMade(): Desk | null {
-    return this.#memory === null ? null : this.open();
+    if (this.#memory === "lost") this.load();
+    return this.#memory === "unmade" ? null : this.open();
   }
 
   open(): Desk {
     const memory = this.#memory;
-    assert(memory !== null, "the wallet is made");
+    assert(memory !== "unmade" && memory !== "lost", "the wallet is made and was read");
     const env = this.#env();
     const clockMs = now(env);
     memory.clock = Math.max(memory.clock, clockMs);
@@ -79,14 +94,24 @@ export class Decisions {
 
   /** Derives the memory from the tables, and sets the alarm for what is due by them. */
   load(): void {
+    this.#memory = "lost"; // until all of it is known
     this.#memory = loadMemory(this.#storage.sql, now(this.#env()));
     const desk = this.open();
     this.#schedule.refresh(desk);
     this.#schedule.arm(desk);
   }
+
+  #recover(): void {
+    try {
+      this.load();
+    } catch (error) {
+      this.#memory = "lost";
+      logAlert("wallet_unreadable", { reason: reasonOf(error) });
+    }
+  }
 }
 
-/** What a wallet that was never made answers to everything. */
-export function unmade(): Refusal {
+/** What a wallet that was never made, or cannot be read, answers to everything. */
+export function unavailable(): Refusal {
   return refuse({ kind: "storage_unavailable" });
 }

@@ -5,7 +5,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
-import { Decisions, unmade } from "./decisions.do.ts";
+import { Decisions, unavailable } from "./decisions.do.ts";
 import { balanceOf } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import * as endUsers from "./end-users.do.ts";
@@ -142,15 +142,15 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async poke(): Promise<Result<null>> {
-    const desk = this.#decisions.openIfMade();
-    if (desk === null) return unmade();
+    const desk = this.#decisions.tryOpen();
+    if (desk === null) return unavailable();
     await this.#work(desk.memory.changed || desk.memory.row.conflict !== null);
     return success(null);
   }
 
   async reconcile(): Promise<Result<Contract.Reconciliation>> {
-    const desk = this.#decisions.openIfMade();
-    if (desk === null) return unmade();
+    const desk = this.#decisions.tryOpen();
+    if (desk === null) return unavailable();
     const book = await readBookHead(this.env.DB, desk.memory.row.orgId).catch(() => null);
     return this.#decisions.decide((later) => success(reconcile(later, book)));
   }

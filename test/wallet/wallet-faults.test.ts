@@ -1,0 +1,53 @@
+import { runInDurableObject } from "cloudflare:test";
+import { expect, it } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { failureOf, holdOf, newId, newWallet, settle, valueOf } from "./wallet-desk.ts";
+
+/** Every statement fails while `work` runs. */
+async function withBrokenStorage<T>(
+  storage: DurableObjectStorage,
+  work: () => Promise<T>,
+): Promise<T> {
+  const broken = (): never => {
+    throw new Error("disk I/O error");
+  };
+  Object.defineProperty(storage.sql, "exec", { value: broken, configurable: true });
+  try {
+    return await work();
+  } finally {
+    delete (storage.sql as { exec?: unknown }).exec;
+  }
+}
+
+it("a decision and the start after it that both fail leave no memory behind: 503, then the tables' truth", async () => {
+  const { stub } = await newWallet(1000);
+  const request = holdOf(600);
+  await runInDurableObject(stub, async (wallet: Wallet, state) => {
+    valueOf(await wallet.hold(request));
+    // What is in memory and not in the tables after a throw is what must never be answered from.
+    state.storage.sql.exec("UPDATE requests SET expires_at = 1 WHERE id = ?", request.id);
+    await withBrokenStorage(state.storage, async () => {
+      await expect(settle(wallet, request.id, 600)).rejects.toThrow("disk I/O error");
+      const answers = [
+        await wallet.balance(),
+        await wallet.hold(holdOf(1)),
+        await wallet.void(newId()),
+        await wallet.poke(),
+        await wallet.reconcile(),
+      ];
+      for (const answer of answers) {
+        expect(failureOf(answer)).toEqual({ kind: "storage_unavailable" });
+      }
+      await expect(wallet.discard()).rejects.toThrow("disk I/O error");
+      await expect(wallet.create("other")).rejects.toThrow("disk I/O error");
+      await expect(wallet.alarm()).rejects.toThrow("disk I/O error");
+    });
+    expect(valueOf(await wallet.balance())).toEqual({
+      creditsMicro: 1000,
+      heldMicro: 0,
+      openHolds: 0,
+    });
+    expect(valueOf(await settle(wallet, request.id, 600))).toMatchObject({ charged: 600 });
+    expect(valueOf(await wallet.reconcile()).differences).toEqual([]);
+  });
+});
