@@ -41,6 +41,14 @@ export function changeRow(desk: Desk, change: Partial<WalletRow>): void {
   desk.memory.row = row;
 }
 
+/**
+ * Asks storage for what memory knows already, for a decision that would not touch it otherwise: an
+ * instance whose storage is gone, as one that was replaced, must not answer from memory. Writes nothing.
+ */
+export function touchStorage(desk: Desk): void {
+  desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
+}
+
 /** The balance, what open holds reserve of it, and how many they are. */
 export function balanceOf(desk: Desk): BalanceAnswer {
   const { balance, held, holds } = desk.memory.books;

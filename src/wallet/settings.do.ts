@@ -3,7 +3,7 @@ import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { balanceCrossing } from "./alerts.ts";
 import { raiseAlerts } from "./alert-rows.do.ts";
-import { changeRow, nextRevision } from "./desk.do.ts";
+import { changeRow, nextRevision, touchStorage } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { refuseLimits } from "./end-users.do.ts";
 import { selectRateLog } from "./memory.do.ts";
@@ -17,6 +17,7 @@ import { updateSettings } from "./wallet-row.do.ts";
 import type { Settings } from "./wallet-row.do.ts";
 
 export function readSettings(desk: Desk): Result<SettingsRecord> {
+  touchStorage(desk);
   return success(recordOf(desk.memory.row.settings));
 }
 

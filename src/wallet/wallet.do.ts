@@ -6,7 +6,7 @@ import type { Result } from "../lib/failure.ts";
 import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
 import { Decisions, unavailable } from "./decisions.do.ts";
-import { balanceOf } from "./desk.do.ts";
+import { balanceOf, touchStorage } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import * as endUsers from "./end-users.do.ts";
 import { hold } from "./hold.do.ts";
@@ -80,7 +80,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async balance(): Promise<Result<Contract.BalanceAnswer>> {
-    return this.#decisions.decide((desk) => success(balanceOf(desk)));
+    return this.#decisions.decide((desk) => {
+      touchStorage(desk);
+      return success(balanceOf(desk));
+    });
   }
 
   async configure(change: Contract.ConfigurationChange): Promise<Result<Contract.Configuration>> {

@@ -1,17 +1,22 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
-import { failureOf, holdOf, newId, newWallet, settle, valueOf } from "./wallet-desk.ts";
+import {
+  countWrites,
+  failureOf,
+  holdOf,
+  newId,
+  newWallet,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
 
 /** Every statement fails while `work` runs. */
 async function withBrokenStorage<T>(
   storage: DurableObjectStorage,
   work: () => Promise<T>,
 ): Promise<T> {
-  const broken = (): never => {
-    throw new Error("disk I/O error");
-  };
-  Object.defineProperty(storage.sql, "exec", { value: broken, configurable: true });
+  Object.defineProperty(storage.sql, "exec", { value: fail, configurable: true });
   try {
     return await work();
   } finally {
@@ -51,3 +56,33 @@ it("a decision and the start after it that both fail leave no memory behind: 503
     expect(valueOf(await wallet.reconcile()).differences).toEqual([]);
   });
 });
+
+it.each<[name: string, read: (wallet: Wallet) => Promise<{ ok: boolean }>]>([
+  ["balance", (wallet) => wallet.balance()],
+  ["settings", (wallet) => wallet.readSettings()],
+  ["end user", (wallet) => wallet.readEndUser("u")],
+  ["list of end users", (wallet) => wallet.listEndUsers(10, 0)],
+  ["usage", (wallet) => wallet.usage("2026-01-01", "2026-12-31", "day")],
+  ["ledger", (wallet) => wallet.ledger(0, 10)],
+  ["alerts", (wallet) => wallet.alerts(10, 0)],
+  ["generation", (wallet) => wallet.generation(newId())],
+])(
+  "the %s is never read without asking storage, and reading it writes nothing",
+  async (_name, read) => {
+    const { stub } = await newWallet(100);
+    valueOf(await stub.poke());
+    await runInDurableObject(stub, async (wallet: Wallet, state) => {
+      const written = await countWrites(state.storage, async () => {
+        await read(wallet);
+      });
+      expect(written).toBe(0);
+      await withBrokenStorage(state.storage, () =>
+        expect(read(wallet)).rejects.toThrow("disk I/O error"),
+      );
+    });
+  },
+);
+
+function fail(): never {
+  throw new Error("disk I/O error");
+}
