@@ -10,6 +10,7 @@ const STALE_MS = 60_000;
 /** When the wallet wakes up next; all of it can be lost and is then worked out again. */
 export class Schedule {
   #publishAt: number | null = null;
+  #isPublishing = false;
   #publishedAt = -Infinity;
   #delayMs = DELAY_MIN_MS;
   #retainAt: number | null = null;
@@ -35,8 +36,19 @@ export class Schedule {
     return this.#publishAt !== null && this.#publishAt <= nowMs;
   }
 
+  get isPublishing(): boolean {
+    return this.#isPublishing;
+  }
+
+  /** One publish at a time: until this one has ended, none is due. */
+  publishing(): void {
+    this.#isPublishing = true;
+    this.#publishAt = null;
+  }
+
   /** After a publish, done or failed: the next waits longer while the wallet stays busy. */
   published(nowMs: number): void {
+    this.#isPublishing = false;
     this.#publishAt = null;
     this.#publishedAt = nowMs;
     this.#delayMs = Math.min(DELAY_MAX_MS, this.#delayMs * 2);
@@ -49,13 +61,14 @@ export class Schedule {
   /** Sets the alarm when something is due before it; in the turn that decided, so committed with it. */
   arm(desk: Desk): void {
     const { storage, nowMs } = desk;
-    if (desk.memory.changed && desk.memory.row.conflict === null) {
+    const { memory } = desk;
+    if (memory.changed && memory.row.conflict === null && !this.#isPublishing) {
       if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
       this.#publishAt ??= nowMs + this.#delayMs;
     }
     const due = Math.min(
       this.#publishAt ?? Infinity,
-      desk.memory.books.nextExpiry,
+      memory.books.nextExpiry,
       this.#retainAt ?? Infinity,
     );
     if (due === Infinity) return;

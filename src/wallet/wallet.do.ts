@@ -29,7 +29,6 @@ import type * as Contract from "./wallet-contract.ts";
  */
 export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   readonly #decisions: Decisions;
-  #isPublishing = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -181,15 +180,18 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     this.#decisions.load();
   }
 
-  /** Does what is due; `mustPublish` does not wait for it, and looks at a foreign book again. */
+  /**
+   * Does what is due, then sets the alarm, last and once: set before, for a publish that is still due,
+   * it would go off at once. `mustPublish` does not wait for it, and looks at a foreign book again.
+   */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
-    this.#decisions.decide((desk) => {
+    this.#decisions.turn((desk) => {
       if (schedule.retainIsDue(desk)) this.#retain(desk);
       return success(null);
     });
     const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);
-    if ((mustPublish || isDue) && !this.#isPublishing) await this.#publish();
+    if ((mustPublish || isDue) && !schedule.isPublishing) await this.#publish();
     const desk = this.#decisions.openIfMade();
     if (desk !== null) this.#decisions.schedule.arm(desk);
   }
@@ -200,7 +202,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async #publish(): Promise<void> {
-    this.#isPublishing = true;
+    this.#decisions.schedule.publishing();
     const live = (): Desk | null => this.#decisions.openIfMade();
     try {
       const outcome = await publish(this.#decisions.open(), live);
@@ -209,7 +211,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     } catch (error) {
       logWarning("publish_failed", { reason: reasonOf(error) });
     } finally {
-      this.#isPublishing = false;
       this.#decisions.schedule.published(now(this.env));
     }
   }

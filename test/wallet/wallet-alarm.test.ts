@@ -66,6 +66,49 @@ describe("an alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
+  it("is set once by a burst of changes and once, last, by the alarm that publishes them", async () => {
+    const { stub } = await newWallet(1000);
+    valueOf(await stub.poke());
+    let clock = Date.now() + 61_000;
+    setClock(clock);
+    await runInDurableObject(stub, async (wallet: Wallet, state) => {
+      await wallet.alarm(); // nothing to publish: whatever was set before has gone off
+      for (let cycle = 0; cycle < 3; cycle++) {
+        const whenChanged = await alarmsSet(state.storage, async () => {
+          for (let i = 0; i < 5; i++) valueOf(await wallet.putEndUser(`u${i}`, {}));
+        });
+        expect(whenChanged).toHaveLength(1);
+        clock += 61_000;
+        setClock(clock);
+        const whenPublished = await alarmsSet(state.storage, () => wallet.alarm());
+        expect(
+          state.storage.sql.exec("SELECT revision - acknowledged AS n FROM wallet").one(),
+        ).toEqual({ n: 0 });
+        expect(whenPublished).toEqual([]); // nothing is due: no hold, no row to retain
+      }
+      valueOf(await wallet.hold(holdOf(1)));
+      clock += 61_000;
+      setClock(clock);
+      const withHold = await alarmsSet(state.storage, () => wallet.alarm());
+      expect(withHold).toHaveLength(1);
+      expect((withHold[0] ?? 0) - Date.now()).toBeGreaterThan(60_000); // the hold's deadline
+    });
+  });
+
+  it("waits for the publish that runs: what changes meanwhile is due after it", async () => {
+    const { stub } = await newWallet(1000);
+    setClock(Date.now() + 61_000);
+    await runInDurableObject(stub, async (wallet: Wallet, state) => {
+      const set = await alarmsSet(state.storage, async () => {
+        const ran = wallet.alarm();
+        valueOf(await wallet.putEndUser("u", {}));
+        await ran;
+      });
+      expect(set).toHaveLength(1);
+      expect((set[0] ?? 0) - Date.now()).toBeGreaterThan(1000);
+    });
+  });
+
   it("after a clock that stepped back finds the holds made since, and their deadlines", async () => {
     const start = Date.UTC(2031, 6, 2, 12);
     setClock(start);
@@ -113,3 +156,23 @@ describe("an alarm", () => {
     expect(await differences(next)).toEqual([]);
   });
 });
+
+/** The times that alarms are set for while `work` runs, Unix ms. */
+async function alarmsSet(
+  storage: DurableObjectStorage,
+  work: () => Promise<void>,
+): Promise<number[]> {
+  const times: number[] = [];
+  const set = storage.setAlarm.bind(storage);
+  const counting: typeof storage.setAlarm = (time, options) => {
+    times.push(Number(time));
+    return set(time, options);
+  };
+  Object.defineProperty(storage, "setAlarm", { value: counting, configurable: true });
+  try {
+    await work();
+  } finally {
+    delete (storage as { setAlarm?: unknown }).setAlarm;
+  }
+  return times;
+}
