@@ -23,10 +23,12 @@ export function takeCheckpoint(desk: Desk): void {
     for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
     thin(sql);
     sql.exec(
-      "INSERT OR REPLACE INTO checkpoints (seq, balance, clock, floor_id) VALUES (?, ?, ?, ?)",
+      `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
+      VALUES (?, ?, ?, ?, ?)`,
       memory.books.seq,
       memory.books.balance,
       desk.nowMs,
+      memory.newest,
       floorId,
     );
   });

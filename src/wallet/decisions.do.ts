@@ -4,10 +4,13 @@ import { refuse } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { logAlert, reasonOf } from "../lib/log.ts";
 import type { Desk } from "./desk.do.ts";
+import { CLOCK_LAG_MAX_MS } from "./hold-id.ts";
 import { loadMemory } from "./memory.do.ts";
 import type { Memory } from "./memory.do.ts";
 import { expire } from "./outcome.do.ts";
+import { periodOf } from "./periods.ts";
 import { Schedule } from "./schedule.do.ts";
+import { followClock } from "./wallet-clock.do.ts";
 
 /**
  * Where a wallet's decisions are made, each in one synchronous turn: keeps the memory and the alarm
@@ -85,17 +88,43 @@ export class Decisions {
   open(): Desk {
     const memory = this.#memory;
     assert(memory !== "unmade" && memory !== "lost", "the wallet is made and was read");
-    const env = this.#env();
-    const clockMs = now(env);
+    const clockMs = now(this.#env());
+    if (memory.clock - clockMs > CLOCK_LAG_MAX_MS) return this.#stepBack(memory, clockMs);
     memory.clock = Math.max(memory.clock, clockMs);
+    memory.newest = Math.max(memory.newest, memory.clock);
+    return this.#deskAt(memory, clockMs);
+  }
+
+  /** The clock jumped back: the wallet's time follows it, in the tables first. */
+  #stepBack(before: Memory, clockMs: number): Desk {
+    this.#memory = "lost"; // until all of it is known again
+    followClock({ ...this.#deskAt(before, clockMs), nowMs: clockMs });
+    const memory = loadMemory(this.#storage.sql);
+    this.#memory = memory;
+    memory.newest = Math.max(memory.newest, before.newest);
+    const desk = this.#deskAt(memory, clockMs);
+    this.#schedule.steppedBack(desk);
+    return desk;
+  }
+
+  #deskAt(memory: Memory, clockMs: number): Desk {
     const storage = this.#storage;
-    return { storage, sql: storage.sql, memory, env, nowMs: memory.clock, clockMs };
+    const period = periodOf(memory.newest);
+    return {
+      storage,
+      sql: storage.sql,
+      memory,
+      env: this.#env(),
+      nowMs: memory.clock,
+      period,
+      clockMs,
+    };
   }
 
   /** Derives the memory from the tables, and sets the alarm for what is due by them. */
   load(): void {
     this.#memory = "lost"; // until all of it is known
-    this.#memory = loadMemory(this.#storage.sql, now(this.#env()));
+    this.#memory = loadMemory(this.#storage.sql);
     const desk = this.open();
     this.#schedule.refresh(desk);
     this.#schedule.arm(desk);

@@ -1,5 +1,6 @@
 import type { Memory } from "./memory.do.ts";
 import { selectEndUser } from "./end-user-rows.do.ts";
+import type { Period } from "./periods.ts";
 import type { EndUser } from "./quota.ts";
 import type { BalanceAnswer } from "./wallet-contract.ts";
 import type { WalletRow } from "./wallet-row.do.ts";
@@ -11,8 +12,10 @@ export type Desk = {
   readonly sql: SqlStorage;
   readonly memory: Memory;
   readonly env: Env;
-  /** The wallet's own time: never before any time it has seen. */
+  /** The wallet's own time: of a clock that lags by little, the newest time it has seen. */
   readonly nowMs: number;
+  /** The day and month that spend and quotas belong to now; they never step back. */
+  readonly period: Period;
   /** The clock as it is, against which ids are dated. */
   readonly clockMs: number;
 };

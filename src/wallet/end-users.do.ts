@@ -14,7 +14,6 @@ import {
   updateEndUserLimits,
 } from "./end-user-rows.do.ts";
 import { END_USERS_MAX } from "./hold.do.ts";
-import { periodOf } from "./periods.ts";
 import { noSpend, spentIn } from "./quota.ts";
 import type { EndUser } from "./quota.ts";
 import type {
@@ -45,7 +44,7 @@ export function putEndUser(
     externalId,
     ...changed({ dailyQuota, monthlyQuota, alertThreshold }, change),
     createdAt: desk.nowMs,
-    spend: noSpend(periodOf(desk.nowMs)),
+    spend: noSpend(desk.period),
   };
   insertEndUser(desk.sql, made, nextRevision(desk));
   desk.memory.endUsers += 1;
@@ -134,7 +133,7 @@ function changed(limits: Limits, change: EndUserChange): Limits {
 function alter(desk: Desk, known: EndUser, change: EndUserChange): EndUserRecord {
   const { memory, sql } = desk;
   const user: EndUser = { ...known, ...changed(known, change) };
-  const crossings = quotaCrossings(null, user, periodOf(desk.nowMs));
+  const crossings = quotaCrossings(null, user, desk.period);
   desk.storage.transactionSync(() => {
     updateEndUserLimits(sql, user, nextRevision(desk));
     raiseAlerts(desk, crossings, memory.books.seq);
@@ -150,7 +149,7 @@ function told(desk: Desk, user: EndUser): void {
 }
 
 function recordOf(desk: Desk, user: EndUser): EndUserRecord {
-  const spent = spentIn(user.spend, periodOf(desk.nowMs));
+  const spent = spentIn(user.spend, desk.period);
   return {
     id: user.id,
     externalId: user.externalId,

@@ -8,6 +8,9 @@ export const HOLD_ID = "req_";
 /** How far from now a hold may have been minted: an older one could be a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
+/** A clock that lags the newest time seen by more than this is a jump, not jitter between machines. */
+export const CLOCK_LAG_MAX_MS = 60_000;
+
 /** Null when a new hold may have this id at `nowMs`, else why not: too old asks for a new id. */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);

@@ -11,7 +11,6 @@ import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "./hold-id.ts";
 import { decideHold, RULES } from "./ledger.ts";
 import { openHold } from "./open-holds.ts";
 import { rateWait } from "./organization-rate.ts";
-import { periodOf } from "./periods.ts";
 import { noSpend } from "./quota.ts";
 import type { EndUser } from "./quota.ts";
 import { insertRequest, selectRequest } from "./request-rows.do.ts";
@@ -49,7 +48,7 @@ function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
     monthlyQuota,
     alertThreshold,
     createdAt: desk.nowMs,
-    spend: noSpend(periodOf(desk.nowMs)),
+    spend: noSpend(desk.period),
   };
   return { user, isNew: true };
 }
@@ -66,7 +65,7 @@ function decide(desk: Desk, request: HoldRequest, payer: Payer): Result<Micros> 
     least: request.least,
     most: request.most,
     endUser: payer?.user ?? null,
-    period: periodOf(nowMs),
+    period: desk.period,
   });
 }
 
@@ -84,7 +83,7 @@ function grant(
   const floorId = floorFor(desk, request.id);
   const made = desk.storage.transactionSync(() => {
     const state = "held" as const;
-    const times = { admittedAt: nowMs, expiresAt };
+    const times = { admittedAt: nowMs, period: desk.period, expiresAt };
     const isNew = insertRequest(sql, {
       request,
       state,
@@ -108,6 +107,7 @@ function grant(
     endUserId,
     keyId,
     admittedAt: nowMs,
+    period: desk.period,
     expiresAt,
   });
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
@@ -139,6 +139,7 @@ function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Result<Ho
     granted: null,
     endUserId: null,
     admittedAt: desk.nowMs,
+    period: desk.period,
     expiresAt: desk.nowMs,
     failure: refusal.failure,
   });

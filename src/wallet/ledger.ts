@@ -5,7 +5,6 @@ import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Books, OpenHold } from "./open-holds.ts";
 import { freeOf, heldBy } from "./open-holds.ts";
-import { periodOf } from "./periods.ts";
 import type { Period } from "./periods.ts";
 import { addSpend, NO_CAP, NOTHING, quotaLeft } from "./quota.ts";
 import type { EndUser, Left } from "./quota.ts";
@@ -23,6 +22,7 @@ export type Known = {
   readonly endUserId: string | null;
   readonly keyId: string;
   readonly admittedAt: number;
+  readonly period: Period;
   readonly granted: Micros | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -137,7 +137,7 @@ export function decideSettle(
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
-  const period = periodOf(known.admittedAt);
+  const { period } = known;
   const left =
     endUser === null ? NO_CAP : rules.quotaLeft(endUser, period, heldBy(books, endUser.id, period));
   const free = Math.min(freeOf(books), left.daily, left.monthly);

@@ -26,7 +26,8 @@ export function makeWallet(
       alertThreshold,
     );
     sql.exec(
-      "INSERT INTO checkpoints (seq, balance, clock, floor_id) VALUES (0, 0, ?, ?)",
+      "INSERT INTO checkpoints (seq, balance, clock, newest, floor_id) VALUES (0, 0, ?, ?, ?)",
+      made.nowMs,
       made.nowMs,
       floorId,
     );

@@ -1,14 +1,14 @@
 import { micros } from "../lib/money.ts";
 import { idFloor } from "../lib/id.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "./hold-id.ts";
+import { CLOCK_LAG_MAX_MS, HOLD_ID, ID_AGE_MAX_MS } from "./hold-id.ts";
 import { emptyBooks, openHold } from "./open-holds.ts";
 import type { Books, OpenHold } from "./open-holds.ts";
 import { rateFloor } from "./organization-rate.ts";
 import type { RateLog } from "./organization-rate.ts";
-import { periodOf } from "./periods.ts";
 import { addSpend } from "./quota.ts";
 import type { EndUser } from "./quota.ts";
 import { selectEndUser } from "./end-user-rows.do.ts";
+import { periodOfRow } from "./request-rows.do.ts";
 import { readWalletRow } from "./wallet-row.do.ts";
 import type { WalletRow } from "./wallet-row.do.ts";
 import { addUsage } from "./usage-totals.ts";
@@ -21,8 +21,10 @@ import type { PostedUsage, UsageTotals } from "./usage-totals.ts";
 export type Memory = {
   row: WalletRow;
   readonly books: Books;
-  /** Newest clock read; the wallet's own time never steps back. */
+  /** The wallet's own time when it was last asked, as `wallet-clock.do.ts` lets it pass. */
   clock: number;
+  /** The newest time ever seen: the periods of spend and quotas go by it. */
+  newest: number;
   /** No ledger row after the newest checkpoint has a smaller id. */
   floorId: string;
   /** End users with spend that only the ledger rows after the checkpoint show, by id. */
@@ -39,17 +41,18 @@ export type Memory = {
 };
 
 /** Derives the memory from the newest checkpoint and the rows after it. */
-export function loadMemory(sql: SqlStorage, nowMs: number): Memory {
+export function loadMemory(sql: SqlStorage): Memory {
   const row = readWalletRow(sql);
   const checkpoint = sql
-    .exec<{ seq: number; balance: number; clock: number; floor_id: string }>(
-      "SELECT seq, balance, clock, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
+    .exec<{ seq: number; balance: number; clock: number; newest: number; floor_id: string }>(
+      "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
     )
     .one();
   const memory: Memory = {
     row,
     books: { ...emptyBooks(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
-    clock: Math.max(checkpoint.clock, nowMs),
+    clock: checkpoint.clock,
+    newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
     unsaved: new Map(),
     unpublished: new Set(),
@@ -59,6 +62,8 @@ export function loadMemory(sql: SqlStorage, nowMs: number): Memory {
     changed: false,
   };
   addLaterRows(sql, memory, checkpoint.seq);
+  memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
+  memory.newest = Math.max(memory.newest, memory.clock);
   for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) openHold(memory.books, hold);
   for (const user of sql.exec<{ id: string }>(
     "SELECT id FROM end_users WHERE changed > ?",
@@ -95,15 +100,27 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   }
 }
 
+/** When the newest request that is not in the ledger was admitted, Unix ms; 0 without any. */
+function newestAdmission(sql: SqlStorage, floorId: string): number {
+  const { at } = sql
+    .exec<{ at: number | null }>(
+      "SELECT max(admitted_at) AS at FROM requests WHERE id >= ? AND seq IS NULL",
+      floorId,
+    )
+    .one();
+  return at ?? 0;
+}
+
 function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
   const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
   if (user === null) return; // deleted since: the organisation paid
-  const spend = addSpend(user.spend, periodOf(posted.admittedAt), posted.charged);
+  const spend = addSpend(user.spend, posted.period, posted.charged);
   memory.unsaved.set(id, { ...user, spend });
 }
 
 type PostedRow = {
   admitted_at: number;
+  period_day: string | null;
   charged: number;
   end_user_id: string | null;
   external_id: string | null;
@@ -116,7 +133,7 @@ type PostedRow = {
 /** The settled requests of the ledger after `seq`, late ones too. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
   const columns =
-    "admitted_at, charged, end_user_id, external_id, key_id, model, prompt_tokens, completion_tokens";
+    "admitted_at, period_day, charged, end_user_id, external_id, key_id, model, prompt_tokens, completion_tokens";
   return sql
     .exec<PostedRow>(
       `SELECT ${columns} FROM requests
@@ -129,6 +146,7 @@ function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsag
     .toArray()
     .map((row) => ({
       admittedAt: row.admitted_at,
+      period: periodOfRow(row),
       charged: micros(row.charged),
       endUserId: row.end_user_id,
       externalId: row.external_id,
@@ -146,6 +164,7 @@ type HoldRow = {
   end_user_id: string | null;
   key_id: string;
   admitted_at: number;
+  period_day: string | null;
   expires_at: number;
 };
 
@@ -153,7 +172,7 @@ type HoldRow = {
 export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
-      `SELECT id, granted, external_id, end_user_id, key_id, admitted_at, expires_at
+      `SELECT id, granted, external_id, end_user_id, key_id, admitted_at, period_day, expires_at
       FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
       floorId,
     )
@@ -165,20 +184,23 @@ export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
       endUserId: row.end_user_id,
       keyId: row.key_id,
       admittedAt: row.admitted_at,
+      period: periodOfRow(row),
       expiresAt: row.expires_at,
     }));
 }
 
-/** The granted holds that still count against an organisation's limit. */
+/** The granted holds that still count against an organisation's limit; none is later than `nowMs`. */
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
   if (limit === null) return [];
   const floor = rateFloor(nowMs);
   return sql
     .exec<{ at: number }>(
       `SELECT admitted_at AS at FROM requests
-      WHERE id >= ? AND admitted_at > ? AND granted IS NOT NULL ORDER BY admitted_at`,
-      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS),
+      WHERE id >= ? AND admitted_at > ? AND admitted_at <= ? AND granted IS NOT NULL
+      ORDER BY admitted_at`,
+      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
       floor,
+      nowMs,
     )
     .toArray()
     .map((row) => row.at);

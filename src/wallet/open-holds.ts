@@ -1,7 +1,6 @@
 import { assert } from "../lib/assert.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
-import { periodOf } from "./periods.ts";
 import type { Period } from "./periods.ts";
 import type { PerPeriod } from "./quota.ts";
 
@@ -14,6 +13,8 @@ export type OpenHold = {
   readonly endUserId: string | null;
   readonly keyId: string;
   readonly admittedAt: number;
+  /** The day and month of admission that its spend counts in. */
+  readonly period: Period;
   readonly expiresAt: number;
 };
 
@@ -46,14 +47,13 @@ export function freeOf(books: Books): Micros {
   return micros(books.balance - books.held);
 }
 
-/** What an end user's open holds reserve of a day and of a month, by their time of admission. */
+/** What an end user's open holds reserve of a day and of a month, by their period of admission. */
 export function heldBy(books: Books, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
   for (const hold of books.holdsByEndUser.get(endUserId) ?? []) {
-    const admitted = periodOf(hold.admittedAt);
-    if (admitted.day === period.day) daily += hold.granted;
-    if (admitted.month === period.month) monthly += hold.granted;
+    if (hold.period.day === period.day) daily += hold.granted;
+    if (hold.period.month === period.month) monthly += hold.granted;
   }
   return { daily: micros(daily), monthly: micros(monthly) };
 }

@@ -13,7 +13,7 @@ import { decideSettle, RULES } from "./ledger.ts";
 import type { Known, Posting } from "./ledger.ts";
 import { closeHold, dueHolds } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
-import { periodOf } from "./periods.ts";
+import type { Period } from "./periods.ts";
 import type { EndUser } from "./quota.ts";
 import {
   insertEntry,
@@ -51,13 +51,11 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
   const { memory } = desk;
   const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
   const posting = decideSettle(memory.books, { known, cost: settlement.cost, endUser });
-  const charged = spentBy(endUser, posting, known.admittedAt);
+  const charged = spentBy(endUser, posting, known.period);
   const balance = micros(memory.books.balance - posting.charged);
   const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
   const crossings =
-    endUser === null || charged === null
-      ? []
-      : quotaCrossings(endUser, charged, periodOf(known.admittedAt));
+    endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
   desk.storage.transactionSync(() => {
@@ -82,9 +80,9 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
 }
 
 /** The end user after the charge; one deleted in the meantime stays so, the organisation paid. */
-function spentBy(endUser: EndUser | null, posting: Posting, admittedAt: number): EndUser | null {
+function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
-  const spend = RULES.addSpend(endUser.spend, periodOf(admittedAt), posting.charged);
+  const spend = RULES.addSpend(endUser.spend, period, posting.charged);
   return { ...endUser, spend };
 }
 
@@ -129,6 +127,7 @@ export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
       granted: null,
       endUserId: null,
       admittedAt: nowMs,
+      period: desk.period,
       expiresAt: nowMs,
       failure: null,
     });

@@ -4,6 +4,9 @@ import { timestamp } from "../lib/clock.ts";
 export type Period = { readonly day: string; readonly month: string };
 
 export function periodOf(ms: number): Period {
-  const iso = timestamp(ms);
-  return { day: iso.slice(0, 10), month: iso.slice(0, 7) };
+  return periodOfDay(timestamp(ms).slice(0, 10));
+}
+
+export function periodOfDay(day: string): Period {
+  return { day, month: day.slice(0, 7) };
 }

@@ -32,11 +32,11 @@ export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<
   return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
 }
 
-type Mark = { seq: number; clock: number };
+type Mark = { seq: number; newest: number };
 
 function nextMark(sql: SqlStorage, seq: number): Mark | null {
   const [mark] = sql
-    .exec<Mark>("SELECT seq, clock FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1", seq)
+    .exec<Mark>("SELECT seq, newest FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1", seq)
     .toArray();
   return mark ?? null;
 }
@@ -63,7 +63,7 @@ function ledgerRows(
       from,
     )
     .toArray();
-  const beforeId = to === null ? LAST_ID : idFloor(HOLD_ID, to.clock + ID_AGE_MAX_MS + 1);
+  const beforeId = to === null ? LAST_ID : idFloor(HOLD_ID, to.newest + ID_AGE_MAX_MS + 1);
   return sql
     .exec<LedgerSqlRow>(
       `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,

@@ -12,7 +12,7 @@ export function reconcile(desk: Desk, book: BookHead | null): Reconciliation {
   const { books } = memory;
   const differences = [
     ...fromRows(desk),
-    ...fromCheckpoint(memory, loadMemory(desk.sql, desk.nowMs)),
+    ...fromCheckpoint(memory, loadMemory(desk.sql)),
     ...fromBook(memory, book),
   ].filter((one) => one.expected !== one.found);
   for (const one of differences) {

@@ -4,6 +4,8 @@ import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import { promptTokens } from "../lib/usage.ts";
 import type { Known, Posting, RequestState } from "./ledger.ts";
+import { periodOf, periodOfDay } from "./periods.ts";
+import type { Period } from "./periods.ts";
 import { microsOrNull } from "./quota.ts";
 import type { HoldRequest, Settlement } from "./wallet-contract.ts";
 
@@ -11,6 +13,7 @@ type Row = {
   id: string;
   state: RequestState;
   admitted_at: number;
+  period_day: string | null;
   least: number;
   most: number;
   granted: number | null;
@@ -26,7 +29,7 @@ type Row = {
 export function selectRequest(sql: SqlStorage, id: string): Known | null {
   const [row] = sql
     .exec<Row>(
-      `SELECT id, state, admitted_at, least, most, granted, external_id, end_user_id, key_id,
+      `SELECT id, state, admitted_at, period_day, least, most, granted, external_id, end_user_id, key_id,
         charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
       FROM requests WHERE id = ?`,
       id,
@@ -42,11 +45,17 @@ export function selectRequest(sql: SqlStorage, id: string): Known | null {
     endUserId: row.end_user_id,
     keyId: row.key_id,
     admittedAt: row.admitted_at,
+    period: periodOfRow(row),
     granted: microsOrNull(row.granted),
     charged: micros(row.charged),
     shortfall: micros(row.shortfall),
     failure: row.detail === null ? null : (JSON.parse(row.detail) as Failure),
   };
+}
+
+/** The period of a request's spend: that of its admission, or a later one that the wallet had seen. */
+export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Period {
+  return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
@@ -56,6 +65,7 @@ export type NewRequest = {
   readonly granted: Micros | null;
   readonly endUserId: string | null;
   readonly admittedAt: number;
+  readonly period: Period;
   readonly expiresAt: number;
   readonly failure: Failure | null;
 };
@@ -65,7 +75,7 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
   const { request } = made;
   const cursor = sql.exec(
     `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-      end_user_id, key_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      end_user_id, key_id, detail, period_day) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO NOTHING`,
     request.id,
     made.state,
@@ -78,6 +88,7 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
     made.endUserId,
     request.keyId,
     made.failure === null ? null : JSON.stringify(made.failure),
+    made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
   );
   return cursor.rowsWritten > 0;
 }

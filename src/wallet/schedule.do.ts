@@ -54,6 +54,13 @@ export class Schedule {
     this.#delayMs = Math.min(DELAY_MAX_MS, this.#delayMs * 2);
   }
 
+  /** The clock stepped back: what was due in its future is worked out again. */
+  steppedBack(desk: Desk): void {
+    this.#publishAt = null;
+    this.#publishedAt = -Infinity;
+    this.refresh(desk);
+  }
+
   alarmRan(): void {
     this.#alarmAt = null;
   }

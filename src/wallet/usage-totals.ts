@@ -1,9 +1,12 @@
 import type { Micros } from "../lib/money.ts";
 import { periodOf } from "./periods.ts";
+import type { Period } from "./periods.ts";
 
 /** What one settled request adds to the totals of its day. */
 export type PostedUsage = {
   readonly admittedAt: number;
+  /** The day and month of the end user's spend; usage goes by the clock, so by `admittedAt`. */
+  readonly period: Period;
   readonly charged: Micros;
   readonly endUserId: string | null;
   readonly externalId: string | null;

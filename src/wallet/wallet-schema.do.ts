@@ -113,6 +113,10 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX alerts_by_limit ON alerts (kind, limit_micro, end_user_id, period);
   CREATE INDEX alerts_by_change ON alerts (changed);`,
+  // The clock may step back; the periods of spend, and what ids sort by, may not.
+  `ALTER TABLE requests ADD COLUMN period_day TEXT; -- day of its spend, null: that of admitted_at
+  ALTER TABLE checkpoints ADD COLUMN newest INTEGER NOT NULL DEFAULT 0; -- newest clock ever seen
+  UPDATE checkpoints SET newest = clock;`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

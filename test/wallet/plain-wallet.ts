@@ -66,7 +66,8 @@ export class PlainWallet {
     if (!granted.ok) return `refused ${granted.failure.kind}`;
     if (endUser !== null) this.users.set(endUser.externalId, endUser);
     const endUserId = endUser?.id ?? null;
-    const shared = { id, granted: granted.value, externalId: content.user, endUserId, keyId: "k" };
+    const who = { externalId: content.user, endUserId, keyId: "k" };
+    const shared = { id, granted: granted.value, period, ...who };
     const admittedAt = this.now;
     openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null };
@@ -236,6 +237,7 @@ function tombstone(id: string, now: number): Known {
     endUserId: null,
     keyId: "",
     admittedAt: now,
+    period: periodOf(now),
     granted: null,
     charged: nothing,
     shortfall: nothing,

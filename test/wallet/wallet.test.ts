@@ -56,6 +56,24 @@ describe("a wallet", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
+  it("of the first version of the tables goes on where it was", async () => {
+    const { stub } = await newWallet(100);
+    const request = holdOf(30, { externalId: "u" });
+    valueOf(await stub.hold(request));
+    await pay(stub, 20, "u");
+    await runInDurableObject(stub, (_wallet: Wallet, state) => {
+      state.storage.sql.exec(
+        `ALTER TABLE requests DROP COLUMN period_day; ALTER TABLE checkpoints DROP COLUMN newest;
+        UPDATE schema_version SET version = 1`,
+      );
+    });
+    await evictDurableObject(stub);
+    expect(valueOf(await settle(stub, request.id, 25))).toMatchObject({ charged: 25 });
+    expect(valueOf(await stub.readEndUser("u")).dailySpendMicro).toBe(45);
+    expect(valueOf(await stub.ledger(0, 10)).rows).toHaveLength(3);
+    expect(await differences(stub)).toEqual([]);
+  });
+
   it("at zero still answers every read, and refuses to spend (37)", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
