@@ -44,7 +44,7 @@ export async function meterStream(
 ): Promise<void> {
   const { numbers } = run.services;
   const { events, timer } = source;
-  const client = new StreamClient({ left: () => timer.clientLeft(), now: elapsedMs });
+  const client = new StreamClient({ left: () => timer.clientLeft() });
   // A client that left before the first byte never reads: a write to it would wait for ever.
   timer.whenClientGone(() => client.leave());
   const watch = new StreamWatch({ events, timer, client, now: elapsedMs, numbers });
@@ -137,7 +137,7 @@ function isRunaway({ run, route, meter }: Streaming): boolean {
 /** Settles, then sends the last event: usage if it was asked for and [DONE], or the error. */
 async function finish(streaming: Streaming, ending: Ending, clientGone: boolean): Promise<void> {
   const { run, route, meter, client } = streaming;
-  const readerAway = clientGone || client.lastWriteMs > SLOW_READER_MS;
+  const readerAway = clientGone || client.pendingMs > SLOW_READER_MS;
   const outcome = chargeFor(run, route, meter, { ending, readerAway });
   const settled = await settleRun(run, outcome);
   if (ending !== "complete") {

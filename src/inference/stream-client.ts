@@ -10,49 +10,53 @@ export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #left: () => void;
-  readonly #now: () => number;
   #gone = false;
-  /** Writes in progress (the pump's and a keep-alive's), and when the first of them began, ms. */
-  #pending = 0;
-  #pendingSince = 0;
-  #lastWriteMs = 0;
+  /** Writes begun and finished: the pump's, and now and then a keep-alive's. */
+  #begun = 0;
+  #finished = 0;
+  #observed = { finished: -1, atMs: 0 };
+  #pendingMs = 0;
 
-  constructor(options: { left: () => void; now: () => number }) {
+  constructor(options: { readonly left: () => void }) {
     const { readable, writable } = new IdentityTransformStream();
     this.readable = readable;
     this.#writer = writable.getWriter();
     this.#left = options.left;
-    this.#now = options.now;
     this.#writer.closed.catch(() => {
       this.leave();
     });
   }
 
-  /** How long the write in progress has been waiting for the reader, ms; 0 when none is. */
+  /** How long a write had been waiting for the reader when it was last observed, ms; 0 when none had. */
   get pendingMs(): number {
-    return this.#pending === 0 ? 0 : Math.max(1, this.#now() - this.#pendingSince);
+    return this.#pendingMs;
   }
 
-  /** How long the last finished write waited for the reader, ms. */
-  get lastWriteMs(): number {
-    return this.#lastWriteMs;
+  /** Takes note of the time, now and then instead of at each write: a clock read costs as much as one. */
+  observe(nowMs: number): void {
+    const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
+    this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
+    this.#observed = { finished: this.#finished, atMs: nowMs };
   }
 
-  /** Resolves when the reader took it, or when there is no reader any more. */
-  async write(text: string): Promise<void> {
-    if (this.#gone || text === "") return;
-    const since = this.#now();
-    if (this.#pending === 0) this.#pendingSince = since;
-    this.#pending += 1;
-    try {
-      await this.#writer.write(encoder.encode(text));
-    } catch {
-      this.leave();
-    } finally {
-      this.#lastWriteMs = this.#now() - since;
-      this.#pending -= 1;
-    }
+  /**
+   * Resolves when the reader took it, or when there is no reader any more. Not an async function: each
+   * of its awaits would be one more turn for every chunk.
+   */
+  write(text: string): Promise<void> {
+    if (this.#gone || text === "") return Promise.resolve();
+    this.#begun += 1;
+    return this.#writer.write(encoder.encode(text)).then(this.#wrote, this.#lost);
   }
+
+  readonly #wrote = (): void => {
+    this.#finished += 1;
+  };
+
+  readonly #lost = (): void => {
+    this.#finished += 1;
+    this.leave();
+  };
 
   /** Ends the response after `text`. */
   async end(text: string): Promise<void> {

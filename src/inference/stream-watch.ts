@@ -23,16 +23,19 @@ export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   #heardMs: number;
-  #lingerUntilMs = Infinity;
   #sentMs: number;
+  /** Since the last tick. */
+  #hasHeard = false;
+  #hasSent = false;
+  #lingerUntilMs = Infinity;
   #stopped = false;
 
   constructor(watched: Watched) {
     this.#watched = watched;
     this.#heardMs = watched.now();
     this.#sentMs = this.#heardMs;
-    const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS } = watched.numbers;
-    const tickMs = Math.min(UPSTREAM_IDLE_MS, KEEP_ALIVE_MS) / 4;
+    const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS } = watched.numbers;
+    const tickMs = Math.min(UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS) / 4;
     this.#tick = setInterval(
       () => {
         this.#check();
@@ -52,12 +55,12 @@ export class StreamWatch {
 
   /** The upstream sent something. */
   heard(): void {
-    this.#heardMs = this.#watched.now();
+    this.#hasHeard = true;
   }
 
   /** The client was sent something. */
   sent(): void {
-    this.#sentMs = this.#watched.now();
+    this.#hasSent = true;
   }
 
   /** All that matters came: wait for the rest only so long. */
@@ -72,6 +75,11 @@ export class StreamWatch {
   #check(): void {
     const { client, numbers, now } = this.#watched;
     const nowMs = now();
+    client.observe(nowMs);
+    if (this.#hasHeard) this.#heardMs = nowMs;
+    if (this.#hasSent) this.#sentMs = nowMs;
+    this.#hasHeard = false;
+    this.#hasSent = false;
     const waiting = client.pendingMs;
     if (waiting > numbers.READER_STUCK_MS) client.leave();
     if (waiting > 0) this.#heardMs = nowMs;
@@ -84,6 +92,7 @@ export class StreamWatch {
   }
 
   #stop(): void {
+    if (this.#stopped) return;
     this.#stopped = true;
     this.#watched.events.cancel();
   }

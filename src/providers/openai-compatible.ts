@@ -114,6 +114,8 @@ async function jsonAnswer(
     : { kind: "json", ...answer };
 }
 
+type Read = { readonly done: true } | { readonly done: false; readonly value: Uint8Array };
+
 /** The events of a body, one batch for each network chunk; null once the stream has ended. */
 function eventStream(body: ReadableStream<Uint8Array>, secret?: string): EventStream {
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
@@ -124,17 +126,23 @@ function eventStream(body: ReadableStream<Uint8Array>, secret?: string): EventSt
     done = true;
     reader.cancel().catch(() => undefined); // already broken: nothing is left to end
   };
-  const next = async (): Promise<readonly StreamEvent[] | null> => {
-    if (done) return null;
-    const read = await reader.read();
+  const eventsOf = (read: Read): readonly StreamEvent[] | null => {
     done = read.done;
     const messages = read.done ? decoder.flushEvents() : decoder.events(read.value);
     const events: StreamEvent[] = [];
     for (const { name, data } of messages) events.push(...chunks.read(data, name));
     if (decoder.overflowed && !chunks.ended) events.push(...chunks.fail("event_too_large"));
-    if (chunks.ended && !done) cancel(); // what follows the end is nobody's
+    if (chunks.ended && !done) {
+      // What follows the end is nobody's. The end of file follows at once from a host that behaves:
+      // read to it, the connection can serve again.
+      done = true;
+      reader.read().catch(() => undefined);
+    }
     return done && events.length === 0 ? null : events;
   };
+  // Not an async function: each of its awaits would be one more turn for every chunk.
+  const next = (): Promise<readonly StreamEvent[] | null> =>
+    done ? Promise.resolve(null) : reader.read().then(eventsOf);
   return { next, cancel };
 }
 

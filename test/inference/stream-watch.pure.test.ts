@@ -12,6 +12,7 @@ function watching(numbers: Partial<typeof NUMBERS> = {}) {
   const seen = { cancelled: 0, left: 0, written: [] as string[] };
   const client = {
     pendingMs: 0,
+    observe: () => undefined,
     leave: () => void seen.left++,
     write: async (text: string) => void seen.written.push(text),
   };

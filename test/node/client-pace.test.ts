@@ -14,7 +14,7 @@ const EXACT = 18;
 const rest = [FINISH, usageChunk(), DONE];
 
 /** 20 MB on the wire that are 10 tokens, as fast as they are taken. */
-const FLOOD = 10;
+const FLOOD = 40; // 80 MB: more than sockets buffer
 const flood: MockScript = scripted(async (response) => {
   startStream(response);
   for (let i = 0; i < FLOOD && !response.closed; i++) {
