@@ -1,4 +1,3 @@
-import { elapsedMs } from "./clock.ts";
 import { refuse } from "./failure.ts";
 import type { Failure, Result } from "./failure.ts";
 import { storageFailure } from "./storage-failure.ts";
@@ -30,12 +29,13 @@ export async function reachObject<T>(
   { after = afterTimeout, attemptsMax = PAUSES_MS.length + 1 }: ReachOptions = {},
 ): Promise<Reached<T>> {
   const end = Promise.withResolvers<null>();
-  const untilMs = elapsedMs() + REACH_BUDGET_MS;
+  const budget = { isSpent: false };
   const cancel = after(REACH_BUDGET_MS, () => {
+    budget.isSpent = true;
     end.resolve(null);
   });
   try {
-    for (let attempt = 1; attempt <= attemptsMax && elapsedMs() < untilMs; attempt++) {
+    for (let attempt = 1; attempt <= attemptsMax && !budget.isSpent; attempt++) {
       // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
       const reached = await Promise.race([attempted(call), end.promise]);
       if (reached === null) break;
