@@ -35,7 +35,7 @@ const WRONG: readonly (readonly [string, unknown])[] = [
   ["PROVIDERS", "not json"],
   ["PROVIDERS", provider({ regions: [] })],
   ["PROVIDERS", provider({ profile: "telepathy" })],
-  ["PROVIDERS", provider({ base_url: "file:///etc/passwd" })],
+  ["PROVIDERS", provider({ base_url: "ftp://own.test/v1" })],
   ["MODELS", model({ price: { input: -1 } })],
   ["MODELS", model({ price: { input: 0.5, output: 1 } })],
   ["MODELS", model({ price: undefined })],
