@@ -14,8 +14,8 @@ export const afterTimeout: After = (ms, run) => {
 type Due = { readonly atMs: number; readonly run: () => void };
 
 /**
- * The many deadlines of one request on one platform timer, which is set anew only for an earlier one:
- * a timer costs 20 us to set and as much to clear, and a request has half a dozen that never fire.
+ * The many deadlines of one request on one platform timer, which is set anew only for an earlier one: a
+ * request has half a dozen that never fire, and whoever ends it takes them all back at once.
  */
 export class Timers {
   readonly #due = new Set<Due>();
