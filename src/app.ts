@@ -10,6 +10,8 @@ import { embeddingsRoute } from "./inference/embeddings.route.ts";
 import { offerOf } from "./inference/offer.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
+import { requireMember, requireOwnOrganization } from "./organizations/member.route.ts";
+import { readOrganizationRoute } from "./organizations/organizations.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
 import { balanceRoute } from "./wallet/balance.route.ts";
 
@@ -43,5 +45,8 @@ app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, offerOf(c.var.config).cat
 app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
 app.get("/v1/balance", balanceRoute);
 app.all("/v1/balance", methodNotAllowed(["GET"]));
+
+app.get("/v1/orgs/:org_id", requireOwnOrganization, requireMember, readOrganizationRoute);
+app.all("/v1/orgs/:org_id", methodNotAllowed(["GET"]));
 
 app.route("/admin/v1", operatorRoutes);

@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config.ts";
 import type { Config } from "../config.ts";
-import type { Admitted } from "../lib/caller.ts";
+import type { Admitted, Member } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Timers } from "../lib/timers.ts";
@@ -24,6 +24,8 @@ export type AppEnv = {
     /** The limiter's verdict, asked for before the body is read. */
     admission: Promise<Result<Admitted>>;
     admitted: Admitted;
+    /** Set by `requireMember` on the paths that ask for a role. */
+    member: Member;
     /** All deadlines of the request; whoever answers it closes them. */
     timers: Timers;
     /** What the request failed with, for its log line; set by `fail`. */

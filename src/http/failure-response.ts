@@ -11,6 +11,8 @@ export type ErrorObject = {
   readonly retry_after?: number;
   readonly balance_micro?: number;
   readonly required_micro?: number;
+  readonly generation_id?: string;
+  readonly key_id?: string;
 };
 
 /** A failure as the client gets it: `{"error": ...}` with its status and headers. */

@@ -9,7 +9,7 @@ export type Wire = {
   readonly message: string;
   readonly code?: string;
   readonly param?: string | null;
-  readonly extra?: Readonly<Record<string, number>>;
+  readonly extra?: Readonly<Record<string, number | string>>;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
@@ -80,6 +80,30 @@ const WIRES: Wires = {
   conflict: ({ message, param, code }) => ({
     ...invalidRequest(409, message, param),
     ...(code === undefined ? {} : { code }),
+    headers: DO_NOT_RETRY,
+  }),
+  idempotency_replay: ({ made, id }) => ({
+    ...invalidRequest(409, replayMessage(made, id), IDEMPOTENCY_KEY),
+    code: "idempotency_replay",
+    extra: { [`${made}_id`]: id },
+    headers: DO_NOT_RETRY,
+  }),
+  idempotency_in_progress: () => ({
+    ...invalidRequest(
+      409,
+      "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
+      IDEMPOTENCY_KEY,
+    ),
+    code: "idempotency_in_progress",
+    headers: RETRY_SOON,
+  }),
+  idempotency_mismatch: () => ({
+    ...invalidRequest(
+      422,
+      "This Idempotency-Key was used within 24 hours for another path or body. Use a new one.",
+      IDEMPOTENCY_KEY,
+    ),
+    code: "idempotency_mismatch",
     headers: DO_NOT_RETRY,
   }),
   body_too_large: ({ bytesMax }) =>
@@ -178,6 +202,13 @@ function invalidRequest(status: number, message: string, param: string | null = 
 function unavailable(code: string, message: string, retryAfterSeconds = 1): Wire {
   const headers = { "retry-after": String(retryAfterSeconds) };
   return { status: 503, type: "api_error", code, message, headers };
+}
+
+const IDEMPOTENCY_KEY = "Idempotency-Key";
+
+function replayMessage(made: "generation" | "key", id: string): string {
+  const read = made === "generation" ? ` See GET /v1/generations/${id}.` : "";
+  return `A request with this Idempotency-Key made the ${made} '${id}' and does not run again.${read}`;
 }
 
 const MODEL_SHOWN_MAX = 100;

@@ -15,6 +15,14 @@ export type Caller = {
   readonly home: Region;
 };
 
+/** Whom a key acts as, read from the book for each management request: never cached. */
+export type Member = {
+  readonly id: string;
+  readonly role: Role;
+  /** Its organisation may read, but not write. */
+  readonly suspended: boolean;
+};
+
 /** The key's rate limit after this request, for the x-ratelimit headers. */
 export type RateState = {
   readonly limit: number;

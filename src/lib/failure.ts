@@ -31,6 +31,14 @@ export type Failure =
       readonly param: string | null;
       readonly code?: string;
     }
+  /** The Idempotency-Key's request was charged: it made this, and never runs again. */
+  | {
+      readonly kind: "idempotency_replay";
+      readonly made: "generation" | "key";
+      readonly id: string;
+    }
+  | { readonly kind: "idempotency_in_progress" }
+  | { readonly kind: "idempotency_mismatch" }
   | { readonly kind: "body_too_large"; readonly bytesMax: number }
   | { readonly kind: "unsupported_media_type"; readonly message: string }
   /** `scope` says whose limit it is: the key's or the organisation's. */

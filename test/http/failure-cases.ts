@@ -29,6 +29,60 @@ export const CALLER_CASES = {
       { ...invalid, message, code: "context_length_exceeded" },
     ],
   ],
+  idempotency_replay: [
+    [
+      { kind: "idempotency_replay", made: "generation", id: "req_1" },
+      409,
+      {
+        type: "invalid_request_error",
+        code: "idempotency_replay",
+        param: "Idempotency-Key",
+        generation_id: "req_1",
+        message:
+          "A request with this Idempotency-Key made the generation 'req_1' and does not run again. See GET /v1/generations/req_1.",
+      },
+      stop,
+    ],
+    [
+      { kind: "idempotency_replay", made: "key", id: "key_1" },
+      409,
+      {
+        type: "invalid_request_error",
+        code: "idempotency_replay",
+        param: "Idempotency-Key",
+        key_id: "key_1",
+        message: "A request with this Idempotency-Key made the key 'key_1' and does not run again.",
+      },
+      stop,
+    ],
+  ],
+  idempotency_in_progress: [
+    [
+      { kind: "idempotency_in_progress" },
+      409,
+      {
+        type: "invalid_request_error",
+        code: "idempotency_in_progress",
+        param: "Idempotency-Key",
+        message: "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
+      },
+      { "retry-after": "1", "x-should-retry": "true" },
+    ],
+  ],
+  idempotency_mismatch: [
+    [
+      { kind: "idempotency_mismatch" },
+      422,
+      {
+        type: "invalid_request_error",
+        code: "idempotency_mismatch",
+        param: "Idempotency-Key",
+        message:
+          "This Idempotency-Key was used within 24 hours for another path or body. Use a new one.",
+      },
+      stop,
+    ],
+  ],
   invalid_api_key: [
     [
       { kind: "invalid_api_key" },

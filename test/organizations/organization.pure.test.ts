@@ -6,21 +6,11 @@ function refusedBy(schema: z.ZodMiniType, texts: readonly string[]): string[] {
   return texts.filter((text) => !schema.safeParse(text).success);
 }
 
-it("a slug is 3 to 32 lowercase letters, digits and single inner hyphens", () => {
-  expect(refusedBy(slugSchema, ["abc", "a-b", "0x0", "a-b-c-1", "a".repeat(32)])).toEqual([]);
-  const wrong = [
-    "",
-    "a",
-    "ab",
-    "a".repeat(33),
-    "Abc",
-    "-abc",
-    "abc-",
-    "a--b",
-    "a_b",
-    "ä-b",
-    "abc\n",
-  ];
+it("a slug is 3 to 32 lowercase letters, digits and hyphens", () => {
+  expect(
+    refusedBy(slugSchema, ["abc", "a-b", "0x0", "a-b-c-1", "-a-", "a--b", "---", "a".repeat(32)]),
+  ).toEqual([]);
+  const wrong = ["", "a", "ab", "--", "a".repeat(33), "Abc", "a_b", "ä-b", "abc\n"];
   expect(refusedBy(slugSchema, wrong)).toEqual(wrong);
 });
 

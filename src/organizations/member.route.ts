@@ -1,0 +1,60 @@
+import type { Context, MiddlewareHandler, Next } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import type { Role } from "../lib/caller.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
+import { within } from "../lib/within.ts";
+import { findMember } from "./members.store.ts";
+
+const BOOK_TIMEOUT_MS = 5000;
+
+/**
+ * Reads the caller's member and role from the book, never from a cache, and sets `member`. A key that
+ * was revoked since it was admitted is 401. A suspended organisation reads on but writes nothing: 403.
+ * The book down: 503.
+ */
+export async function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const { keyId } = c.var.admitted.caller;
+  try {
+    const member = await within(findMember(c.env.DB, keyId), BOOK_TIMEOUT_MS);
+    if (member === null) return fail(c, { kind: "invalid_api_key" });
+    if (member.suspended && !isRead(c.req.method)) {
+      return fail(c, { kind: "organization_suspended" });
+    }
+    c.set("member", member);
+  } catch (error) {
+    logWarning("member_unreadable", { key_id: keyId, reason: reasonOf(error) });
+    return fail(c, storageFailure(error));
+  }
+  await next();
+  return undefined;
+}
+
+/** Lets only members with one of these roles pass; goes after `requireMember`. */
+export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
+    await next();
+    return undefined;
+  };
+}
+
+/**
+ * Lets only the caller's own organisation pass: any other id, existing or not, is the same 404, told
+ * before any role is.
+ */
+export async function requireOwnOrganization(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  if (c.req.param("org_id") !== c.var.admitted.caller.orgId) {
+    return fail(c, { kind: "not_found", message: "No such organization." });
+  }
+  await next();
+  return undefined;
+}
+
+function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
