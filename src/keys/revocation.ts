@@ -1,0 +1,56 @@
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { reachObject } from "../lib/reach-object.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
+import { within } from "../lib/within.ts";
+import type { KeyRow } from "./key-record.ts";
+import { revokeKey } from "./keys.store.ts";
+
+/** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
+const LIMITER_ATTEMPTS = 2;
+const BOOK_TIMEOUT_MS = 5000;
+
+/** What a revocation works with; `now` is the request's clock read, Unix ms. */
+export type RevocationServices = {
+  readonly db: D1Database;
+  /** A fresh stub of the key's limiter in its home region. */
+  readonly limiter: (keyHash: string) => { revoke(revokedAt: number): Promise<number> };
+  readonly now: number;
+};
+
+/**
+ * Ends a key everywhere and answers with its row: from then on no request with it is admitted. Every
+ * step runs on every call, whatever the row already says, so that a repeat completes what an earlier
+ * call left half done; the first time of revocation stands. `storage_unavailable` or `overloaded`
+ * when a step fails: the key may be dead already, a repeat makes it so.
+ */
+export async function revokeKeyEverywhere(
+  services: RevocationServices,
+  key: Pick<KeyRow, "id" | "hash" | "org_id" | "scope" | "revoked_at">,
+): Promise<Result<KeyRow>> {
+  const revokedAt = key.revoked_at ?? services.now;
+  // 1. The tombstone at home: the next request is refused.
+  const buried = await reachObject(
+    async () => success(await services.limiter(key.hash).revoke(revokedAt)),
+    { attemptsMax: LIMITER_ATTEMPTS },
+  );
+  if (buried.unanswered) return refuse(buried.failure);
+  if (!buried.result.ok) return buried.result;
+  // 2. A global key's notice to every peer belongs here: after the tombstone, before the book.
+  // 3. The book: what lists show, and what a limiter without a record would learn.
+  return writeBook(services.db, { id: key.id, orgId: key.org_id, revokedAt: buried.result.value });
+}
+
+async function writeBook(
+  db: D1Database,
+  key: { readonly id: string; readonly orgId: string; readonly revokedAt: number },
+): Promise<Result<KeyRow>> {
+  try {
+    const row = await within(revokeKey(db, key), BOOK_TIMEOUT_MS);
+    return row === null ? refuse({ kind: "not_found", message: "No such key." }) : success(row);
+  } catch (error) {
+    logWarning("revocation_not_in_book", { key_id: key.id, reason: reasonOf(error) });
+    return refuse(storageFailure(error));
+  }
+}

@@ -1,0 +1,117 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
+import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
+import type { RevocationServices } from "../../src/keys/revocation.ts";
+import { draftKey, makeKey, makeMember, WatchedBook } from "./key-fixture.ts";
+import { kindOf, limiterOf } from "./limiter-fixture.ts";
+
+let book: WatchedBook;
+let steps: string[];
+
+beforeEach(() => {
+  book = new WatchedBook();
+  steps = [];
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  book.restore();
+  vi.restoreAllMocks();
+});
+
+function prepare(sql: string): D1PreparedStatement {
+  steps.push("book");
+  return env.DB.prepare(sql);
+}
+
+/** The real limiter and book, noting the order of the steps; the first `faults` calls of the limiter throw. */
+function services(
+  at: number,
+  faults: readonly Record<string, boolean>[] = [],
+): RevocationServices & { readonly stubs: () => number } {
+  let stubs = 0;
+  return {
+    db: { prepare } as unknown as D1Database,
+    limiter: (hash) => {
+      const fault = faults[stubs++];
+      return {
+        revoke: (revokedAt) => {
+          steps.push("limiter");
+          if (fault !== undefined) return Promise.reject(Object.assign(new Error("gone"), fault));
+          return limiterOf(hash).revoke(revokedAt);
+        },
+      };
+    },
+    now: at,
+    stubs: () => stubs,
+  };
+}
+
+describe("a revocation", () => {
+  it("asks the limiter first, then the book, and answers with the row", async () => {
+    const { row } = await makeKey();
+    const answer = await revokeKeyEverywhere(services(5), row);
+    expect(answer).toEqual({ ok: true, value: { ...row, revoked_at: 5 } });
+    expect(steps).toEqual(["limiter", "book"]);
+    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  });
+
+  it("runs every step again for a key that the book has as revoked; the first time stands (80)", async () => {
+    const { row } = await makeKey();
+    await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 3 });
+    const answer = await revokeKeyEverywhere(services(9), { ...row, revoked_at: 3 });
+    expect(answer).toMatchObject({ ok: true, value: { revoked_at: 3 } });
+    expect(steps).toEqual(["limiter", "book"]);
+    expect(await limiterOf(row.hash).revoke(1)).toBe(3);
+  });
+
+  it("writes the time of the tombstone that an earlier call left behind", async () => {
+    const { row } = await makeKey();
+    await limiterOf(row.hash).revoke(4);
+    const answer = await revokeKeyEverywhere(services(9), row);
+    expect(answer).toMatchObject({ ok: true, value: { revoked_at: 4 } });
+  });
+
+  it("asks the limiter once more on a fresh stub", async () => {
+    const { row } = await makeKey();
+    const own = services(5, [{ retryable: true }]);
+    expect(await revokeKeyEverywhere(own, row)).toMatchObject({ ok: true });
+    expect(own.stubs()).toBe(2);
+    expect(steps).toEqual(["limiter", "limiter", "book"]);
+  });
+
+  it.each([
+    ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
+    ["overloaded", 1, [{ overloaded: true }]],
+  ] as const)("is %s when the limiter fails, and the book stays as it was", async (...given) => {
+    const [kind, calls, faults] = given;
+    const { row } = await makeKey();
+    expect(await revokeKeyEverywhere(services(5, faults), row)).toEqual({
+      ok: false,
+      failure: { kind },
+    });
+    expect(steps).toEqual(Array.from({ length: calls }, () => "limiter"));
+    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
+  });
+
+  it("is storage_unavailable when the book fails, the key is dead, and a repeat completes it", async () => {
+    const { row } = await makeKey();
+    await limiterOf(row.hash).admit();
+    book.broken = true;
+    expect(await revokeKeyEverywhere(services(5), row)).toEqual({
+      ok: false,
+      failure: { kind: "storage_unavailable" },
+    });
+    book.broken = false;
+    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
+    expect(await revokeKeyEverywhere(services(8), row)).toMatchObject({ value: { revoked_at: 5 } });
+  });
+
+  it("of a key that the book does not have is not_found", async () => {
+    const { row } = await draftKey(await makeMember());
+    expect(await revokeKeyEverywhere(services(5), row)).toMatchObject({
+      failure: { kind: "not_found" },
+    });
+  });
+});
