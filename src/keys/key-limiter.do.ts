@@ -1,6 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
-import type { Scope } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
@@ -8,29 +7,14 @@ import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 import { findKeyByHash, touchKey } from "./keys.store.ts";
 import type { Admission } from "./limiter-contract.ts";
-import { CLOCK_LAG_MAX_MS, RateWindow } from "./rate-window.ts";
-import type { StoredAdmission } from "./rate-window.ts";
+import { createTables, readMemory } from "./limiter-memory.do.ts";
+import type { LimiterMemory, LimiterRecord } from "./limiter-memory.do.ts";
+import { CLOCK_LAG_MAX_MS } from "./rate-window.ts";
+import type { RateWindow, StoredAdmission } from "./rate-window.ts";
 
 /** `last_used_at` is written, and the record refreshed, at most this often. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
-
-type LimiterRecord = {
-  readonly key_id: string;
-  readonly org_id: string;
-  readonly member_id: string;
-  readonly scope: Scope;
-  readonly rpm_limit: number;
-  /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
-  readonly touched_at: number;
-};
-
-/** What storage holds, as memory knows it. */
-type Memory = {
-  readonly window: RateWindow;
-  readonly record: LimiterRecord | null;
-  readonly revokedAt: number | null;
-};
 
 /**
  * One per key and region, named by the key's hash: who the key is, whether it lives, and the exact
@@ -39,9 +23,11 @@ type Memory = {
  */
 export class KeyLimiter extends DurableObject<Env> {
   /** Null: storage must be read, at the start and after anything went wrong. */
-  #memory: Memory | null = null;
+  #memory: LimiterMemory | null = null;
   /** The one question to the book that all callers of a first use share. */
   #learning: Promise<void> | null = null;
+  /** How often an operator has changed the limit here: what the book said before that is out of date. */
+  #limitsSet = 0;
 
   /**
    * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
@@ -66,12 +52,21 @@ export class KeyLimiter extends DurableObject<Env> {
    */
   revoke(revokedAt: number): number {
     this.#memory = null;
-    this.#createTables();
+    createTables(this.ctx.storage.sql);
     this.ctx.storage.sql.exec(
       "INSERT INTO tombstone (one, revoked_at) VALUES (1, ?) ON CONFLICT (one) DO NOTHING",
       revokedAt,
     );
     return this.#remember().revokedAt ?? revokedAt;
+  }
+
+  /**
+   * An operator changed the key's limit in the book: it counts from this turn on, for what was admitted
+   * before as well. A key that was never read here learns it from the book. Throws when storage does.
+   */
+  setLimit(rpmLimit: number): void {
+    this.#limitsSet++;
+    this.#amendLimit(rpmLimit);
   }
 
   #decide(): Admission {
@@ -133,6 +128,7 @@ export class KeyLimiter extends DurableObject<Env> {
   }
 
   async #readBook(): Promise<void> {
+    const limitsSet = this.#limitsSet;
     const row = await within(findKeyByHash(this.env.DB, this.#hash()), BOOK_TIMEOUT_MS);
     // A read that began before the revocation must not revive the key: the tombstone is asked now.
     if (row === null || this.#remember().revokedAt !== null) return;
@@ -140,7 +136,9 @@ export class KeyLimiter extends DurableObject<Env> {
       this.revoke(row.revoked_at);
       return;
     }
-    this.#createTables();
+    // Nor may it bring back a limit that was changed while it was under way.
+    if (limitsSet !== this.#limitsSet) return this.#readBook();
+    createTables(this.ctx.storage.sql);
     this.#memory = null;
     this.ctx.storage.sql.exec(
       `INSERT OR REPLACE INTO record (one, key_id, org_id, member_id, scope, rpm_limit, touched_at)
@@ -164,11 +162,12 @@ export class KeyLimiter extends DurableObject<Env> {
   }
 
   async #touch(usedAt: number): Promise<void> {
+    const limitsSet = this.#limitsSet;
     try {
       const answer = await touchKey(this.env.DB, this.#hash(), usedAt);
       if (answer === null) this.#forget();
       else if (answer.revoked_at !== null) this.revoke(answer.revoked_at);
-      else this.#setLimit(answer.rpm_limit);
+      else if (limitsSet === this.#limitsSet) this.#amendLimit(answer.rpm_limit);
     } catch (error) {
       // The book may be down: admissions go on with the record that is known.
       this.#memory = null;
@@ -182,8 +181,9 @@ export class KeyLimiter extends DurableObject<Env> {
     this.ctx.storage.sql.exec("DELETE FROM record");
   }
 
-  #setLimit(rpmLimit: number): void {
-    if (this.#remember().record?.rpm_limit === rpmLimit) return;
+  #amendLimit(rpmLimit: number): void {
+    const { record } = this.#remember();
+    if (record === null || record.rpm_limit === rpmLimit) return;
     this.ctx.storage.sql.exec("UPDATE record SET rpm_limit = ?", rpmLimit);
     this.#amend({ rpm_limit: rpmLimit });
   }
@@ -195,44 +195,9 @@ export class KeyLimiter extends DurableObject<Env> {
     this.#memory = { ...memory, record: { ...memory.record, ...change } };
   }
 
-  #remember(): Memory {
-    this.#memory ??= this.#readStorage();
+  #remember(): LimiterMemory {
+    this.#memory ??= readMemory(this.ctx.storage.sql);
     return this.#memory;
-  }
-
-  #readStorage(): Memory {
-    const { sql } = this.ctx.storage;
-    const { tables } = sql
-      .exec<{ tables: number }>(
-        "SELECT count(*) AS tables FROM sqlite_master WHERE name = 'tombstone'",
-      )
-      .one();
-    if (tables === 0) return { window: new RateWindow(), record: null, revokedAt: null };
-    const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
-    const [record] = sql.exec<LimiterRecord>(
-      "SELECT key_id, org_id, member_id, scope, rpm_limit, touched_at FROM record",
-    );
-    const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
-    return {
-      window: new RateWindow(admissions),
-      record: record ?? null,
-      revokedAt: tombstone?.revoked_at ?? null,
-    };
-  }
-
-  /** On the first write only: an object that was merely asked about an unknown key stays empty. */
-  #createTables(): void {
-    this.ctx.storage.sql.exec(`
-      CREATE TABLE IF NOT EXISTS admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
-      CREATE TABLE IF NOT EXISTS record (
-        one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
-        member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
-        touched_at INTEGER NOT NULL
-      ) STRICT;
-      CREATE TABLE IF NOT EXISTS tombstone (
-        one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL
-      ) STRICT;
-    `);
   }
 
   #hash(): string {

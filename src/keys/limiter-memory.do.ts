@@ -1,0 +1,57 @@
+import type { Scope } from "../lib/caller.ts";
+import { RateWindow } from "./rate-window.ts";
+import type { StoredAdmission } from "./rate-window.ts";
+
+/** Who a limiter's key is, as the book said. */
+export type LimiterRecord = {
+  readonly key_id: string;
+  readonly org_id: string;
+  readonly member_id: string;
+  readonly scope: Scope;
+  readonly rpm_limit: number;
+  /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
+  readonly touched_at: number;
+};
+
+/** What a limiter's storage holds, as its memory knows it. */
+export type LimiterMemory = {
+  readonly window: RateWindow;
+  readonly record: LimiterRecord | null;
+  /** Unix ms; null while the key lives. */
+  readonly revokedAt: number | null;
+};
+
+/** All that is stored; an object without tables has never stored anything. */
+export function readMemory(sql: SqlStorage): LimiterMemory {
+  const { tables } = sql
+    .exec<{ tables: number }>(
+      "SELECT count(*) AS tables FROM sqlite_master WHERE name = 'tombstone'",
+    )
+    .one();
+  if (tables === 0) return { window: new RateWindow(), record: null, revokedAt: null };
+  const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
+  const [record] = sql.exec<LimiterRecord>(
+    "SELECT key_id, org_id, member_id, scope, rpm_limit, touched_at FROM record",
+  );
+  const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
+  return {
+    window: new RateWindow(admissions),
+    record: record ?? null,
+    revokedAt: tombstone?.revoked_at ?? null,
+  };
+}
+
+/** On the first write only: an object that was merely asked about an unknown key stays empty. */
+export function createTables(sql: SqlStorage): void {
+  sql.exec(`
+    CREATE TABLE IF NOT EXISTS admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS record (
+      one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
+      member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
+      touched_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS tombstone (
+      one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL
+    ) STRICT;
+  `);
+}
