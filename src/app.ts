@@ -10,6 +10,7 @@ import { embeddingsRoute } from "./inference/embeddings.route.ts";
 import { offerOf } from "./inference/offer.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
+import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
 import { requireMember, requireOwnOrganization } from "./organizations/member.route.ts";
 import { readOrganizationRoute } from "./organizations/organizations.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
@@ -45,6 +46,12 @@ app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, offerOf(c.var.config).cat
 app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
 app.get("/v1/balance", balanceRoute);
 app.all("/v1/balance", methodNotAllowed(["GET"]));
+
+app.get("/v1/keys", requireMember, listKeysRoute);
+app.post("/v1/keys", requireMember, createKeyRoute);
+app.all("/v1/keys", methodNotAllowed(["GET", "POST"]));
+app.delete("/v1/keys/:id", requireMember, revokeKeyRoute);
+app.all("/v1/keys/:id", methodNotAllowed(["DELETE"]));
 
 app.get("/v1/orgs/:org_id", requireOwnOrganization, requireMember, readOrganizationRoute);
 app.all("/v1/orgs/:org_id", methodNotAllowed(["GET"]));

@@ -14,15 +14,22 @@ export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | nu
 }
 
 /**
- * One statement that inserts the key only while its member is active and the organisation has fewer
- * than 1,000 live keys: no two calls can pass a check together. For a batch with the member's insert.
+ * One statement that inserts the key only while its member is active, the key that asks for it is not
+ * revoked (`callerKeyId`; null for operators), and the organisation has fewer than 1,000 live keys: no
+ * two calls can pass a check together. For a batch with the member's insert.
  */
-export function insertKeyStatement(db: D1Database, key: NewKey): D1PreparedStatement {
+export function insertKeyStatement(
+  db: D1Database,
+  key: NewKey,
+  callerKeyId: string | null,
+): D1PreparedStatement {
   return db
     .prepare(
       `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
        SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM members
        WHERE id = ?4 AND org_id = ?3 AND removed_at IS NULL
+         AND (?10 IS NULL OR EXISTS
+           (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
        RETURNING *`,
     )
@@ -36,18 +43,34 @@ export function insertKeyStatement(db: D1Database, key: NewKey): D1PreparedState
       key.scope,
       key.rpm_limit,
       key.created_at,
+      callerKeyId,
     );
 }
 
-/** Inserts a key. Failures: `not_found` without an active member, `conflict` at 1,000 live keys. */
-export async function insertKey(db: D1Database, key: NewKey): Promise<Result<KeyRow>> {
-  const inserted = await insertKeyStatement(db, key).first<KeyRow>();
+/**
+ * Inserts a key. Failures: `conflict` at 1,000 live keys; without an active member `not_found` for an
+ * operator; `invalid_api_key` for a caller whose key or member has ended.
+ */
+export async function insertKey(
+  db: D1Database,
+  key: NewKey,
+  callerKeyId: string | null,
+): Promise<Result<KeyRow>> {
+  const inserted = await insertKeyStatement(db, key, callerKeyId).first<KeyRow>();
   if (inserted !== null) return success(inserted);
   const member = await db
-    .prepare("SELECT id FROM members WHERE id = ? AND org_id = ? AND removed_at IS NULL")
-    .bind(key.member_id, key.org_id)
+    .prepare(
+      `SELECT id FROM members WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL
+         AND (?3 IS NULL OR EXISTS
+           (SELECT 1 FROM keys WHERE id = ?3 AND member_id = ?1 AND revoked_at IS NULL))`,
+    )
+    .bind(key.member_id, key.org_id, callerKeyId)
     .first();
-  if (member === null) return refuse({ kind: "not_found", message: "No such member." });
+  if (member === null) {
+    return callerKeyId === null
+      ? refuse({ kind: "not_found", message: "No such member." })
+      : refuse({ kind: "invalid_api_key" });
+  }
   return refuse({
     kind: "conflict",
     message: `An organization may have at most ${LIVE_KEYS_MAX} live keys; revoke one first.`,
@@ -56,13 +79,34 @@ export async function insertKey(db: D1Database, key: NewKey): Promise<Result<Key
   });
 }
 
-/** All keys of an organisation, revoked ones too, newest first. */
-export async function listKeys(db: D1Database, orgId: string): Promise<readonly KeyRow[]> {
+/** Whose keys are meant: all of an organisation, or those of one of its members. */
+export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
+
+/** The owner's keys, revoked ones too, newest first; of one millisecond in the order of their ids. */
+export async function listKeys(
+  db: D1Database,
+  { orgId, memberId }: KeyOwner,
+): Promise<readonly KeyRow[]> {
   const { results } = await db
-    .prepare("SELECT * FROM keys WHERE org_id = ? ORDER BY created_at DESC, id DESC")
-    .bind(orgId)
+    .prepare(
+      `SELECT * FROM keys WHERE org_id = ?1 AND (?2 IS NULL OR member_id = ?2)
+       ORDER BY created_at DESC, id DESC`,
+    )
+    .bind(orgId, memberId)
     .all<KeyRow>();
   return results;
+}
+
+/** The key with this id, revoked or not, or null when it is not one of this owner's. */
+export function findKey(
+  db: D1Database,
+  id: string,
+  { orgId, memberId }: KeyOwner,
+): Promise<KeyRow | null> {
+  return db
+    .prepare("SELECT * FROM keys WHERE id = ?1 AND org_id = ?2 AND (?3 IS NULL OR member_id = ?3)")
+    .bind(id, orgId, memberId)
+    .first<KeyRow>();
 }
 
 /** Marks a key of this organisation as revoked, keeping the first time; null when it has no such key. */

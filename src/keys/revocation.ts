@@ -1,15 +1,12 @@
+import { askBook } from "../lib/ask-book.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
 import { reachObject } from "../lib/reach-object.ts";
-import { storageFailure } from "../lib/storage-failure.ts";
-import { within } from "../lib/within.ts";
 import type { KeyRow } from "./key-record.ts";
 import { revokeKey } from "./keys.store.ts";
 
 /** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
 const LIMITER_ATTEMPTS = 2;
-const BOOK_TIMEOUT_MS = 5000;
 
 /** What a revocation works with; `now` is the request's clock read, Unix ms. */
 export type RevocationServices = {
@@ -39,18 +36,12 @@ export async function revokeKeyEverywhere(
   if (!buried.result.ok) return buried.result;
   // 2. A global key's notice to every peer belongs here: after the tombstone, before the book.
   // 3. The book: what lists show, and what a limiter without a record would learn.
-  return writeBook(services.db, { id: key.id, orgId: key.org_id, revokedAt: buried.result.value });
-}
-
-async function writeBook(
-  db: D1Database,
-  key: { readonly id: string; readonly orgId: string; readonly revokedAt: number },
-): Promise<Result<KeyRow>> {
-  try {
-    const row = await within(revokeKey(db, key), BOOK_TIMEOUT_MS);
-    return row === null ? refuse({ kind: "not_found", message: "No such key." }) : success(row);
-  } catch (error) {
-    logWarning("revocation_not_in_book", { key_id: key.id, reason: reasonOf(error) });
-    return refuse(storageFailure(error));
-  }
+  const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.result.value };
+  const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", {
+    key_id: key.id,
+  });
+  if (!row.ok) return row;
+  return row.value === null
+    ? refuse({ kind: "not_found", message: "No such key." })
+    : success(row.value);
 }

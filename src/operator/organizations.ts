@@ -1,13 +1,10 @@
 import * as z from "zod/mini";
 import { parseBody, parseQuery, wholeNumber } from "../http/parse-body.ts";
-import { mintKey } from "../keys/api-key.ts";
-import { keyRecord, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "../keys/key-record.ts";
-import type { KeyRow } from "../keys/key-record.ts";
+import { keyRecord } from "../keys/key-record.ts";
 import { insertKey, insertKeyStatement } from "../keys/keys.store.ts";
-import type { Scope } from "../lib/caller.ts";
+import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { mintId } from "../lib/id.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import {
   memberRecord,
@@ -23,24 +20,13 @@ import {
 } from "../organizations/organizations.store.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
-const keyFields = {
-  rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
-  scope: z.nullish(z.enum(["regional", "global"])),
-};
-
 const newOrganization = z.object({
   name: nameSchema,
   slug: slugSchema,
   owner_email: z.email("must be an email address").check(z.maxLength(254)),
   is_personal: z.nullish(z.boolean()),
-  key_scope: keyFields.scope,
-  rpm_limit: keyFields.rpm_limit,
-});
-
-const newKey = z.object({
-  name: nameSchema,
-  rpm_limit: keyFields.rpm_limit,
-  scope: keyFields.scope,
+  key_scope: newKeyChoices.scope,
+  rpm_limit: newKeyChoices.rpm_limit,
 });
 
 const page = z.object({
@@ -77,14 +63,14 @@ export async function postOrganization(
     role: "owner",
     created_at: context.now,
   };
-  const first = await newKeyOf(context, owner, {
+  const first = await mintKeyOf(context, owner, {
     name: "First key",
-    scope: key_scope ?? "regional",
-    rpmLimit: rpm_limit ?? RPM_LIMIT_DEFAULT,
+    scope: key_scope,
+    rpm_limit,
   });
   const wallet = context.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
-  const also = [insertKeyStatement(context.db, first.row)];
+  const also = [insertKeyStatement(context.db, first.row, null)];
   const created = await createOrganization(context.db, { organization, owner, epoch, also });
   if (!created.ok) {
     await wallet.discard().catch((error: unknown) => {
@@ -126,16 +112,11 @@ export async function postMemberKey(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(newKey, request.body);
+  const fields = parseBody(newKeySchema, request.body);
   if (!fields.ok) return fields;
-  const { name, rpm_limit, scope } = fields.value;
   const member = { id: request.params["member_id"] ?? "", org_id: request.params["id"] ?? "" };
-  const fresh = await newKeyOf(context, member, {
-    name,
-    scope: scope ?? "regional",
-    rpmLimit: rpm_limit ?? RPM_LIMIT_DEFAULT,
-  });
-  const inserted = await insertKey(context.db, fresh.row);
+  const fresh = await mintKeyOf(context, member, fields.value);
+  const inserted = await insertKey(context.db, fresh.row, null);
   if (!inserted.ok) return inserted;
   return success({ ...keyRecord(inserted.value, context.region), key: fresh.key });
 }
@@ -166,30 +147,4 @@ async function withBalance(context: OperatorContext, row: OrganizationRow): Prom
     held_micro: known?.heldMicro ?? null,
     open_holds: known?.openHolds ?? null,
   };
-}
-
-async function newKeyOf(
-  context: OperatorContext,
-  member: Pick<MemberRow, "id" | "org_id">,
-  wish: { readonly name: string; readonly scope: Scope; readonly rpmLimit: number },
-): Promise<{ readonly row: KeyRow; readonly key: string }> {
-  const { key, hash, prefix } = await mintKey({
-    home: context.region,
-    scope: wish.scope,
-    secrets: context.keySecrets,
-  });
-  const row: KeyRow = {
-    id: mintId("key_", context.now),
-    hash,
-    org_id: member.org_id,
-    member_id: member.id,
-    name: wish.name,
-    prefix,
-    scope: wish.scope,
-    rpm_limit: wish.rpmLimit,
-    created_at: context.now,
-    last_used_at: null,
-    revoked_at: null,
-  };
-  return { row, key };
 }

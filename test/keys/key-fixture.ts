@@ -57,7 +57,7 @@ export async function draftKey(
 /** A live key in the book. */
 export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): Promise<MadeKey> {
   const made = await draftKey(await makeMember(), wish);
-  const inserted = await insertKey(env.DB, made.row);
+  const inserted = await insertKey(env.DB, made.row, null);
   if (!inserted.ok) throw new Error("the key was not inserted");
   return made;
 }

@@ -149,7 +149,7 @@ it("one admission writes one row", async () => {
 it("two keys of one organisation are limited apart", async () => {
   const one = await makeKey({ rpmLimit: 3 });
   const two = await draftKey({ id: one.row.member_id, orgId: one.row.org_id }, { rpmLimit: 3 });
-  await insertKey(env.DB, two.row);
+  await insertKey(env.DB, two.row, null);
   expect(await burst(one.row.hash, 5)).toBe(3);
   expect(await burst(two.row.hash, 5)).toBe(3);
 });

@@ -32,11 +32,13 @@ it("a stored key is its record and its hash, never the key itself", async () => 
 it("only an active member of that organisation gets a key", async () => {
   const [member, stranger] = [await makeMember(), await makeMember()];
   const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
-  expect(await insertKey(env.DB, foreign.row)).toMatchObject({ failure: { kind: "not_found" } });
+  expect(await insertKey(env.DB, foreign.row, null)).toMatchObject({
+    failure: { kind: "not_found" },
+  });
   await env.DB.prepare("UPDATE members SET removed_at = 1 WHERE id = ?").bind(member.id).run();
   const late = await draftKey(member);
-  expect(await insertKey(env.DB, late.row)).toMatchObject({ failure: { kind: "not_found" } });
-  expect(await listKeys(env.DB, member.orgId)).toEqual([]);
+  expect(await insertKey(env.DB, late.row, null)).toMatchObject({ failure: { kind: "not_found" } });
+  expect(await listKeys(env.DB, { orgId: member.orgId, memberId: null })).toEqual([]);
 });
 
 it("an organisation never has more than 1,000 live keys, however many are made at once", async () => {
@@ -44,9 +46,9 @@ it("an organisation never has more than 1,000 live keys, however many are made a
   const drafts = await Promise.all(
     Array.from({ length: LIVE_KEYS_MAX - 2 }, () => draftKey(member)),
   );
-  await env.DB.batch(drafts.map(({ row }) => insertKeyStatement(env.DB, row)));
+  await env.DB.batch(drafts.map(({ row }) => insertKeyStatement(env.DB, row, null)));
   const more = await Promise.all(Array.from({ length: 6 }, () => draftKey(member)));
-  const answers = await Promise.all(more.map(({ row }) => insertKey(env.DB, row)));
+  const answers = await Promise.all(more.map(({ row }) => insertKey(env.DB, row, null)));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(2);
   const refused = answers.flatMap((answer) => (answer.ok ? [] : [answer.failure]));
   expect(refused).toHaveLength(4);
@@ -56,7 +58,7 @@ it("an organisation never has more than 1,000 live keys, however many are made a
   const [first] = drafts;
   if (first === undefined) throw new Error("no drafts");
   await revokeKey(env.DB, { id: first.row.id, orgId: member.orgId, revokedAt: 9 });
-  expect((await insertKey(env.DB, (await draftKey(member)).row)).ok).toBe(true);
+  expect((await insertKey(env.DB, (await draftKey(member)).row, null)).ok).toBe(true);
 });
 
 it("keys are listed newest first, revoked ones too, and only the organisation's own", async () => {
@@ -67,12 +69,12 @@ it("keys are listed newest first, revoked ones too, and only the organisation's 
     // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
     const { row } = await draftKey(member, { createdAt });
     // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
-    await insertKey(env.DB, row);
+    await insertKey(env.DB, row, null);
     ids.push(row.id);
   }
   const [oldest = "", newest = "", middle = ""] = ids;
   await revokeKey(env.DB, { id: middle, orgId: member.orgId, revokedAt: 9 });
-  const listed = await listKeys(env.DB, member.orgId);
+  const listed = await listKeys(env.DB, { orgId: member.orgId, memberId: null });
   expect(listed.map((row) => row.id)).toEqual([newest, middle, oldest]);
   expect(listed.map((row) => keyRecord(row, "eu").revoked)).toEqual([false, true, false]);
 });

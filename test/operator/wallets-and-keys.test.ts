@@ -80,7 +80,9 @@ it("a member's new key is shown once, takes the defaults, and goes to no one els
   const verified = await verifyKey(String(key["key"]), keySecrets());
   const stored = await findKeyByHash(env.DB, verified?.hash ?? "");
   expect(stored).toMatchObject({ id: key["id"], org_id: one.organization.id });
-  const listed = JSON.stringify(await listKeys(env.DB, one.organization.id));
+  const listed = JSON.stringify(
+    await listKeys(env.DB, { orgId: one.organization.id, memberId: null }),
+  );
   expect(listed).not.toContain(String(key["key"]).slice(-20));
   expect(await post(two.member.id, { name: "x" })).toMatchObject({
     failure: { kind: "not_found" },

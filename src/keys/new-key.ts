@@ -1,0 +1,61 @@
+import * as z from "zod/mini";
+import type { KeySecret } from "../config.ts";
+import type { Region } from "../lib/caller.ts";
+import { mintId } from "../lib/id.ts";
+import { mintKey } from "./api-key.ts";
+import { RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./key-record.ts";
+import type { KeyRow } from "./key-record.ts";
+
+/** What a label of a key may be: 1 to 100 characters, no control characters, not only spaces. */
+const keyNameSchema = z.string().check(
+  z.maxLength(100),
+  z.regex(/^[^\p{Cc}]*$/u, "must not contain control characters"),
+  z.refine((name) => name.trim() !== "", "must not be empty"),
+);
+
+/** What anyone may choose of a new key beside its name; null is absent. */
+export const newKeyChoices = {
+  rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
+  scope: z.nullish(z.enum(["regional", "global"])),
+};
+
+/** The body of every call that creates a key; whatever else it holds is ignored. */
+export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices });
+
+/** Where a key is made: its home, the secrets it is minted with, and the clock, Unix ms. */
+export type Mint = {
+  readonly region: Region;
+  readonly keySecrets: readonly KeySecret[];
+  readonly now: number;
+};
+
+/** A key that is in no book yet; `key` is shown once. */
+export type FreshKey = { readonly row: KeyRow; readonly key: string };
+
+/** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. */
+export async function mintKeyOf(
+  mint: Mint,
+  member: { readonly id: string; readonly org_id: string },
+  fields: z.infer<typeof newKeySchema>,
+): Promise<FreshKey> {
+  const scope = fields.scope ?? "regional";
+  const { key, hash, prefix } = await mintKey({
+    home: mint.region,
+    scope,
+    secrets: mint.keySecrets,
+  });
+  const row: KeyRow = {
+    id: mintId("key_", mint.now),
+    hash,
+    org_id: member.org_id,
+    member_id: member.id,
+    name: fields.name,
+    prefix,
+    scope,
+    rpm_limit: fields.rpm_limit ?? RPM_LIMIT_DEFAULT,
+    created_at: mint.now,
+    last_used_at: null,
+    revoked_at: null,
+  };
+  return { row, key };
+}
