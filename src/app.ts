@@ -11,8 +11,15 @@ import { offerOf } from "./inference/offer.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
 import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
-import { requireMember, requireOwnOrganization } from "./organizations/member.route.ts";
-import { readOrganizationRoute } from "./organizations/organizations.route.ts";
+import {
+  requireMember,
+  requireOwnOrganization,
+  requireRole,
+} from "./organizations/member.route.ts";
+import {
+  patchOrganizationRoute,
+  readOrganizationRoute,
+} from "./organizations/organizations.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
 import { balanceRoute } from "./wallet/balance.route.ts";
 
@@ -54,6 +61,13 @@ app.delete("/v1/keys/:id", requireMember, revokeKeyRoute);
 app.all("/v1/keys/:id", methodNotAllowed(["DELETE"]));
 
 app.get("/v1/orgs/:org_id", requireOwnOrganization, requireMember, readOrganizationRoute);
-app.all("/v1/orgs/:org_id", methodNotAllowed(["GET"]));
+app.patch(
+  "/v1/orgs/:org_id",
+  requireOwnOrganization,
+  requireMember,
+  requireRole("owner"),
+  patchOrganizationRoute,
+);
+app.all("/v1/orgs/:org_id", methodNotAllowed(["GET", "PATCH"]));
 
 app.route("/admin/v1", operatorRoutes);

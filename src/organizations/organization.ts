@@ -14,6 +14,17 @@ export const nameSchema = z.string().check(
   z.refine((name) => name.trim() !== "", "must not be empty"),
 );
 
+/** ASCII only, so that the book can compare addresses without regard to case. */
+export const emailSchema = z.email("must be an email address").check(z.maxLength(254));
+
+export const roleSchema = z.enum(["owner", "admin", "billing", "member"]);
+
+/** What an owner may change; whatever else the body holds is ignored. */
+export const organizationChangeSchema = z.object({
+  name: z.optional(nameSchema),
+  slug: z.optional(slugSchema),
+});
+
 export type OrganizationStatus = "active" | "suspended";
 
 /** A row of `organizations` in the book. Times are Unix ms. */
@@ -26,6 +37,11 @@ export type OrganizationRow = {
   readonly status: OrganizationStatus;
   readonly rpm_limit: number | null;
   readonly created_at: number;
+};
+
+/** What an update sets; what is left out keeps its value. */
+export type OrganizationChange = {
+  readonly [K in "name" | "slug" | "status" | "rpm_limit"]?: OrganizationRow[K] | undefined;
 };
 
 /** A row of `members` in the book. */

@@ -1,12 +1,37 @@
 import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { organizationRecord } from "./organization.ts";
-import { findOrganization } from "./organizations.store.ts";
+import { parseBody } from "../http/parse-body.ts";
+import { BODY_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { askBook } from "../lib/ask-book.ts";
+import { organizationChangeSchema, organizationRecord } from "./organization.ts";
+import { findOrganization, updateOrganization } from "./organizations.store.ts";
 
 /** GET /v1/orgs/{id}: the caller's own organisation, for any of its members. */
 export async function readOrganizationRoute(c: Context<AppEnv>): Promise<Response> {
-  const row = await findOrganization(c.env.DB, c.var.admitted.caller.orgId);
-  if (row === null) return fail(c, { kind: "not_found", message: "No such organization." });
-  return c.json(organizationRecord(row));
+  const { orgId } = c.var.admitted.caller;
+  const found = await askBook(() => findOrganization(c.env.DB, orgId), "organization_unreadable", {
+    org_id: orgId,
+  });
+  if (!found.ok) return fail(c, found.failure);
+  if (found.value === null) return fail(c, { kind: "not_found", message: "No such organization." });
+  return c.json(organizationRecord(found.value));
+}
+
+/** PATCH /v1/orgs/{id}: an owner sets `name` and `slug`. 200 the whole object, 409 for a taken slug. */
+export async function patchOrganizationRoute(c: Context<AppEnv>): Promise<Response> {
+  const { config, admitted } = c.var;
+  const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
+  const body = await readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  if (!body.ok) return fail(c, body.failure);
+  const fields = parseBody(organizationChangeSchema, body.value);
+  if (!fields.ok) return fail(c, fields.failure);
+  const { orgId } = admitted.caller;
+  const asked = await askBook(
+    () => updateOrganization(c.env.DB, orgId, fields.value),
+    "organization_not_changed",
+    { org_id: orgId },
+  );
+  const changed = asked.ok ? asked.value : asked;
+  return changed.ok ? c.json(organizationRecord(changed.value)) : fail(c, changed.failure);
 }

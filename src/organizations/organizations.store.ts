@@ -1,6 +1,6 @@
 import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import type { MemberRow, OrganizationRow } from "./organization.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import type { MemberRow, OrganizationChange, OrganizationRow } from "./organization.ts";
 
 export type NewOrganization = {
   readonly organization: OrganizationRow;
@@ -44,11 +44,36 @@ export async function createOrganization(
     return success(null);
   } catch (error) {
     if (!isSlugTaken(error)) throw error;
-    return refuse({
-      kind: "conflict",
-      message: `The slug '${organization.slug}' is taken in this region.`,
-      param: "slug",
-    });
+    return slugTaken(organization.slug);
+  }
+}
+
+/**
+ * Sets what the change names, in one statement, and answers with the whole row. Refusals, which write
+ * nothing: `conflict` for a slug that another organisation has, decided by the constraint; `not_found`.
+ */
+export async function updateOrganization(
+  db: D1Database,
+  id: string,
+  change: OrganizationChange,
+): Promise<Result<OrganizationRow>> {
+  const { name = null, slug = null, status = null, rpm_limit } = change;
+  const limitGiven = rpm_limit === undefined ? 0 : 1; // null is a value of its own: no limit
+  try {
+    const row = await db
+      .prepare(
+        `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
+           status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
+         WHERE id = ?1 RETURNING ${COLUMNS}`,
+      )
+      .bind(id, name, slug, status, limitGiven, rpm_limit ?? null)
+      .first<OrganizationRow>();
+    return row === null
+      ? refuse({ kind: "not_found", message: "No such organization." })
+      : success(row);
+  } catch (error) {
+    if (slug === null || !isSlugTaken(error)) throw error;
+    return slugTaken(slug);
   }
 }
 
@@ -95,6 +120,11 @@ function insertMember(db: D1Database, row: MemberRow): D1PreparedStatement {
   return db
     .prepare("INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, ?, ?, ?)")
     .bind(row.id, row.org_id, row.email, row.role, row.created_at);
+}
+
+function slugTaken(slug: string): Refusal {
+  const message = `The slug '${slug}' is taken in this region.`;
+  return refuse({ kind: "conflict", message, param: "slug" });
 }
 
 /** SQLite's own words, the only sign that D1 gives of which constraint refused. */

@@ -1,0 +1,212 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { addMember, admin, balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+let owner: Account;
+beforeAll(async () => {
+  owner = await openAccount({ credits: 5 });
+});
+
+const freshSlug = (): string => `p-${crypto.randomUUID().slice(0, 18)}`;
+const patch = (body: unknown, { orgId, key }: Account = owner): Promise<Response> =>
+  send(`/v1/orgs/${orgId}`, { method: "PATCH", key, body });
+const read = async ({ orgId, key }: Account = owner): Promise<Record<string, unknown>> => {
+  const response = await send(`/v1/orgs/${orgId}`, { key });
+  expect(response.status).toBe(200);
+  return response.json();
+};
+const brokenBook = (): Env =>
+  bindingsWith({
+    DB: {
+      prepare: (sql: string) => {
+        if (/\bkeys\b/.test(sql)) return env.DB.prepare(sql);
+        throw new Error("D1_ERROR: the book is down");
+      },
+    },
+  });
+
+describe("GET /v1/orgs/{id}: 200", () => {
+  it("is the organisation of 2.7, nothing else, the same for every role", async () => {
+    const record = await read();
+    expect(record).toEqual({
+      id: owner.orgId,
+      name: "Contract",
+      slug: expect.stringMatching(/^[a-z0-9-]{3,32}$/),
+      region: "eu",
+      is_personal: false,
+      created_at: expect.stringMatching(ISO),
+    });
+    for (const role of ["owner", "admin", "billing", "member"] as const) {
+      expect(await read(await addMember(owner.orgId, role))).toEqual(record);
+    }
+  });
+});
+
+describe("PATCH /v1/orgs/{id}: 200", () => {
+  it("is the whole object as GET has it from then on", async () => {
+    const before = await read();
+    const slug = freshSlug();
+    const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
+    expect(response.status).toBe(200);
+    const after = await response.json();
+    expect(after).toEqual({ ...before, name: 'Ä "b" <i> 🌍', slug });
+    expect(await read()).toEqual(after);
+  });
+
+  it("what is left out keeps its value, also with an empty body", async () => {
+    const slug = freshSlug();
+    await patch({ name: "one", slug });
+    expect(await (await patch({ name: "two" })).json()).toMatchObject({ name: "two", slug });
+    const other = freshSlug();
+    expect(await (await patch({ slug: other })).json()).toMatchObject({ name: "two", slug: other });
+    expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
+  });
+
+  it("its own slug again is no conflict; the one it gave up is free for others", async () => {
+    const other = await openAccount({ credits: 0 });
+    const slug = freshSlug();
+    for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
+    expect((await patch({ slug: freshSlug() })).status).toBe(200);
+    expect((await patch({ slug }, other)).status).toBe(200);
+  });
+
+  it("fields that nobody may set change nothing (144)", async () => {
+    const account = await openAccount({ credits: 7 });
+    const before = await (await admin("GET", `/orgs/${account.orgId}`)).json<object>();
+    const wish = {
+      name: "mine",
+      id: crypto.randomUUID(),
+      org_id: crypto.randomUUID(),
+      region: "us",
+      is_personal: true,
+      created_at: "1999-01-01T00:00:00.000Z",
+      status: "suspended",
+      rpm_limit: 1,
+      credits: 1e9,
+      credits_micro: 1e9,
+      role: "member",
+      revoked: true,
+      prefix: "svc",
+      monthly_spend_dollars: 5,
+      constructor: { prototype: { region: "us" } },
+    };
+    expect((await patch(wish, account)).status).toBe(200);
+    const after = await (await admin("GET", `/orgs/${account.orgId}`)).json();
+    expect(after).toEqual({ ...before, name: "mine" });
+    expect(await balanceOf(account.key)).toBe(7);
+  });
+});
+
+describe("PATCH /v1/orgs/{id}: 400", () => {
+  it.each<[string, unknown]>([
+    ["name", ""],
+    ["name", "  "],
+    ["name", null],
+    ["name", 5],
+    ["name", ["a"]],
+    ["name", "x".repeat(201)],
+    ["name", "a\r\nSet-Cookie: b"],
+    ["slug", ""],
+    ["slug", "ab"],
+    ["slug", "x".repeat(33)],
+    ["slug", "Abc"],
+    ["slug", "a_b"],
+    ["slug", "abc\n"],
+    ["slug", "ä-b"],
+    ["slug", null],
+  ])("names a wrong %s: %j, and changes neither field (142)", async (param, value) => {
+    const before = await read();
+    const right = { name: "never", slug: freshSlug() };
+    const error = await errorOf(await patch({ ...right, [param]: value }), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
+    expect(await read()).toEqual(before);
+  });
+
+  it("a body that is no object; another type is 415", async () => {
+    const before = await read();
+    for (const body of ["[]", '"x"', "null", "{", ""]) await errorOf(await patch(body), 400);
+    const text = { "content-type": "text/plain" };
+    const path = `/v1/orgs/${owner.orgId}`;
+    const sent = { method: "PATCH", key: owner.key, body: '{"name":"x"}', headers: text };
+    await errorOf(await send(path, sent), 415);
+    expect(await read()).toEqual(before);
+  });
+});
+
+describe("PATCH /v1/orgs/{id}: 403", () => {
+  it("without the role owner, decided before the body is looked at", async () => {
+    const before = await read();
+    for (const role of ["admin", "billing", "member"] as const) {
+      const caller = await addMember(owner.orgId, role);
+      for (const body of [{ name: role }, "{"]) {
+        expect(await errorOf(await patch(body, caller), 403)).toMatchObject({
+          type: "permission_denied",
+          code: "role_required",
+          message: expect.stringContaining("owner"),
+        });
+      }
+    }
+    expect(await read()).toEqual(before);
+  });
+});
+
+describe("PATCH /v1/orgs/{id}: 404", () => {
+  it("for another organisation and for none: the same bytes (145)", async () => {
+    const other = await openAccount();
+    const bodies = new Set<string>();
+    for (const orgId of [other.orgId, crypto.randomUUID(), "x", "__proto__"]) {
+      const response = await patch({ name: "taken over" }, { ...owner, orgId });
+      expect(response.status).toBe(404);
+      bodies.add(await response.text());
+    }
+    expect(bodies.size).toBe(1);
+    expect((await read(other))["name"]).toBe("Contract");
+  });
+});
+
+describe("PATCH /v1/orgs/{id}: 409", () => {
+  it("for a slug that is taken: param slug, never retried, nothing changed", async () => {
+    const other = await openAccount();
+    const { slug } = await read(other);
+    const before = await read();
+    const response = await patch({ name: "never", slug });
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(await errorOf(response, 409)).toMatchObject({
+      type: "invalid_request_error",
+      param: "slug",
+    });
+    expect(await read()).toEqual(before);
+  });
+
+  it("organisations that race for one slug: one has it, the others 409 (147)", async () => {
+    const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
+    const slug = freshSlug();
+    const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));
+    const statuses = answers.map((answer) => answer.status).toSorted((one, two) => one - two);
+    expect(statuses).toEqual([200, 409, 409, 409, 409, 409]);
+    const records = await Promise.all(racers.map(read));
+    const winners = records.filter((record) => record["slug"] === slug);
+    expect(winners).toHaveLength(1);
+    expect(records.filter((record) => record["name"] === "won")).toEqual(winners);
+  });
+});
+
+describe("PATCH /v1/orgs/{id}: 405 and 503", () => {
+  it.each(["POST", "PUT", "DELETE"])("405 with allow for %s (137)", async (method) => {
+    const response = await send(`/v1/orgs/${owner.orgId}`, { method, key: owner.key });
+    expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
+    await errorOf(response, 405);
+  });
+
+  it("503 with retry-after while the book is down, for GET and PATCH", async () => {
+    const path = `/v1/orgs/${owner.orgId}`;
+    for (const sent of [{}, { method: "PATCH", body: { name: "late" } }]) {
+      const response = await send(path, { ...sent, key: owner.key, bindings: brokenBook() });
+      expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
+      expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    }
+  });
+});
