@@ -109,6 +109,21 @@ export function findKey(
     .first<KeyRow>();
 }
 
+/** Sets what is given of a key of this organisation; null when it has no such key. */
+export function updateKey(
+  db: D1Database,
+  key: { readonly id: string; readonly orgId: string },
+  change: { readonly name?: string | undefined; readonly rpm_limit?: number | undefined },
+): Promise<KeyRow | null> {
+  return db
+    .prepare(
+      `UPDATE keys SET name = coalesce(?3, name), rpm_limit = coalesce(?4, rpm_limit)
+       WHERE id = ?1 AND org_id = ?2 RETURNING *`,
+    )
+    .bind(key.id, key.orgId, change.name ?? null, change.rpm_limit ?? null)
+    .first<KeyRow>();
+}
+
 /** Marks a key of this organisation as revoked, keeping the first time; null when it has no such key. */
 export function revokeKey(
   db: D1Database,

@@ -13,14 +13,22 @@ const keyNameSchema = z.string().check(
   z.refine((name) => name.trim() !== "", "must not be empty"),
 );
 
+const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
+
 /** What anyone may choose of a new key beside its name; null is absent. */
 export const newKeyChoices = {
-  rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
+  rpm_limit: z.nullish(rpmLimitSchema),
   scope: z.nullish(z.enum(["regional", "global"])),
 };
 
 /** The body of every call that creates a key; whatever else it holds is ignored. */
 export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices });
+
+/** What an operator may change of a key that exists; whatever else the body holds is ignored. */
+export const keyChangeSchema = z.object({
+  name: z.optional(keyNameSchema),
+  rpm_limit: z.optional(rpmLimitSchema),
+});
 
 /** Where a key is made: its home, the secrets it is minted with, and the clock, Unix ms. */
 export type Mint = {

@@ -1,7 +1,10 @@
 import { refuse } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
+import { patchOrganization } from "./change-organization.ts";
 import { getHealth } from "./health.ts";
+import { deleteKey, getKey, getKeys, patchKey } from "./keys.ts";
+import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
 import type { OperatorEndpoint } from "./operator-context.ts";
 import {
   getOrganization,
@@ -16,8 +19,17 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs", 201, postOrganization),
   endpoint("GET", "/orgs", 200, getOrganizations),
   endpoint("GET", "/orgs/:id", 200, getOrganization),
-  endpoint("POST", "/orgs/:id/credits", 200, postCredits),
+  endpoint("PATCH", "/orgs/:id", 200, patchOrganization),
+  endpoint("GET", "/orgs/:id/members", 200, getMembers),
+  endpoint("POST", "/orgs/:id/members", 201, postMember),
+  endpoint("PATCH", "/orgs/:id/members/:member_id", 200, patchMember),
+  endpoint("DELETE", "/orgs/:id/members/:member_id", 200, deleteMember),
   endpoint("POST", "/orgs/:id/members/:member_id/keys", 201, postMemberKey),
+  endpoint("GET", "/orgs/:id/keys", 200, getKeys),
+  endpoint("GET", "/orgs/:id/keys/:key_id", 200, getKey),
+  endpoint("PATCH", "/orgs/:id/keys/:key_id", 200, patchKey),
+  endpoint("DELETE", "/orgs/:id/keys/:key_id", 200, deleteKey),
+  endpoint("POST", "/orgs/:id/credits", 200, postCredits),
   endpoint("GET", "/orgs/:id/ledger", 200, getLedger),
   endpoint("POST", "/orgs/:id/reconcile", 200, postReconcile),
   endpoint("GET", "/health", 200, getHealth),

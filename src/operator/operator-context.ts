@@ -27,7 +27,7 @@ type Reconciliation = BalanceAnswer & {
 };
 
 /** The wallet calls that operators make. */
-export type OperatorWallet = Pick<WalletCalls, "create" | "credit" | "balance"> & {
+export type OperatorWallet = Pick<WalletCalls, "create" | "credit" | "balance" | "configure"> & {
   /** Undoes `create` for an organisation that never came to be. */
   discard(): Promise<boolean>;
   /** At most `limit` rows with `seq > afterSeq`, in order; `nextAfterSeq` asks for the next page. */
@@ -36,6 +36,12 @@ export type OperatorWallet = Pick<WalletCalls, "create" | "credit" | "balance"> 
     limit: number,
   ): Promise<Result<{ readonly rows: readonly LedgerRow[]; readonly nextAfterSeq: number }>>;
   reconcile(): Promise<Result<Reconciliation>>;
+};
+
+/** The calls on a key's limiter that operators make. */
+export type OperatorLimiter = {
+  revoke(revokedAt: number): Promise<number>;
+  setLimit(rpmLimit: number): Promise<void>;
 };
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */
@@ -47,6 +53,8 @@ export type OperatorContext = {
   readonly now: number;
   /** A stub of this organisation's wallet. */
   readonly wallet: (orgId: string) => OperatorWallet;
+  /** A fresh stub of the limiter with this name, the key's hash. */
+  readonly limiter: (keyHash: string) => OperatorLimiter;
   /** A stub of the region's outbox with this name. */
   readonly outbox: (name: string) => { depth(): Promise<Depth> };
 };
@@ -60,7 +68,7 @@ export type OperatorRequest = {
 
 /** One endpoint under `/admin/v1`; `path` in Hono's notation, `status` of its success. */
 export type OperatorEndpoint = {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly status: 200 | 201;
   readonly handle: (

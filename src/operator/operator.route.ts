@@ -43,13 +43,14 @@ async function answer(c: Context<AppEnv>, endpoint: OperatorEndpoint): Promise<R
   return result.ok ? c.json(result.value, endpoint.status) : fail(c, result.failure);
 }
 
-/** The JSON body of a POST; a POST that takes none may come without. */
+/** The JSON body of a POST or PATCH; a call that takes none may come without. */
 function bodyOf(
   c: Context<AppEnv>,
   endpoint: OperatorEndpoint,
 ): ReturnType<typeof readJson> | Promise<{ readonly ok: true; readonly value: null }> {
-  const empty = c.req.raw.body === null || c.req.header("content-length") === "0";
-  if (endpoint.method === "GET" || empty) return Promise.resolve({ ok: true, value: null });
+  const takesBody = endpoint.method === "POST" || endpoint.method === "PATCH";
+  const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
+  if (!takesBody || isEmpty) return Promise.resolve({ ok: true, value: null });
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   return readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
 }
@@ -57,6 +58,7 @@ function bodyOf(
 function contextOf(c: Context<AppEnv>): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   return {
     db: c.env.DB,
@@ -65,6 +67,7 @@ function contextOf(c: Context<AppEnv>): OperatorContext {
     keySecrets: config.keySecrets,
     now: now(c.env),
     wallet: (orgId) => wallets.getByName(orgId),
+    limiter: (keyHash) => limiters.getByName(keyHash),
     outbox: (name) => outboxes.getByName(name),
   };
 }

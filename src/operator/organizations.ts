@@ -7,6 +7,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import {
+  emailSchema,
   memberRecord,
   nameSchema,
   organizationRecord,
@@ -23,7 +24,7 @@ import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-co
 const newOrganization = z.object({
   name: nameSchema,
   slug: slugSchema,
-  owner_email: z.email("must be an email address").check(z.maxLength(254)),
+  owner_email: emailSchema,
   is_personal: z.nullish(z.boolean()),
   key_scope: newKeyChoices.scope,
   rpm_limit: newKeyChoices.rpm_limit,
@@ -133,7 +134,10 @@ export async function organizationOf(
 }
 
 /** The organisation with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
-async function withBalance(context: OperatorContext, row: OrganizationRow): Promise<JsonObject> {
+export async function withBalance(
+  context: OperatorContext,
+  row: OrganizationRow,
+): Promise<JsonObject> {
   const balance = await context
     .wallet(row.id)
     .balance()

@@ -1,4 +1,32 @@
-import type { Member, Role } from "../lib/caller.ts";
+import type { Member, Role, Scope } from "../lib/caller.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import type { MemberRow } from "./organization.ts";
+
+const COLUMNS = "id, org_id, email, role, created_at";
+
+/** A member of an organisation, as a path names it. */
+export type MemberName = { readonly id: string; readonly orgId: string };
+
+export type MemberChange = {
+  readonly email?: string | undefined;
+  readonly role?: Role | undefined;
+};
+
+/** A key of a removed member: revoked in the book, and its limiter is to be told. */
+export type EndedKey = {
+  readonly id: string;
+  readonly hash: string;
+  readonly org_id: string;
+  readonly scope: Scope;
+  readonly revoked_at: number;
+};
+
+/** The other members of the organisation ?2 than ?1. */
+const OTHERS = `SELECT 1 FROM members AS other
+  WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
+/** In an update of the member ?1: its organisation has an owner also without it. */
+const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
 /**
  * Whom a live key acts as; null when the key is revoked or unknown, or its member was removed.
@@ -16,4 +44,113 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
     .first<{ id: string; role: Role; status: string }>();
   if (row === null) return null;
   return { id: row.id, role: row.role, suspended: row.status === "suspended" };
+}
+
+/** The members of an organisation in the order they came; removed ones are not listed. */
+export async function listMembers(db: D1Database, orgId: string): Promise<readonly MemberRow[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${COLUMNS} FROM members WHERE org_id = ? AND removed_at IS NULL
+       ORDER BY created_at, id`,
+    )
+    .bind(orgId)
+    .all<MemberRow>();
+  return results;
+}
+
+/** Adds a member; `conflict` when a member of the organisation has the address, in whatever case. */
+export async function insertMember(db: D1Database, member: MemberRow): Promise<Result<MemberRow>> {
+  const row = await db
+    .prepare(
+      `INSERT INTO members (${COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5
+       WHERE NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3))
+       RETURNING ${COLUMNS}`,
+    )
+    .bind(member.id, member.org_id, member.email, member.role, member.created_at)
+    .first<MemberRow>();
+  return row === null ? emailTaken(member.email) : success(row);
+}
+
+/**
+ * Sets what the change names, all or nothing. Refusals: `not_found` for whoever is no member (any
+ * more), `conflict` for another member's address and, code `last_owner`, where no owner would be left.
+ */
+export async function updateMember(
+  db: D1Database,
+  member: MemberName,
+  change: MemberChange,
+): Promise<Result<MemberRow>> {
+  const { email = null, role = null } = change;
+  const [updated, found] = await db.batch<MemberRow & Standing>([
+    db
+      .prepare(
+        `UPDATE members SET email = coalesce(?3, email), role = coalesce(?4, role)
+         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL
+           AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
+           AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))
+         RETURNING ${COLUMNS}`,
+      )
+      .bind(member.id, member.orgId, email, role),
+    // What stood in the way, in the same moment.
+    db
+      .prepare(
+        `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS email_taken FROM members
+         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL`,
+      )
+      .bind(member.id, member.orgId, email),
+  ]);
+  const [row] = updated?.results ?? [];
+  if (row !== undefined) return success(row);
+  const [standing] = found?.results ?? [];
+  if (standing === undefined) return noSuchMember();
+  return standing.email_taken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
+}
+
+type Standing = { readonly email_taken: 0 | 1 };
+
+/**
+ * Removes a member and revokes all its keys in one batch, and answers with every key it ever had, so
+ * that their limiters can be told; again: the same answer. Refusals: `not_found`, `conflict` with
+ * code `last_owner`.
+ */
+export async function removeMember(
+  db: D1Database,
+  member: MemberName,
+  now: number,
+): Promise<Result<readonly EndedKey[]>> {
+  const [, ended, found] = await db.batch<EndedKey & { readonly removed_at: number | null }>([
+    db
+      .prepare(
+        `UPDATE members SET removed_at = ?3
+         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${OWNER_REMAINS}`,
+      )
+      .bind(member.id, member.orgId, now),
+    db
+      .prepare(
+        `UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE org_id = ?2 AND member_id = ?1
+           AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL
+         RETURNING id, hash, org_id, scope, revoked_at`,
+      )
+      .bind(member.id, member.orgId, now),
+    db
+      .prepare("SELECT removed_at FROM members WHERE id = ?1 AND org_id = ?2")
+      .bind(member.id, member.orgId),
+  ]);
+  const [row] = found?.results ?? [];
+  if (row === undefined) return noSuchMember();
+  return row.removed_at === null ? lastOwner(null) : success(ended?.results ?? []);
+}
+
+function noSuchMember(): Refusal {
+  return refuse({ kind: "not_found", message: "No such member." });
+}
+
+function emailTaken(email: string): Refusal {
+  const message = `'${email}' is a member of this organization already.`;
+  return refuse({ kind: "conflict", message, param: "email" });
+}
+
+function lastOwner(param: "role" | null): Refusal {
+  const message = "This member is the organization's last owner; make another member owner first.";
+  return refuse({ kind: "conflict", message, param, code: "last_owner" });
 }

@@ -52,6 +52,29 @@ export function newOrganization(fields: Record<string, unknown> = {}): Record<st
   return { name: "Contract", slug, owner_email: "owner@example.com", ...fields };
 }
 
+export type Role = "owner" | "admin" | "billing" | "member";
+
+/** One more member of an organisation, with a key of its own that may be used 1,000 times a minute. */
+export async function addMember(orgId: string, role: Role): Promise<Account> {
+  const email = `${crypto.randomUUID()}@example.com`;
+  const added = await admin("POST", `/orgs/${orgId}/members`, { email, role });
+  expect(added.status).toBe(201);
+  const { id: memberId } = await added.json<{ id: string }>();
+  return { orgId, memberId, ...(await addKey(orgId, memberId)) };
+}
+
+/** One more key of a member. */
+export async function addKey(
+  orgId: string,
+  memberId: string,
+): Promise<{ readonly keyId: string; readonly key: string }> {
+  const body = { name: "one more", rpm_limit: RPM_LIMIT };
+  const made = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);
+  expect(made.status).toBe(201);
+  const { id, key } = await made.json<{ id: string; key: string }>();
+  return { keyId: id, key };
+}
+
 export async function addCredits(
   orgId: string,
   amount: number,

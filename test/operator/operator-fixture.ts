@@ -8,6 +8,7 @@ import type {
   OperatorContext,
   OperatorWallet,
 } from "../../src/operator/operator-context.ts";
+import type { Configuration } from "../../src/wallet/wallet-contract.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 
 /** One organisation's wallet as far as operators see it, in memory. */
@@ -15,6 +16,7 @@ export class FakeWallet implements OperatorWallet {
   epoch: string | null = null;
   credits = 0;
   down = false;
+  configuration: Configuration = { rpmLimit: null, suspended: false };
   readonly references = new Map<string, number>();
 
   async create(): Promise<{ epoch: string }> {
@@ -41,6 +43,14 @@ export class FakeWallet implements OperatorWallet {
   async balance(): ReturnType<OperatorWallet["balance"]> {
     this.check();
     return success({ creditsMicro: micros(this.credits), heldMicro: micros(0), openHolds: 0 });
+  }
+
+  async configure(
+    change: Parameters<OperatorWallet["configure"]>[0],
+  ): ReturnType<OperatorWallet["configure"]> {
+    this.check();
+    this.configuration = { ...this.configuration, ...change };
+    return success(this.configuration);
   }
 
   async ledger(afterSeq: number, limit: number): ReturnType<OperatorWallet["ledger"]> {
@@ -85,6 +95,7 @@ export function context(): OperatorContext {
     keySecrets: keySecrets(),
     now: Date.now(),
     wallet: walletOf,
+    limiter: (keyHash) => env.KEY_LIMITER.getByName(keyHash),
     outbox: (name) => env.REGION_OUTBOX.getByName(name),
   };
 }

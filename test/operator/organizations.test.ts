@@ -100,7 +100,7 @@ it.each([
   ["name", { name: "" }],
   ["name", { name: "a\nb" }],
   ["name", { name: undefined }],
-  ["slug", { slug: "a--b" }],
+  ["slug", { slug: "a_b" }],
   ["slug", { slug: "Abc" }],
   ["owner_email", { owner_email: "nobody" }],
   ["is_personal", { is_personal: "yes" }],

@@ -1,0 +1,39 @@
+import * as z from "zod/mini";
+import { parseBody } from "../http/parse-body.ts";
+import type { Result } from "../lib/failure.ts";
+import { success } from "../lib/failure.ts";
+import { organizationChangeSchema } from "../organizations/organization.ts";
+import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
+import { followBook } from "./follow-book.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import { withBalance } from "./organizations.ts";
+
+/** `rpm_limit` null is none. */
+const organizationChange = z.extend(organizationChangeSchema, {
+  status: z.optional(z.enum(["active", "suspended"])),
+  rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
+});
+
+/**
+ * `PATCH /orgs/{id}`: the book first, so that a taken slug changes nothing, then its wallet, which
+ * refuses what is paid while `status` is suspended and keeps the organisation's `rpm_limit`.
+ */
+export async function patchOrganization(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = parseBody(organizationChange, request.body);
+  if (!fields.ok) return fields;
+  const id = request.params["id"] ?? "";
+  const changed = await updateOrganization(context.db, id, fields.value);
+  if (!changed.ok) return changed;
+  const followed = await followBook(changed.value, {
+    tell: (row) =>
+      context
+        .wallet(row.id)
+        .configure({ rpmLimit: row.rpm_limit, suspended: row.status === "suspended" }),
+    reread: () => findOrganization(context.db, id),
+    isSame: (one, other) => one.status === other.status && one.rpm_limit === other.rpm_limit,
+  });
+  return followed.ok ? success(await withBalance(context, followed.value)) : followed;
+}

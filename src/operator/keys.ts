@@ -1,0 +1,78 @@
+import { parseBody } from "../http/parse-body.ts";
+import { keyRecord } from "../keys/key-record.ts";
+import type { KeyRow } from "../keys/key-record.ts";
+import { findKey, listKeys, updateKey } from "../keys/keys.store.ts";
+import { keyChangeSchema } from "../keys/new-key.ts";
+import { revokeKeyEverywhere } from "../keys/revocation.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { followBook } from "./follow-book.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import { organizationOf } from "./organizations.ts";
+
+/** `GET /orgs/{id}/keys`: all of them, revoked ones too, newest first. */
+export async function getKeys(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const rows = await listKeys(context.db, { orgId: found.value.id, memberId: null });
+  return success({ keys: rows.map((row) => withMember(context, row)) });
+}
+
+/** `GET /orgs/{id}/keys/{key_id}`. */
+export async function getKey(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await keyOf(context, request);
+  return found.ok ? success(withMember(context, found.value)) : found;
+}
+
+/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then the key's limiter, where a new limit counts at once. */
+export async function patchKey(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = parseBody(keyChangeSchema, request.body);
+  if (!fields.ok) return fields;
+  const { id, orgId } = namesOf(request);
+  const changed = await updateKey(context.db, { id, orgId }, fields.value);
+  if (changed === null) return noSuchKey();
+  const followed = await followBook(changed, {
+    tell: async (row) => success(await context.limiter(row.hash).setLimit(row.rpm_limit)),
+    reread: () => findKey(context.db, id, { orgId, memberId: null }),
+    isSame: (one, other) => one.rpm_limit === other.rpm_limit,
+  });
+  return followed.ok ? success(withMember(context, followed.value)) : followed;
+}
+
+/** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */
+export async function deleteKey(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await keyOf(context, request);
+  if (!found.ok) return found;
+  const revoked = await revokeKeyEverywhere(context, found.value);
+  return revoked.ok ? success(withMember(context, revoked.value)) : revoked;
+}
+
+async function keyOf(context: OperatorContext, request: OperatorRequest): Promise<Result<KeyRow>> {
+  const { id, orgId } = namesOf(request);
+  const row = await findKey(context.db, id, { orgId, memberId: null });
+  return row === null ? noSuchKey() : success(row);
+}
+
+function namesOf({ params }: OperatorRequest): { readonly id: string; readonly orgId: string } {
+  return { id: params["key_id"] ?? "", orgId: params["id"] ?? "" };
+}
+
+function noSuchKey(): Result<never> {
+  return refuse({ kind: "not_found", message: "No such key." });
+}
+
+function withMember(context: OperatorContext, row: KeyRow): JsonObject {
+  return { ...keyRecord(row, context.region), member_id: row.member_id };
+}

@@ -1,0 +1,96 @@
+import * as z from "zod/mini";
+import { parseBody } from "../http/parse-body.ts";
+import { revokeKeyEverywhere } from "../keys/revocation.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import {
+  insertMember,
+  listMembers,
+  removeMember,
+  updateMember,
+} from "../organizations/members.store.ts";
+import type { EndedKey, MemberName } from "../organizations/members.store.ts";
+import { emailSchema, memberRecord, roleSchema } from "../organizations/organization.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import { organizationOf } from "./organizations.ts";
+
+/** Limiters that are told at the same time. */
+const AT_ONCE = 50;
+
+const newMember = z.object({ email: emailSchema, role: roleSchema });
+const memberChange = z.object({ email: z.optional(emailSchema), role: z.optional(roleSchema) });
+
+/** `GET /orgs/{id}/members`. */
+export async function getMembers(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const rows = await listMembers(context.db, found.value.id);
+  return success({ members: rows.map(memberRecord) });
+}
+
+/** `POST /orgs/{id}/members`: 409 for an address that a member has, in whatever case. */
+export async function postMember(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = parseBody(newMember, request.body);
+  if (!fields.ok) return fields;
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const added = await insertMember(context.db, {
+    id: crypto.randomUUID(),
+    org_id: found.value.id,
+    created_at: context.now,
+    ...fields.value,
+  });
+  return added.ok ? success(memberRecord(added.value)) : added;
+}
+
+/** `PATCH /orgs/{id}/members/{member_id}`: a new role acts on the member's next request. */
+export async function patchMember(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = parseBody(memberChange, request.body);
+  if (!fields.ok) return fields;
+  const changed = await updateMember(context.db, memberName(request), fields.value);
+  return changed.ok ? success(memberRecord(changed.value)) : changed;
+}
+
+/**
+ * `DELETE /orgs/{id}/members/{member_id}`: the book first, then the limiter of every key the member
+ * ever had, then the answer: from then on no request of the member is admitted. A 503 leaves the
+ * member removed with some limiters untold; a repeat tells them all again.
+ */
+export async function deleteMember(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const member = memberName(request);
+  const removed = await removeMember(context.db, member, context.now);
+  if (!removed.ok) return removed;
+  const told = await endAll(context, removed.value);
+  return told.ok ? success({ id: member.id, deleted: true }) : told;
+}
+
+/** One key that could not be ended stops no other; then the first failure is the answer. */
+async function endAll(
+  context: OperatorContext,
+  keys: readonly EndedKey[],
+): Promise<Result<unknown>> {
+  let answer: Result<unknown> = success(null);
+  for (let from = 0; from < keys.length; from += AT_ONCE) {
+    const slice = keys.slice(from, from + AT_ONCE);
+    // oxlint-disable-next-line no-await-in-loop -- bounded concurrency
+    const ended = await Promise.all(slice.map((key) => revokeKeyEverywhere(context, key)));
+    if (answer.ok) answer = ended.find((one) => !one.ok) ?? answer;
+  }
+  return answer;
+}
+
+function memberName({ params }: OperatorRequest): MemberName {
+  return { id: params["member_id"] ?? "", orgId: params["id"] ?? "" };
+}

@@ -1,0 +1,197 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  ADMIN_TOKEN,
+  addMember,
+  admin,
+  balanceOf,
+  bindingsWith,
+  chat,
+  embed,
+  errorOf,
+  openAccount,
+  send,
+} from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+});
+
+const path = (): string => `/orgs/${account.orgId}`;
+const patch = (body: unknown): Promise<Response> => admin("PATCH", path(), body);
+const changed = async (body: unknown): Promise<Record<string, unknown>> => {
+  const response = await patch(body);
+  expect(response.status).toBe(200);
+  return response.json();
+};
+const read = async (): Promise<Record<string, unknown>> => (await admin("GET", path())).json();
+const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
+
+describe("PATCH /admin/v1/orgs/{id}: 200", () => {
+  it("is the organisation's record as GET has it", async () => {
+    const before = await read();
+    const slug = freshSlug();
+    const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
+    expect(after).toEqual({ ...before, name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
+    expect(await read()).toEqual(after);
+    expect(await changed({})).toEqual(after);
+  });
+
+  it("suspended: what is paid and what writes is 403, reads work; active again works at once", async () => {
+    const { key, orgId } = account;
+    expect((await chat(key)).status).toBe(200);
+    const before = await balanceOf(key);
+    expect(await changed({ status: "suspended" })).toMatchObject({ status: "suspended" });
+    const writes = [
+      await chat(key),
+      await chat(key, { stream: true }),
+      await embed(key),
+      await send(`/v1/orgs/${orgId}`, { method: "PATCH", key, body: { name: "never" } }),
+      await send("/v1/keys", { key, body: { name: "never" } }),
+      await send(`/v1/keys/${account.keyId}`, { method: "DELETE", key }),
+    ];
+    for (const response of writes) {
+      expect(await errorOf(response, 403)).toMatchObject({
+        type: "permission_denied",
+        code: "organization_suspended",
+      });
+    }
+    for (const read of ["/v1/balance", "/v1/models", "/v1/keys", `/v1/orgs/${orgId}`]) {
+      expect([read, (await send(read, { key })).status]).toEqual([read, 200]);
+    }
+    expect(await balanceOf(key)).toBe(before);
+    await changed({ status: "active" });
+    expect((await chat(key)).status).toBe(200);
+    const renamed = { method: "PATCH", key, body: { name: "again" } };
+    expect((await send(`/v1/orgs/${orgId}`, renamed)).status).toBe(200);
+  });
+
+  it("a request in flight when the organisation is suspended is finished and charged", async () => {
+    const before = await balanceOf(account.key);
+    const open = await chat(account.key, { model: "sandbox/slow-stream", stream: true });
+    await changed({ status: "suspended" });
+    expect(await open.text()).toContain("[DONE]");
+    expect(await balanceOf(account.key)).toBeLessThan(before);
+  });
+
+  it("rpm_limit is the organisation's own, exact over all its keys; null takes it away", async () => {
+    const second = await addMember(account.orgId, "member");
+    expect(await changed({ rpm_limit: 3 })).toMatchObject({ rpm_limit: 3 });
+    const keys = [account.key, second.key, account.key, second.key, account.key];
+    const answers = await Promise.all(keys.map((key) => chat(key)));
+    const statuses = answers.map((answer) => answer.status).toSorted((one, two) => one - two);
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    expect(await changed({ name: "as before" })).toMatchObject({ rpm_limit: 3 });
+    expect((await chat(account.key)).status).toBe(429);
+    expect(await changed({ rpm_limit: null })).toMatchObject({ rpm_limit: null });
+    expect((await chat(account.key)).status).toBe(200);
+  });
+
+  it("one field leaves the others alone", async () => {
+    await changed({ rpm_limit: 500, status: "suspended" });
+    expect(await changed({ rpm_limit: 600 })).toMatchObject({ status: "suspended" });
+    expect((await chat(account.key)).status).toBe(403);
+    expect(await changed({ status: "active" })).toMatchObject({ rpm_limit: 600 });
+    expect((await chat(account.key)).status).toBe(200);
+  });
+
+  it("fields that nobody may set change nothing (144)", async () => {
+    const before = await read();
+    const wish = {
+      id: crypto.randomUUID(),
+      region: "us",
+      is_personal: true,
+      credits: 1,
+      credits_micro: 1,
+      held_micro: 5,
+      created_at: "1999-01-01T00:00:00.000Z",
+      role: "member",
+      revoked: true,
+      prefix: "svc",
+      monthly_spend_dollars: 5,
+      epoch: "mine",
+    };
+    expect(await changed(wish)).toEqual(before);
+  });
+});
+
+describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
+  it.each<[string, unknown]>([
+    ["status", "deleted"],
+    ["status", null],
+    ["status", true],
+    ["name", ""],
+    ["name", null],
+    ["slug", "ab"],
+    ["slug", "Abc"],
+    ["rpm_limit", 0],
+    ["rpm_limit", -1],
+    ["rpm_limit", 1.5],
+    ["rpm_limit", "60"],
+    ["rpm_limit", 2 ** 53],
+  ])("400 names a wrong %s: %j, and changes nothing (142)", async (param, value) => {
+    const before = await read();
+    const right = { name: "never", slug: freshSlug(), status: "suspended", rpm_limit: 7 };
+    const error = await errorOf(await patch({ ...right, [param]: value }), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+    expect(await read()).toEqual(before);
+    expect((await chat(account.key)).status).toBe(200);
+  });
+
+  it("400 without a body", async () => {
+    await errorOf(await admin("PATCH", path()), 400);
+    await errorOf(await patch("[]"), 400);
+  });
+
+  it("401 without the operator's token", async () => {
+    for (const key of [undefined, account.key]) {
+      const body = { status: "suspended" };
+      const response = await send(`/admin/v1${path()}`, { method: "PATCH", key, body });
+      expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
+    }
+  });
+
+  it("404 for an organisation that does not exist: no wallet is made for it", async () => {
+    const id = crypto.randomUUID();
+    await errorOf(await admin("PATCH", `/orgs/${id}`, { status: "suspended" }), 404);
+    expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
+  });
+
+  it("405 with allow for another method", async () => {
+    const response = await admin("DELETE", path());
+    expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
+    await errorOf(response, 405);
+  });
+
+  it("409 for a slug that is taken: neither book nor wallet is changed", async () => {
+    const other = await openAccount();
+    const { slug } = await (await admin("GET", `/orgs/${other.orgId}`)).json<{ slug: string }>();
+    const before = await read();
+    const response = await patch({ slug, status: "suspended", rpm_limit: 1, name: "never" });
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect((await errorOf(response, 409)).param).toBe("slug");
+    expect(await read()).toEqual(before);
+    expect((await chat(account.key)).status).toBe(200);
+    expect((await chat(account.key)).status).toBe(200);
+  });
+
+  it("503 while the wallet cannot be told; a repeat completes it", async () => {
+    const broken = {
+      get: () => ({}),
+      idFromName: () => "",
+      getByName: () => ({
+        configure: () => Promise.reject(Object.assign(new Error("gone"), { retryable: true })),
+      }),
+    };
+    const body = { status: "suspended" };
+    const sent = { method: "PATCH", key: ADMIN_TOKEN, body };
+    const bindings = bindingsWith({ WALLET: broken });
+    const response = await send(`/admin/v1${path()}`, { ...sent, bindings });
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    expect((await chat(account.key)).status).toBe(200); // the wallet knows nothing of it yet
+    await changed(body);
+    expect((await chat(account.key)).status).toBe(403);
+  });
+});
