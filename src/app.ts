@@ -22,6 +22,14 @@ import {
 } from "./organizations/organizations.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
 import { balanceRoute } from "./wallet/balance.route.ts";
+import {
+  deleteEndUserRoute,
+  listEndUsersRoute,
+  patchEndUserRoute,
+  putEndUserRoute,
+  readEndUserRoute,
+} from "./wallet/end-users.route.ts";
+import { patchSettingsRoute, readSettingsRoute } from "./wallet/settings.route.ts";
 
 /**
  * The whole surface. Order matters: `requestContext` wraps every answer; below `/v1` everything is
@@ -60,6 +68,14 @@ app.all("/v1/keys", methodNotAllowed(["GET", "POST"]));
 app.delete("/v1/keys/:id", requireMember, revokeKeyRoute);
 app.all("/v1/keys/:id", methodNotAllowed(["DELETE"]));
 
+app.get("/v1/users", listEndUsersRoute);
+app.post("/v1/users", putEndUserRoute);
+app.all("/v1/users", methodNotAllowed(["GET", "POST"]));
+app.get("/v1/users/:external_id{.+}", readEndUserRoute);
+app.patch("/v1/users/:external_id{.+}", patchEndUserRoute);
+app.delete("/v1/users/:external_id{.+}", deleteEndUserRoute);
+app.all("/v1/users/:external_id{.+}", methodNotAllowed(["GET", "PATCH", "DELETE"]));
+
 app.get("/v1/orgs/:org_id", requireOwnOrganization, requireMember, readOrganizationRoute);
 app.patch(
   "/v1/orgs/:org_id",
@@ -69,5 +85,14 @@ app.patch(
   patchOrganizationRoute,
 );
 app.all("/v1/orgs/:org_id", methodNotAllowed(["GET", "PATCH"]));
+app.use(
+  "/v1/orgs/:org_id/settings",
+  requireOwnOrganization,
+  requireMember,
+  requireRole("owner", "admin", "billing"),
+);
+app.get("/v1/orgs/:org_id/settings", readSettingsRoute);
+app.patch("/v1/orgs/:org_id/settings", patchSettingsRoute);
+app.all("/v1/orgs/:org_id/settings", methodNotAllowed(["GET", "PATCH"]));
 
 app.route("/admin/v1", operatorRoutes);

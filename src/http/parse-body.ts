@@ -35,6 +35,12 @@ export function wholeNumber(least: number, most: number, fallback: number): z.Zo
   return z._default(z.pipe(number, z.int().check(z.minimum(least), z.maximum(most))), fallback);
 }
 
+/** `limit` and `offset` of a list, as every list takes them. */
+export const pageQuery = z.object({
+  limit: wholeNumber(1, 100, 50),
+  offset: wholeNumber(0, 1_000_000_000, 0),
+});
+
 function refusal(error: z.core.$ZodError, value: unknown): Refusal {
   const { problem, param } = describeError(error, value);
   if (problem === null) return invalid(`Missing required parameter: '${param}'.`, param);

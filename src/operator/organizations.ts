@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { parseBody, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { pageQuery, parseBody, parseQuery } from "../http/parse-body.ts";
 import { keyRecord } from "../keys/key-record.ts";
 import { insertKey, insertKeyStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
@@ -28,11 +28,6 @@ const newOrganization = z.object({
   is_personal: z.nullish(z.boolean()),
   key_scope: newKeyChoices.scope,
   rpm_limit: newKeyChoices.rpm_limit,
-});
-
-const page = z.object({
-  limit: wholeNumber(1, 100, 50),
-  offset: wholeNumber(0, 1_000_000_000, 0),
 });
 
 /**
@@ -91,7 +86,7 @@ export async function getOrganizations(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseQuery(page, request.url);
+  const fields = parseQuery(pageQuery, request.url);
   if (!fields.ok) return fields;
   const { limit, offset } = fields.value;
   const { rows, total } = await listOrganizations(context.db, { limit, offset });

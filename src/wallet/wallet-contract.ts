@@ -46,10 +46,10 @@ export type CreditRequest = { readonly amountMicro: Micros; readonly reference: 
 
 /** What may be changed of an end user; left out keeps its value, or takes the default when created. */
 export type EndUserChange = {
-  readonly monthlyQuotaMicro?: Micros | null;
-  readonly dailyQuotaMicro?: Micros | null;
+  readonly monthlyQuotaMicro?: Micros | null | undefined;
+  readonly dailyQuotaMicro?: Micros | null | undefined;
   /** 0 to 1. */
-  readonly alertThreshold?: number;
+  readonly alertThreshold?: number | undefined;
 };
 export type EndUserRecord = {
   readonly id: string;
@@ -70,7 +70,9 @@ export type SettingsRecord = {
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
 };
-export type SettingsChange = { readonly [K in keyof SettingsRecord]?: SettingsRecord[K] };
+export type SettingsChange = {
+  readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
+};
 
 /** What an operator sets; `rpmLimit` null is none. */
 export type Configuration = { readonly rpmLimit: number | null; readonly suspended: boolean };
@@ -150,6 +152,7 @@ export type WalletCalls = {
   /** Undoes `create` when nothing was ever recorded; false when something was. */
   discard(): Promise<boolean>;
   configure(change: ConfigurationChange): Promise<Result<Configuration>>;
+  /** End users and settings are the organisation's to change: not while it is suspended. */
   putEndUser(externalId: string, change: EndUserChange): Promise<Result<PutEndUserAnswer>>;
   patchEndUser(externalId: string, change: EndUserChange): Promise<Result<EndUserRecord>>;
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;

@@ -93,14 +93,14 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     externalId: string,
     change: Contract.EndUserChange,
   ): Promise<Result<Contract.PutEndUserAnswer>> {
-    return this.#decisions.decide((desk) => endUsers.putEndUser(desk, externalId, change));
+    return this.#change((desk) => endUsers.putEndUser(desk, externalId, change));
   }
 
   async patchEndUser(
     externalId: string,
     change: Contract.EndUserChange,
   ): Promise<Result<Contract.EndUserRecord>> {
-    return this.#decisions.decide((desk) => endUsers.patchEndUser(desk, externalId, change));
+    return this.#change((desk) => endUsers.patchEndUser(desk, externalId, change));
   }
 
   async readEndUser(externalId: string): Promise<Result<Contract.EndUserRecord>> {
@@ -112,7 +112,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async deleteEndUser(externalId: string): Promise<Result<{ readonly externalId: string }>> {
-    return this.#decisions.decide((desk) => endUsers.deleteEndUser(desk, externalId));
+    return this.#change((desk) => endUsers.deleteEndUser(desk, externalId));
   }
 
   async readSettings(): Promise<Result<Contract.SettingsRecord>> {
@@ -120,7 +120,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async patchSettings(change: Contract.SettingsChange): Promise<Result<Contract.SettingsRecord>> {
-    return this.#decisions.decide((desk) => settings.patchSettings(desk, change));
+    return this.#change((desk) => settings.patchSettings(desk, change));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
@@ -178,6 +178,15 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   #make(orgId: string, epoch: string): void {
     makeWallet(this.ctx.storage, { orgId, epoch, nowMs: now(this.env) });
     this.#decisions.load();
+  }
+
+  /** What an organisation changes of its own: refused while it is suspended. */
+  #change<T>(decision: (desk: Desk) => Result<T>): Result<T> {
+    return this.#decisions.decide((desk) => {
+      if (!desk.memory.row.suspended) return decision(desk);
+      touchStorage(desk);
+      return refuse({ kind: "organization_suspended" });
+    });
   }
 
   /**
