@@ -11,6 +11,7 @@ import { offerOf } from "./inference/offer.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
 import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
+import { findMemberOfKey } from "./keys/keys.store.ts";
 import {
   requireMember,
   requireOwnOrganization,
@@ -21,6 +22,7 @@ import {
   readOrganizationRoute,
 } from "./organizations/organizations.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
+import { alertsRoute } from "./wallet/alerts.route.ts";
 import { balanceRoute } from "./wallet/balance.route.ts";
 import {
   deleteEndUserRoute,
@@ -29,7 +31,9 @@ import {
   putEndUserRoute,
   readEndUserRoute,
 } from "./wallet/end-users.route.ts";
+import { generationRoute } from "./wallet/generations.route.ts";
 import { patchSettingsRoute, readSettingsRoute } from "./wallet/settings.route.ts";
+import { usageRoute } from "./wallet/usage.route.ts";
 
 /**
  * The whole surface. Order matters: `requestContext` wraps every answer; below `/v1` everything is
@@ -62,6 +66,7 @@ app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
 app.get("/v1/balance", balanceRoute);
 app.all("/v1/balance", methodNotAllowed(["GET"]));
 
+const requireAccountant = requireRole("owner", "admin", "billing");
 app.get("/v1/keys", requireMember, listKeysRoute);
 app.post("/v1/keys", requireMember, createKeyRoute);
 app.all("/v1/keys", methodNotAllowed(["GET", "POST"]));
@@ -76,6 +81,13 @@ app.patch("/v1/users/:external_id{.+}", patchEndUserRoute);
 app.delete("/v1/users/:external_id{.+}", deleteEndUserRoute);
 app.all("/v1/users/:external_id{.+}", methodNotAllowed(["GET", "PATCH", "DELETE"]));
 
+app.get("/v1/usage", requireMember, requireAccountant, usageRoute);
+app.all("/v1/usage", methodNotAllowed(["GET"]));
+app.get("/v1/generations/:id", requireMember, generationRoute(findMemberOfKey));
+app.all("/v1/generations/:id", methodNotAllowed(["GET"]));
+app.get("/v1/alerts", requireMember, requireAccountant, alertsRoute);
+app.all("/v1/alerts", methodNotAllowed(["GET"]));
+
 app.get("/v1/orgs/:org_id", requireOwnOrganization, requireMember, readOrganizationRoute);
 app.patch(
   "/v1/orgs/:org_id",
@@ -85,12 +97,7 @@ app.patch(
   patchOrganizationRoute,
 );
 app.all("/v1/orgs/:org_id", methodNotAllowed(["GET", "PATCH"]));
-app.use(
-  "/v1/orgs/:org_id/settings",
-  requireOwnOrganization,
-  requireMember,
-  requireRole("owner", "admin", "billing"),
-);
+app.use("/v1/orgs/:org_id/settings", requireOwnOrganization, requireMember, requireAccountant);
 app.get("/v1/orgs/:org_id/settings", readSettingsRoute);
 app.patch("/v1/orgs/:org_id/settings", patchSettingsRoute);
 app.all("/v1/orgs/:org_id/settings", methodNotAllowed(["GET", "PATCH"]));

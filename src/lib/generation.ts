@@ -1,3 +1,7 @@
+import * as z from "zod/mini";
+import { REGIONS } from "./caller.ts";
+import { externalIdProblem } from "./external-id.ts";
+import { mintedAt } from "./id.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /** What is kept of one paid request beside its money: never a prompt, never an answer. Times in ms. */
@@ -15,3 +19,45 @@ export type Generation = {
   readonly estimated: boolean;
   readonly finishReason: string | null;
 };
+
+const count = z.int().check(z.minimum(0));
+/** Not bounded by 0: a clock may step back during a request, and its charge is due all the same. */
+const milliseconds = z.int();
+const word = z.string().check(z.minLength(1), z.maxLength(256));
+
+/** A generation as it is logged and sent, checked field by field where it comes back in. */
+export const generationSchema: z.ZodMiniType<Generation> = z.object({
+  model: word,
+  provider: word,
+  region: z.enum(REGIONS),
+  keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
+  externalId: z.nullable(
+    z.string().check(z.refine((id) => externalIdProblem(id) === null, "must be an external_id")),
+  ),
+  streamed: z.boolean(),
+  usage: z
+    .object({
+      input: count,
+      cacheRead: count,
+      cacheWrite: count,
+      output: count,
+      reasoning: count,
+    })
+    .check(z.refine((usage) => usage.reasoning <= usage.output, "must have reasoning in output")),
+  price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
+  firstByteMs: z.nullable(milliseconds),
+  durationMs: milliseconds,
+  estimated: z.boolean(),
+  finishReason: z.nullable(word),
+});
+
+const REQUEST_ID = "req_";
+const COMPLETION_ID = "chatcmpl-";
+
+/** The request that a client names by its request id or by its completion's id; null: neither is well-formed. */
+export function requestIdOf(named: string): string | null {
+  const id = named.startsWith(COMPLETION_ID)
+    ? REQUEST_ID + named.slice(COMPLETION_ID.length)
+    : named;
+  return mintedAt(id, REQUEST_ID) === null ? null : id;
+}

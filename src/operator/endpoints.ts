@@ -12,6 +12,8 @@ import {
   postMemberKey,
   postOrganization,
 } from "./organizations.ts";
+import { postRebuildWallet, postSettle } from "./recovery.ts";
+import { getAlerts, getUsage } from "./reports.ts";
 import { getLedger, postCredits, postReconcile } from "./wallets.ts";
 
 /** Every call under `/admin/v1`. Errors of D1 and of wallets are answered as 503, never thrown. */
@@ -32,6 +34,10 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/credits", 200, postCredits),
   endpoint("GET", "/orgs/:id/ledger", 200, getLedger),
   endpoint("POST", "/orgs/:id/reconcile", 200, postReconcile),
+  endpoint("GET", "/orgs/:id/usage", 200, getUsage),
+  endpoint("GET", "/orgs/:id/alerts", 200, getAlerts),
+  endpoint("POST", "/orgs/:id/settle", 200, postSettle),
+  endpoint("POST", "/orgs/:id/rebuild-wallet", 200, postRebuildWallet),
   endpoint("GET", "/health", 200, getHealth),
 ];
 

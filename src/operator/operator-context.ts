@@ -27,7 +27,10 @@ type Reconciliation = BalanceAnswer & {
 };
 
 /** The wallet calls that operators make. */
-export type OperatorWallet = Pick<WalletCalls, "create" | "credit" | "balance" | "configure"> & {
+export type OperatorWallet = Pick<
+  WalletCalls,
+  "create" | "credit" | "balance" | "usage" | "alerts" | "settle" | "rebuild" | "configure"
+> & {
   /** Undoes `create` for an organisation that never came to be. */
   discard(): Promise<boolean>;
   /** At most `limit` rows with `seq > afterSeq`, in order; `nextAfterSeq` asks for the next page. */

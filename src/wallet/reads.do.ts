@@ -93,11 +93,23 @@ function ledgerRows(
     }));
 }
 
-/** A settled request as `GET /v1/generations` shows it; `not_found` for any other id. */
+type SettledRow = {
+  admitted_at: number;
+  charged: number;
+  key_id: string;
+  external_id: string | null;
+  detail: string;
+};
+
+/**
+ * A settled request as `GET /v1/generations` shows it; `not_found` for any other id. Whose it is says
+ * its hold, whatever was settled later.
+ */
 export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
   const [row] = desk.sql
-    .exec<{ admitted_at: number; charged: number; detail: string }>(
-      "SELECT admitted_at, charged, detail FROM requests WHERE id = ? AND state = 'settled'",
+    .exec<SettledRow>(
+      `SELECT admitted_at, charged, key_id, external_id, detail FROM requests
+      WHERE id = ? AND state = 'settled'`,
       id,
     )
     .toArray();
@@ -106,6 +118,8 @@ export function readGeneration(desk: Desk, id: string): Result<GenerationRecord>
   return success({
     ...generation,
     id,
+    keyId: row.key_id,
+    externalId: row.external_id,
     createdAt: row.admitted_at,
     costMicro: micros(row.charged),
   });

@@ -11,6 +11,10 @@ import type {
 import type { Configuration } from "../../src/wallet/wallet-contract.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 
+const notHere = (): never => {
+  throw new Error("this wallet cannot do that");
+};
+
 /** One organisation's wallet as far as operators see it, in memory. */
 export class FakeWallet implements OperatorWallet {
   epoch: string | null = null;
@@ -72,6 +76,12 @@ export class FakeWallet implements OperatorWallet {
     const creditsMicro = micros(this.credits);
     return success({ creditsMicro, heldMicro: micros(0), openHolds: 0, differences: [] });
   }
+
+  /** Tested with a real wallet, over the wire. */
+  readonly usage = notHere;
+  readonly alerts = notHere;
+  readonly settle = notHere;
+  readonly rebuild = notHere;
 
   private check(): void {
     if (this.down) throw Object.assign(new Error("lost"), { retryable: true });

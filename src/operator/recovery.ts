@@ -1,0 +1,62 @@
+import * as z from "zod/mini";
+import { parseBody } from "../http/parse-body.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { generationSchema, requestIdOf } from "../lib/generation.ts";
+import { micros } from "../lib/money.ts";
+import { organizationOf } from "./organizations.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+
+/** The log line `settlement_unsaved`, pasted whole or without what it says beside these. */
+const unsaved = z.object({
+  request_id: z
+    .string()
+    .check(z.refine((id) => requestIdOf(id) === id, "must be a request's id, req_ and 24 more")),
+  org_id: z.optional(z.string()),
+  cost_micro: z.int().check(z.minimum(0)),
+  generation: generationSchema,
+});
+
+/**
+ * `POST /orgs/{id}/settle`: charges what the log line `settlement_unsaved` says is due, once: a repeat
+ * answers as the first time. `voided` and `unknown` charged nothing.
+ */
+export async function postSettle(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const fields = parseBody(unsaved, request.body);
+  if (!fields.ok) return fields;
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const { request_id: id, org_id, cost_micro, generation } = fields.value;
+  if (org_id !== undefined && org_id !== found.value.id) {
+    return invalid("org_id must be the organization of the path.", "org_id");
+  }
+  const settlement = { id, cost: micros(cost_micro), generation };
+  const answer = await context.wallet(found.value.id).settle(settlement);
+  if (!answer.ok) return answer;
+  const { value } = answer;
+  const isSettled = value.kind === "settled";
+  return success({
+    result: value.kind,
+    charged_micro: isSettled ? value.charged : 0,
+    shortfall_micro: isSettled ? value.shortfall : 0,
+  });
+}
+
+/**
+ * `POST /orgs/{id}/rebuild-wallet`: makes a lost wallet again from the book. 404 when the book has no
+ * balance, 409 when the wallet is the book's own and nothing is to be rebuilt.
+ */
+export async function postRebuildWallet(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const answer = await context.wallet(found.value.id).rebuild(found.value.id);
+  if (!answer.ok) return answer;
+  const { creditsMicro, heldMicro, openHolds } = answer.value;
+  return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });
+}

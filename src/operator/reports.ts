@@ -1,0 +1,35 @@
+import { pageQuery, parseQuery } from "../http/parse-body.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { alertsView } from "../wallet/alerts-view.ts";
+import { usageQuery, usageView } from "../wallet/usage-report.ts";
+import { organizationOf } from "./organizations.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+
+/** `GET /orgs/{id}/usage?from&to&group_by`: as `GET /v1/usage`. */
+export async function getUsage(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const asked = usageQuery(request.url, context.now);
+  if (!asked.ok) return asked;
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const { from, to, groupBy } = asked.value;
+  const answer = await context.wallet(found.value.id).usage(from, to, groupBy);
+  return answer.ok ? success(usageView(asked.value, answer.value)) : answer;
+}
+
+/** `GET /orgs/{id}/alerts?limit&offset`: as `GET /v1/alerts`. */
+export async function getAlerts(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const page = parseQuery(pageQuery, request.url);
+  if (!page.ok) return page;
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const { limit, offset } = page.value;
+  const answer = await context.wallet(found.value.id).alerts(limit, offset);
+  return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
+}
