@@ -1,3 +1,5 @@
+import type { Configuration } from "./wallet-contract.ts";
+
 /** What the book said of an organisation before a publish; null when it had no row. */
 export type BookHead = {
   readonly epoch: string;
@@ -119,14 +121,17 @@ export type BookCopy = {
   readonly endUsers: readonly BookRow[];
   readonly days: readonly BookRow[];
   readonly alerts: readonly BookRow[];
+  /** What an operator set, which D1 alone keeps; null without the organisation. */
+  readonly configuration: Configuration | null;
 };
 
 /** The book's copy of an organisation, read in one transaction; null when it has none. */
 export async function readBookRows(db: D1Database, orgId: string): Promise<BookCopy | null> {
   const all = (table: string): D1PreparedStatement =>
     db.prepare(`SELECT * FROM ${table} WHERE org_id = ?`).bind(orgId);
-  const [head, settings, endUsers, days, alerts] = await db.batch<BookRow>([
+  const [head, operators, settings, endUsers, days, alerts] = await db.batch<BookRow>([
     headStatement(db, orgId),
+    db.prepare("SELECT rpm_limit, status FROM organizations WHERE id = ?").bind(orgId),
     ...["settings", "end_users", "daily_usage", "alerts"].map(all),
   ]);
   const found = head === undefined ? null : headOf(head as D1Result<HeadRow>);
@@ -137,7 +142,13 @@ export async function readBookRows(db: D1Database, orgId: string): Promise<BookC
     endUsers: endUsers?.results ?? [],
     days: days?.results ?? [],
     alerts: alerts?.results ?? [],
+    configuration: configurationOf(operators?.results[0]),
   };
+}
+
+function configurationOf(row: BookRow | undefined): Configuration | null {
+  if (row === undefined) return null;
+  return { rpmLimit: row["rpm_limit"] as number | null, suspended: row["status"] === "suspended" };
 }
 
 /** Forgets a wallet that was made and given up before anything was recorded. */

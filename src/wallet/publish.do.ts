@@ -1,7 +1,8 @@
 import type { Desk } from "./desk.do.ts";
 import { changeRow } from "./desk.do.ts";
 import { selectAlertsSince } from "./alert-rows.do.ts";
-import { writePublication } from "./book.store.ts";
+import { conflictText, ownsBook } from "./book-owner.ts";
+import { readBookHead, writePublication } from "./book.store.ts";
 import type { BookHead, Publication } from "./book.store.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { selectEndUsers } from "./end-user-rows.do.ts";
@@ -13,10 +14,22 @@ export type PublishOutcome = "published" | "again" | "conflict";
 
 /**
  * Brings the book up to date. The batch is picked in the turn this is called in, before anything is
- * awaited; what changes meanwhile belongs to the next one. Throws when D1 fails: nothing is lost,
- * the next batch holds it too. `live` gives the desk as it is after the wait.
+ * awaited; what changes meanwhile belongs to the next one. After a conflict the book is looked at
+ * first, and left alone until it is this wallet's again. Throws when D1 fails: nothing is lost, the
+ * next batch holds it too. `live` gives the desk as it is after the wait.
  */
 export async function publish(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+  const { row } = desk.memory;
+  if (row.conflict === null) return publishNow(desk, live);
+  const head = await readBookHead(desk.env.DB, row.orgId);
+  const later = live();
+  if (later === null) return "published"; // given up meanwhile
+  if (head === null || ownsBook(later.memory.row, head)) return publishNow(later, live);
+  tellConflict(later, head);
+  return "conflict";
+}
+
+async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
   const { memory } = desk;
   takeCheckpoint(desk);
   const picked = [...memory.unpublished];
@@ -48,18 +61,11 @@ function acknowledge(
 ): PublishOutcome {
   const { row } = desk.memory;
   const { head, picked } = sent;
-  const foreign = head !== null && (head.epoch !== row.epoch || head.seq > publication.revision);
-  if (foreign) {
+  if (head !== null && !ownsBook({ ...row, revision: publication.revision }, head)) {
     putBack(desk.memory, picked);
-    const conflict = JSON.stringify({ head, epoch: row.epoch, revision: publication.revision });
-    changeRow(desk, { conflict });
-    logAlert("wallet_book_conflict", {
-      org_id: row.orgId,
-      epoch: row.epoch,
-      revision: publication.revision,
-      book_epoch: head.epoch,
-      book_seq: head.seq,
-    });
+    const { epoch } = row;
+    changeRow(desk, { conflict: conflictText({ head, epoch, revision: publication.revision }) });
+    tellConflict(desk, head);
     return "conflict";
   }
   if ((head?.seq ?? 0) < row.acknowledged && !publication.everything) {
@@ -78,6 +84,17 @@ function acknowledge(
   const publishAll = row.publishAll && !publication.everything;
   changeRow(desk, { acknowledged: publication.revision, publishAll, conflict: null });
   return "published";
+}
+
+function tellConflict(desk: Desk, head: BookHead): void {
+  const { orgId, epoch, revision } = desk.memory.row;
+  logAlert("wallet_book_conflict", {
+    org_id: orgId,
+    epoch,
+    revision,
+    book_epoch: head.epoch,
+    book_seq: head.seq,
+  });
 }
 
 /** Everything that changed after the acknowledged publish, as it is now. */

@@ -1,6 +1,7 @@
 import { refuse } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { micros } from "../lib/money.ts";
+import { ownsBook } from "./book-owner.ts";
 import type { BookCopy } from "./book.store.ts";
 import { nextRevision } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
@@ -9,21 +10,18 @@ import { updateSettings, updateWalletRow } from "./wallet-row.do.ts";
 import { microsOrNull } from "./quota.ts";
 
 /**
- * Takes over the book's epoch, balance, end users, settings, days and alerts: what is left when the
- * wallet's own tables were lost or went back in time. Its balance becomes the book's by one credit
- * row. Refused while more is held than the book has. The memory is stale after it.
+ * Takes over the book's epoch, balance, end users, settings, days and alerts, and what an operator set:
+ * what is left when the wallet's own tables were lost or went back in time. Its balance becomes the
+ * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
+ * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
  */
-export function adoptBook(desk: Desk, book: BookCopy): Refusal | null {
+export function adoptBook(desk: Desk, book: BookCopy, isNew: boolean): Refusal | null {
   const { memory, sql, nowMs } = desk;
   const { books, row } = memory;
   const { head } = book;
-  if (
-    head.epoch === row.epoch &&
-    head.seq <= row.revision &&
-    row.conflict === null &&
-    row.revision > 0
-  ) {
-    return refuse({ kind: "conflict", message: "This wallet is the book's own.", param: null });
+  if (!isNew && ownsBook(row, head)) {
+    const message = "The wallet is there and the book is its own: there is nothing to rebuild.";
+    return refuse({ kind: "conflict", message, param: null });
   }
   if (head.creditsMicro < books.held) {
     return refuse({ kind: "conflict", message: "More is held than the book has.", param: null });
@@ -38,6 +36,7 @@ export function adoptBook(desk: Desk, book: BookCopy): Refusal | null {
       acknowledged: 0,
       publishAll: true,
       conflict: null,
+      ...book.configuration,
     });
     insertEntry(sql, {
       place: { seq: books.seq + 1, balance: micros(head.creditsMicro), at: nowMs },

@@ -160,9 +160,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
     const book = await readBookRows(this.env.DB, orgId);
     if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
-    if (this.#decisions.openIfMade() === null) this.#make(orgId, book.head.epoch);
+    const isNew = this.#decisions.openIfMade() === null;
+    if (isNew) this.#make(orgId, book.head.epoch);
     return this.#decisions.decide((desk) => {
-      const refused = adoptBook(desk, book);
+      const refused = adoptBook(desk, book, isNew);
       if (refused !== null) return refused;
       this.#decisions.load();
       return success(balanceOf(this.#decisions.open()));

@@ -1,0 +1,121 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  holdOf,
+  newWallet,
+  pay,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+type Made = { readonly stub: Stub; readonly orgId: string };
+
+/** A wallet beside the book's first row of it, as an organisation is made: nothing published yet. */
+async function newInBook(): Promise<Made> {
+  const made = await newWallet();
+  const { epoch } = await made.stub.create(made.orgId);
+  await env.DB.prepare("INSERT INTO balances VALUES (?, ?, 0, 0, 0)").bind(made.orgId, epoch).run();
+  return made;
+}
+
+async function lose(stub: Stub): Promise<void> {
+  await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
+  await evictDurableObject(stub);
+}
+
+const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
+  env.DB.prepare(`UPDATE ${sql} WHERE org_id = ?`)
+    .bind(...values, orgId)
+    .run();
+const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMicro;
+
+describe("a healthy wallet is never rebuilt", () => {
+  it("that has published nothing yet, though it has been credited", async () => {
+    const { stub, orgId } = await newInBook();
+    await credit(stub, 100);
+    expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
+    expect(await balanceOf(stub)).toBe(100);
+  });
+
+  it("that is ahead of its book", async () => {
+    const { stub, orgId } = await newInBook();
+    await credit(stub, 100);
+    valueOf(await stub.poke());
+    await pay(stub, 30);
+    expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
+    expect(await balanceOf(stub)).toBe(70);
+  });
+
+  it("whose book was put right by hand after a conflict", async () => {
+    const { stub, orgId } = await newInBook();
+    await credit(stub, 100);
+    const request = holdOf(10);
+    valueOf(await stub.hold(request));
+    valueOf(await stub.poke());
+    await update("balances SET epoch = 'other'", orgId);
+    valueOf(await settle(stub, request.id, 10));
+    valueOf(await stub.poke());
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    const { epoch } = await stub.create(orgId);
+    await update("balances SET epoch = ?", orgId, epoch);
+    expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
+    expect(await balanceOf(stub)).toBe(90);
+    valueOf(await stub.poke());
+    expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
+  });
+});
+
+describe("a lost wallet", () => {
+  it("that had published nothing is made again, empty", async () => {
+    const { stub, orgId } = await newInBook();
+    await lose(stub);
+    expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
+    expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
+    await credit(stub, 5);
+    valueOf(await stub.poke());
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("comes back with what the operator had set: suspended, and its own limit", async () => {
+    const { stub, orgId } = await newInBook();
+    await credit(stub, 100);
+    valueOf(await stub.poke());
+    await env.DB.prepare(
+      `INSERT INTO organizations (id, name, slug, region, status, rpm_limit, created_at)
+      VALUES (?1, 'x', substr(?1, 1, 32), 'eu', 'suspended', 7, 0)`,
+    )
+      .bind(orgId)
+      .run();
+    await lose(stub);
+    valueOf(await stub.rebuild(orgId));
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "organization_suspended" });
+    expect(valueOf(await stub.configure({}))).toEqual({ rpmLimit: 7, suspended: true });
+  });
+
+  it("of which the book knows nothing cannot be", async () => {
+    const { stub, orgId } = await newWallet();
+    await lose(stub);
+    expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "not_found" });
+    expect(failureOf(await stub.balance())).toEqual({ kind: "storage_unavailable" });
+  });
+});
+
+it("a wallet that went back in time never outruns its book by being poked", async () => {
+  const { stub, orgId } = await newInBook();
+  await credit(stub, 100);
+  valueOf(await stub.poke());
+  await update("balances SET seq = seq + 3, credits_micro = 60", orgId);
+  await credit(stub, 1);
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (let i = 0; i < 8; i++) valueOf(await stub.poke());
+  expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+  expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(60);
+  valueOf(await stub.poke());
+  expect(await differences(stub)).toEqual([]);
+});
