@@ -1,0 +1,201 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { pay, setClock } from "../wallet/wallet-desk.ts";
+import { bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { keyWithRole } from "./members.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+afterEach(() => setClock(null));
+
+type Report = {
+  readonly from: string;
+  readonly to: string;
+  readonly group_by: string;
+  readonly data: readonly Record<string, unknown>[];
+  readonly total: Record<string, unknown>;
+};
+const read = (query = "", key = account.key): Promise<Response> =>
+  send(`/v1/usage${query}`, { key });
+async function report(query = "", key = account.key): Promise<Report> {
+  const response = await read(query, key);
+  expect(response.status).toBe(200);
+  return response.json<Report>();
+}
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+const DAY = 86_400_000;
+const NOON = Date.UTC(2033, 1, 20, 12);
+
+describe("GET /v1/usage: 200", () => {
+  it("is the whole shape, by day and for the last 30 days unless asked otherwise", async () => {
+    const own = await openAccount();
+    setClock(NOON);
+    expect(await report("", own.key)).toEqual({
+      from: "2033-01-22",
+      to: "2033-02-20",
+      group_by: "day",
+      data: [],
+      total: { requests: 0, prompt_tokens: 0, completion_tokens: 0, cost_micro: 0 },
+    });
+    const response = await chat(own.key);
+    const { usage } = await response.json<{ usage: Record<string, number> }>();
+    const amounts = {
+      requests: 1,
+      prompt_tokens: usage["prompt_tokens"],
+      completion_tokens: usage["completion_tokens"],
+      cost_micro: Number(response.headers.get("x-cost-micro")),
+    };
+    expect(amounts.cost_micro).toBeGreaterThan(0);
+    expect(await report("", own.key)).toMatchObject({
+      data: [{ group: "2033-02-20", ...amounts }],
+      total: amounts,
+    });
+  });
+
+  it("counts both days that are named, and no day beside them", async () => {
+    const own = await openAccount();
+    const wallet = env.WALLET.getByName(own.orgId);
+    for (const [offset, cost] of [1, 10, 100, 1000, 10_000].entries()) {
+      setClock(NOON + offset * DAY);
+      // oxlint-disable-next-line no-await-in-loop -- one day after the other
+      await pay(wallet, cost);
+    }
+    const [first, second, third] = [NOON, NOON + DAY, NOON + 2 * DAY].map(dayOf);
+    const costOf = async (query: string): Promise<unknown> =>
+      (await report(query, own.key)).total["cost_micro"];
+    expect(await costOf(`?from=${second}&to=${third}`)).toBe(110);
+    expect(await costOf(`?from=${second}&to=${second}`)).toBe(10);
+    expect(await costOf(`?to=${third}`)).toBe(111); // 30 days up to it
+    expect(await costOf(`?from=${third}`)).toBe(11_100); // up to today
+    expect(await costOf(`?from=${first}`)).toBe(11_111);
+  });
+
+  it("a request belongs to the day it was admitted on, though it ends on the next", async () => {
+    const own = await openAccount();
+    setClock(Date.UTC(2033, 1, 20, 23, 59, 59, 900));
+    const response = await chat(own.key, { model: "sandbox/slow-stream", stream: true });
+    setClock(Date.UTC(2033, 1, 21, 0, 1));
+    await response.text();
+    const { data } = await report("", own.key);
+    expect(data).toMatchObject([{ group: "2033-02-20", requests: 1 }]);
+  });
+
+  it("requests without an end user are the group null, which is nobody's name", async () => {
+    const own = await openAccount();
+    await Promise.all([chat(own.key), ...["null", "", "a"].map((user) => chat(own.key, { user }))]);
+    const { data } = await report("?group_by=user", own.key);
+    expect(data.map(({ group, requests }) => [group, requests])).toEqual([
+      [null, 1],
+      ["a", 1],
+      ["null", 1],
+    ]);
+  });
+
+  it("what was refused, voided or is still open is not in it", async () => {
+    const own = await openAccount();
+    const open = await chat(own.key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
+    const reader = open.body?.getReader();
+    await reader?.read();
+    for (const fields of [{ model: "sandbox/status-500" }, { model: "none" }, { n: 0 }]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await chat(own.key, fields)).ok).toBe(false);
+    }
+    expect((await report("", own.key)).total).toMatchObject({ requests: 0, cost_micro: 0 });
+    await reader?.cancel();
+  });
+
+  it("is of the caller's organisation alone", async () => {
+    const [one, two] = [await openAccount(), await openAccount()];
+    await chat(one.key);
+    for (const groupBy of ["day", "model", "key", "user"]) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { data } = await report(`?group_by=${groupBy}&org_id=${one.orgId}`, two.key);
+      expect(data).toEqual([]);
+    }
+  });
+
+  it.each(["owner", "admin", "billing"] as const)("for the role %s", async (role) => {
+    const key = await keyWithRole(account.orgId, role);
+    expect((await read("", key)).headers.get("openai-organization")).toBe(account.orgId);
+    expect(await report("", key)).toEqual(await report());
+  });
+
+  it("also while the organisation is suspended, and after a leap year's whole 366 days", async () => {
+    const own = await openAccount();
+    await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
+      .bind(own.orgId)
+      .run();
+    const leap = await report("?from=2028-01-01&to=2028-12-31", own.key);
+    expect(leap).toMatchObject({ from: "2028-01-01", to: "2028-12-31", data: [] });
+    expect((await read("?from=2028-02-29&to=2028-02-29", own.key)).status).toBe(200);
+    expect(await report("?to=0000-01-10", own.key)).toMatchObject({ from: "0000-01-01" });
+  });
+});
+
+describe("GET /v1/usage: 400", () => {
+  it.each([
+    ["from", "from=2030-02-29"],
+    ["from", "from=2030-13-01"],
+    ["from", "from=2030-00-10"],
+    ["from", "from=2030-1-1"],
+    ["from", "from="],
+    ["from", "from=2030-01-01T00:00:00Z"],
+    ["from", "from=+02030-01-01"],
+    ["from", "from=%D9%A2030-01-01"],
+    ["from", "from=2030-01-01&from=2030-01-02"],
+    ["from", "from=2030-01-02&to=2030-01-01"],
+    ["from", "from=9999-01-01"],
+    ["from", "from=2027-12-31&to=2028-12-31"],
+    ["from", "from=0001-01-01"],
+    ["to", "to=2030-04-31"],
+    ["to", "to=yesterday"],
+    ["to", "from=2030-01-01&to=1893456000"],
+    ["group_by", "group_by=month"],
+    ["group_by", "group_by="],
+    ["group_by", "group_by=DAY"],
+    ["group_by", "group_by=day&group_by=key"],
+    ["group_by", "group_by=name%3B--"],
+  ])("%s is named: %s", async (param, query) => {
+    const error = await errorOf(await read(`?${query}`), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+    expect(error.message).toContain(param);
+  });
+});
+
+describe("GET /v1/usage: refusals", () => {
+  it("401 without a key", async () => {
+    expect((await errorOf(await send("/v1/usage"), 401)).type).toBe("invalid_api_key");
+  });
+
+  it("403 for a member, whatever it asks, and the message names the roles", async () => {
+    const key = await keyWithRole(account.orgId, "member");
+    for (const query of ["", "?from=never"]) {
+      // oxlint-disable-next-line no-await-in-loop
+      const error = await errorOf(await read(query, key), 403);
+      expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
+      expect(error.message).toMatch(/owner.*admin.*billing/);
+    }
+  });
+
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+    const response = await send("/v1/usage", { method, key: account.key });
+    expect(response.headers.get("allow")).toBe("GET, HEAD");
+    await errorOf(response, 405);
+  });
+
+  it("503 when the wallet cannot be asked: never an empty report", async () => {
+    const calls: unknown[] = [];
+    const usage = (...args: unknown[]): Promise<never> => {
+      calls.push(args);
+      return Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
+    };
+    const bindings = bindingsWith({ WALLET: { getByName: () => ({ usage }) } });
+    const response = await send("/v1/usage", { key: account.key, bindings });
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect((await errorOf(response, 503)).code).toBe("overloaded");
+    expect(calls).toHaveLength(1);
+  });
+});
