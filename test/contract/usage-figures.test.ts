@@ -1,0 +1,243 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { admin, balanceOf, chat, embed, eventsOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { addKey, addMember } from "./members.ts";
+import { completionOf } from "./wire-schemas.ts";
+
+/** What the client knows of one paid request: what it sent, and the receipt that it got. */
+type Paid = {
+  readonly id: string;
+  readonly day: string;
+  readonly model: string;
+  readonly key: string;
+  readonly user: string | null;
+  readonly streamed: boolean;
+  readonly prompt: number;
+  readonly completion: number;
+  readonly cost: number;
+};
+type Receipt = Pick<Paid, "id" | "streamed" | "prompt" | "completion" | "cost">;
+type Ask = (key: string, user: string | null) => Promise<Receipt>;
+
+const messages = [{ role: "user", content: "one two three" }];
+
+function json(fields: Record<string, unknown>): Ask {
+  return async (key, user) => {
+    const response = await chat(key, { messages, ...fields, user });
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const id = response.headers.get("x-request-id") ?? "";
+    const { usage } = await completionOf(response);
+    const { prompt_tokens: prompt, completion_tokens: completion } = usage;
+    return { id, streamed: false, prompt, completion, cost };
+  };
+}
+
+function stream(fields: Record<string, unknown>): Ask {
+  return async (key, user) => {
+    const options = { include_usage: true };
+    const body = { messages, ...fields, user, stream: true, stream_options: options };
+    const response = await chat(key, body);
+    const id = response.headers.get("x-request-id") ?? "";
+    const events = await eventsOf(response);
+    const { usage } = JSON.parse(events.at(-2) ?? "") as { usage: Record<string, number> };
+    return {
+      id,
+      streamed: true,
+      prompt: usage["prompt_tokens"] ?? NaN,
+      completion: usage["completion_tokens"] ?? NaN,
+      cost: usage["cost_micro"] ?? NaN,
+    };
+  };
+}
+
+const embedding: Ask = async (key, user) => {
+  const response = await embed(key, { input: ["one", "two three"], user });
+  const { usage } = await response.json<{ usage: { prompt_tokens: number } }>();
+  return {
+    id: response.headers.get("x-request-id") ?? "",
+    streamed: false,
+    prompt: usage.prompt_tokens,
+    completion: 0,
+    cost: Number(response.headers.get("x-cost-micro")),
+  };
+};
+
+const KINDS: readonly (readonly [model: string, ask: Ask])[] = [
+  ["sandbox/echo", json({ model: "sandbox/echo" })],
+  ["sandbox/echo", json({ model: "sandbox/echo", n: 3 })],
+  ["sandbox/echo", stream({ model: "smart" })],
+  ["sandbox/split-utf8", stream({ model: "sandbox/split-utf8" })],
+  ["sandbox/no-usage", json({ model: "sandbox/no-usage" })],
+  ["sandbox/no-usage", stream({ model: "sandbox/no-usage" })],
+  ["sandbox/embed", embedding],
+];
+const USERS = [null, "a", "Zoë 🌍", "null"];
+const FIRST = Date.UTC(2034, 0, 20, 12);
+const DAYS = [0, 1, 15]; // into the next month, and none old enough to be rolled up
+const DAY = 86_400_000;
+
+let account: Account;
+const paid: Paid[] = [];
+
+beforeAll(async () => {
+  account = await openAccount({ credits: 50_000_000 });
+  const second = await addKey(account.orgId, await addMember(account.orgId, "member"));
+  const keys = [{ id: account.keyId, key: account.key }, second];
+  for (const offset of DAYS) {
+    setClock(FIRST + offset * DAY);
+    const asked = keys.flatMap(({ id, key }) =>
+      USERS.flatMap((user) => KINDS.map(([model, ask]) => ({ id, key, user, model, ask }))),
+    );
+    // oxlint-disable-next-line no-await-in-loop -- all of one day at once, one day after the other
+    const done = await Promise.all(
+      asked.map(async ({ id, key, user, model, ask }) => ({
+        ...(await ask(key, user)),
+        day: new Date(FIRST + offset * DAY).toISOString().slice(0, 10),
+        model,
+        key: id,
+        user,
+      })),
+    );
+    paid.push(...done);
+  }
+  return () => setClock(null);
+});
+afterEach(() => setClock(FIRST + 15 * DAY));
+
+const RANGE = "from=2034-01-20&to=2034-02-04";
+const textOf = async (path: string): Promise<string> => {
+  const response = await send(path, { key: account.key });
+  expect(response.status).toBe(200);
+  return response.text();
+};
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+const amountsOf = (some: readonly Paid[]) => ({
+  requests: some.length,
+  prompt_tokens: sum(some.map(({ prompt }) => prompt)),
+  completion_tokens: sum(some.map(({ completion }) => completion)),
+  cost_micro: sum(some.map(({ cost }) => cost)),
+});
+
+type LedgerRow = { kind: string; amount_micro: number; generation_id: string | null };
+async function ledger(): Promise<LedgerRow[]> {
+  const response = await admin("GET", `/orgs/${account.orgId}/ledger?limit=1000`);
+  return (await response.json<{ rows: LedgerRow[] }>()).rows;
+}
+
+describe("what was paid is the same to the micro", () => {
+  it("by receipts and by the ledger, request by request, and the balance is the rest", async () => {
+    expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
+    for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
+    const charges = (await ledger()).filter(({ kind }) => kind === "usage");
+    const byId = new Map(charges.map((row) => [row.generation_id, -row.amount_micro]));
+    expect(byId.size).toBe(charges.length);
+    expect(byId).toEqual(new Map(paid.map(({ id, cost }) => [id, cost])));
+    expect(await balanceOf(account.key)).toBe(50_000_000 - sum(paid.map(({ cost }) => cost)));
+  });
+
+  it.each(["day", "model", "key", "user"] as const)(
+    "by GET /v1/usage, grouped by %s",
+    async (by) => {
+      const names = [...new Set(paid.map((one) => one[by]))];
+      const report = JSON.parse(await textOf(`/v1/usage?group_by=${by}&${RANGE}`)) as {
+        data: readonly { group: string | null }[];
+        total: unknown;
+      };
+      expect(report.total).toEqual(amountsOf(paid));
+      expect(new Map(report.data.map(({ group, ...amounts }) => [group, amounts]))).toEqual(
+        new Map(names.map((name) => [name, amountsOf(paid.filter((one) => one[by] === name))])),
+      );
+      expect(report.data).toHaveLength(names.length);
+    },
+  );
+
+  it("by GET /v1/usage of each day on its own", async () => {
+    for (const offset of DAYS) {
+      const day = new Date(FIRST + offset * DAY).toISOString().slice(0, 10);
+      // oxlint-disable-next-line no-await-in-loop -- one day after the other
+      const report = JSON.parse(await textOf(`/v1/usage?from=${day}&to=${day}&group_by=user`)) as {
+        total: unknown;
+      };
+      expect(report.total).toEqual(amountsOf(paid.filter((one) => one.day === day)));
+    }
+  });
+
+  it("by GET /v1/generations of each, whose own price and tokens give its cost", async () => {
+    const found = await Promise.all(
+      paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
+    );
+    for (const [at, one] of found.entries()) {
+      const { price } = one;
+      const uncached = one.prompt_tokens - one.cached_tokens - one.cache_write_tokens;
+      const exact =
+        uncached * price.input +
+        one.cached_tokens * price.cached +
+        one.cache_write_tokens * price.cache_write +
+        one.completion_tokens * price.output;
+      expect(one.cost_micro).toBe(Math.ceil(exact / 1_000_000));
+      expect({
+        id: one.id,
+        day: one.created_at.slice(0, 10),
+        model: one.model,
+        key: one.key_id,
+        user: one.external_id,
+        streamed: one.streamed,
+        prompt: one.prompt_tokens,
+        completion: one.completion_tokens,
+        cost: one.cost_micro,
+      }).toEqual(paid[at]);
+      expect(one.estimated).toBe(one.model === "sandbox/no-usage");
+    }
+  });
+
+  it("by the operator's usage, by reconciling, and by the book's days after the publish", async () => {
+    const wallet = env.WALLET.getByName(account.orgId);
+    const query = `?group_by=model&${RANGE}`;
+    const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);
+    expect(await operators.text()).toBe(await textOf(`/v1/usage${query}`));
+    valueOf(await wallet.poke());
+    const reconciled = await admin("POST", `/orgs/${account.orgId}/reconcile`);
+    expect((await reconciled.json<{ differences: unknown }>()).differences).toEqual([]);
+    const { results } = await env.DB.prepare(
+      `SELECT day, requests, prompt_tokens, completion_tokens, cost_micro FROM daily_usage
+      WHERE org_id = ? ORDER BY day`,
+    )
+      .bind(account.orgId)
+      .all();
+    const days = [...new Set(paid.map(({ day }) => day))];
+    expect(results).toEqual(
+      days.map((day) => ({ day, ...amountsOf(paid.filter((one) => one.day === day)) })),
+    );
+  });
+
+  it("byte for byte, before and after publishing and an eviction", async () => {
+    const paths = [
+      ...["day", "model", "key", "user"].map((by) => `/v1/usage?group_by=${by}&${RANGE}`),
+      `/v1/generations/${paid[0]?.id}`,
+    ];
+    const wallet = env.WALLET.getByName(account.orgId);
+    await chat(account.key); // so that there is something to publish
+    const before = await Promise.all(paths.map(textOf));
+    expect(JSON.parse(before[0] ?? "")).toMatchObject({ total: { requests: paid.length + 1 } });
+    valueOf(await wallet.poke());
+    expect(await Promise.all(paths.map(textOf))).toEqual(before);
+    await evictDurableObject(wallet);
+    expect(await Promise.all(paths.map(textOf))).toEqual(before);
+  });
+});
+
+type Found = {
+  readonly [K in "id" | "created_at" | "model" | "key_id"]: string;
+} & {
+  readonly [K in "prompt_tokens" | "cached_tokens" | "cache_write_tokens"]: number;
+} & {
+  readonly external_id: string | null;
+  readonly streamed: boolean;
+  readonly estimated: boolean;
+  readonly completion_tokens: number;
+  readonly cost_micro: number;
+  readonly price: Readonly<Record<"input" | "cached" | "cache_write" | "output", number>>;
+};
