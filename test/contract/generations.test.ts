@@ -1,0 +1,211 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { newId, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { bindingsWith, chat, embed, errorOf, openAccount, send } from "./client.ts";
+import type { Account, Sending } from "./client.ts";
+import { addKey, addMember, keyWithRole } from "./members.ts";
+import type { MadeKey } from "./members.ts";
+import { completionOf } from "./wire-schemas.ts";
+
+let account: Account;
+/** A paid request of the owner's key. */
+let id: string;
+beforeAll(async () => {
+  account = await openAccount();
+  id = requestId(await chat(account.key));
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+const requestId = (response: Response): string => response.headers.get("x-request-id") ?? "";
+const read = (named: string, key = account.key, more: Sending = {}): Promise<Response> =>
+  send(`/v1/generations/${named}`, { key, ...more });
+async function found(named: string, key = account.key): Promise<Record<string, unknown>> {
+  const response = await read(named, key);
+  expect(response.status).toBe(200);
+  return response.json<Record<string, unknown>>();
+}
+
+describe("GET /v1/generations/{id}: 200", () => {
+  it("is the whole record of a completion, and nothing that was said in it", async () => {
+    const response = await chat(account.key, { user: "Zoë", max_tokens: 1 });
+    const { usage, model } = await completionOf(response.clone());
+    const generation = await found(requestId(response));
+    expect(generation).toEqual({
+      id: requestId(response),
+      request_id: requestId(response),
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      model,
+      provider: "sandbox",
+      region: "eu",
+      key_id: account.keyId,
+      external_id: "Zoë",
+      streamed: false,
+      prompt_tokens: usage.prompt_tokens,
+      cached_tokens: 0,
+      cache_write_tokens: 0,
+      completion_tokens: usage.completion_tokens,
+      reasoning_tokens: 0,
+      cost_micro: Number(response.headers.get("x-cost-micro")),
+      price: { input: 1_000_000, cached: 1_000_000, cache_write: 1_000_000, output: 2_000_000 },
+      first_byte_ms: expect.any(Number),
+      duration_ms: expect.any(Number),
+      estimated: false,
+      finish_reason: "length",
+    });
+    expect(Number(generation["duration_ms"])).toBeGreaterThanOrEqual(
+      Number(generation["first_byte_ms"]),
+    );
+  });
+
+  it("is the same by the completion's id as by the request's", async () => {
+    const response = await chat(account.key);
+    const completion = await completionOf(response.clone());
+    expect(completion.id).toMatch(/^chatcmpl-/);
+    expect(await found(completion.id)).toEqual(await found(requestId(response)));
+  });
+
+  it("of a stream it is there when the last event is, of embeddings without output", async () => {
+    const stream = await chat(account.key, { stream: true });
+    await stream.text();
+    expect(await found(requestId(stream))).toMatchObject({
+      streamed: true,
+      finish_reason: "stop",
+      external_id: null,
+    });
+    expect(await found(requestId(await embed(account.key)))).toMatchObject({
+      model: "sandbox/embed",
+      completion_tokens: 0,
+      finish_reason: null,
+    });
+  });
+
+  it.each(["owner", "admin", "billing"] as const)("of anyone's key, for a %s", async (role) => {
+    expect((await found(id, await keyWithRole(account.orgId, role)))["id"]).toBe(id);
+  });
+
+  it("for a member of its own keys', whichever of them asks, revoked ones too", async () => {
+    const member = await addMember(account.orgId, "member");
+    const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
+    const own = requestId(await chat(one.key));
+    expect((await found(own, one.key))["key_id"]).toBe(one.id);
+    await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(one.id).run();
+    expect((await found(own, two.key))["key_id"]).toBe(one.id);
+  });
+});
+
+describe("GET /v1/generations/{id}: 404", () => {
+  let member: MadeKey;
+  let missing: string;
+  beforeAll(async () => {
+    member = await addKey(account.orgId, await addMember(account.orgId, "member"));
+    missing = JSON.stringify(await errorOf(await read(newId()), 404));
+  });
+  const expectMissing = async (named: string, key = account.key): Promise<void> =>
+    expect(JSON.stringify(await errorOf(await read(named, key), 404))).toBe(missing);
+
+  it("for a member another's is the same answer as one that never was", async () => {
+    await expectMissing(id, member.key);
+    await expectMissing(newId(), member.key);
+    const other = await addKey(account.orgId, await addMember(account.orgId, "member"));
+    await expectMissing(requestId(await chat(other.key)), member.key);
+  });
+
+  it("for another organisation's owner too", async () => {
+    await expectMissing(id, (await openAccount()).key);
+  });
+
+  it("what was voided, refused or is still open made none", async () => {
+    await expectMissing(requestId(await chat(account.key, { model: "sandbox/status-500" })));
+    await expectMissing(requestId(await chat(account.key, { model: "none" })));
+    await expectMissing(requestId(await send("/v1/models", { key: account.key })));
+    const open = await chat(account.key, { model: "sandbox/stall", stream: true });
+    const reader = open.body?.getReader();
+    await reader?.read();
+    await expectMissing(requestId(open));
+    await reader?.cancel();
+  });
+
+  it.each([
+    "x",
+    "req_",
+    "req_short",
+    "REQ_0VbbtnxZGhU4ZPPzjn5l243b",
+    "chatcmpl-",
+    "chatcmpl-req_0VbbtnxZGhU4ZPPzjn5l243b",
+    "req_0VbbtnxZGhU4ZPPzjn5l243%00",
+    "req_0VbbtnxZGhU4ZPPzjn5l243'",
+    `req_${"0".repeat(2000)}`,
+    "key_0VbbtnxZGhU4ZPPzjn5l243b",
+  ])("%s names nothing", async (named) => {
+    await expectMissing(named);
+  });
+
+  it("rolled up by retention, while usage and balance stay byte for byte", async () => {
+    const own = await openAccount();
+    const start = Date.UTC(2035, 4, 30, 12);
+    setClock(start);
+    const ids = await Promise.all(
+      ["a", null].map(async (user) => requestId(await chat(own.key, { user }))),
+    );
+    const wallet = env.WALLET.getByName(own.orgId);
+    const days = "from=2035-05-30&to=2035-06-30";
+    const paths = ["day", "model", "key", "user"].map((by) => `/v1/usage?${days}&group_by=${by}`);
+    const texts = (): Promise<string[]> =>
+      Promise.all([...paths, "/v1/balance"].map(async (path) => (await send(path, own)).text()));
+    setClock(start + 29 * 86_400_000);
+    const young = requestId(await chat(own.key));
+    const before = await texts();
+    setClock(start + 31 * 86_400_000);
+    await runInDurableObject(wallet, (object: Wallet) => object.alarm());
+    const { rows } = valueOf(await wallet.ledger(0, 10));
+    expect(rows.map(({ kind }) => kind)).toEqual(["credit", "rollup", "usage"]);
+    expect(await texts()).toEqual(before);
+    for (const old of ids) expect((await read(old, own.key)).status).toBe(404);
+    expect((await read(young, own.key)).status).toBe(200);
+  });
+});
+
+describe("GET /v1/generations/{id}: refusals", () => {
+  it("401 without a key", async () => {
+    const response = await send(`/v1/generations/${id}`);
+    expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
+  });
+
+  it("503 for a member when the book cannot say whose key it was: never a 404", async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const member = await keyWithRole(account.orgId, "member");
+    await send("/v1/balance", { key: member });
+    const prepare = (sql: string): D1PreparedStatement => {
+      if (sql.includes("member_id FROM keys")) throw new Error("D1_ERROR: away");
+      return env.DB.prepare(sql);
+    };
+    const bindings = bindingsWith({ DB: { prepare } });
+    const response = await read(id, member, { bindings });
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    expect((await read(id, account.key, { bindings })).status).toBe(200);
+  });
+
+  it("503 when the wallet cannot be asked: never a 404", async () => {
+    const generation = (): Promise<never> =>
+      Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
+    const bindings = bindingsWith({ WALLET: { getByName: () => ({ generation }) } });
+    const response = await read(id, account.key, { bindings });
+    expect((await errorOf(response, 503)).code).toBe("overloaded");
+  });
+
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+    const response = await read(id, account.key, { method });
+    expect(response.headers.get("allow")).toBe("GET, HEAD");
+    await errorOf(response, 405);
+  });
+
+  it("404 for the list, which there is not", async () => {
+    await errorOf(await send("/v1/generations", { key: account.key }), 404);
+  });
+});
