@@ -38,6 +38,7 @@ export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: num
       kind: crossing.kind,
       external_id: crossing.externalId,
       period: crossing.period,
+      threshold: crossing.threshold,
       limit_micro: crossing.limitMicro,
       value_micro: crossing.valueMicro,
       created_at: timestamp(desk.nowMs),

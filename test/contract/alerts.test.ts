@@ -1,0 +1,243 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import { pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { addCredits, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { keyWithRole } from "./members.ts";
+
+const NOON = Date.UTC(2036, 6, 14, 12);
+const DAY = 86_400_000;
+
+let account: Account;
+let wallet: Stub;
+let logged: Record<string, unknown>[];
+
+beforeEach(async () => {
+  setClock(NOON);
+  logged = [];
+  vi.spyOn(console, "warn").mockImplementation((line: string) => {
+    logged.push(JSON.parse(line) as Record<string, unknown>);
+  });
+  account = await openAccount();
+  wallet = env.WALLET.getByName(account.orgId);
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+type Alert = Readonly<Record<string, unknown>>;
+type Page = { readonly alerts: readonly Alert[]; readonly total: number };
+const read = (query = "", key = account.key): Promise<Response> =>
+  send(`/v1/alerts${query}`, { key });
+async function page(query = "", key = account.key): Promise<Page> {
+  const response = await read(query, key);
+  expect(response.status).toBe(200);
+  return response.json<Page>();
+}
+const put = async (user: string, day: number | null, month: number | null): Promise<void> => {
+  const quotas = {
+    dailyQuotaMicro: day === null ? null : micros(day),
+    monthlyQuotaMicro: month === null ? null : micros(month),
+  };
+  valueOf(await wallet.putEndUser(user, quotas));
+};
+const lines = (): Alert[] =>
+  logged
+    .filter(({ event, org_id }) => event === "alert" && org_id === account.orgId)
+    .map(({ event: _event, org_id: _orgId, ...fields }) => fields);
+/** The alerts are the same in the answer, in the log and, after a publish, in the book. */
+async function expectEverywhere(count: number): Promise<readonly Alert[]> {
+  const { alerts, total } = await page("?limit=100");
+  expect([alerts.length, total]).toEqual([count, count]);
+  const newestFirst = (rows: readonly Alert[]): Alert[] =>
+    rows.toSorted((a, b) => (String(a["id"]) < String(b["id"]) ? 1 : -1));
+  expect(newestFirst(lines())).toEqual(alerts);
+  valueOf(await wallet.poke());
+  const { results } = await env.DB.prepare(
+    `SELECT id, kind, external_id, period, threshold, limit_micro, value_micro, created_at
+    FROM alerts WHERE org_id = ?`,
+  )
+    .bind(account.orgId)
+    .all<Record<string, unknown>>();
+  const inBook = results.map((row) => ({
+    ...row,
+    created_at: new Date(Number(row["created_at"])).toISOString(),
+  }));
+  expect(newestFirst(inBook)).toEqual(alerts);
+  return alerts;
+}
+
+describe("GET /v1/alerts: 200", () => {
+  it("is empty while nothing was crossed", async () => {
+    expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
+  });
+
+  it("100 requests of one end user at once cross 0.8 of day and month once each (58)", async () => {
+    await put("u", 1_000_000, 1_000_400);
+    await pay(wallet, 799_990, "u");
+    expect((await page()).total).toBe(0);
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => chat(account.key, { user: "u", max_tokens: 20 })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 100 }, () => 200));
+    const cost = Number(answers[0]?.headers.get("x-cost-micro"));
+    const crossedAt = (limit: number): number =>
+      799_990 + Math.ceil((limit * 0.8 - 799_990) / cost) * cost;
+    expect(crossedAt(1_000_400)).toBeLessThan(799_990 + 100 * cost);
+    const kept = { external_id: "u", threshold: 0.8, created_at: expect.stringMatching(/Z$/) };
+    const alerts = await expectEverywhere(2);
+    // raised within one millisecond they may come in either order
+    expect(alerts.toSorted((a, b) => (String(a["kind"]) > String(b["kind"]) ? -1 : 1))).toEqual([
+      expect.objectContaining({
+        ...kept,
+        kind: "user_monthly",
+        period: "2036-07",
+        limit_micro: 1_000_400,
+        value_micro: crossedAt(1_000_400),
+      }),
+      expect.objectContaining({
+        ...kept,
+        kind: "user_daily",
+        period: "2036-07-14",
+        limit_micro: 1_000_000,
+        value_micro: crossedAt(1_000_000),
+      }),
+    ]);
+  });
+
+  it("the next day crosses its own quota again, the month does not", async () => {
+    await put("u", 100, 10_000);
+    await pay(wallet, 80, "u");
+    setClock(NOON + DAY);
+    await pay(wallet, 79, "u");
+    expect((await page()).total).toBe(1);
+    await pay(wallet, 1, "u");
+    await evictDurableObject(wallet);
+    await pay(wallet, 1, "u");
+    const alerts = await expectEverywhere(2);
+    expect(alerts.map(({ period }) => period)).toEqual(["2036-07-15", "2036-07-14"]);
+  });
+
+  it("a changed quota or threshold is looked at at once, each limit told once", async () => {
+    await put("u", null, null);
+    await chat(account.key, { user: "u" });
+    await pay(wallet, 500, "u");
+    expect((await page()).total).toBe(0);
+    const { dailySpendMicro: spent } = valueOf(await wallet.readEndUser("u"));
+    await put("u", spent * 2, null);
+    expect((await page()).total).toBe(0); // half of it
+    valueOf(await wallet.patchEndUser("u", { alertThreshold: 0.5 }));
+    expect(await expectEverywhere(1)).toMatchObject([
+      { kind: "user_daily", threshold: 0.5, limit_micro: spent * 2, value_micro: spent },
+    ]);
+    await put("u", null, spent * 2);
+    await put("u", spent * 2, spent * 2);
+    expect((await expectEverywhere(2))[0]).toMatchObject({ kind: "user_monthly" });
+  });
+
+  it("a low balance is told once per fall, and again only after 1.1 times its threshold", async () => {
+    await addCredits(account.orgId, 1500 - 1_000_000_000);
+    valueOf(await wallet.patchSettings({ lowBalanceThresholdMicro: micros(1000) }));
+    const total = async (): Promise<number> => (await page()).total;
+    await addCredits(account.orgId, -500);
+    expect(await total()).toBe(0); // 1000 is not below 1000
+    await Promise.all(Array.from({ length: 20 }, () => chat(account.key, { max_tokens: 3 })));
+    expect(await total()).toBe(1);
+    const fallen = valueOf(await wallet.balance()).creditsMicro;
+    await addCredits(account.orgId, 1099 - fallen);
+    await addCredits(account.orgId, -99 - 1);
+    expect(await total()).toBe(1); // 1099 did not re-arm it
+    await addCredits(account.orgId, 1100 - 999);
+    await evictDurableObject(wallet);
+    await addCredits(account.orgId, -100);
+    expect(await total()).toBe(1); // 1000 again
+    await chat(account.key, { max_tokens: 3 });
+    const [second, first] = await expectEverywhere(2);
+    expect(first).toMatchObject({ kind: "low_balance", external_id: null, limit_micro: 1000 });
+    expect(second).toMatchObject({ period: null, threshold: null });
+    expect(second?.["value_micro"]).toBe(valueOf(await wallet.balance()).creditsMicro);
+  });
+
+  it("page by page, newest first, the same ones", async () => {
+    for (const user of ["a", "b", "c", "d", "e"]) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      await put(user, 10, null);
+      // oxlint-disable-next-line no-await-in-loop
+      await pay(wallet, 9, user);
+      setClock(NOON + 1000 * user.charCodeAt(0));
+    }
+    const names = async (query: string): Promise<unknown[]> =>
+      (await page(query)).alerts.map((alert) => alert["external_id"]);
+    expect(await names("")).toEqual(["e", "d", "c", "b", "a"]);
+    expect(await names("?limit=2")).toEqual(["e", "d"]);
+    expect(await names("?limit=2&offset=4")).toEqual(["a"]);
+    expect(await page("?limit=1&offset=5")).toEqual({
+      alerts: [],
+      total: 5,
+      limit: 1,
+      offset: 5,
+    });
+  });
+
+  it("of the caller's organisation alone, for owner, admin and billing", async () => {
+    await put("u", 10, null);
+    await pay(wallet, 9, "u");
+    expect((await page("", (await openAccount()).key)).total).toBe(0);
+    for (const role of ["owner", "admin", "billing"] as const) {
+      // oxlint-disable-next-line no-await-in-loop -- one role after the other
+      const key = await keyWithRole(account.orgId, role);
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await page("", key)).toEqual(await page());
+    }
+  });
+});
+
+describe("GET /v1/alerts: refusals", () => {
+  let key: string;
+  beforeAll(async () => {
+    ({ key } = await openAccount());
+  });
+
+  it.each([
+    ["limit", "limit=0"],
+    ["limit", "limit=101"],
+    ["limit", "limit=-1"],
+    ["limit", "limit=1.5"],
+    ["limit", "limit="],
+    ["limit", "limit=1&limit=2"],
+    ["offset", "offset=-1"],
+    ["offset", "offset=x"],
+    ["offset", "offset=1e3"],
+  ])("400 names %s: %s", async (param, query) => {
+    const error = await errorOf(await read(`?${query}`, key), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+  });
+
+  it("401 without a key", async () => {
+    expect((await errorOf(await send("/v1/alerts"), 401)).type).toBe("invalid_api_key");
+  });
+
+  it("403 for a member, and the message names the roles", async () => {
+    const error = await errorOf(await read("", await keyWithRole(account.orgId, "member")), 403);
+    expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
+    expect(error.message).toMatch(/owner.*admin.*billing/);
+  });
+
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+    const response = await send("/v1/alerts", { method, key });
+    expect(response.headers.get("allow")).toBe("GET, HEAD");
+    await errorOf(response, 405);
+  });
+
+  it("503 when the wallet cannot be asked: never an empty list", async () => {
+    const alerts = (): Promise<never> =>
+      Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
+    const bindings = bindingsWith({ WALLET: { getByName: () => ({ alerts }) } });
+    const response = await send("/v1/alerts", { key, bindings });
+    expect((await errorOf(response, 503)).code).toBe("overloaded");
+  });
+});
