@@ -10,6 +10,8 @@ const TEST_SCHEMA = unstable_splitSqlQuery(
 const secrets = {
   KEY_SECRETS: `a:${"k".repeat(32)}`,
   ADMIN_TOKEN: "a".repeat(32),
+  PEER_OUT_US: "o".repeat(32),
+  PEER_IN_US: "i".repeat(32),
 };
 
 export default defineConfig({

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseEnv } from "node:util";
-import type { RegionName } from "./region.ts";
+import type { LinkSecrets, RegionName } from "./region.ts";
 
 export const ROOT = path.join(import.meta.dirname, "..");
 const PORTS = { eu: 8787, us: 8788 } as const;
@@ -37,19 +37,34 @@ export function portOf(region: RegionName): number | { readonly problem: string 
   return { problem: `${portVariable(region)} must be a port from 1 to 65535, not "${text}".` };
 }
 
-/** The two secrets of the local regions, made once and kept readable for their owner alone. */
-export function localSecrets(directory: string): Record<"KEY_SECRETS" | "ADMIN_TOKEN", string> {
+/** The secrets of the local regions. */
+export type LocalSecrets = LinkSecrets & {
+  readonly KEY_SECRETS: string;
+  readonly ADMIN_TOKEN: string;
+};
+
+/** Made once and kept readable for their owner alone; a file from before one of them is completed. */
+export function localSecrets(directory: string): LocalSecrets {
   const file = path.join(directory, "secrets.json");
-  if (existsSync(file)) {
-    return JSON.parse(readFileSync(file, "utf8")) as ReturnType<typeof localSecrets>;
-  }
-  const made = {
-    KEY_SECRETS: `a:${randomBytes(32).toString("hex")}`,
-    ADMIN_TOKEN: randomBytes(32).toString("hex"),
+  const kept = existsSync(file)
+    ? (JSON.parse(readFileSync(file, "utf8")) as Partial<LocalSecrets>)
+    : {};
+  const secrets = {
+    KEY_SECRETS: `a:${newSecret()}`,
+    ADMIN_TOKEN: newSecret(),
+    EU_SIGNS: newSecret(),
+    US_SIGNS: newSecret(),
+    ...kept,
   };
-  mkdirSync(directory, { recursive: true });
-  writeFileSync(file, `${JSON.stringify(made, null, 2)}\n`, { mode: 0o600 });
-  return made;
+  if (Object.keys(kept).length < Object.keys(secrets).length) {
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(file, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
+  }
+  return secrets;
+}
+
+function newSecret(): string {
+  return randomBytes(32).toString("hex");
 }
 
 /** Vars and provider keys of the developer: `.dev.vars`, overridden by the environment. */

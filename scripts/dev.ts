@@ -6,8 +6,8 @@ import { developerBindings, localSecrets, portOf, portVariable } from "./dev-set
 import { stateDirectory } from "./dev-settings.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
-import { HOST, startRegion } from "./region.ts";
-import type { LogLine, Region, RegionName } from "./region.ts";
+import { HOST, linkBindings, startRegion } from "./region.ts";
+import type { LinkSecrets, LogLine, Region, RegionName } from "./region.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
 const CRON = "0 * * * *"; // as in wrangler.toml
@@ -38,9 +38,9 @@ async function main(flags: readonly string[]): Promise<void> {
   if (ports.eu === ports.us) throw new CannotStart("EU_PORT and US_PORT must differ.");
   const directory = stateDirectory();
   if (flags.includes("--clean")) forget(directory);
-  const secrets = localSecrets(directory);
-  const bindings = { SANDBOX: "on", ...secrets, ...developerBindings() };
-  const regions = await startBoth(ports, directory, bindings);
+  const { KEY_SECRETS, ADMIN_TOKEN, ...link } = localSecrets(directory);
+  const bindings = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN, ...developerBindings() };
+  const regions = await startBoth({ ports, directory, bindings, link });
   stopOnSignal(regions);
   await Promise.all(Object.values(regions).map(mustBeConfigured));
   progress("demo organisations");
@@ -69,11 +69,18 @@ function forget(directory: string): void {
   progress(`forgot the state in ${directory}`);
 }
 
-async function startBoth(
-  ports: Readonly<Record<RegionName, number>>,
-  directory: string,
-  bindings: Readonly<Record<string, string>>,
-): Promise<Record<RegionName, Region>> {
+type Start = {
+  readonly ports: Readonly<Record<RegionName, number>>;
+  readonly directory: string;
+  readonly bindings: Readonly<Record<string, string>>;
+  readonly link: LinkSecrets;
+};
+
+async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
+  const { ports, directory, bindings, link } = options;
+  // Plain http between the regions is for the sandbox alone: without it each one stands for itself.
+  const isLinked = bindings["SANDBOX"] === "on";
+  if (!isLinked) progress("SANDBOX is off: the regions are not linked");
   progress("bundling");
   const code = await bundleWorker();
   progress(`bundled ${(code.length / 1024).toFixed(0)} KiB, starting workerd`);
@@ -81,10 +88,10 @@ async function startBoth(
     const started = await startRegion({
       region,
       port: ports[region],
-      peers: [{ region: peer, url: `http://${HOST}:${ports[peer]}` }],
+      peers: isLinked ? [{ region: peer, url: `http://${HOST}:${ports[peer]}` }] : [],
       directory: path.join(directory, region),
       code,
-      bindings,
+      bindings: { ...linkBindings(region, link), ...bindings },
       onLog: (line) => keepLog(region, line),
     });
     progress(`${region} answers on ${started.url}`);

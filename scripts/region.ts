@@ -38,6 +38,17 @@ export type Region = {
   readonly runCron: (cron: string) => Promise<void>;
 };
 
+/** The secrets of the link between the two regions, named by who signs with them. */
+export type LinkSecrets = { readonly EU_SIGNS: string; readonly US_SIGNS: string };
+
+/** A region's end of the link, as its Worker names the secrets. */
+export function linkBindings(region: RegionName, secrets: LinkSecrets): Record<string, string> {
+  const { EU_SIGNS, US_SIGNS } = secrets;
+  return region === "eu"
+    ? { PEER_OUT_US: EU_SIGNS, PEER_IN_US: US_SIGNS }
+    : { PEER_OUT_EU: US_SIGNS, PEER_IN_EU: EU_SIGNS };
+}
+
 /** One region on real workerd, its D1 with the schema applied. Stop it with `miniflare.dispose()`. */
 export async function startRegion(options: RegionOptions): Promise<Region> {
   const worker = `turnpike-${options.region}`;

@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
+import { SECRET_CHARACTERS_MIN, parseKeySecrets, parsePeers } from "./config-secrets.ts";
+import type { KeySecret, PeerConfig } from "./config-secrets.ts";
 import { REGIONS } from "./lib/caller.ts";
 import type { Region } from "./lib/caller.ts";
-
 import { OUR_WORDS, describeError } from "./lib/issue-text.ts";
 
-const SECRET_CHARACTERS_MIN = 32;
 const PRICE_MAX = 1_000_000_000;
 
 const region = z.enum(["eu", "us"]);
@@ -45,10 +45,7 @@ const aliases = z.record(name, name);
 
 export type ProviderEntry = z.infer<typeof providers>[number];
 export type ModelEntry = z.infer<typeof models>[number];
-export type PeerEntry = z.infer<typeof peers>[number];
-
-/** A secret and the one character by which keys name it. */
-export type KeySecret = { readonly id: string; readonly secret: string };
+export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
 /** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
 const NUMBERS = {
@@ -72,7 +69,7 @@ export type NumberVars = { readonly [K in NumberVar]: number };
 /** Everything a deployment says about itself, parsed once. Secrets stay in here and are never logged. */
 export type Config = {
   readonly region: Region;
-  readonly peers: readonly PeerEntry[];
+  readonly peers: readonly PeerConfig[];
   readonly jurisdiction: string | undefined;
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
@@ -119,12 +116,14 @@ export function parseConfig(bindings: object): ParsedConfig {
   if (adminToken.length < SECRET_CHARACTERS_MIN) {
     complain("ADMIN_TOKEN", `must be at least ${SECRET_CHARACTERS_MIN} characters`);
   }
+  const ownRegion = oneOf("REGION", REGIONS);
+  const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
   const config: Config = {
-    region: oneOf("REGION", REGIONS),
-    peers: json("PEERS", peers, []),
+    region: ownRegion,
+    peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, complain }),
     jurisdiction: text("JURISDICTION") === "" ? undefined : text("JURISDICTION"),
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
-    sandbox: oneOf("SANDBOX", ["on", "off"], "off") === "on",
+    sandbox,
     logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
     models: json("MODELS", models, []),
     providers: json("PROVIDERS", providers, []),
@@ -175,26 +174,6 @@ function parseNumbers(
     return [variable, value] as const;
   });
   return Object.fromEntries(entries) as NumberVars;
-}
-
-function parseKeySecrets(raw: string, complain: (problem: string) => void): KeySecret[] {
-  if (raw === "") complain("must be set, as a:<secret>,b:<secret>; the first mints keys");
-  const secrets = raw === "" ? [] : raw.split(",").map(parseKeySecret);
-  const valid = secrets.filter((secret) => secret !== null);
-  if (valid.length !== secrets.length) {
-    complain(
-      `each entry must be one base62 character, a colon and ${SECRET_CHARACTERS_MIN}+ characters`,
-    );
-  }
-  const ids = new Set(valid.map((secret) => secret.id));
-  if (ids.size !== valid.length) complain("names an id twice");
-  return valid;
-}
-
-function parseKeySecret(entry: string): KeySecret | null {
-  const [, id, secret] = /^\s*([0-9A-Za-z]):(\S+)\s*$/.exec(entry) ?? [];
-  if (id === undefined || secret === undefined) return null;
-  return secret.length < SECRET_CHARACTERS_MIN ? null : { id, secret };
 }
 
 function parseJsonVariable<T>(

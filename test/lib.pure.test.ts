@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { idFloor, mintId, mintedAt } from "../src/lib/id.ts";
 import { micros, microsOfDollars } from "../src/lib/money.ts";
 import { parseConfig } from "../src/config.ts";
@@ -59,11 +59,84 @@ it("a malformed JSON variable says which field is wrong and what it must be", ()
   ]);
 });
 
-it("a peer's URL is one, without spaces in or around it", () => {
-  const base = { REGION: "eu", KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32) };
-  const urls = ["http://127.0.0.1:1", "https://us.test/", "nope", "https://", "https://a b.test"];
-  const accepted = [...urls, " https://us.test", "https://us.test "].filter(
-    (url) => parseConfig({ ...base, PEERS: JSON.stringify([{ region: "us", url }]) }).ok,
-  );
-  expect(accepted).toEqual(["http://127.0.0.1:1", "https://us.test/"]);
+describe("a peer", () => {
+  const EU_SIGNS = "e".repeat(32);
+  const US_SIGNS = "u".repeat(32);
+  const NEXT = "n".repeat(32);
+  const base = {
+    REGION: "eu",
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+    SANDBOX: "on",
+    PEERS: '[{"region":"us","url":"https://us.test/"}]',
+    PEER_OUT_US: EU_SIGNS,
+    PEER_IN_US: US_SIGNS,
+  };
+  const peersOf = (vars: Record<string, string>) => {
+    const parsed = parseConfig({ ...base, ...vars });
+    return parsed.ok ? parsed.config.peers : parsed.problems.map(({ variable }) => variable);
+  };
+  const us = { region: "us", url: "https://us.test", signing: { sender: "eu", secret: EU_SIGNS } };
+
+  it("signs with its next secret once there is one, and accepts the current and the next", () => {
+    const accepted = [{ sender: "us", secret: US_SIGNS }];
+    const next = { sender: "us", secret: NEXT };
+    expect(peersOf({})).toEqual([{ ...us, accepted }]);
+    expect(peersOf({ PEER_IN_US_NEXT: NEXT })).toEqual([{ ...us, accepted: [...accepted, next] }]);
+    expect(peersOf({ PEER_OUT_US_NEXT: NEXT })).toEqual([
+      { ...us, accepted, signing: { sender: "eu", secret: NEXT } },
+    ]);
+  });
+
+  it("may name the same secret as current and next: a rotation ends so", () => {
+    expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
+      { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
+    ]);
+  });
+
+  it.each([
+    ["PEER_IN_US", { PEER_IN_US: EU_SIGNS }],
+    ["PEER_IN_US", { PEER_IN_US: NEXT, PEER_OUT_US_NEXT: NEXT }],
+    ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: EU_SIGNS }],
+    ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: NEXT, PEER_OUT_US_NEXT: NEXT }],
+  ])("must not have one secret for both directions: %s", (variable, vars) => {
+    expect(peersOf(vars)).toEqual([variable]);
+  });
+
+  it("needs no secrets where there is none", () => {
+    expect(peersOf({ PEERS: "[]", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
+    expect(peersOf({ PEERS: "", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
+  });
+
+  it("answers at an https origin, or at http on loopback while the sandbox is on", () => {
+    const urls = [
+      "https://us.test",
+      "https://us.test/",
+      "https://us.test:8443",
+      "https://127.0.0.1:1",
+      "http://127.0.0.1:1",
+      "http://localhost:8788",
+      "http://[::1]:2",
+      "nope",
+      "https://",
+      "https://a b.test",
+      " https://us.test",
+      "https://us.test ",
+      "http://us.test",
+      "http://127.0.0.1.evil.test",
+      "ftp://127.0.0.1",
+      "http://10.0.0.1",
+      "https://us.test/v1",
+      "https://us.test/?a",
+      "https://us.test/#a",
+      "https://a@us.test",
+    ];
+    const accepted = (SANDBOX: string): string[] =>
+      urls.filter(
+        (url) =>
+          parseConfig({ ...base, SANDBOX, PEERS: JSON.stringify([{ region: "us", url }]) }).ok,
+      );
+    expect(accepted("on")).toEqual(urls.slice(0, 7));
+    expect(accepted("off")).toEqual(urls.slice(0, 4));
+  });
 });

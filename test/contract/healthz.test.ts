@@ -11,7 +11,9 @@ describe("GET /healthz", () => {
   });
 
   it("200: says which region it is", async () => {
-    const response = await send("/healthz", { bindings: bindingsWith({ REGION: "us" }) });
+    const response = await send("/healthz", {
+      bindings: bindingsWith({ REGION: "us", PEERS: "[]" }),
+    });
     expect(await response.json()).toMatchObject({ region: "us" });
   });
 

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, bindingsWith, errorOf, HELLO, openAccount, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
@@ -32,6 +33,20 @@ const WRONG: readonly (readonly [string, unknown])[] = [
   ["SANDBOX", "yes"],
   ["PEERS", "{"],
   ["PEERS", '[{"region":"us","url":"nowhere"}]'],
+  ["PEERS", '[{"region":"us","url":"http://us.test"}]'],
+  ["PEERS", '[{"region":"us","url":"https://us.test/base"}]'],
+  ["PEERS", '[{"region":"eu","url":"https://eu.test"}]'],
+  ["PEERS", '[{"region":"us","url":"https://a.test"},{"region":"us","url":"https://b.test"}]'],
+  ["PEER_OUT_US", undefined],
+  ["PEER_OUT_US", ""],
+  ["PEER_OUT_US", WEAK],
+  ["PEER_OUT_US_NEXT", WEAK],
+  ["PEER_IN_US", undefined],
+  ["PEER_IN_US", ""],
+  ["PEER_IN_US", WEAK],
+  ["PEER_IN_US", env.PEER_OUT_US],
+  ["PEER_IN_US_NEXT", WEAK],
+  ["PEER_IN_US_NEXT", env.PEER_OUT_US],
   ["PROVIDERS", "not json"],
   ["PROVIDERS", provider({ regions: [] })],
   ["PROVIDERS", provider({ profile: "telepathy" })],
@@ -73,6 +88,7 @@ describe("a misconfigured deployment: 503", () => {
       send("/v1/chat/completions", { key, bindings, body: { model: "fast", messages: HELLO } }),
       send("/admin/v1/orgs", { key: ADMIN_TOKEN, bindings }),
       send("/nothing", { bindings }),
+      send("/internal/v1/lookup", { bindings, body: {} }),
     ];
     for (const response of await Promise.all(requests)) {
       expect(response.headers.get("retry-after")).toBe("30");
@@ -84,7 +100,9 @@ describe("a misconfigured deployment: 503", () => {
     const told = log.filter((line) => line.includes('"misconfigured"'));
     expect(told.some((line) => line.includes(`"variable":"${variable}"`))).toBe(true);
     expect(log.join("\n")).not.toContain(WEAK);
-    expect(log.join("\n")).not.toContain("k".repeat(32));
+    for (const secret of ["k".repeat(32), env.PEER_OUT_US, env.PEER_IN_US]) {
+      expect(log.join("\n")).not.toContain(secret);
+    }
   });
 
   it("touches no object and no table", async () => {
@@ -96,7 +114,14 @@ describe("a misconfigured deployment: 503", () => {
   });
 
   it("the same bindings without the fault answer", async () => {
-    const bindings = bindingsWith({ MODELS: model({}), OPENAI_API_KEY: "k", HOLD_TTL_S: "901" });
+    const bindings = bindingsWith({
+      MODELS: model({}),
+      OPENAI_API_KEY: "k",
+      HOLD_TTL_S: "901",
+      PEERS: '[{"region":"us","url":"http://127.0.0.1:8788"}]',
+      PEER_OUT_US_NEXT: "n".repeat(32),
+      PEER_IN_US_NEXT: env.PEER_IN_US,
+    });
     expect((await send("/healthz", { bindings })).status).toBe(200);
     expect((await send("/v1/models/own/m", { key, bindings })).status).toBe(200);
   });

@@ -3,12 +3,16 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { bundleWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/ports.ts";
-import { HOST, startRegion } from "../../../scripts/region.ts";
-import type { LogLine, Region, RegionName } from "../../../scripts/region.ts";
+import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
+import type { LinkSecrets, LogLine, Region, RegionName } from "../../../scripts/region.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-".padEnd(40, "a");
 const SECRETS = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN };
+export const LINK: LinkSecrets = {
+  EU_SIGNS: "eu-signs-".padEnd(40, "e"),
+  US_SIGNS: "us-signs-".padEnd(40, "u"),
+};
 
 export type TestRegion = Region & {
   /** Ends in /v1, as an SDK wants it. */
@@ -106,7 +110,7 @@ async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
     peers: [{ region: peer, url: `http://${HOST}:${place.ports[peer]}` }],
     directory: path.join(place.directory, name),
     code: await bundle,
-    bindings: { ...SECRETS, SANDBOX: "on", ...place.bindings },
+    bindings: { ...SECRETS, ...linkBindings(name, LINK), SANDBOX: "on", ...place.bindings },
     onLog: (line) => log.push(line),
   });
   return { ...region, baseUrl: `${region.url}v1`, adminUrl: `${region.url}admin/v1`, log };
