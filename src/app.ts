@@ -11,6 +11,7 @@ import { offerOf } from "./inference/offer.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
 import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
+import { lookupPeer } from "./keys/keys.peer.ts";
 import { findMemberOfKey } from "./keys/keys.store.ts";
 import {
   requireMember,
@@ -22,6 +23,7 @@ import {
   readOrganizationRoute,
 } from "./organizations/organizations.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
+import { requirePeer } from "./regions/require-peer.peer.ts";
 import { alertsRoute } from "./wallet/alerts.route.ts";
 import { balanceRoute } from "./wallet/balance.route.ts";
 import {
@@ -38,7 +40,7 @@ import { usageRoute } from "./wallet/usage.route.ts";
 /**
  * The whole surface. Order matters: `requestContext` wraps every answer; below `/v1` everything is
  * authenticated, and everything but the two paid paths (which read their body meanwhile) has been
- * admitted before its handler runs. The router finds a route in one match, whatever their number,
+ * admitted before its handler runs; below `/internal/v1` nothing exists but for a peer. The router finds a route in one match, whatever their number,
  * and throws for paths that it cannot tell apart, where the default one falls back to a slow one.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
@@ -51,6 +53,9 @@ app.use(requireSoundOffer);
 
 app.get("/healthz", (c) => c.json({ region: c.var.config.region, version: c.var.config.version }));
 app.all("/healthz", methodNotAllowed(["GET"]));
+
+app.use("/internal/v1/*", requirePeer);
+app.post("/internal/v1/lookup", lookupPeer);
 
 app.use("/v1/*", startAdmission);
 app.post("/v1/chat/completions", chatRoute);

@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config.ts";
 import type { Config } from "../config.ts";
-import type { Admitted, Member } from "../lib/caller.ts";
+import type { Admitted, Member, Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Timers } from "../lib/timers.ts";
@@ -10,6 +10,7 @@ import { mintId } from "../lib/id.ts";
 import { logEvent } from "../lib/log.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import { failureResponse } from "./failure-response.ts";
+import type { JsonObject } from "./json-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
 import { logRequest } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
@@ -28,6 +29,9 @@ export type AppEnv = {
     member: Member;
     /** All deadlines of the request; whoever answers it closes them. */
     timers: Timers;
+    /** On the peers' paths: the region that signed the request, and the body that it signed. */
+    peer: Region;
+    peerBody: JsonObject;
     /** What the request failed with, for its log line; set by `fail`. */
     failure: Failure["kind"];
   };

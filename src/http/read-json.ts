@@ -30,7 +30,12 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<Re
   if (refusal !== null) return refusal;
   const bytes = await readBytes(request, limits);
   if (!bytes.ok) return bytes;
-  const text = decode(bytes.value);
+  return parseJsonBytes(bytes.value);
+}
+
+/** The bytes of a body as one JSON object, or a 400: UTF-8 and `parseJsonText`. */
+export function parseJsonBytes(bytes: Uint8Array): Result<JsonObject> {
+  const text = decode(bytes);
   return text.ok ? parseJsonText(text.value) : text;
 }
 
@@ -48,7 +53,8 @@ function refusedHeaders(headers: Headers, bytesMax: number): Refusal | null {
 
 type Bytes = Result<Uint8Array>;
 
-async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
+/** The raw bytes of a body, bounded in size and time: 400, 408, 413. */
+export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   if (request.body === null) return success(new Uint8Array());
   const deadline = Promise.withResolvers<"late">();
   const cancel = (limits.after ?? afterTimeout)(limits.timeoutMs, () => deadline.resolve("late"));

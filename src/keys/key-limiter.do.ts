@@ -1,14 +1,15 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
 import { now } from "../lib/clock.ts";
-import type { Failure } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 import { findKeyByHash, touchKey } from "./keys.store.ts";
-import type { Admission } from "./limiter-contract.ts";
+import type { Admission, Identified } from "./limiter-contract.ts";
 import { createTables, readMemory } from "./limiter-memory.do.ts";
-import type { LimiterMemory, LimiterRecord } from "./limiter-memory.do.ts";
+import type { LimiterMemory, StoredRecord } from "./limiter-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "./rate-window.ts";
 import type { RateWindow, StoredAdmission } from "./rate-window.ts";
 
@@ -33,16 +34,35 @@ export class KeyLimiter extends DurableObject<Env> {
    * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
    * `storage_unavailable`. Never throws, and never admits or condemns on what it does not know.
    */
-  async admit(): Promise<Admission> {
+  admit(): Promise<Admission> {
+    return this.#known(() => this.#decide());
+  }
+
+  /**
+   * Whose the key is, for a peer that counts its requests itself: takes no place in the window. Notes the
+   * use. Failures: `invalid_api_key`, `storage_unavailable`, `overloaded`. Never throws.
+   */
+  identify(): Promise<Identified> {
+    return this.#known(() => {
+      const { record, revokedAt } = this.#remember();
+      if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
+      this.#touchWhenDue(now(this.env));
+      const { key_id, org_id, member_id, scope, rpm_limit } = record;
+      return success({ key_id, org_id, member_id, scope, rpm_limit });
+    });
+  }
+
+  /** Decides with what storage or, on first use, the book says of the key. */
+  async #known<T>(decide: () => T | Refusal): Promise<T | Refusal> {
     try {
       const { record, revokedAt } = this.#remember();
       if (record === null && revokedAt === null) await this.#learn();
       // No await from here on: what is read, decided and written belongs to one turn.
-      return this.#decide();
+      return decide();
     } catch (error) {
       this.#memory = null;
       logWarning("limiter_storage_failed", { reason: reasonOf(error) });
-      return refusal(storageFailure(error));
+      return refuse(storageFailure(error));
     }
   }
 
@@ -71,7 +91,7 @@ export class KeyLimiter extends DurableObject<Env> {
 
   #decide(): Admission {
     const { window, record, revokedAt } = this.#remember();
-    if (revokedAt !== null || record === null) return refusal({ kind: "invalid_api_key" });
+    if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
     const clockMs = now(this.env);
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, record);
     const limit = record.rpm_limit;
@@ -79,7 +99,7 @@ export class KeyLimiter extends DurableObject<Env> {
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
       const { org_id: orgId } = record;
-      return refusal({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
+      return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
     this.#store(decision.entry);
     window.append(decision.entry);
@@ -108,7 +128,7 @@ export class KeyLimiter extends DurableObject<Env> {
   }
 
   /** The clock jumped back: what lies in its future counts as admitted now. */
-  #clampTo(clockMs: number, window: RateWindow, record: LimiterRecord): void {
+  #clampTo(clockMs: number, window: RateWindow, record: StoredRecord): void {
     logAlert("clock_stepped_back", { key_id: record.key_id, lag_ms: window.lagMs(clockMs) });
     this.ctx.storage.transactionSync(() => {
       const { sql } = this.ctx.storage;
@@ -189,7 +209,7 @@ export class KeyLimiter extends DurableObject<Env> {
   }
 
   /** Memory follows what was just written to the record. */
-  #amend(change: Partial<LimiterRecord>): void {
+  #amend(change: Partial<StoredRecord>): void {
     const memory = this.#remember();
     if (memory.record === null) return;
     this.#memory = { ...memory, record: { ...memory.record, ...change } };
@@ -205,8 +225,4 @@ export class KeyLimiter extends DurableObject<Env> {
     assert(name !== undefined, "a limiter is named by its key's hash");
     return name;
   }
-}
-
-function refusal(failure: Failure): Admission {
-  return { ok: false, failure };
 }

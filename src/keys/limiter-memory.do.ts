@@ -1,14 +1,8 @@
-import type { Scope } from "../lib/caller.ts";
+import type { LimiterRecord } from "./limiter-contract.ts";
 import { RateWindow } from "./rate-window.ts";
 import type { StoredAdmission } from "./rate-window.ts";
 
-/** Who a limiter's key is, as the book said. */
-export type LimiterRecord = {
-  readonly key_id: string;
-  readonly org_id: string;
-  readonly member_id: string;
-  readonly scope: Scope;
-  readonly rpm_limit: number;
+export type StoredRecord = LimiterRecord & {
   /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
   readonly touched_at: number;
 };
@@ -16,7 +10,7 @@ export type LimiterRecord = {
 /** What a limiter's storage holds, as its memory knows it. */
 export type LimiterMemory = {
   readonly window: RateWindow;
-  readonly record: LimiterRecord | null;
+  readonly record: StoredRecord | null;
   /** Unix ms; null while the key lives. */
   readonly revokedAt: number | null;
 };
@@ -30,7 +24,7 @@ export function readMemory(sql: SqlStorage): LimiterMemory {
     .one();
   if (tables === 0) return { window: new RateWindow(), record: null, revokedAt: null };
   const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
-  const [record] = sql.exec<LimiterRecord>(
+  const [record] = sql.exec<StoredRecord>(
     "SELECT key_id, org_id, member_id, scope, rpm_limit, touched_at FROM record",
   );
   const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();

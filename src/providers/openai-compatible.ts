@@ -1,5 +1,5 @@
 import { SseDecoder } from "../http/server-sent-events.ts";
-import { boundedText, discardBody } from "./bounded-body.ts";
+import { boundedText, discardBody } from "../http/bounded-body.ts";
 import { chatAnswer, embeddingsAnswer, inputCount } from "./openai-answer.ts";
 import { ChunkReader } from "./openai-chunks.ts";
 import { parseObject } from "./json-value.ts";

@@ -1,0 +1,138 @@
+import type { PeerConfig } from "../config.ts";
+import { boundedText, discardBody } from "../http/bounded-body.ts";
+import { BODY_BYTES_MAX } from "../http/read-json.ts";
+import { elapsedMs } from "../lib/clock.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { afterTimeout } from "../lib/timers.ts";
+import { contentDigestOf, signatureHeaders } from "./signature.ts";
+
+const BUDGET_MS = 2000;
+const ATTEMPTS = 2;
+const ANSWER_BYTES_MAX = 1024 * 1024;
+const GIVEN_UP = "the caller gave up";
+
+export type PeerOperation = "authorize" | "lookup" | "outcomes" | "revocations" | "forward";
+
+/** What the peer answered: 200, and JSON whose shape its operation's caller checks. */
+export type PeerAnswer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: unknown;
+};
+
+export type PeerCallOptions = {
+  /** Names what is asked for on both sides, the same in every attempt. */
+  readonly requestId: string;
+  /** The clock that signatures are made by, Unix ms. */
+  readonly now: () => number;
+  /** For all attempts together, the answer's last byte included; 2000 unless said. */
+  readonly budgetMs?: number;
+  /** 2 unless said: one retry. What must not arrive twice has 1. */
+  readonly attempts?: number;
+  /** Gives up when the caller does. */
+  readonly signal?: AbortSignal;
+};
+
+/**
+ * Asks a peer: `POST /internal/v1/{operation}`, signed anew in each attempt. Null when there was no
+ * well-formed answer in time: then the peer may or may not have done it. Retried, each attempt with an
+ * equal share of what is left of the budget, after a lost connection, silence, a 5xx and garbage;
+ * not after another status: a 404 says that the peer does not take our signature or knows no such
+ * operation. Never throws.
+ */
+export async function callPeer(
+  peer: PeerConfig,
+  operation: PeerOperation,
+  body: object,
+  options: PeerCallOptions,
+): Promise<PeerAnswer | null> {
+  const { budgetMs = BUDGET_MS, attempts = ATTEMPTS } = options;
+  const bytes = new TextEncoder().encode(JSON.stringify({ ...body, v: 1 }));
+  const message = { peer, operation, bytes, contentDigest: await contentDigestOf(bytes), options };
+  const endMs = elapsedMs() + budgetMs;
+  let reason = "no time left";
+  for (let left = attempts; left > 0; left--) {
+    const leftMs = endMs - elapsedMs();
+    if (options.signal?.aborted === true) reason = GIVEN_UP;
+    if (leftMs <= 0 || reason === GIVEN_UP) break;
+    // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
+    const attempted = await attempt(message, Math.ceil(leftMs / left));
+    if (attempted.answer !== null) return attempted.answer;
+    ({ reason } = attempted);
+    if (!attempted.mayRetry) break;
+  }
+  const { requestId } = options;
+  logWarning("peer_unreachable", { peer: peer.region, operation, reason, request_id: requestId });
+  return null;
+}
+
+type Message = {
+  readonly peer: PeerConfig;
+  readonly operation: PeerOperation;
+  readonly bytes: Uint8Array;
+  readonly contentDigest: string;
+  readonly options: PeerCallOptions;
+};
+type Attempted =
+  | { readonly answer: PeerAnswer }
+  | { readonly answer: null; readonly reason: string; readonly mayRetry: boolean };
+
+async function attempt(message: Message, limitMs: number): Promise<Attempted> {
+  const controller = new AbortController();
+  const given = Promise.withResolvers<Attempted>();
+  const giveUp = (reason: string, mayRetry: boolean): void => {
+    given.resolve(failed(reason, mayRetry));
+    controller.abort();
+  };
+  const leave = (): void => giveUp(GIVEN_UP, false);
+  const cancel = afterTimeout(limitMs, () => giveUp(`no answer within ${limitMs} ms`, true));
+  const { signal } = message.options;
+  signal?.addEventListener("abort", leave);
+  try {
+    const sent = send(message, controller.signal).catch((error: unknown) =>
+      failed(reasonOf(error), true),
+    );
+    return await Promise.race([given.promise, sent]);
+  } finally {
+    cancel();
+    signal?.removeEventListener("abort", leave);
+  }
+}
+
+async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
+  const { peer, operation, bytes, contentDigest, options } = message;
+  const url = `${peer.url}/internal/v1/${operation}`;
+  const parts = { method: "POST", url, contentDigest, requestId: options.requestId };
+  const signed = await signatureHeaders(parts, peer.signing, options.now());
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...signed },
+    body: bytes,
+    redirect: "manual",
+    signal,
+  });
+  const { status, headers } = response;
+  if (status !== 200) {
+    discardBody(response);
+    return failed(`status ${status}`, status >= 500);
+  }
+  // Home's answer to a client comes as it would have gone out: it may be as large as a body.
+  const bytesMax = operation === "forward" ? BODY_BYTES_MAX : ANSWER_BYTES_MAX;
+  const text = await boundedText(response, bytesMax);
+  if (text === null) return failed(`an answer of more than ${bytesMax} bytes`, true);
+  const body = parsed(text);
+  return body === undefined ? failed("not JSON", true) : { answer: { status, headers, body } };
+}
+
+/** Undefined for what is not JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function failed(reason: string, mayRetry: boolean): Attempted {
+  return { answer: null, reason, mayRetry };
+}

@@ -1,0 +1,60 @@
+import type { Context, Next } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import type { JsonObject } from "../http/json-text.ts";
+import { notFound } from "../http/not-found.ts";
+import { BODY_BYTES_MAX, parseJsonBytes, readBytes } from "../http/read-json.ts";
+import { now } from "../lib/clock.ts";
+import { logWarning } from "../lib/log.ts";
+import type { Region } from "../lib/caller.ts";
+import type { PeerOperation } from "./peer-call.ts";
+import { contentDigestOf, verifySignature } from "./signature.ts";
+
+const PREFIX = "/internal/v1/";
+const VERSION = 1;
+const MESSAGE_BYTES_MAX = 1024 * 1024;
+/** The largest body of each operation. A forwarded request brings its client's, in base64. */
+const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
+  authorize: MESSAGE_BYTES_MAX,
+  lookup: MESSAGE_BYTES_MAX,
+  outcomes: MESSAGE_BYTES_MAX,
+  revocations: MESSAGE_BYTES_MAX,
+  forward: Math.ceil((BODY_BYTES_MAX * 4) / 3) + 64 * 1024,
+};
+const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
+
+/**
+ * The door of `/internal/v1`: for a message that a configured peer has signed it sets `peer` and
+ * `peerBody`, to everybody else these paths do not exist. An unsigned body is not even read.
+ */
+export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const message = await verified(c);
+  if (typeof message === "string") {
+    const { requestId } = c.var;
+    const claims = c.req.raw.headers.has("signature"); // anybody may call these paths, without a line
+    if (claims) logWarning("peer_refused", { reason: message, request_id: requestId });
+    return notFound(c);
+  }
+  c.set("peer", message.peer);
+  c.set("peerBody", message.body);
+  await next();
+  return undefined;
+}
+
+/** Who signed the message and what it says, or why it is not to be believed. */
+async function verified(
+  c: Context<AppEnv>,
+): Promise<{ readonly peer: Region; readonly body: JsonObject } | string> {
+  const { peers, numbers } = c.var.config;
+  const accepted = peers.flatMap((peer) => peer.accepted);
+  const verdict = await verifySignature(c.req.raw, accepted, now(c.env));
+  if (!verdict.ok) return verdict.reason;
+  const bytesMax = bytesMaxOf.get(c.req.path.slice(PREFIX.length));
+  if (bytesMax === undefined) return "no such operation";
+  if (Number(c.req.header("content-length")) > bytesMax) return "body too large";
+  const bytes = await readBytes(c.req.raw, { bytesMax, timeoutMs: numbers.BODY_TIMEOUT_MS });
+  if (!bytes.ok) return `body not read: ${bytes.failure.kind}`;
+  if ((await contentDigestOf(bytes.value)) !== verdict.contentDigest) return "another body";
+  const body = parseJsonBytes(bytes.value);
+  if (!body.ok || body.value["v"] !== VERSION) return `not a message of version ${VERSION}`;
+  return { peer: verdict.sender, body: body.value };
+}

@@ -1,0 +1,163 @@
+import type { PeerSecret } from "../config.ts";
+import type { Region } from "../lib/caller.ts";
+import { KEY_ID, hmacOf, keyIdOf } from "./signature-key.ts";
+
+/**
+ * HTTP Message Signatures (RFC 9421) with one shape only: label `turnpike`, algorithm hmac-sha256
+ * (3.3.3), the six components below, the four parameters in this order. Whatever is written in
+ * another way is not ours, and is not verified.
+ */
+const LABEL = "turnpike";
+const COMPONENTS = [
+  "@method",
+  "@authority",
+  "@path",
+  "@query",
+  "content-digest",
+  "x-request-id",
+] as const;
+const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
+
+/** A signature is good for this long, and a clock may be off by as much. */
+const LIFETIME_S = 30;
+
+const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
+/** 32 bytes in base64. The last character ends in two zero bits: bytes have one text, not four. */
+const BYTES = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
+const DIGEST = new RegExp(`^sha-256=:${BYTES}:$`);
+const SIGNATURE = new RegExp(`^${LABEL}=:(${BYTES}):$`);
+const SIGNATURE_INPUT = new RegExp(
+  `^${LABEL}=(${literally(COVERED)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID})";alg="hmac-sha256")$`,
+);
+
+/** What is signed of a request: the body by its digest. */
+export type SignedParts = {
+  readonly method: string;
+  readonly url: string;
+  readonly contentDigest: string;
+  readonly requestId: string;
+};
+
+/** Who signed a request and the digest that its body must have; or why it is not verified. */
+export type Verdict =
+  | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
+  | { readonly ok: false; readonly reason: string };
+
+/** The headers that sign a request, good for 30 s from `nowMs`. */
+export async function signatureHeaders(
+  parts: SignedParts,
+  secret: PeerSecret,
+  nowMs: number,
+): Promise<Record<string, string>> {
+  const created = Math.floor(nowMs / 1000);
+  const keyId = await keyIdOf(secret);
+  const parameters = `${COVERED};created=${created};expires=${created + LIFETIME_S};keyid="${keyId}";alg="hmac-sha256"`;
+  const base = signatureBase(valuesOf(parts), parameters);
+  const signature = new Uint8Array(await crypto.subtle.sign("HMAC", await hmacOf(secret), base));
+  return {
+    "content-digest": parts.contentDigest,
+    "x-request-id": parts.requestId,
+    "signature-input": `${LABEL}=${parameters}`,
+    signature: `${LABEL}=:${signature.toBase64()}:`,
+  };
+}
+
+/**
+ * Verifies a request's head, before anything of its body is read; the body is then held against
+ * `contentDigest` (`contentDigestOf`). Any doubt is a refusal, never an exception. Costs nothing for
+ * requests without a signature of this shape.
+ */
+export async function verifySignature(
+  request: { readonly method: string; readonly url: string; readonly headers: Headers },
+  accepted: readonly PeerSecret[],
+  nowMs: number,
+): Promise<Verdict> {
+  const { method, url, headers } = request;
+  const claim = claimOf(headers);
+  if (claim === null) return refused("no signature of this shape");
+  const { parameters, created, expires, keyId, signature, contentDigest, requestId } = claim;
+  if (expires < created || expires - created > LIFETIME_S) return refused("wrong lifetime");
+  if (nowMs < (created - LIFETIME_S) * 1000) return refused("signed in the future");
+  if (nowMs > expires * 1000) return refused("signed too long ago");
+  const secret = await secretOf(keyId, accepted);
+  if (secret === null) return refused("unknown keyid");
+  const base = signatureBase(valuesOf({ method, url, contentDigest, requestId }), parameters);
+  // verify compares in constant time
+  const isValid = await crypto.subtle.verify("HMAC", await hmacOf(secret), signature, base);
+  return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
+}
+
+/** The Content-Digest of a body's raw bytes (RFC 9530, 2). */
+export async function contentDigestOf(body: Uint8Array): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
+  return `sha-256=:${digest.toBase64()}:`;
+}
+
+/** RFC 9421, 2.5: a line for each component, then the parameters, without a line break at the end. */
+export function signatureBase(
+  components: readonly (readonly [name: string, value: string])[],
+  parameters: string,
+): Uint8Array {
+  const lines = components.map(([name, value]) => `"${name}": ${value}\n`);
+  return new TextEncoder().encode(`${lines.join("")}"@signature-params": ${parameters}`);
+}
+
+/** The derived components as RFC 9421 2.2 has them; of no query, the question mark alone (2.2.7). */
+function valuesOf(parts: SignedParts): [name: string, value: string][] {
+  const { host, pathname, search } = new URL(parts.url);
+  const values = [
+    parts.method,
+    host,
+    pathname,
+    search === "" ? "?" : search,
+    parts.contentDigest,
+    parts.requestId,
+  ];
+  return COMPONENTS.map((name, i) => [name, values[i] ?? ""]);
+}
+
+type Claim = {
+  readonly parameters: string;
+  readonly created: number;
+  readonly expires: number;
+  readonly keyId: string;
+  readonly signature: Uint8Array;
+  readonly contentDigest: string;
+  readonly requestId: string;
+};
+
+/** A header that came twice arrives joined by a comma, which fits none of these patterns. */
+function claimOf(headers: Headers): Claim | null {
+  const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
+  const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
+  const contentDigest = headers.get("content-digest") ?? "";
+  const requestId = headers.get("x-request-id") ?? "";
+  if (input === null || base64 === undefined) return null;
+  if (!DIGEST.test(contentDigest) || !REQUEST_ID.test(requestId)) return null;
+  const [, parameters = "", created, expires, keyId = ""] = input;
+  return {
+    parameters,
+    created: Number(created),
+    expires: Number(expires),
+    keyId,
+    signature: Uint8Array.fromBase64(base64),
+    contentDigest,
+    requestId,
+  };
+}
+
+async function secretOf(
+  keyId: string,
+  accepted: readonly PeerSecret[],
+): Promise<PeerSecret | null> {
+  const keyIds = await Promise.all(accepted.map(keyIdOf));
+  return accepted[keyIds.indexOf(keyId)] ?? null;
+}
+
+function refused(reason: string): Verdict {
+  return { ok: false, reason };
+}
+
+function literally(text: string): string {
+  return text.replaceAll(/[()]/g, String.raw`\$&`);
+}
