@@ -5,6 +5,7 @@ import { bundleWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/ports.ts";
 import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
 import type { LinkSecrets, LogLine, Region, RegionName } from "../../../scripts/region.ts";
+import { FaultProxy } from "./fault-proxy.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-".padEnd(40, "a");
@@ -28,6 +29,13 @@ export type TwoRegions = {
   /** Stops both and removes their state. */
   readonly stop: () => Promise<void>;
 };
+/** Both regions, each of which hears the other through a proxy that a test can make fail. */
+export type FaultyRegions = TwoRegions & {
+  /** In front of the EU, for what the US sends. */
+  readonly toEu: FaultProxy;
+  /** In front of the US, for what the EU sends. */
+  readonly toUs: FaultProxy;
+};
 export type TwoRegionsOptions = {
   /** Vars and secrets for both regions, over the tests' own. */
   readonly bindings?: Readonly<Record<string, string>>;
@@ -50,13 +58,49 @@ let bundle: Promise<string> | null = null;
 
 /** Both regions on free loopback ports, empty, with the sandbox on; their state is in TMPDIR. */
 export async function startTwoRegions(options: TwoRegionsOptions = {}): Promise<TwoRegions> {
-  const [euPort, usPort] = await Promise.all([freePort(), freePort()]);
-  const ports = { eu: euPort, us: usPort };
+  const ports = await freePorts();
+  return startBoth(options, ports, { eu: urlOf(ports.eu), us: urlOf(ports.us) });
+}
+
+/** As `startTwoRegions`, with a proxy between them in each direction; clients go past both. */
+export async function startFaultyRegions(options: TwoRegionsOptions = {}): Promise<FaultyRegions> {
+  const ports = await freePorts();
+  const toEu = await FaultProxy.start(urlOf(ports.eu));
+  const toUs = await FaultProxy.start(urlOf(ports.us));
+  const regions = await startBoth(options, ports, { eu: toEu.url, us: toUs.url });
+  return {
+    ...regions,
+    toEu,
+    toUs,
+    stop: async () => {
+      await regions.stop();
+      await Promise.all([toEu.stop(), toUs.stop()]);
+    },
+  };
+}
+
+type ByRegion<T> = Readonly<Record<RegionName, T>>;
+
+async function freePorts(): Promise<ByRegion<number>> {
+  const [eu, us] = await Promise.all([freePort(), freePort()]);
+  return { eu, us };
+}
+
+function urlOf(port: number): string {
+  return `http://${HOST}:${port}`;
+}
+
+/** `urls`: where each region is for the other one. */
+async function startBoth(
+  options: TwoRegionsOptions,
+  ports: ByRegion<number>,
+  urls: ByRegion<string>,
+): Promise<TwoRegions> {
   const directory = newDirectory();
   const bindings = (region: RegionName) => ({ ...options.bindings, ...options[region] });
   const [eu, us] = await Promise.all([
-    startOne("eu", { ports, directory, bindings: bindings("eu") }),
-    startOne("us", { ports, directory, bindings: bindings("us") }),
+    startOne("eu", { port: ports.eu, peerUrl: urls.us, directory, bindings: bindings("eu") }),
+    startOne("us", { port: ports.us, peerUrl: urls.eu, directory, bindings: bindings("us") }),
   ]);
   return {
     eu,
@@ -72,10 +116,10 @@ export async function startTwoRegions(options: TwoRegionsOptions = {}): Promise<
 export async function startKeptRegion(
   bindings: Readonly<Record<string, string>> = {},
 ): Promise<KeptRegion> {
-  const [eu, us] = await Promise.all([freePort(), freePort()]);
-  const directory = newDirectory();
+  const ports = await freePorts();
+  const place = { port: ports.eu, peerUrl: urlOf(ports.us), directory: newDirectory() };
   const start = (more: Readonly<Record<string, string>>): Promise<TestRegion> =>
-    startOne("eu", { ports: { eu, us }, directory, bindings: { ...bindings, ...more } });
+    startOne("eu", { ...place, bindings: { ...bindings, ...more } });
   let region = await start({});
   return {
     region: () => region,
@@ -85,7 +129,7 @@ export async function startKeptRegion(
     },
     stop: async () => {
       await region.miniflare.dispose();
-      removeDirectory(directory);
+      removeDirectory(place.directory);
     },
   };
 }
@@ -95,7 +139,8 @@ function newDirectory(): string {
 }
 
 type Place = {
-  readonly ports: Readonly<Record<RegionName, number>>;
+  readonly port: number;
+  readonly peerUrl: string;
   readonly directory: string;
   readonly bindings: Readonly<Record<string, string>>;
 };
@@ -106,8 +151,8 @@ async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
   const log: LogLine[] = [];
   const region = await startRegion({
     region: name,
-    port: place.ports[name],
-    peers: [{ region: peer, url: `http://${HOST}:${place.ports[peer]}` }],
+    port: place.port,
+    peers: [{ region: peer, url: place.peerUrl }],
     directory: path.join(place.directory, name),
     code: await bundle,
     bindings: { ...SECRETS, ...linkBindings(name, LINK), SANDBOX: "on", ...place.bindings },

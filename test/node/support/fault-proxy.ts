@@ -1,0 +1,238 @@
+import { createServer, request as send } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const HOST = "127.0.0.1";
+/** A request that is to arrive late waits for a later one to pass, but not for ever. */
+const REORDER_MAX_MS = 300;
+/** Headers that are about one connection, not about the message. */
+const OF_THE_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-length"]);
+
+/** What is done to a request, or to its reply on the way back. */
+export const REQUEST_FAULTS = [
+  /** Nothing. */
+  "pass",
+  /** Taken and never forwarded or answered. */
+  "drop",
+  /** Forwarded after `delayMs`. */
+  "delay",
+  /** Forwarded; half of the reply's body comes, then silence on an open connection. */
+  "half-open",
+  /** The connection is reset; nothing is forwarded. */
+  "reset-before",
+  /** Forwarded; the connection is reset instead of the reply. */
+  "reset-after",
+  /** Forwarded; the reply never comes, on an open connection. */
+  "lose-reply",
+  /** Forwarded twice, one after the other; the first reply is answered. */
+  "duplicate",
+  /** Forwarded once a later request has passed (or none came for 300 ms). */
+  "reorder",
+  /** Not forwarded; answered with a 200 that is no JSON. */
+  "garbage",
+  /** Not forwarded; answered with a 503. */
+  "5xx",
+] as const;
+export type RequestFault = (typeof REQUEST_FAULTS)[number];
+
+/** How often, 0 to 1, each fault is drawn; what is left passes. The same seed draws the same faults. */
+export type Mix = {
+  readonly seed: number;
+  readonly odds: Readonly<Partial<Record<RequestFault, number>>>;
+};
+/** `refuse`: nobody listens, connections are refused. */
+export type Fault = RequestFault | "refuse" | Mix;
+
+export type Counts = {
+  received: number;
+  /** Requests that reached the target; a duplicate counts twice. */
+  forwarded: number;
+  /** Replies that went back whole. */
+  answered: number;
+  readonly drawn: Record<RequestFault, number>;
+};
+
+/**
+ * An HTTP proxy in front of one server, on a loopback port of its own, that loses, doubles, delays and
+ * breaks what passes, as a test tells it to at any time. Headers, `host` above all, and bodies pass as
+ * they are, since signatures cover them; replies pass when they are whole.
+ */
+export class FaultProxy {
+  readonly counts: Counts;
+  /** How long `delay` waits. */
+  delayMs = 100;
+  readonly #server: Server;
+  readonly #target: URL;
+  #port = 0;
+  #fault: Exclude<Fault, "refuse"> = "pass";
+  #random: () => number = () => 1;
+  #held: (() => void)[] = [];
+
+  private constructor(target: string) {
+    this.#target = new URL(target);
+    const drawn = Object.fromEntries(REQUEST_FAULTS.map((fault) => [fault, 0]));
+    this.counts = {
+      received: 0,
+      forwarded: 0,
+      answered: 0,
+      drawn: drawn as Counts["drawn"],
+    };
+    this.#server = createServer((request, response) => {
+      request.on("error", () => undefined);
+      response.on("error", () => undefined);
+      void this.#take(request, response).catch(() => request.socket.destroy());
+    });
+  }
+
+  static async start(target: string): Promise<FaultProxy> {
+    const proxy = new FaultProxy(target);
+    await proxy.#listen();
+    return proxy;
+  }
+
+  /** What takes the place of the target's URL; without a slash at its end. */
+  get url(): string {
+    return `http://${HOST}:${this.#port}`;
+  }
+
+  /** From now on. Requests under way go on as they began, unless connections are refused. */
+  async set(fault: Fault): Promise<void> {
+    if (fault === "refuse") {
+      await this.stop();
+      return;
+    }
+    this.#fault = fault;
+    if (typeof fault === "object") this.#random = seeded(fault.seed);
+    if (!this.#server.listening) await this.#listen();
+  }
+
+  /** Ends every connection and stops listening. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #listen(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(this.#port, HOST, resolve);
+    });
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await bytesOf(request);
+    const fault = this.#draw();
+    this.counts.received++;
+    this.counts.drawn[fault]++;
+    switch (fault) {
+      case "drop":
+        return;
+      case "reset-before":
+        request.socket.resetAndDestroy();
+        return;
+      case "garbage":
+        this.#answer(response, { status: 200, headers: [], body: Buffer.from("<html>") });
+        return;
+      case "5xx":
+        this.#answer(response, { status: 503, headers: [], body: Buffer.from("{}") });
+        return;
+      case "delay":
+        await sleep(this.delayMs);
+        break;
+      case "reorder":
+        await this.#laterOne();
+        break;
+      default:
+    }
+    const reply = await this.#forward(request, body);
+    for (const release of this.#held.splice(0)) release();
+    if (fault === "duplicate") await this.#forward(request, body);
+    this.#reply(fault, reply, response);
+  }
+
+  #reply(fault: RequestFault, reply: Reply, response: ServerResponse): void {
+    if (fault === "lose-reply") return;
+    if (fault === "reset-after") {
+      response.socket?.resetAndDestroy();
+      return;
+    }
+    if (fault !== "half-open") {
+      this.#answer(response, reply);
+      return;
+    }
+    response.writeHead(reply.status, [...reply.headers, "content-length", `${reply.body.length}`]);
+    response.write(reply.body.subarray(0, Math.floor(reply.body.length / 2)));
+  }
+
+  #answer(response: ServerResponse, { status, headers, body }: Reply): void {
+    response.writeHead(status, [...headers, "content-length", String(body.length)]);
+    response.end(body);
+    this.counts.answered++;
+  }
+
+  #draw(): RequestFault {
+    if (typeof this.#fault === "string") return this.#fault;
+    let left = this.#random();
+    for (const fault of REQUEST_FAULTS) {
+      left -= this.#fault.odds[fault] ?? 0;
+      if (left < 0) return fault;
+    }
+    return "pass";
+  }
+
+  async #laterOne(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held.push(resolve);
+    await Promise.race([promise, sleep(REORDER_MAX_MS)]);
+  }
+
+  #forward(request: IncomingMessage, body: Buffer): Promise<Reply> {
+    this.counts.forwarded++;
+    const { hostname, port } = this.#target;
+    const headers = endToEnd(request.rawHeaders);
+    if (body.length > 0) headers.push("content-length", String(body.length));
+    const options = { hostname, port, method: request.method, path: request.url, agent: false };
+    return new Promise((resolve, reject) => {
+      const sent = send({ ...options, headers, setHost: false }, (reply) => {
+        const status = reply.statusCode ?? 502;
+        bytesOf(reply).then((bytes) => {
+          resolve({ status, headers: endToEnd(reply.rawHeaders), body: bytes });
+        }, reject);
+      });
+      sent.on("error", reject);
+      sent.end(body);
+    });
+  }
+}
+
+type Reply = {
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: Buffer;
+};
+
+/** Names and values in turn, as `rawHeaders` has them. */
+function endToEnd(raw: readonly string[]): string[] {
+  return raw.filter((_, i) => !OF_THE_HOP.has((raw[i - (i % 2)] ?? "").toLowerCase()));
+}
+
+async function bytesOf(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** Mulberry32: uniform enough for odds, and the same for the same seed. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = Math.trunc(state + 0x6d2b79f5);
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
