@@ -1,14 +1,14 @@
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { bookAnswers } from "../organizations/organizations.store.ts";
-import { OWN_SHARDS } from "../regions/outbox-schedule.ts";
+import { outboxNames } from "../regions/outbox-schedule.ts";
 import type { JsonObject, OperatorContext } from "./operator-context.ts";
 
 /** `GET /health`: whether the book answers, and what waits in each outbox; null for one that cannot say. */
 export async function getHealth(context: OperatorContext): Promise<Result<JsonObject>> {
   const [book, ...outboxes] = await Promise.all([
     bookAnswers(context.db),
-    ...OWN_SHARDS.map((name) => outboxHealth(context, name)),
+    ...outboxNames(context.peers).map((name) => outboxHealth(context, name)),
   ]);
   return success({ region: context.region, version: context.version, book, outboxes });
 }

@@ -51,6 +51,7 @@ export type OperatorLimiter = {
 export type OperatorContext = {
   readonly db: D1Database;
   readonly region: Region;
+  readonly peers: readonly Region[];
   readonly version: string;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;

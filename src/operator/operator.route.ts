@@ -63,6 +63,7 @@ function contextOf(c: Context<AppEnv>): OperatorContext {
   return {
     db: c.env.DB,
     region: config.region,
+    peers: config.peers.map(({ region }) => region),
     version: config.version,
     keySecrets: config.keySecrets,
     now: now(c.env),

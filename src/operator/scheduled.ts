@@ -2,7 +2,7 @@ import { configOf } from "../config.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning } from "../lib/log.ts";
-import { OWN_SHARDS } from "../regions/outbox-schedule.ts";
+import { outboxNames } from "../regions/outbox-schedule.ts";
 import { sweep } from "./sweep.store.ts";
 
 /** What the hourly cron does: `sweep` over this region's wallets and outboxes. */
@@ -12,11 +12,12 @@ export async function runScheduled(env: Env): Promise<void> {
     logWarning("sweep_skipped", { reason: "misconfigured" });
     return;
   }
-  const { jurisdiction } = parsed.config;
+  const { jurisdiction, peers } = parsed.config;
+  const names = outboxNames(peers.map(({ region }) => region));
   const wallets = inJurisdiction(env.WALLET, jurisdiction);
   const outboxes = inJurisdiction(env.REGION_OUTBOX, jurisdiction);
   await sweep(env.DB, now(env), {
     wallet: (orgId) => wallets.getByName(orgId),
-    outboxes: OWN_SHARDS.map((shard) => outboxes.getByName(shard)),
+    outboxes: names.map((name) => outboxes.getByName(name)),
   });
 }

@@ -22,14 +22,21 @@ export type OutcomeItem =
       readonly generation: null;
     };
 
+/** A key that is dead since `revokedAt` (Unix ms), named by its hash as its limiter is. */
+export type RevocationItem = { readonly keyHash: string; readonly revokedAt: number };
+
 /** What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. */
 export type Message = { readonly id: string; readonly kind: string; readonly body: string };
 
-/** The answer to one message. `refused` is definite: it will never be taken, so it is not repeated. */
+/**
+ * The answer to one message. `refused` is definite: it will never be taken, so it is not repeated.
+ * `unreachable`: nobody answered for any message, so that the first answer is news for all of them.
+ */
 export type Delivery =
   | { readonly kind: "delivered" }
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "failed"; readonly reason: string };
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "unreachable" };
 
 /** Delivers messages in any order and answers one by one; what it throws fails them all. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
@@ -50,29 +57,47 @@ export function outcomeMessage(item: OutcomeItem): Message {
   return { id: item.holdId, kind: item.kind, body: JSON.stringify({ orgId, cost, generation }) };
 }
 
+/** A revocation as the queue keeps it: one for each key. */
+export function revocationMessage({ keyHash, revokedAt }: RevocationItem): Message {
+  return { id: keyHash, kind: "revoke", body: JSON.stringify({ revokedAt }) };
+}
+
 const outcomeBody = z.object({
   orgId: z.string().check(z.minLength(1)),
   cost: z.int().check(z.minimum(0)),
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
 });
 
+/** The outcome that `outcomeMessage` made this of, or null when nothing of the kind. */
+export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
+  const parsed = outcomeBody.safeParse(JSON.parse(body));
+  if (!parsed.success) return null;
+  const { orgId, cost, generation } = parsed.data;
+  if (kind === "void") return { holdId: id, orgId, kind, cost: micros(0), generation: null };
+  if (kind !== "settle" || generation === null) return null;
+  return { holdId: id, orgId, kind, cost: micros(cost), generation };
+}
+
+const revocationBody = z.object({ revokedAt: z.int().check(z.minimum(0)) });
+
+/** The revocation that `revocationMessage` made this of, or null when nothing of the kind. */
+export function revocationOf({ id, body }: Message): RevocationItem | null {
+  const parsed = revocationBody.safeParse(JSON.parse(body));
+  return parsed.success ? { keyHash: id, revokedAt: parsed.data.revokedAt } : null;
+}
+
 /** Hands one outcome to its wallet. The wallet takes each once, so a repeat does no harm. */
 export async function deliverOutcome(
-  message: Message,
+  item: OutcomeItem,
   wallet: (orgId: string) => OutcomeWallet,
 ): Promise<Delivery> {
-  const body = outcomeBody.safeParse(JSON.parse(message.body));
-  if (!body.success) return { kind: "refused", reason: "malformed" };
-  const { orgId, cost, generation } = body.data;
-  if (message.kind === "settle" && generation === null) {
-    return { kind: "refused", reason: "malformed" };
-  }
+  const { holdId, cost } = item;
   try {
-    const stub = wallet(orgId);
+    const stub = wallet(item.orgId);
     const answer =
-      message.kind === "settle" && generation !== null
-        ? await stub.settle({ id: message.id, cost: micros(cost), generation })
-        : await stub.void(message.id);
+      item.kind === "settle"
+        ? await stub.settle({ id: holdId, cost, generation: item.generation })
+        : await stub.void(holdId);
     return deliveryOf(answer);
   } catch (error) {
     return { kind: "failed", reason: reasonOf(error) };

@@ -1,9 +1,13 @@
+import { REGIONS } from "../lib/caller.ts";
+import type { Region } from "../lib/caller.ts";
+
 /** Messages that one alarm delivers, and that one request to a peer may carry. */
 export const DELIVER_MAX = 100;
 /** A message that could not be delivered for this long is parked for an operator, never dropped. */
 export const PARK_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
 export const SHARDS = 16;
 
+const REVOCATIONS = "revocations";
 const BACKOFF_FIRST_MS = 1000;
 const BACKOFF_MAX_MS = 30_000;
 
@@ -30,5 +34,36 @@ export function ownShard(orgId: string): string {
   return `own/${shardOf(orgId)}`;
 }
 
-/** Every outbox of this region: whom a sweep pokes. */
-export const OWN_SHARDS: readonly string[] = Array.from({ length: SHARDS }, (_, i) => `own/${i}`);
+/** The outbox for outcomes of holds that this organisation's wallet keeps, in its home region `peer`. */
+export function peerShard(peer: Region, orgId: string): string {
+  return `${peer}/${shardOf(orgId)}`;
+}
+
+/** The outbox for revocations that `peer` must hear. */
+export function revocationsShard(peer: Region): string {
+  return `${peer}/${REVOCATIONS}`;
+}
+
+/** Every outbox of a region with these peers: whom a sweep pokes and a health check asks. */
+export function outboxNames(peers: readonly Region[]): readonly string[] {
+  const shards = Array.from({ length: SHARDS }, (_, i) => String(i));
+  return [
+    ...shards.map((shard) => `own/${shard}`),
+    ...peers.flatMap((peer) => [...shards, REVOCATIONS].map((shard) => `${peer}/${shard}`)),
+  ];
+}
+
+/** To whom an outbox of this name delivers what: `peer` null is this region's own wallets. */
+export type Addressee =
+  | { readonly carries: "outcomes"; readonly peer: Region | null }
+  | { readonly carries: "revocations"; readonly peer: Region };
+
+/** Null when no outbox has such a name. */
+export function addresseeOf(name: string): Addressee | null {
+  const [whose, shard] = name.split("/");
+  if (shard === undefined) return null;
+  if (whose === "own") return { carries: "outcomes", peer: null };
+  const peer = REGIONS.find((region) => region === whose);
+  if (peer === undefined) return null;
+  return { carries: shard === REVOCATIONS ? REVOCATIONS : "outcomes", peer };
+}

@@ -10,6 +10,12 @@ export type Depth = {
   readonly oldestMs: number | null;
 };
 
+/** The reason kept with a message while nobody answers for any of them. */
+const UNREACHABLE = "unreachable";
+
+/** When an answer came, and where in its range (0 to 1) the backoff of what failed lies. */
+export type Moment = { readonly nowMs: number; readonly random: number };
+
 /**
  * Messages in an object's own storage until each is answered: `waiting` ones have a time at which
  * they are due, `dead` ones were refused for good, `parked` ones grew too old. Nothing is dropped.
@@ -51,6 +57,26 @@ export class OutboxQueue {
     });
   }
 
+  /**
+   * As `add`, for messages that must not wait for anything: one that is already here, whatever became
+   * of it, is due at once.
+   */
+  addAtOnce(messages: readonly Message[], nowMs: number): void {
+    this.#storage.transactionSync(() => {
+      this.add(messages, nowMs);
+      for (const { id, kind } of messages) {
+        this.#storage.sql.exec(
+          `UPDATE messages SET state = 'waiting', due_at = ?1, attempts = 0,
+             created_at = CASE state WHEN 'waiting' THEN created_at ELSE ?1 END
+           WHERE id = ?2 AND kind = ?3`,
+          nowMs,
+          id,
+          kind,
+        );
+      }
+    });
+  }
+
   /** Up to 100 messages that are due, the longest due first. */
   due(nowMs: number): readonly Message[] {
     return this.#storage.sql
@@ -60,6 +86,11 @@ export class OutboxQueue {
         nowMs,
       )
       .toArray();
+  }
+
+  /** Up to 100 messages that wait, due or not, the longest due first. */
+  waiting(): readonly Message[] {
+    return this.due(Number.MAX_SAFE_INTEGER);
   }
 
   /** When the next message is due, or null when none waits. */
@@ -72,7 +103,7 @@ export class OutboxQueue {
   }
 
   /** Takes in the answer to one message. */
-  resolve(message: Message, delivery: Delivery, nowMs: number): void {
+  resolve(message: Message, delivery: Delivery, moment: Moment): void {
     const { id, kind } = message;
     const { sql } = this.#storage;
     switch (delivery.kind) {
@@ -83,8 +114,20 @@ export class OutboxQueue {
         this.#end(message, "dead", delivery.reason);
         return;
       case "failed":
-        this.#postpone(message, delivery.reason, nowMs);
+        this.#postpone(message, delivery.reason, moment);
+        return;
+      case "unreachable":
+        this.#postpone(message, UNREACHABLE, moment);
     }
+  }
+
+  /** The addressee answers again: what waits only because it did not is due at once. */
+  heard(nowMs: number): void {
+    this.#storage.sql.exec(
+      "UPDATE messages SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?1 AND reason = ?2",
+      nowMs,
+      UNREACHABLE,
+    );
   }
 
   depth(nowMs: number): Depth {
@@ -106,7 +149,7 @@ export class OutboxQueue {
     };
   }
 
-  #postpone(message: Message, reason: string, nowMs: number): void {
+  #postpone(message: Message, reason: string, { nowMs, random }: Moment): void {
     const { id, kind } = message;
     const [row] = this.#storage.sql.exec<{ attempts: number; created_at: number }>(
       "SELECT attempts, created_at FROM messages WHERE id = ? AND kind = ?",
@@ -123,7 +166,7 @@ export class OutboxQueue {
     this.#storage.sql.exec(
       "UPDATE messages SET attempts = ?, due_at = ?, reason = ? WHERE id = ? AND kind = ?",
       attempts,
-      nowMs + backoffMs(attempts, Math.random()),
+      nowMs + backoffMs(attempts, random),
       reason,
       id,
       kind,

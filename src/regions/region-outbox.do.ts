@@ -1,31 +1,55 @@
 import { DurableObject } from "cloudflare:workers";
+import { configOf } from "../config.ts";
 import { assert } from "../lib/assert.ts";
-import { now } from "../lib/clock.ts";
+import type { Region } from "../lib/caller.ts";
+import { elapsedMs, now } from "../lib/clock.ts";
+import { mintId } from "../lib/id.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
-import { deliverOutcome, outcomeMessage } from "./outbox-message.ts";
-import type { Deliver, Delivery, Message, OutcomeItem } from "./outbox-message.ts";
+import {
+  firstOfEachId,
+  outcomesToPeer,
+  revocationsToPeer,
+  TO_NOBODY,
+  toOwnWallets,
+} from "./outbox-delivery.ts";
+import type { Post, Route } from "./outbox-delivery.ts";
+import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
+import type { Delivery, Message, OutcomeItem, RevocationItem } from "./outbox-message.ts";
+import { addresseeOf } from "./outbox-schedule.ts";
+import type { Addressee } from "./outbox-schedule.ts";
+import { callPeer } from "./peer-call.ts";
 import { OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Depth } from "./region-outbox-queue.do.ts";
 
-/** Wallets asked at the same time: the platform lets six calls of one object wait for an answer. */
-const CONCURRENCY_MAX = 6;
-const DELIVERY_TIMEOUT_MS = 10_000;
+/**
+ * How long a peer may take for all of a request. A new revocation waits at most this long for the one
+ * before it; a hundred outcomes may find slow wallets.
+ */
+const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
 /** Least pause after an alarm that failed as a whole, so that it never spins. */
 const RETRY_MS = 1000;
+/** An alarm this long overdue was lost, not merely about to run. */
+const STALE_MS = 60_000;
 
 /**
- * A durable queue of what another object must still hear, one object per shard (`own/0` to `own/15`
- * for this region's wallets). What was enqueued is delivered at least once; the receiver takes it once.
+ * A durable queue of what another object must still hear, one object per shard: `own/0` to `own/15`
+ * for this region's wallets, `{peer}/0` to `{peer}/15` for a peer's, `{peer}/revocations` for the keys
+ * it must refuse. What was enqueued is delivered at least once; the receiver takes it once.
  */
 export class RegionOutbox extends DurableObject<Env> {
   readonly #queue: OutboxQueue;
+  /** Ends when nothing is being delivered: one delivery at a time, so that none is sent twice at once. */
+  #idle: Promise<unknown> = Promise.resolve();
+  /** The flush that all callers share. */
+  #flushing: Promise<void> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#queue = new OutboxQueue(ctx.storage, ctx.id.name ?? "unnamed");
+    this.#queue = new OutboxQueue(ctx.storage, this.#name());
+    void ctx.blockConcurrencyWhile(() => this.#restoreAlarm());
   }
 
   /**
@@ -33,9 +57,33 @@ export class RegionOutbox extends DurableObject<Env> {
    * never waits for delivery. The same hold and kind again: stored once. Throws when storage does.
    */
   async enqueue(items: readonly OutcomeItem[]): Promise<void> {
-    assert(items.length <= ENQUEUE_MAX, `at most ${ENQUEUE_MAX} items at once`);
+    this.#mayEnqueue("outcomes", items.length);
     this.#queue.add(items.map(outcomeMessage), now(this.env));
     await this.#arm();
+  }
+
+  /** As `enqueue`; a revocation is tried at once, also one that was enqueued or given up before. */
+  async enqueueRevocations(items: readonly RevocationItem[]): Promise<void> {
+    this.#mayEnqueue("revocations", items.length);
+    this.#queue.addAtOnce(items.map(revocationMessage), now(this.env));
+    await this.#arm();
+  }
+
+  /**
+   * Tries to deliver now what waits, whatever its backoff, and answers after at most `limitMs`: true
+   * when nothing waits any more. A delivery under way then goes on; no other one begins.
+   */
+  async flush(limitMs: number): Promise<boolean> {
+    if (this.#queue.nextDueAt() === null) return true;
+    this.#flushing ??= this.#oneAtATime(() => this.#deliverWaiting(limitMs)).finally(() => {
+      this.#flushing = null;
+    });
+    try {
+      await within(this.#flushing, limitMs);
+    } catch (error) {
+      logWarning("outbox_flush_failed", { outbox: this.#name(), reason: reasonOf(error) });
+    }
+    return this.#queue.nextDueAt() === null;
   }
 
   /** For the cron sweep: an alarm that was lost or is overdue is set again. */
@@ -52,46 +100,95 @@ export class RegionOutbox extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     let leastWaitMs = 0;
     try {
-      await this.#deliverDue();
+      await this.#oneAtATime(() => this.#deliver(this.#queue.due(now(this.env))));
     } catch (error) {
       leastWaitMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name(), reason: reasonOf(error) });
     }
     // Last: an alarm set before a throw would replace the platform's retry.
-    await this.#arm(leastWaitMs);
-  }
-
-  async #deliverDue(): Promise<void> {
-    const messages = this.#queue.due(now(this.env));
-    const deliver = this.#deliverer();
-    for (let start = 0; start < messages.length; start += CONCURRENCY_MAX) {
-      const some = messages.slice(start, start + CONCURRENCY_MAX);
-      // oxlint-disable-next-line no-await-in-loop -- at most six calls may wait at the same time
-      const deliveries = await deliver(some).catch((error: unknown) =>
-        some.map((): Delivery => ({ kind: "failed", reason: reasonOf(error) })),
-      );
-      for (const [i, message] of some.entries()) {
-        const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
-        this.#queue.resolve(message, delivery, now(this.env));
-      }
+    try {
+      await this.#arm(leastWaitMs);
+    } catch (error) {
+      logWarning("outbox_alarm_failed", { outbox: this.#name(), reason: reasonOf(error) });
+      await this.ctx.storage.setAlarm(now({}) + RETRY_MS);
     }
   }
 
-  /** Who hears the messages of this shard. */
-  #deliverer(): Deliver {
-    assert(this.#name().startsWith("own/"), `no deliverer for the outbox ${this.#name()}`);
-    return (messages) => Promise.all(messages.map((message) => this.#deliverToWallet(message)));
+  #oneAtATime<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#idle.then(work);
+    this.#idle = mine.catch(() => undefined);
+    return mine;
   }
 
-  #deliverToWallet(message: Message): Promise<Delivery> {
-    const delivery = deliverOutcome(message, (orgId) => {
+  /** The longest waiting hundred whatever their backoff; if they were answered, then all that is due. */
+  async #deliverWaiting(limitMs: number): Promise<void> {
+    const untilMs = elapsedMs() + limitMs;
+    let messages = this.#queue.waiting();
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one delivery at a time
+      while (messages.length > 0 && elapsedMs() < untilMs && (await this.#deliver(messages))) {
+        messages = this.#queue.due(now(this.env));
+      }
+    } finally {
+      await this.#arm();
+    }
+  }
+
+  /** Delivers some messages and takes in the answers; false when nobody answered for them. */
+  async #deliver(all: readonly Message[]): Promise<boolean> {
+    const { atOnce, deliver } = this.#route();
+    const messages = firstOfEachId(all);
+    let isAnswered = true;
+    for (let start = 0; start < messages.length; start += atOnce) {
+      const some = messages.slice(start, start + atOnce);
+      // oxlint-disable-next-line no-await-in-loop -- at most so many at the same time
+      const deliveries = await deliver(some).catch((error: unknown) =>
+        some.map((): Delivery => ({ kind: "failed", reason: reasonOf(error) })),
+      );
+      isAnswered = this.#takeIn(some, deliveries);
+    }
+    return isAnswered;
+  }
+
+  #takeIn(messages: readonly Message[], deliveries: readonly Delivery[]): boolean {
+    const nowMs = now(this.env);
+    const together = Math.random(); // what found nobody comes back in one request
+    for (const [i, message] of messages.entries()) {
+      const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
+      const random = delivery.kind === "unreachable" ? together : Math.random();
+      this.#queue.resolve(message, delivery, { nowMs, random });
+    }
+    const isAnswered = deliveries.some(({ kind }) => kind !== "unreachable");
+    if (isAnswered) this.#queue.heard(nowMs);
+    return isAnswered;
+  }
+
+  /** Who hears the messages of this shard. */
+  #route(): Route {
+    const { carries, peer } = this.#addressee();
+    if (peer === null) {
       const wallets = inJurisdiction(this.env.WALLET, this.env.JURISDICTION);
-      return wallets.getByName(orgId);
-    });
-    return within(delivery, DELIVERY_TIMEOUT_MS).catch((error: unknown) => ({
-      kind: "failed",
-      reason: reasonOf(error),
-    }));
+      return toOwnWallets((orgId) => wallets.getByName(orgId));
+    }
+    const post = this.#postTo(peer, carries);
+    if (post === null) return TO_NOBODY;
+    return carries === "outcomes" ? outcomesToPeer(post) : revocationsToPeer(post);
+  }
+
+  #postTo(region: Region, operation: "outcomes" | "revocations"): Post | null {
+    const parsed = configOf(this.env);
+    const peer = parsed.ok ? parsed.config.peers.find((one) => one.region === region) : undefined;
+    if (peer === undefined) {
+      logWarning("outbox_without_peer", { outbox: this.#name(), peer: region });
+      return null;
+    }
+    return (body) => {
+      const nowMs = now(this.env);
+      const requestId = mintId("req_", nowMs);
+      const budgetMs = PEER_BUDGET_MS[operation];
+      // one attempt: the queue repeats by itself
+      return callPeer(peer, operation, body, { requestId, now: nowMs, budgetMs, attempts: 1 });
+    };
   }
 
   /**
@@ -102,6 +199,24 @@ export class RegionOutbox extends DurableObject<Env> {
     const dueAt = this.#queue.nextDueAt();
     if (dueAt === null) return;
     await this.ctx.storage.setAlarm(now({}) + Math.max(leastWaitMs, dueAt - now(this.env)));
+  }
+
+  /** What waits must have an alarm: one that was lost, or is long past, is set again. */
+  async #restoreAlarm(): Promise<void> {
+    if (this.#queue.nextDueAt() === null) return;
+    const alarmAt = await this.ctx.storage.getAlarm();
+    if (alarmAt === null || alarmAt < now({}) - STALE_MS) await this.#arm();
+  }
+
+  #mayEnqueue(what: Addressee["carries"], count: number): void {
+    assert(this.#addressee().carries === what, `${this.#name()} carries no ${what}`);
+    assert(count <= ENQUEUE_MAX, `at most ${ENQUEUE_MAX} items at once`);
+  }
+
+  #addressee(): Addressee {
+    const addressee = addresseeOf(this.#name());
+    assert(addressee !== null, `${this.#name()} is no outbox`);
+    return addressee;
   }
 
   #name(): string {

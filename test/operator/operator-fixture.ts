@@ -101,6 +101,7 @@ export function context(): OperatorContext {
   return {
     db: env.DB,
     region: "eu",
+    peers: ["us"],
     version: "test",
     keySecrets: keySecrets(),
     now: Date.now(),

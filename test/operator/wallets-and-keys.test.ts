@@ -4,6 +4,7 @@ import { findKeyByHash, listKeys } from "../../src/keys/keys.store.ts";
 import { verifyKey } from "../../src/keys/api-key.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import type { JsonObject } from "../../src/operator/operator-context.ts";
+import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { call, makeOrganization, valueOf, wallets } from "./operator-fixture.ts";
 
@@ -96,12 +97,6 @@ it("a member's new key is shown once, takes the defaults, and goes to no one els
 it("health says whether the book answers and how deep each outbox is", async () => {
   const health = valueOf(await call("GET /health"));
   expect(health).toMatchObject({ region: "eu", version: "test", book: true });
-  expect(health["outboxes"]).toHaveLength(16);
-  expect(health["outboxes"]).toContainEqual({
-    name: "own/0",
-    waiting: 0,
-    dead: 0,
-    parked: 0,
-    oldest_ms: null,
-  });
+  const empty = { waiting: 0, dead: 0, parked: 0, oldest_ms: null };
+  expect(health["outboxes"]).toEqual(outboxNames(["us"]).map((name) => ({ name, ...empty })));
 });

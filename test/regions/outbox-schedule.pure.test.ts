@@ -1,6 +1,14 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { backoffMs, OWN_SHARDS, ownShard, shardOf } from "../../src/regions/outbox-schedule.ts";
+import {
+  addresseeOf,
+  backoffMs,
+  outboxNames,
+  ownShard,
+  peerShard,
+  revocationsShard,
+  shardOf,
+} from "../../src/regions/outbox-schedule.ts";
 
 it("backoff doubles from 1 s to 30 s and takes off at most half at random", () => {
   expect([1, 2, 3, 4, 5, 6, 7, 1000].map((attempts) => backoffMs(attempts, 0))).toEqual([
@@ -27,5 +35,20 @@ it("an organisation always has the same one of 16 shards, and all are used", () 
     expect(shardOf(orgId)).toBe(shardOf(orgId));
     used.add(ownShard(orgId));
   }
-  expect([...used].toSorted()).toEqual([...OWN_SHARDS].toSorted());
+  expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
+});
+
+it("every peer has 16 shards for outcomes and one for revocations, and each name says so", () => {
+  const names = outboxNames(["us", "eu"]);
+  expect(names).toHaveLength(16 + 2 * 17);
+  expect(new Set(names).size).toBe(names.length);
+  const orgId = crypto.randomUUID();
+  for (const name of [peerShard("us", orgId), peerShard("eu", orgId), revocationsShard("us")]) {
+    expect(names).toContain(name);
+  }
+  expect(outboxNames(["us"])).not.toContain(peerShard("eu", orgId));
+  expect(addresseeOf(ownShard(orgId))).toEqual({ carries: "outcomes", peer: null });
+  expect(addresseeOf(peerShard("us", orgId))).toEqual({ carries: "outcomes", peer: "us" });
+  expect(addresseeOf(revocationsShard("eu"))).toEqual({ carries: "revocations", peer: "eu" });
+  for (const name of ["own", "us", "", "xx/1", "unnamed"]) expect(addresseeOf(name)).toBeNull();
 });

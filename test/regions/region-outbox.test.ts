@@ -1,9 +1,9 @@
-import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { RegionOutbox } from "../../src/index.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { generation, settleOf, voidOf, Wallets } from "./outbox-fixture.ts";
+import { armed, depthIs, EMPTY, eventually, outboxOf, withAlarms } from "./outbox-steps.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 let wallets: Wallets;
@@ -19,43 +19,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function outboxOf(): DurableObjectStub<RegionOutbox> {
-  return env.REGION_OUTBOX.getByName(`own/${crypto.randomUUID()}`);
-}
-
-function eventually(seen: () => Promise<void> | void): Promise<void> {
-  return vi.waitFor(seen, { timeout: 8000, interval: 2 });
-}
-
-/** Runs alarms at this offset of the clock, as often as it takes until `seen` holds. */
-function withAlarms(
-  outbox: DurableObjectStub<RegionOutbox>,
-  offsetMs: number,
-  seen: () => Promise<void> | void,
-): Promise<void> {
-  shiftClock(offsetMs);
-  return eventually(async () => {
-    await runDurableObjectAlarm(outbox);
-    await seen();
-  });
-}
-
-async function depthIs(
-  outbox: DurableObjectStub<RegionOutbox>,
-  depth: { waiting: number; dead: number; parked: number },
-): Promise<void> {
-  const { waiting, dead, parked } = await outbox.depth();
-  expect({ waiting, dead, parked }).toEqual(depth);
-}
-
-const EMPTY = { waiting: 0, dead: 0, parked: 0 };
-
-function armed(outbox: DurableObjectStub<RegionOutbox>): Promise<number | null> {
-  return runInDurableObject(outbox, (_outbox: RegionOutbox, state) => state.storage.getAlarm());
-}
-
 it("delivers settles and voids to their organisation's wallet, by itself", async () => {
-  const [outbox, orgId] = [outboxOf(), crypto.randomUUID()];
+  const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
   await outbox.enqueue([settle, release]);
   await eventually(() => depthIs(outbox, EMPTY));
@@ -66,7 +31,7 @@ it("delivers settles and voids to their organisation's wallet, by itself", async
 });
 
 it("the same hold and kind enqueued again is stored once", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 7);
   await outbox.enqueue([item, item]);
@@ -78,7 +43,7 @@ it("the same hold and kind enqueued again is stored once", async () => {
 });
 
 it("enqueue never waits for delivery, and its rows and its alarm are there when it answers", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   const { promise, resolve } = Promise.withResolvers<void>();
   wallets.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);
@@ -93,7 +58,7 @@ it("enqueue never waits for delivery, and its rows and its alarm are there when 
 });
 
 it("a wallet that fails again and again, then heals, hears each outcome, and the outbox empties", async () => {
-  const [outbox, orgId] = [outboxOf(), crypto.randomUUID()];
+  const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const items = [settleOf(orgId, 1), settleOf(orgId, 2), voidOf(orgId)];
   wallets.down = true;
   await outbox.enqueue(items);
@@ -118,7 +83,7 @@ it("a wallet that fails again and again, then heals, hears each outcome, and the
 });
 
 it("a failed attempt is not repeated before its backoff is over", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 1)]);
   await eventually(() => expect(wallets.calls).toHaveLength(1));
@@ -131,7 +96,7 @@ it("a failed attempt is not repeated before its backoff is over", async () => {
 });
 
 it("a definite refusal is dead with an alert, and blocks nothing behind it", async () => {
-  const [outbox, orgId] = [outboxOf(), crypto.randomUUID()];
+  const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [bad, good] = [settleOf(orgId, 5), settleOf(orgId, 6)];
   wallets.refusals.set(bad.holdId, { kind: "conflict", message: "other content", param: null });
   await outbox.enqueue([bad, good]);
@@ -145,7 +110,7 @@ it("a definite refusal is dead with an alert, and blocks nothing behind it", asy
 });
 
 it("a wallet whose storage is away is not a refusal", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   const item = settleOf(crypto.randomUUID(), 5);
   wallets.refusals.set(item.holdId, { kind: "storage_unavailable" });
   await outbox.enqueue([item]);
@@ -157,7 +122,7 @@ it("a wallet whose storage is away is not a refusal", async () => {
 });
 
 it("what cannot be delivered for seven days is parked with an alert, never dropped", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);
   await eventually(() => expect(wallets.calls).toHaveLength(1));
@@ -169,7 +134,7 @@ it("what cannot be delivered for seven days is parked with an alert, never dropp
 });
 
 it("one alarm delivers at most 100, and alarms follow until all is delivered, each once", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   const items = Array.from({ length: 250 }, (_, i) => settleOf(`org-${i % 7}`, i));
   const before: number[] = [];
   await runInDurableObject(outbox, (instance: RegionOutbox) => {
@@ -187,7 +152,7 @@ it("one alarm delivers at most 100, and alarms follow until all is delivered, ea
 });
 
 it("a poke sets an alarm that was lost", async () => {
-  const outbox = outboxOf();
+  const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);
   await eventually(() => expect(wallets.calls.length).toBeGreaterThan(0));

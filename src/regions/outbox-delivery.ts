@@ -1,0 +1,110 @@
+import * as z from "zod/mini";
+import { reasonOf } from "../lib/log.ts";
+import { within } from "../lib/within.ts";
+import { DELIVER_MAX } from "./outbox-schedule.ts";
+import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
+import type { Deliver, Delivery, Message, OutcomeWallet } from "./outbox-message.ts";
+import { outcomeToWire } from "./outcome-wire.ts";
+import type { PeerAnswer } from "./peer-call.ts";
+
+/** Calls of one object that the platform lets wait for an answer at the same time. */
+const WALLETS_AT_ONCE = 6;
+const WALLET_TIMEOUT_MS = 10_000;
+const REASON_MAX = 200;
+
+/** How an outbox gets rid of its messages: at most `atOnce` of them are given to `deliver` together. */
+export type Route = { readonly atOnce: number; readonly deliver: Deliver };
+
+/** One signed request to the peer; null: no answer. */
+export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
+
+/** Outcomes for this region's own wallets, each in a call of its own. */
+export function toOwnWallets(wallet: (orgId: string) => OutcomeWallet): Route {
+  const deliver = (message: Message): Promise<Delivery> => {
+    const item = outcomeOf(message);
+    if (item === null) return Promise.resolve(MALFORMED);
+    return within(deliverOutcome(item, wallet), WALLET_TIMEOUT_MS).catch((error: unknown) => ({
+      kind: "failed",
+      reason: reasonOf(error),
+    }));
+  };
+  return { atOnce: WALLETS_AT_ONCE, deliver: (messages) => Promise.all(messages.map(deliver)) };
+}
+
+/** Outcomes for the wallets of a peer, in one request. */
+export function outcomesToPeer(post: Post): Route {
+  const toWire = (message: Message): object | null => {
+    const item = outcomeOf(message);
+    return item === null ? null : outcomeToWire(item);
+  };
+  return { atOnce: DELIVER_MAX, deliver: (messages) => ask(messages, "hold_id", toWire, post) };
+}
+
+/** Revocations for a peer, in one request. */
+export function revocationsToPeer(post: Post): Route {
+  const toWire = (message: Message): object | null => {
+    const item = revocationOf(message);
+    return item === null ? null : { key_hash: item.keyHash, revoked_at: item.revokedAt };
+  };
+  return { atOnce: DELIVER_MAX, deliver: (messages) => ask(messages, "key_hash", toWire, post) };
+}
+
+/** Where nothing can be delivered: a peer that the configuration no longer names. */
+export const TO_NOBODY: Route = {
+  atOnce: DELIVER_MAX,
+  deliver: (messages) => Promise.resolve(messages.map(() => UNREACHABLE)),
+};
+
+const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
+const UNREACHABLE: Delivery = { kind: "unreachable" };
+const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
+
+type IdName = "hold_id" | "key_hash";
+
+async function ask(
+  messages: readonly Message[],
+  idName: IdName,
+  toWire: (message: Message) => object | null,
+  post: Post,
+): Promise<readonly Delivery[]> {
+  const items = messages.map(toWire);
+  const sound = items.filter((item) => item !== null);
+  const answers = sound.length === 0 ? new Map() : answersIn(await post({ items: sound }), idName);
+  return messages.map((message, i) => {
+    if (items[i] === null) return MALFORMED;
+    return answers === null ? UNREACHABLE : (answers.get(message.id) ?? NO_ANSWER);
+  });
+}
+
+const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
+const itemResult = z.object({
+  result: z.enum(["delivered", "refused", "failed"]),
+  reason: z.optional(z.string()),
+});
+
+/** What the peer said of each id; null when it is no answer at all. An id with two answers has none. */
+function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Delivery> | null {
+  const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
+  if (!body.success) return null;
+  const answers = new Map<string, Delivery>();
+  for (const result of body.data.results) {
+    const id = z.object({ [idName]: z.string() }).safeParse(result).data?.[idName];
+    if (id === undefined) continue;
+    answers.set(id, answers.has(id) ? NO_ANSWER : deliveryIn(result));
+  }
+  return answers;
+}
+
+function deliveryIn(value: unknown): Delivery {
+  const parsed = itemResult.safeParse(value);
+  if (!parsed.success) return NO_ANSWER;
+  const { result, reason = "unsaid" } = parsed.data;
+  if (result === "delivered") return { kind: "delivered" };
+  return { kind: result, reason: reason.slice(0, REASON_MAX) };
+}
+
+/** At most one message for each id: one answer of a peer could not tell two apart. */
+export function firstOfEachId(messages: readonly Message[]): readonly Message[] {
+  const ids = new Set<string>();
+  return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);
+}

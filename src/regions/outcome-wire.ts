@@ -1,0 +1,125 @@
+import * as z from "zod/mini";
+import type { Region } from "../lib/caller.ts";
+import type { Generation } from "../lib/generation.ts";
+import { mintedAt } from "../lib/id.ts";
+import { micros } from "../lib/money.ts";
+import type { OutcomeItem } from "./outbox-message.ts";
+
+/** Outcomes as regions tell them to each other: one of the `items` of the operation `outcomes`. */
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const count = z.int().check(z.minimum(0));
+// No outcome is turned away for what does not touch money: a clock that stepped back, a long reason.
+const ms = z.number();
+const text = z.string();
+const usage = z.object({
+  input: count,
+  cache_read: count,
+  cache_write: count,
+  output: count,
+  reasoning: count,
+});
+const price = z.object({ input: count, cached: count, cache_write: count, output: count });
+const generation = z.object({
+  model: text,
+  provider: text,
+  key_id: text,
+  external_id: z.nullable(text),
+  streamed: z.boolean(),
+  usage,
+  price,
+  first_byte_ms: z.nullable(ms),
+  duration_ms: ms,
+  estimated: z.boolean(),
+  finish_reason: z.nullable(text),
+});
+const hold = {
+  hold_id: z.string().check(z.refine((id) => mintedAt(id, "req_") !== null)),
+  org_id: z.string().check(z.regex(UUID)),
+};
+const outcome = z.discriminatedUnion("kind", [
+  z.object({ ...hold, kind: z.literal("settle"), cost_micro: count, generation }),
+  z.object({ ...hold, kind: z.literal("void") }),
+]);
+type WireGeneration = z.infer<typeof generation>;
+
+/** An item of the wire; a void costs nothing and has no generation. */
+export function outcomeToWire(item: OutcomeItem): object {
+  return {
+    hold_id: item.holdId,
+    org_id: item.orgId,
+    kind: item.kind,
+    cost_micro: item.cost,
+    generation: item.generation === null ? null : generationToWire(item.generation),
+  };
+}
+
+/** Null for what is no outcome. The signed sender, not the item, says where the request ran. */
+export function outcomeFromWire(value: unknown, sender: Region): OutcomeItem | null {
+  const parsed = outcome.safeParse(value);
+  if (!parsed.success) return null;
+  const { data } = parsed;
+  const { hold_id: holdId, org_id: orgId } = data;
+  if (data.kind === "void") {
+    return { holdId, orgId, kind: "void", cost: micros(0), generation: null };
+  }
+  const cost = micros(data.cost_micro);
+  const ran = generationFromWire(data.generation, sender);
+  return { holdId, orgId, kind: "settle", cost, generation: ran };
+}
+
+function generationToWire(made: Generation): WireGeneration & { readonly region: string } {
+  return {
+    model: made.model,
+    provider: made.provider,
+    region: made.region,
+    key_id: made.keyId,
+    external_id: made.externalId,
+    streamed: made.streamed,
+    usage: {
+      input: made.usage.input,
+      cache_read: made.usage.cacheRead,
+      cache_write: made.usage.cacheWrite,
+      output: made.usage.output,
+      reasoning: made.usage.reasoning,
+    },
+    price: {
+      input: made.price.input,
+      cached: made.price.cached,
+      cache_write: made.price.cacheWrite,
+      output: made.price.output,
+    },
+    first_byte_ms: made.firstByteMs,
+    duration_ms: made.durationMs,
+    estimated: made.estimated,
+    finish_reason: made.finishReason,
+  };
+}
+
+function generationFromWire(wire: WireGeneration, region: Region): Generation {
+  return {
+    model: wire.model,
+    provider: wire.provider,
+    region,
+    keyId: wire.key_id,
+    externalId: wire.external_id,
+    streamed: wire.streamed,
+    usage: {
+      input: wire.usage.input,
+      cacheRead: wire.usage.cache_read,
+      cacheWrite: wire.usage.cache_write,
+      output: wire.usage.output,
+      reasoning: wire.usage.reasoning,
+    },
+    price: {
+      input: wire.price.input,
+      cached: wire.price.cached,
+      cacheWrite: wire.price.cache_write,
+      output: wire.price.output,
+    },
+    firstByteMs: wire.first_byte_ms,
+    durationMs: wire.duration_ms,
+    estimated: wire.estimated,
+    finishReason: wire.finish_reason,
+  };
+}

@@ -1,0 +1,99 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { RegionOutbox } from "../../src/index.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { settleOf } from "./outbox-fixture.ts";
+import {
+  armed,
+  depthIs,
+  emptied,
+  EMPTY,
+  eventually,
+  outboxOf,
+  withAlarms,
+} from "./outbox-steps.ts";
+import type { Outbox } from "./outbox-steps.ts";
+import { Peer } from "./peer-fixture.ts";
+
+let peer: Peer;
+let outbox: Outbox;
+
+beforeEach(() => {
+  peer = new Peer();
+  outbox = outboxOf("us");
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(async () => {
+  await emptied(outbox); // its alarms would tell the next test's peer
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** One message that waits out a backoff: the peer was not there. */
+async function oneWaiting(): Promise<string> {
+  peer.fault = () => "request-lost";
+  const item = settleOf(crypto.randomUUID(), 1);
+  await outbox.enqueue([item]);
+  await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+  peer.fault = () => "none";
+  return item.holdId;
+}
+
+it("an alarm whose tables cannot be read ten times in a row is set again each time (149)", async () => {
+  const id = await oneWaiting();
+  let reads = 0;
+  await runInDurableObject(outbox, (_outbox, { storage }) => {
+    const exec = storage.sql.exec.bind(storage.sql);
+    storage.sql.exec = ((sql: string, ...values: unknown[]) => {
+      if (!sql.startsWith("SELECT")) return exec(sql, ...values);
+      reads++;
+      throw new Error("the tables cannot be read");
+    }) as typeof exec;
+  });
+  for (let round = 1; round <= 10; round++) {
+    const before = reads;
+    await runDurableObjectAlarm(outbox);
+    expect(reads).toBeGreaterThan(before);
+    expect(await armed(outbox)).not.toBeNull();
+  }
+  expect(peer.requests.length).toBe(1);
+  await evictDurableObject(outbox);
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+  expect([...peer.effects.keys()]).toEqual([id]);
+});
+
+it("an alarm that was lost is set again when the outbox starts (149)", async () => {
+  await oneWaiting();
+  await runInDurableObject(outbox, (_outbox, { storage }) => storage.deleteAlarm());
+  expect(await armed(outbox)).toBeNull();
+  await evictDurableObject(outbox);
+  expect(await armed(outbox)).not.toBeNull();
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+});
+
+it.each([
+  ["long past is set again", -61_000, true],
+  ["about to run is left alone", -1000, false],
+  ["still to come is left alone", 20_000, false],
+])("at the start an alarm that is %s (149)", async (_name, offsetMs, isSetAgain) => {
+  await oneWaiting();
+  await runInDurableObject(outbox, async (_outbox, state) => {
+    const { storage } = state;
+    const set = vi.fn<DurableObjectStorage["setAlarm"]>(storage.setAlarm.bind(storage));
+    storage.getAlarm = () => Promise.resolve(Date.now() + offsetMs);
+    storage.setAlarm = set;
+    const started = new RegionOutbox(state, env);
+    await state.blockConcurrencyWhile(() => Promise.resolve());
+    expect(set.mock.calls).toHaveLength(isSetAgain ? 1 : 0);
+    expect(started.depth().waiting).toBe(1);
+  });
+});
+
+it("an outbox with nothing in it has no alarm, whatever happens to it", async () => {
+  await outbox.poke();
+  await evictDurableObject(outbox);
+  await outbox.poke();
+  expect(await outbox.flush(10)).toBe(true);
+  expect(await armed(outbox)).toBeNull();
+});

@@ -1,0 +1,158 @@
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import * as fc from "fast-check";
+import { afterEach, expect, it, vi } from "vitest";
+import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { settleOf, voidOf } from "./outbox-fixture.ts";
+import { outboxOf, stored } from "./outbox-steps.ts";
+import type { Outbox } from "./outbox-steps.ts";
+import { Peer } from "./peer-fixture.ts";
+import type { Fault } from "./peer-fixture.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const FAULTS: readonly Fault[] = [
+  "none",
+  "request-lost",
+  "reply-lost",
+  "twice",
+  "garbage",
+  "error",
+  "half",
+  "all-failed",
+];
+
+/** One thing that happens to an outbox; `minutes` pass before it. */
+type Step = {
+  readonly minutes: number;
+  readonly what: "enqueue" | "again" | "alarm" | "flush" | "evict" | "poke";
+  /** How many outcomes are enqueued; of each three one is a void. */
+  readonly count: number;
+};
+type Fate = "taken" | "refused" | "failing";
+type World = {
+  readonly steps: readonly Step[];
+  readonly faults: readonly Fault[];
+  readonly fates: readonly Fate[];
+};
+
+const world: fc.Arbitrary<World> = fc.record({
+  steps: fc.array(
+    fc.record({
+      minutes: fc.nat(3),
+      what: fc.constantFrom(
+        "enqueue",
+        "enqueue",
+        "again",
+        "alarm",
+        "alarm",
+        "flush",
+        "evict",
+        "poke",
+      ),
+      count: fc.integer({ min: 1, max: 130 }),
+    }),
+    { minLength: 4, maxLength: 14 },
+  ),
+  faults: fc.array(fc.constantFrom(...FAULTS), { minLength: 1, maxLength: 20 }),
+  fates: fc.array(fc.constantFrom<Fate>("taken", "taken", "taken", "refused", "failing"), {
+    minLength: 1,
+    maxLength: 9,
+  }),
+});
+
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+class Run {
+  readonly peer = new Peer();
+  readonly outbox: Outbox = outboxOf("us");
+  readonly enqueued: OutcomeItem[] = [];
+  readonly #fates: readonly Fate[];
+  #minutes = 0;
+
+  constructor({ faults, fates }: World) {
+    this.#fates = fates;
+    let request = 0;
+    this.peer.fault = () => faults[request++ % faults.length] ?? "none";
+  }
+
+  async step({ minutes, what, count }: Step): Promise<void> {
+    this.#minutes += minutes;
+    shiftClock(this.#minutes * 60_000);
+    switch (what) {
+      case "enqueue":
+        return this.outbox.enqueue(Array.from({ length: count }, (_, i) => this.#newItem(i)));
+      case "again":
+        return this.outbox.enqueue(this.enqueued.slice(-count));
+      case "alarm":
+        await runDurableObjectAlarm(this.outbox);
+        return;
+      case "flush":
+        await this.outbox.flush(1000);
+        return;
+      case "evict":
+        await this.outbox.depth(); // only what runs can be evicted
+        return evictDurableObject(this.outbox);
+      case "poke":
+        return this.outbox.poke();
+    }
+  }
+
+  /** The line heals; then a week passes, for what its wallet fails for ever. */
+  async end(): Promise<void> {
+    this.peer.fault = () => "none";
+    for (const passed of [3_600_000, 8 * DAY_MS]) {
+      shiftClock(this.#minutes * 60_000 + passed);
+      const isWaiting = async (): Promise<boolean> =>
+        (await stored(this.outbox)).some(
+          ({ id, state }) => state === "waiting" && (passed > DAY_MS || !this.peer.failing.has(id)),
+        );
+      for (let rounds = 0; rounds < 200 && (await isWaiting()); rounds++) {
+        await runDurableObjectAlarm(this.outbox);
+      }
+      expect(await isWaiting()).toBe(false);
+    }
+  }
+
+  #newItem(i: number): OutcomeItem {
+    const item = i % 3 === 2 ? voidOf(crypto.randomUUID()) : settleOf(crypto.randomUUID(), i);
+    const fate = this.#fates[this.enqueued.length % this.#fates.length];
+    if (fate === "refused") this.peer.refused.add(item.holdId);
+    if (fate === "failing") this.peer.failing.add(item.holdId);
+    this.enqueued.push(item);
+    return item;
+  }
+}
+
+it("whatever is lost, doubled, garbled or evicted, each outcome is taken once, dead or parked: 40 worlds", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const seen = { taken: 0, dead: 0, parked: 0 };
+  await fc.assert(
+    fc.asyncProperty(world, async (made) => {
+      shiftClock(null);
+      const run = new Run(made);
+      for (const step of made.steps) await run.step(step);
+      await run.end();
+      const left = new Map((await stored(run.outbox)).map(({ id, state }) => [id, state]));
+      for (const { holdId, kind } of run.enqueued) {
+        const isTaken = run.peer.effects.get(holdId) === kind;
+        const state = left.get(holdId) ?? "gone";
+        const wanted = run.peer.refused.has(holdId)
+          ? { isTaken: false, state: "dead" }
+          : run.peer.failing.has(holdId)
+            ? { isTaken: false, state: "parked" }
+            : { isTaken: true, state: "gone" };
+        expect({ isTaken, state }).toEqual(wanted);
+      }
+      expect(run.peer.sentBeside).toEqual([]);
+      seen.dead += run.peer.refused.size;
+      seen.parked += run.peer.failing.size;
+      seen.taken += run.enqueued.length - left.size;
+    }),
+    { numRuns: 40 },
+  );
+  expect(Math.min(seen.taken, seen.dead, seen.parked)).toBeGreaterThan(0);
+}, 60_000);

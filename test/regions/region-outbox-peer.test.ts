@@ -1,0 +1,324 @@
+import { env } from "cloudflare:workers";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { RegionOutbox } from "../../src/index.ts";
+import { revocationsShard } from "../../src/regions/outbox-schedule.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { settleOf, voidOf } from "./outbox-fixture.ts";
+import {
+  armed,
+  depthIs,
+  emptied,
+  EMPTY,
+  eventually,
+  outboxOf,
+  withAlarms,
+} from "./outbox-steps.ts";
+import type { Outbox } from "./outbox-steps.ts";
+import { Peer } from "./peer-fixture.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+let peer: Peer;
+let alerts: unknown[][];
+let outbox: Outbox;
+
+beforeEach(() => {
+  peer = new Peer();
+  outbox = outboxOf("us");
+  alerts = vi.spyOn(console, "error").mockImplementation(() => undefined).mock.calls;
+});
+afterEach(async () => {
+  await emptied(outbox); // its alarms would tell the next test's peer
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+const org = (): string => crypto.randomUUID();
+
+function revocation(revokedAt = 5): { keyHash: string; revokedAt: number } {
+  const random = crypto.getRandomValues(new Uint8Array(32));
+  return {
+    keyHash: [...random].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
+    revokedAt,
+  };
+}
+
+describe("outcomes for a peer's wallets", () => {
+  it("go out in one request, which names each as the wire has it", async () => {
+    const orgId = org();
+    const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
+    await outbox.enqueue([settle, release]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests).toHaveLength(1);
+    expect(peer.requests[0]?.url).toBe("https://us.turnpike.example.com/internal/v1/outcomes");
+    const items = new Map(peer.requests[0]?.items.map((item) => [item["hold_id"], item]));
+    expect(items.get(settle.holdId)).toMatchObject({
+      org_id: orgId,
+      kind: "settle",
+      cost_micro: 42,
+      generation: { model: "sandbox/echo", key_id: "key_1", usage: { cache_read: 0 } },
+    });
+    expect(items.get(release.holdId)).toEqual({
+      hold_id: release.holdId,
+      org_id: orgId,
+      kind: "void",
+      cost_micro: 0,
+      generation: null,
+    });
+    expect(await armed(outbox)).toBeNull();
+  });
+
+  it("travel at most a hundred to a request, each once", async () => {
+    const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
+    await outbox.enqueue(items);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests.map((request) => request.items.length)).toEqual([100, 100, 50]);
+    expect(new Set(peer.heard()).size).toBe(250);
+  });
+
+  it("are answered one by one: what has no proper answer of its own is kept", async () => {
+    const ids = ["taken", "refused", "failed", "silent", "twice", "odd"] as const;
+    const items = new Map(ids.map((name) => [name, settleOf(org(), 1)]));
+    const idOf = (name: (typeof ids)[number]): string => items.get(name)?.holdId ?? "";
+    peer.answer = ({ items: asked }) => {
+      const named = new Map(asked.map((item) => [item["hold_id"], item]));
+      const of = (name: (typeof ids)[number]) => named.get(idOf(name)) ?? {};
+      const results = [
+        { ...of("taken"), result: "delivered" },
+        { ...of("refused"), result: "refused", reason: "unknown organization" },
+        { ...of("failed"), result: "failed", reason: "storage_unavailable" },
+        { ...of("twice"), result: "delivered" },
+        { ...of("twice"), result: "refused" },
+        { ...of("odd"), result: "taken" },
+        { hold_id: "req_somebody-else", result: "delivered" },
+        { result: "delivered" },
+        null,
+      ];
+      return Response.json({ ok: true, results });
+    };
+    await outbox.enqueue([...items.values()]);
+    await eventually(() => depthIs(outbox, { waiting: 4, dead: 1, parked: 0 }));
+    expect(JSON.parse(String(alerts.flat()[0]))).toMatchObject({
+      event: "alert",
+      alert: "outbox_dead",
+      id: idOf("refused"),
+      reason: "unknown organization",
+    });
+    peer.answer = null;
+    await withAlarms(outbox, 60_000, () => depthIs(outbox, { ...EMPTY, dead: 1 }));
+    const later = ["failed", "silent", "twice", "odd"] as const;
+    expect([...peer.effects.keys()].toSorted()).toEqual(later.map(idOf).toSorted());
+  });
+
+  it.each([
+    ["text", () => new Response("<html></html>")],
+    ["an empty object", () => Response.json({})],
+    ["a refusal as a whole", () => Response.json({ ok: false, results: [] })],
+    ["results that are no list", () => Response.json({ ok: true, results: {} })],
+    ["an ordinary 404", () => Response.json({ ok: true, results: [] }, { status: 404 })],
+    ["a 500", () => Response.json({ ok: true, results: [] }, { status: 500 })],
+  ])("that are answered with %s are all kept", async (_name, answer) => {
+    peer.answer = answer;
+    await outbox.enqueue([settleOf(org(), 1), voidOf(org())]);
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+    await depthIs(outbox, { ...EMPTY, waiting: 2 });
+    peer.answer = null;
+    await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+    expect(peer.effects.size).toBe(2);
+  });
+
+  it("of one hold never share a request, whose answer could not tell them apart", async () => {
+    const settle = settleOf(org(), 5);
+    await outbox.enqueue([settle, { ...voidOf(settle.orgId), holdId: settle.holdId }]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests.map((request) => request.items.length)).toEqual([1, 1]);
+    expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
+  });
+
+  it("are parked with an alert after a week without an answer, never dropped", async () => {
+    peer.fault = () => "request-lost";
+    await outbox.enqueue([settleOf(org(), 5)]);
+    await eventually(() => expect(peer.requests).toHaveLength(1));
+    await withAlarms(outbox, 6 * DAY_MS, () => expect(peer.requests.length).toBeGreaterThan(1));
+    await depthIs(outbox, { ...EMPTY, waiting: 1 });
+    await withAlarms(outbox, 8 * DAY_MS, () => depthIs(outbox, { ...EMPTY, parked: 1 }));
+    expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
+  });
+
+  it("wait while the configuration names no such peer", async () => {
+    const nobody = env.REGION_OUTBOX.getByName(`eu/${crypto.randomUUID()}`);
+    await nobody.enqueue([settleOf(org(), 5)]);
+    await eventually(async () => expect(await armed(nobody)).toBeGreaterThan(Date.now()));
+    await depthIs(nobody, { ...EMPTY, waiting: 1 });
+    expect(peer.requests).toEqual([]);
+  });
+});
+
+describe("a peer that comes back", () => {
+  it("hears everything that waited for it at once, not 30 s later", async () => {
+    peer.fault = () => "request-lost";
+    const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
+    await outbox.enqueue(items);
+    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
+    for (let minute = 1; minute <= 6; minute++) {
+      const before = peer.requests.length;
+      await withAlarms(outbox, minute * 60_000, () =>
+        expect(peer.requests.length).toBeGreaterThanOrEqual(before + 3),
+      );
+    }
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now() + 5000));
+    peer.fault = () => "none";
+    peer.requests.length = 0;
+    const news = settleOf(org(), 1);
+    await outbox.enqueue([news]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests.map((request) => request.items.length)).toEqual([1, 100, 100, 50]);
+    expect(peer.effects.size).toBe(251);
+  });
+
+  it("is not asked again at once for what one of its wallets failed", async () => {
+    const bad = settleOf(org(), 1);
+    peer.failing.add(bad.holdId);
+    await outbox.enqueue([bad]);
+    await eventually(() => expect(peer.requests).toHaveLength(1));
+    shiftClock(-60_000); // its backoff does not end while this test runs
+    await outbox.enqueue([settleOf(org(), 2)]);
+    await eventually(() => depthIs(outbox, { ...EMPTY, waiting: 1 }));
+    expect(peer.heard().filter((id) => id === bad.holdId)).toHaveLength(1);
+  });
+
+  it("that was not there costs one request for a hundred messages, however often it is tried", async () => {
+    peer.fault = () => "request-lost";
+    await outbox.enqueue(Array.from({ length: 100 }, (_, i) => settleOf(org(), i)));
+    await eventually(() => expect(peer.requests).toHaveLength(1));
+    for (let minute = 1; minute <= 4; minute++) {
+      const before = peer.requests.length;
+      await withAlarms(outbox, minute * 60_000, () =>
+        expect(peer.requests.length).toBeGreaterThan(before),
+      );
+    }
+    expect(peer.requests.every((request) => request.items.length === 100)).toBe(true);
+  });
+});
+
+describe("revocations", () => {
+  beforeEach(async () => {
+    outbox = env.REGION_OUTBOX.getByName(revocationsShard("us"));
+    await emptied(outbox);
+  });
+
+  it("have an outbox and an operation of their own", async () => {
+    const gone = revocation(1234);
+    await outbox.enqueueRevocations([gone]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests).toEqual([
+      {
+        url: "https://us.turnpike.example.com/internal/v1/revocations",
+        items: [{ key_hash: gone.keyHash, revoked_at: 1234 }],
+      },
+    ]);
+    await runInDurableObject(outbox, async (instance: RegionOutbox) => {
+      await expect(instance.enqueue([settleOf(org(), 1)])).rejects.toThrow("carries no outcomes");
+    });
+    await runInDurableObject(outboxOf("us"), async (instance: RegionOutbox) => {
+      await expect(instance.enqueueRevocations([gone])).rejects.toThrow("carries no revocations");
+    });
+  });
+
+  it("that are new are tried at once, whatever the backoff of those before", async () => {
+    const [old, fresh] = [revocation(), revocation()];
+    peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
+    await outbox.enqueueRevocations([old]);
+    await eventually(() => expect(peer.requests).toHaveLength(1));
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+    shiftClock(-3_600_000); // from here on no backoff ends
+    peer.fault = () => "request-lost";
+    await outbox.enqueueRevocations([fresh]);
+    await eventually(() => expect(peer.heard().at(-1)).toBe(fresh.keyHash));
+    await depthIs(outbox, { ...EMPTY, waiting: 2 });
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+    peer.fault = () => "none";
+    const third = revocation();
+    await outbox.enqueueRevocations([third]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect([...peer.effects.keys()].toSorted()).toEqual(
+      [old, fresh, third].map(({ keyHash }) => keyHash).toSorted(),
+    );
+  });
+
+  it("that are told again are due at once, also after they were given up (107)", async () => {
+    const gone = revocation(7);
+    peer.refused.add(gone.keyHash);
+    await outbox.enqueueRevocations([gone]);
+    await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
+    peer.refused.clear();
+    await outbox.enqueueRevocations([{ ...gone, revokedAt: 9 }]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests.map(({ items }) => items[0]?.["revoked_at"])).toEqual([7, 7]);
+  });
+});
+
+describe("flush", () => {
+  it("delivers what waits whatever its backoff, and says that nothing is left", async () => {
+    peer.fault = () => "request-lost";
+    await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(org(), i)));
+    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+    shiftClock(-3_600_000);
+    peer.fault = () => "none";
+    peer.requests.length = 0;
+    expect(await outbox.flush(1000)).toBe(true);
+    expect(peer.requests.map((request) => request.items.length)).toEqual([100, 50]);
+    expect(peer.effects.size).toBe(150);
+    expect(await outbox.flush(1000)).toBe(true);
+    expect(peer.requests).toHaveLength(2);
+  });
+
+  it("asks a peer that is away once, says that something waits, and leaves an alarm", async () => {
+    peer.fault = () => "request-lost";
+    await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(org(), i)));
+    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
+    shiftClock(-3_600_000);
+    peer.requests.length = 0;
+    expect(await outbox.flush(1000)).toBe(false);
+    expect(peer.requests).toHaveLength(1);
+    expect(await armed(outbox)).not.toBeNull();
+  });
+
+  it("answers in time when the peer does not, and what it sent is not sent beside it", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    peer.stalled = promise;
+    const first = settleOf(org(), 1);
+    await outbox.enqueue([first]);
+    await eventually(() => expect(peer.requests).toHaveLength(1));
+    expect(await outbox.flush(20)).toBe(false);
+    const second = settleOf(org(), 2);
+    await outbox.enqueue([second]);
+    const flushes = Promise.all(Array.from({ length: 10 }, () => outbox.flush(5000)));
+    const alarm = runDurableObjectAlarm(outbox);
+    expect(await outbox.flush(20)).toBe(false);
+    expect(peer.heard()).toEqual([first.holdId]);
+    resolve();
+    await alarm;
+    expect(await flushes).toEqual(Array.from({ length: 10 }, () => true));
+    expect(peer.heard()).toEqual([first.holdId, second.holdId]);
+    expect(peer.sentBeside).toEqual([]);
+  });
+
+  it("serves this region's own wallets as well", async () => {
+    const own = outboxOf("own");
+    expect(await own.flush(1000)).toBe(true);
+    await own.enqueue([voidOf("never-made")]);
+    expect(await own.flush(1000)).toBe(false);
+    await depthIs(own, { ...EMPTY, waiting: 1 });
+  });
+});
+
+it("what a peer is told by a message of no meaning is dead, and stops nothing else", async () => {
+  const good = settleOf(org(), 2);
+  const bad = settleOf(org(), 2);
+  await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost } as typeof bad, good]);
+  await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
+  expect(peer.heard()).toEqual([good.holdId]);
+});
