@@ -1,0 +1,131 @@
+import { env } from "cloudflare:workers";
+import { expect } from "vitest";
+import { admin, send } from "./client.ts";
+import type { Account, Sending } from "./client.ts";
+
+/** The key record of the interface, 2.5. */
+export type KeyBody = {
+  readonly id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly region: string;
+  readonly scope: string;
+  readonly rpm_limit: number;
+  readonly created_at: string;
+  readonly last_used_at: string | null;
+  readonly revoked: boolean;
+};
+export type CreatedKey = KeyBody & { readonly key: string };
+export type TestMember = {
+  readonly memberId: string;
+  readonly key: string;
+  readonly keyId: string;
+};
+
+type Options = Pick<Sending, "bindings">;
+
+/** Another member of the organisation, with a key of its own. */
+export async function addMember(account: Account, role: string): Promise<TestMember> {
+  const memberId = crypto.randomUUID();
+  await env.DB.prepare(
+    "INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, 'm@example.com', ?, 1)",
+  )
+    .bind(memberId, account.orgId, role)
+    .run();
+  const path = `/orgs/${account.orgId}/members/${memberId}/keys`;
+  const response = await admin("POST", path, { name: `${role}'s`, rpm_limit: 1000 });
+  expect(response.status).toBe(201);
+  const made = await response.json<CreatedKey>();
+  return { memberId, key: made.key, keyId: made.id };
+}
+
+/** POST /v1/keys; the body is sent as it is. */
+export function postKey(key: string, body: unknown, options: Options = {}): Promise<Response> {
+  return send("/v1/keys", { key, body, ...options });
+}
+
+export async function createKey(
+  key: string,
+  fields: Record<string, unknown> = {},
+): Promise<CreatedKey> {
+  const response = await postKey(key, { name: "fresh", rpm_limit: 1000, ...fields });
+  expect(response.status).toBe(201);
+  return response.json<CreatedKey>();
+}
+
+export async function keysOf(key: string): Promise<readonly KeyBody[]> {
+  const response = await send("/v1/keys", { key });
+  expect(response.status).toBe(200);
+  const body = await response.json<{ keys: readonly KeyBody[] }>();
+  expect(Object.keys(body)).toEqual(["keys"]);
+  return body.keys;
+}
+
+/** DELETE /v1/keys/{id}, the id as it stands in the path. */
+export function deleteKey(key: string, id: string, options: Options = {}): Promise<Response> {
+  return send(`/v1/keys/${id}`, { method: "DELETE", key, ...options });
+}
+
+/** The status that a request with this key has now. */
+export async function statusOf(key: string): Promise<number> {
+  return (await send("/v1/models", { key })).status;
+}
+
+/** So many keys of the account's member, straight into the book, all of one moment. */
+export async function fillKeys(
+  { orgId, memberId }: Account,
+  count: number,
+  { createdAt = 1, revokedAt = null }: { createdAt?: number; revokedAt?: number | null } = {},
+): Promise<void> {
+  await env.DB.prepare(
+    `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
+     INSERT INTO keys
+       (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at, revoked_at)
+     SELECT 'key_' || hex(randomblob(12)), hex(randomblob(32)), ?2, ?3, 'filled ' || n,
+       'svc_sk_eu_live_aaaa', 'regional', 60, ?4, ?5
+     FROM numbers`,
+  )
+    .bind(count, orgId, memberId, createdAt, revokedAt)
+    .run();
+}
+
+/** Suspends the organisation, or lets it go on: in the book and in its wallet. */
+export async function suspend({ orgId }: Account, suspended = true): Promise<void> {
+  await env.DB.prepare("UPDATE organizations SET status = ? WHERE id = ?")
+    .bind(suspended ? "suspended" : "active", orgId)
+    .run();
+  await env.WALLET.getByName(orgId).configure({ suspended });
+}
+
+/** The tests' bindings, but D1 refuses statements of this kind, or limiters fail to revoke in this way. */
+export function failingBindings(fault: {
+  readonly statement?: RegExp;
+  readonly revoke?: Readonly<Record<string, boolean>>;
+}): Env {
+  const { statement, revoke } = fault;
+  return {
+    ...env,
+    DB: instead(env.DB, "prepare", (sql: string) => {
+      if (statement?.test(sql) === true) throw new Error("D1_ERROR: the book is down");
+      return env.DB.prepare(sql);
+    }),
+    KEY_LIMITER: instead(env.KEY_LIMITER, "getByName", (name: string) => {
+      const stub = env.KEY_LIMITER.getByName(name);
+      if (revoke === undefined) return stub;
+      const failed = (): Promise<never> =>
+        Promise.reject(Object.assign(new Error("refused by the test"), revoke));
+      return { admit: () => stub.admit(), revoke: failed };
+    }),
+  };
+}
+
+/** The same object with another method of this name. */
+function instead<T extends object>(target: T, name: string, method: unknown): T {
+  return new Proxy(target, {
+    get(whole, property) {
+      if (property === name) return method;
+      const value: unknown = Reflect.get(whole, property);
+      return typeof value === "function" ? value.bind(whole) : value;
+    },
+  });
+}

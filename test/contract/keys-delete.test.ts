@@ -1,0 +1,228 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import {
+  addMember,
+  createKey,
+  deleteKey,
+  failingBindings,
+  keysOf,
+  statusOf,
+  suspend,
+} from "./key-client.ts";
+import type { CreatedKey } from "./key-client.ts";
+
+let account: Account;
+let victim: CreatedKey;
+beforeEach(async () => {
+  account = await openAccount();
+  victim = await createKey(account.key, { name: "victim" });
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Whether the list says that the victim is revoked. */
+async function listedAsRevoked(): Promise<boolean | undefined> {
+  return (await keysOf(account.key)).find((one) => one.id === victim.id)?.revoked;
+}
+
+describe("DELETE /v1/keys/{id}: 200", () => {
+  it("the record with revoked: true, again the same, and the list says so (80)", async () => {
+    const { key, ...record } = victim;
+    const wanted = { ...record, revoked: true };
+    for (let round = 0; round < 3; round++) {
+      const response = await deleteKey(account.key, victim.id);
+      expect([response.status, await response.json()]).toEqual([200, wanted]);
+    }
+    expect((await keysOf(account.key))[0]).toEqual(wanted);
+    expect(await statusOf(key)).toBe(401);
+  });
+
+  it("the very next request with the key is 401 on every path, and costs nothing (82)", async () => {
+    expect((await chat(victim.key)).status).toBe(200);
+    const before = await balanceOf(account.key);
+    expect((await deleteKey(account.key, victim.id)).status).toBe(200);
+    const refused = [
+      await chat(victim.key),
+      await chat(victim.key, { stream: true }),
+      await send("/v1/models", { key: victim.key }),
+      await send("/v1/keys", { key: victim.key }),
+      await send("/v1/keys", { key: victim.key, body: { name: "x" } }),
+    ];
+    for (const one of refused) expect((await errorOf(one, 401)).type).toBe("invalid_api_key");
+    expect(await balanceOf(account.key)).toBe(before);
+  });
+
+  it("a key that was never used is dead as well, a global one at home too", async () => {
+    const global = await createKey(account.key, { scope: "global" });
+    for (const one of [victim, global]) {
+      expect((await deleteKey(account.key, one.id)).status).toBe(200);
+      expect(await statusOf(one.key)).toBe(401);
+    }
+  });
+
+  it("20 at once of one key are one revocation", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => deleteKey(account.key, victim.id)),
+    );
+    const bodies = new Set(await Promise.all(answers.map((one) => one.text())));
+    expect(new Set(answers.map((one) => one.status))).toEqual(new Set([200]));
+    expect(bodies.size).toBe(1);
+    const limiter = env.KEY_LIMITER.getByName(await hashOf(victim.id));
+    const { revoked_at } = await rowOf(victim.id);
+    expect(await limiter.revoke(1)).toBe(revoked_at);
+  });
+
+  it("a key may revoke itself: its next request is 401 (91)", async () => {
+    const response = await deleteKey(victim.key, victim.id);
+    expect(await response.json()).toMatchObject({ id: victim.id, revoked: true });
+    await errorOf(await deleteKey(victim.key, victim.id), 401);
+    expect(await listedAsRevoked()).toBe(true);
+  });
+
+  it.each(["owner", "admin", "billing"])("the role %s may revoke any key", async (role) => {
+    const other = await addMember(account, role);
+    expect((await deleteKey(other.key, account.keyId)).status).toBe(200);
+    expect(await statusOf(account.key)).toBe(401);
+  });
+
+  it("the role member may revoke its own", async () => {
+    const member = await addMember(account, "member");
+    const own = await createKey(member.key);
+    expect((await deleteKey(member.key, own.id)).status).toBe(200);
+    expect(await statusOf(own.key)).toBe(401);
+    expect(await statusOf(member.key)).toBe(200);
+  });
+
+  it("completes a revocation that only the book knows", async () => {
+    expect(await statusOf(victim.key)).toBe(200);
+    await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
+    expect(await statusOf(victim.key)).toBe(200); // the limiter learns it within a minute of use
+    expect((await deleteKey(account.key, victim.id)).status).toBe(200);
+    expect(await statusOf(victim.key)).toBe(401);
+    expect((await rowOf(victim.id)).revoked_at).toBe(7);
+  });
+});
+
+describe("DELETE /v1/keys/{id}: 401", () => {
+  it("by a key that was revoked: what it names lives on", async () => {
+    await deleteKey(account.key, victim.id);
+    await errorOf(await deleteKey(victim.key, account.keyId), 401);
+    expect(await statusOf(account.key)).toBe(200);
+  });
+
+  it("by a key whose revocation only the book knows", async () => {
+    expect(await statusOf(victim.key)).toBe(200);
+    await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
+    await errorOf(await deleteKey(victim.key, account.keyId), 401);
+    expect(await statusOf(account.key)).toBe(200);
+  });
+});
+
+describe("DELETE /v1/keys/{id}: 403", () => {
+  it("organization_suspended, and the key works again afterwards (88)", async () => {
+    await suspend(account);
+    const error = await errorOf(await deleteKey(account.key, victim.id), 403);
+    expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
+    expect(await listedAsRevoked()).toBe(false);
+    await suspend(account, false);
+    expect((await chat(victim.key)).status).toBe(200);
+  });
+});
+
+describe("DELETE /v1/keys/{id}: 404", () => {
+  it("one body for unknown ids, other organisations' keys and, to a member, other members' (81)", async () => {
+    const stranger = await openAccount();
+    const member = await addMember(account, "member");
+    const unknown = ["key_000000000000000000000000", "x", "%00", "a%2Fb", "'%20OR%201=1", "%25"];
+    const asked: readonly (readonly [string, string])[] = [
+      ...[...unknown, "k".repeat(5000), stranger.keyId, account.orgId].map(
+        (id) => [account.key, id] as const,
+      ),
+      [account.key, `${victim.id}%20`],
+      [account.key, victim.id.toUpperCase()],
+      [stranger.key, victim.id],
+      [member.key, victim.id],
+      [member.key, account.keyId],
+    ];
+    const bodies = new Set<string>();
+    for (const [key, id] of asked) {
+      const response = await deleteKey(key, id);
+      expect([id, response.status]).toEqual([id, 404]);
+      bodies.add(await response.text());
+    }
+    expect(bodies.size).toBe(1);
+    expect(JSON.parse([...bodies][0] ?? "")).toMatchObject({
+      error: { type: "invalid_request_error", param: null, code: null },
+    });
+    for (const key of [account.key, victim.key, stranger.key]) {
+      expect(await statusOf(key)).toBe(200);
+    }
+    expect((await keysOf(account.key)).some((one) => one.revoked)).toBe(false);
+    expect((await keysOf(stranger.key)).some((one) => one.revoked)).toBe(false);
+  });
+});
+
+describe("/v1/keys/{id}: 405", () => {
+  it("any other method, with allow (137)", async () => {
+    for (const method of ["GET", "POST", "PUT", "PATCH"]) {
+      const response = await send(`/v1/keys/${victim.id}`, { method, key: account.key });
+      expect(response.headers.get("allow")).toBe("DELETE");
+      await errorOf(response, 405);
+    }
+  });
+});
+
+describe("DELETE /v1/keys/{id}: 503", () => {
+  it.each([
+    ["retryable", { retryable: true }, "storage_unavailable"],
+    ["overloaded", { overloaded: true }, "overloaded"],
+  ])("when the limiter is %s: the key lives, and a repeat ends it", async (_, marks, code) => {
+    const bindings = failingBindings({ revoke: marks });
+    const response = await deleteKey(account.key, victim.id, { bindings });
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect((await errorOf(response, 503)).code).toBe(code);
+    expect(await listedAsRevoked()).toBe(false);
+    expect(await statusOf(victim.key)).toBe(200);
+    expect((await deleteKey(account.key, victim.id)).status).toBe(200);
+    expect(await statusOf(victim.key)).toBe(401);
+  });
+
+  it("when the book cannot write it: the key is dead already, and a repeat tells the book", async () => {
+    const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
+    const response = await deleteKey(account.key, victim.id, { bindings });
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    expect(await statusOf(victim.key)).toBe(401);
+    expect(await listedAsRevoked()).toBe(false);
+    expect((await deleteKey(account.key, victim.id)).status).toBe(200);
+    expect(await listedAsRevoked()).toBe(true);
+  });
+
+  it.each([/^SELECT \* FROM keys/, /JOIN members/])(
+    "when the book cannot be read (%s): nothing has changed",
+    async (statement) => {
+      const bindings = failingBindings({ statement });
+      const response = await deleteKey(account.key, victim.id, { bindings });
+      expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+      expect(await listedAsRevoked()).toBe(false);
+      expect(await statusOf(victim.key)).toBe(200);
+    },
+  );
+});
+
+async function hashOf(id: string): Promise<string> {
+  return (await rowOf(id)).hash;
+}
+
+async function rowOf(id: string): Promise<{ hash: string; revoked_at: number | null }> {
+  const row = await env.DB.prepare("SELECT hash, revoked_at FROM keys WHERE id = ?")
+    .bind(id)
+    .first<{ hash: string; revoked_at: number | null }>();
+  if (row === null) throw new Error("the book has no such key");
+  return row;
+}

@@ -1,0 +1,184 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { shiftClock, WatchedBook } from "../keys/key-fixture.ts";
+import { eventually, MINUTE_MS } from "../keys/limiter-fixture.ts";
+import { errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import {
+  addMember,
+  createKey,
+  deleteKey,
+  failingBindings,
+  fillKeys,
+  keysOf,
+  statusOf,
+  suspend,
+} from "./key-client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+  for (const method of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** `last_used_at` of the account's one key, as it lists itself, Unix ms; 0 before the first use. */
+async function lastUsed(): Promise<number> {
+  const [record] = await keysOf(account.key);
+  return Date.parse(record?.last_used_at ?? "1970-01-01");
+}
+
+/** So many requests at once with the account's key, all admitted. */
+async function burst(count: number): Promise<void> {
+  const answers = await Promise.all(Array.from({ length: count }, () => statusOf(account.key)));
+  expect(new Set(answers)).toEqual(new Set([200]));
+}
+
+const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
+
+describe("GET /v1/keys: 200", () => {
+  it("the record of 2.5 for every key, without the key (79)", async () => {
+    const made = await createKey(account.key, { name: "second", scope: "global", rpm_limit: 7 });
+    const [second, first] = await keysOf(account.key);
+    expect(second).toEqual({
+      id: made.id,
+      name: "second",
+      prefix: made.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
+      region: "eu",
+      scope: "global",
+      rpm_limit: 7,
+      created_at: made.created_at,
+      last_used_at: null,
+      revoked: false,
+    });
+    expect(first).toMatchObject({ id: account.keyId, name: "First key", scope: "regional" });
+    expect(Object.keys(first ?? {})).toEqual(RECORD);
+  });
+
+  it("newest first, revoked ones too", async () => {
+    const ids: string[] = [];
+    for (const offsetMs of [1000, 3000, 2000]) {
+      shiftClock(offsetMs);
+      ids.push((await createKey(account.key)).id);
+    }
+    shiftClock(null);
+    const [oldest = "", newest = "", middle = ""] = ids;
+    expect((await deleteKey(account.key, middle)).status).toBe(200);
+    const listed = await keysOf(account.key);
+    expect(listed.map((one) => one.id)).toEqual([newest, middle, oldest, account.keyId]);
+    expect(listed.map((one) => one.revoked)).toEqual([false, true, false, false]);
+  });
+
+  it("1,600 keys, most of one moment: all of them, in the same order every time", async () => {
+    await fillKeys(account, 900, { createdAt: 5 });
+    await fillKeys(account, 600, { createdAt: 5, revokedAt: 6 });
+    await fillKeys(account, 99, { createdAt: 4 });
+    const listed = await keysOf(account.key);
+    expect(new Set(listed.map((one) => one.id)).size).toBe(1600);
+    const places = listed.map((one) => `${one.created_at} ${one.id}`);
+    expect(places).toEqual(places.toSorted().toReversed());
+    expect(await keysOf(account.key)).toEqual(listed);
+  });
+
+  it("a member its own and no others', everyone else all of the organisation's", async () => {
+    await openAccount();
+    const member = await addMember(account, "member");
+    const all = new Set([account.keyId, member.keyId]);
+    for (const role of ["owner", "admin", "billing"]) {
+      const other = await addMember(account, role);
+      all.add(other.keyId);
+      expect(new Set((await keysOf(other.key)).map((one) => one.id))).toEqual(all);
+    }
+    const own = await createKey(member.key);
+    expect((await keysOf(member.key)).map((one) => one.id)).toEqual([own.id, member.keyId]);
+  });
+
+  it("a role counts from the next request on", async () => {
+    const member = await addMember(account, "admin");
+    expect(await keysOf(member.key)).toHaveLength(2);
+    await env.DB.prepare("UPDATE members SET role = 'member' WHERE id = ?")
+      .bind(member.memberId)
+      .run();
+    expect(await keysOf(member.key)).toHaveLength(1);
+  });
+
+  it("a suspended organisation still reads", async () => {
+    await suspend(account);
+    expect(await keysOf(account.key)).toHaveLength(1);
+  });
+
+  it("last_used_at: at most a minute late, never back, one write a minute of 1,000 requests (89)", async () => {
+    const book = new WatchedBook();
+    const noted = (): number =>
+      book.statements.filter((sql) => sql.startsWith("UPDATE keys")).length;
+    try {
+      const startMs = Date.now();
+      await burst(450);
+      await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(startMs));
+      const first = await lastUsed();
+      shiftClock(MINUTE_MS / 2);
+      await burst(450);
+      expect(await lastUsed()).toBe(first);
+      expect(noted()).toBe(1);
+      const laterMs = Date.now() + MINUTE_MS + 1000;
+      shiftClock(MINUTE_MS + 1000);
+      expect(await statusOf(account.key)).toBe(200);
+      await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(laterMs));
+      const last = await lastUsed();
+      expect(noted()).toBe(2);
+      // the clock goes back by two minutes, then on by more than one: noted again, with an earlier time
+      for (const offsetMs of [-MINUTE_MS, 5000]) {
+        shiftClock(offsetMs);
+        expect(await statusOf(account.key)).toBe(200);
+      }
+      await eventually(() => expect(noted()).toBe(3));
+      expect(await lastUsed()).toBe(last);
+    } finally {
+      book.restore();
+    }
+  }, 30_000);
+});
+
+describe("/v1/keys: 401", () => {
+  it.each(["rk-eu-0123456789abcdef", "rk-us-0123456789abcdef"])(
+    "an older form: %s (92)",
+    async (key) => {
+      for (const method of ["GET", "POST"]) {
+        const error = await errorOf(await send("/v1/keys", { method, key }), 401);
+        expect(error.type).toBe("invalid_api_key");
+      }
+    },
+  );
+});
+
+describe("/v1/keys: 405", () => {
+  it("any other method, with allow (137)", async () => {
+    for (const method of ["PUT", "PATCH", "DELETE"]) {
+      const response = await send("/v1/keys", { method, key: account.key });
+      expect(response.headers.get("allow")).toBe("GET, POST, HEAD");
+      await errorOf(response, 405);
+    }
+  });
+});
+
+describe("/v1/keys: 503", () => {
+  it.each([
+    ["GET", /^SELECT \* FROM keys/],
+    ["GET", /JOIN members/],
+    ["POST", /^INSERT INTO keys/],
+    ["POST", /JOIN members/],
+  ] as const)("%s when the book refuses %s", async (method, statement) => {
+    await keysOf(account.key);
+    const bindings = failingBindings({ statement });
+    const body = method === "POST" ? { name: "x" } : undefined;
+    const response = await send("/v1/keys", { method, key: account.key, body, bindings });
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    expect(await keysOf(account.key)).toHaveLength(1);
+  });
+});

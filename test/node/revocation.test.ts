@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { DONE, FINISH, usageChunk } from "../fixtures/openai-wire.ts";
+import { killRegion } from "./support/kill-region.ts";
+import { resolved } from "./support/money.ts";
+import { HELLO, stream } from "./support/stream-scripts.ts";
+import { CREDITS, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
+import type { Organization, World } from "./support/upstream-world.ts";
+
+/** Opens the upstream that holds its answers back. */
+let release: () => void = () => undefined;
+let released = Promise.resolve();
+
+let world: World;
+beforeAll(async () => {
+  world = await startUpstreamWorld({
+    models: { held: ["held"] },
+    scripts: {
+      held: async (request, response) => {
+        const isStream = request.json["stream"] === true;
+        if (isStream) startStream(response).write(stream(...HELLO));
+        await released;
+        if (isStream) response.end(stream(FINISH, usageChunk(), DONE));
+        return isStream; // else the mock answers as it always does
+      },
+    },
+  });
+});
+afterAll(() => world.stop());
+
+let owner: Organization;
+beforeEach(async () => {
+  owner = await world.organization();
+});
+
+type Key = { readonly id: string; readonly key: string; readonly revoked: boolean };
+type Answer = { readonly status: number; readonly headers: Headers; readonly text: string };
+
+async function call(key: string, method: string, path: string, body?: object): Promise<Answer> {
+  const response = await fetch(world.eu.baseUrl + path, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const { status, headers } = response;
+  return { status, headers, text: await response.text() };
+}
+
+async function makeKey(scope = "regional"): Promise<Key> {
+  const wish = { name: "victim", rpm_limit: 1000, scope };
+  const made = await call(owner.key, "POST", "/keys", wish);
+  expect(made.status).toBe(201);
+  return JSON.parse(made.text) as Key;
+}
+
+const revoke = (id: string): Promise<Answer> => call(owner.key, "DELETE", `/keys/${id}`);
+const chat = (key: string, more: object = {}): Promise<Answer> =>
+  call(key, "POST", "/chat/completions", {
+    model: "sandbox/echo",
+    messages: [{ role: "user", content: "hi" }],
+    ...more,
+  });
+const isRevoked = async (id: string): Promise<boolean | undefined> => {
+  const listed = await call(owner.key, "GET", "/keys");
+  const { keys } = JSON.parse(listed.text) as { keys: Key[] };
+  return keys.find((one) => one.id === id)?.revoked;
+};
+async function onBook(statement: string): Promise<void> {
+  const db = await world.eu.miniflare.getD1Database("DB", "turnpike-eu");
+  await db.prepare(statement).run();
+}
+
+describe("a revoked key at home", () => {
+  it.each(["regional", "global"])(
+    "%s: 401 on the very next request after DELETE's answer, 40 of 40 (82)",
+    async (scope) => {
+      for (let round = 0; round < 40; round++) {
+        const { id, key } = await makeKey(scope);
+        expect((await chat(key)).status).toBe(200);
+        expect((await revoke(id)).status).toBe(200);
+        expect((await chat(key)).status).toBe(401);
+      }
+    },
+  );
+
+  it.each([true, false])(
+    "a request in flight (stream: %s) is answered to its end and charged; the next is 401",
+    async (isStream) => {
+      const { id, key } = await makeKey();
+      released = new Promise((resolve) => (release = resolve));
+      const before = world.mock.requests.length;
+      const running = world.ask(key, "held", { stream: isStream });
+      await expect.poll(() => world.mock.requests.length).toBe(before + 1);
+      expect((await revoke(id)).status).toBe(200);
+      expect((await chat(key)).status).toBe(401);
+      release();
+      const answer = await running;
+      expect(answer.status).toBe(200);
+      expect(answer.text).toContain(isStream ? "data: [DONE]" : '"finish_reason":"stop"');
+      const { micro, held, records } = await world.spent(owner.orgId);
+      expect(records.map((one) => [one.keyId, one.model])).toEqual([[id, "held"]]);
+      expect(micro).toBe(records[0]?.costMicro);
+      expect([micro > 0, held]).toEqual([true, 0]);
+    },
+  );
+
+  it("100 paid requests around DELETE: each served whole and charged once, or 401; none admitted after its answer (84)", async () => {
+    const { id, key } = await makeKey();
+    const seen: (Answer & { readonly startedAfter: boolean; readonly isStream: boolean })[] = [];
+    const raced = { isRevoked: false, started: 0 };
+    const one = async (isStream: boolean): Promise<void> => {
+      const startedAfter = raced.isRevoked;
+      seen.push({ ...(await chat(key, { stream: isStream })), startedAfter, isStream });
+    };
+    const caller = async (): Promise<void> => {
+      // oxlint-disable-next-line no-await-in-loop -- one request after the other
+      while (raced.started < 80) await one(raced.started++ % 2 === 0);
+    };
+    const callers = Array.from({ length: 16 }, caller);
+    await expect.poll(() => seen.length, { interval: 1 }).toBeGreaterThan(20);
+    const answer = await revoke(id);
+    raced.isRevoked = true;
+    expect(answer.status).toBe(200);
+    await Promise.all([...callers, ...Array.from({ length: 20 }, (_, i) => one(i % 2 === 0))]);
+    const served = seen.filter((each) => each.status === 200);
+    const refused = seen.filter((each) => each.status === 401);
+    expect([seen.length, served.length + refused.length]).toEqual([100, 100]);
+    expect(served.length).toBeGreaterThan(20);
+    expect(seen.filter((each) => each.startedAfter).length).toBeGreaterThanOrEqual(20);
+    expect(served.filter((each) => each.startedAfter)).toEqual([]);
+    for (const each of served) {
+      expect(each.text).toContain(each.isStream ? "data: [DONE]" : '"finish_reason":"stop"');
+    }
+    const { micro, held, records } = await world.spent(owner.orgId);
+    const ids = served.map((each) => each.headers.get("x-request-id"));
+    expect(new Set(records.map((record) => record.id))).toEqual(new Set(ids));
+    expect(records).toHaveLength(served.length);
+    expect(micro).toBe(records.reduce((sum, record) => sum + record.costMicro, 0));
+    expect(held).toBe(0);
+  });
+});
+
+describe("DELETE while something of ours is broken", () => {
+  it("the book refuses to write it: 503, the key is dead already, and a repeat completes it", async () => {
+    const { id, key } = await makeKey();
+    expect((await chat(key)).status).toBe(200);
+    await onBook(
+      `CREATE TRIGGER refuse_revocation BEFORE UPDATE OF revoked_at ON keys
+       BEGIN SELECT RAISE(ABORT, 'the book is down'); END`,
+    );
+    try {
+      const answer = await revoke(id);
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+      expect(JSON.parse(answer.text)).toMatchObject({ error: { code: "storage_unavailable" } });
+      expect((await chat(key)).status).toBe(401);
+      expect(await isRevoked(id)).toBe(false);
+    } finally {
+      await onBook("DROP TRIGGER refuse_revocation");
+    }
+    expect((await revoke(id)).status).toBe(200);
+    expect(await isRevoked(id)).toBe(true);
+  });
+
+  it("the book is away altogether: 503, nothing has changed, and a repeat does it", async () => {
+    const { id, key } = await makeKey();
+    expect((await chat(key)).status).toBe(200);
+    expect((await chat(owner.key)).status).toBe(200);
+    await onBook("ALTER TABLE members RENAME TO members_away");
+    try {
+      expect((await revoke(id)).status).toBe(503);
+      expect((await chat(key)).status).toBe(200);
+    } finally {
+      await onBook("ALTER TABLE members_away RENAME TO members");
+    }
+    expect((await revoke(id)).status).toBe(200);
+    expect((await chat(key)).status).toBe(401);
+  });
+
+  it("the region dies right after DELETE's answer: the key stays dead, 5 of 5", async () => {
+    for (let kill = 0; kill < 5; kill++) {
+      const { id, key } = await makeKey();
+      expect((await chat(key)).status).toBe(200);
+      expect((await revoke(id)).status).toBe(200);
+      await killRegion(world.eu);
+      expect((await chat(key)).status).toBe(401);
+      expect(await isRevoked(id)).toBe(true);
+    }
+    const standing = await resolved(world.eu, owner.orgId);
+    expect(standing.credits_micro).toBeLessThan(CREDITS);
+  }, 60_000);
+});
