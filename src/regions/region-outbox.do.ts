@@ -187,7 +187,12 @@ export class RegionOutbox extends DurableObject<Env> {
       const requestId = mintId("req_", nowMs);
       const budgetMs = PEER_BUDGET_MS[operation];
       // one attempt: the queue repeats by itself
-      return callPeer(peer, operation, body, { requestId, now: nowMs, budgetMs, attempts: 1 });
+      return callPeer(peer, operation, body, {
+        requestId,
+        now: () => now(this.env),
+        budgetMs,
+        attempts: 1,
+      });
     };
   }
 
