@@ -1,0 +1,249 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  ADMIN_TOKEN,
+  addKey,
+  addMember,
+  admin,
+  bindingsWith,
+  chat,
+  errorOf,
+  openAccount,
+  send,
+} from "./client.ts";
+import type { Account } from "./client.ts";
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount({ keyScope: "global" });
+});
+
+const keys = (): string => `/orgs/${account.orgId}/keys`;
+const keyPath = (id = account.keyId): string => `${keys()}/${id}`;
+const read = async (id?: string): Promise<Record<string, unknown>> => {
+  const response = await admin("GET", keyPath(id));
+  expect(response.status).toBe(200);
+  return response.json();
+};
+const patch = (body: unknown, id?: string): Promise<Response> => admin("PATCH", keyPath(id), body);
+const models = (key = account.key): Promise<Response> => send("/v1/models", { key });
+const limitSeen = async (): Promise<string | null> =>
+  (await models()).headers.get("x-ratelimit-limit-requests");
+
+/** The tests' bindings, but limiters answer these calls with a fault. */
+function limitersWithout(...broken: readonly string[]): Env {
+  const getByName = (hash: string): unknown =>
+    new Proxy(env.KEY_LIMITER.getByName(hash), {
+      get: (stub, property: string) =>
+        broken.includes(property)
+          ? () => Promise.reject(new Error("lost"))
+          : (given: number) => Reflect.get(stub, property).call(stub, given),
+    });
+  return bindingsWith({ KEY_LIMITER: { getByName } });
+}
+
+describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
+  it("is every key of every member, newest first, revoked ones too: the record of 2.5 and whose it is", async () => {
+    const second = await addMember(account.orgId, "member");
+    const third = await addKey(account.orgId, second.memberId);
+    await admin("DELETE", keyPath(second.keyId));
+    const response = await admin("GET", keys());
+    expect(response.status).toBe(200);
+    const answer = await response.json<{ keys: Record<string, unknown>[] }>();
+    const ids = answer.keys.map((key) => key["id"]);
+    expect(ids).toHaveLength(3);
+    expect(new Set(ids.slice(0, 2))).toEqual(new Set([second.keyId, third.keyId]));
+    expect(answer.keys.at(-1)).toEqual({
+      id: account.keyId,
+      name: "First key",
+      prefix: expect.stringMatching(/^svc_sk_gbl_eu_live_[0-9A-Za-z]{4}$/),
+      region: "eu",
+      scope: "global",
+      rpm_limit: 1000,
+      created_at: expect.stringMatching(ISO),
+      last_used_at: null,
+      revoked: false,
+      member_id: account.memberId,
+    });
+    expect(answer.keys.find((key) => key["id"] === second.keyId)).toMatchObject({
+      revoked: true,
+      member_id: second.memberId,
+    });
+    expect(await read(third.keyId)).toEqual(answer.keys.find((key) => key["id"] === third.keyId));
+  });
+
+  it("never holds a key or its hash", async () => {
+    const { results } = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
+      .bind(account.orgId)
+      .all<{ hash: string }>();
+    const text = await (await admin("GET", keys())).text();
+    expect(results).toHaveLength(1);
+    expect(text).not.toContain(results[0]?.hash);
+    expect(text).not.toContain(account.key.slice(-30));
+  });
+});
+
+describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
+  it("for no key and another organisation's, with every method: the same bytes, and nothing happens", async () => {
+    const other = await openAccount();
+    const bodies = new Set<string>();
+    for (const id of [other.keyId, "key_000000000000000000000000", "x", other.key]) {
+      for (const method of ["GET", "PATCH", "DELETE"]) {
+        const body = method === "PATCH" ? { rpm_limit: 1, name: "taken over" } : undefined;
+        const response = await admin(method, keyPath(id), body);
+        expect([method, response.status]).toEqual([method, 404]);
+        bodies.add(await response.text());
+      }
+    }
+    expect(bodies.size).toBe(1);
+    const seen = await models(other.key);
+    expect([seen.status, seen.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "1000"]);
+  });
+
+  it("for an organisation that does not exist", async () => {
+    const path = `/orgs/${crypto.randomUUID()}/keys`;
+    expect((await errorOf(await admin("GET", path), 404)).code).toBe(null);
+    await errorOf(await admin("DELETE", `${path}/${account.keyId}`), 404);
+    expect((await models()).status).toBe(200);
+  });
+});
+
+describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
+  it("200: the record as GET has it; what is left out keeps its value", async () => {
+    const before = await read();
+    const response = await patch({ name: "renamed", rpm_limit: 9 });
+    expect(response.status).toBe(200);
+    const after = await response.json();
+    expect(after).toEqual({ ...before, name: "renamed", rpm_limit: 9 });
+    expect(await read()).toEqual(after);
+    expect(await (await patch({ name: "again" })).json()).toMatchObject({ rpm_limit: 9 });
+    expect(await (await patch({ rpm_limit: 8 })).json()).toMatchObject({ name: "again" });
+    expect(await (await patch({})).json()).toMatchObject({ name: "again", rpm_limit: 8 });
+  });
+
+  it("a limit counts at once, before the first use and with what was admitted before (66)", async () => {
+    await patch({ rpm_limit: 1000 - 1 });
+    expect(await limitSeen()).toBe("999");
+    for (let i = 0; i < 4; i++) expect((await models()).status).toBe(200);
+    await patch({ rpm_limit: 5 });
+    expect((await models()).status).toBe(429);
+    await patch({ rpm_limit: 6 });
+    const last = await models();
+    expect([last.status, last.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "0"]);
+    expect((await models()).status).toBe(429);
+    await patch({ rpm_limit: 1000 });
+    expect(await limitSeen()).toBe("1000");
+  });
+
+  it("fields that nobody may set change nothing (144)", async () => {
+    const other = await addMember(account.orgId, "owner");
+    const before = await read();
+    const wish = {
+      id: "key_mine",
+      hash: "0".repeat(64),
+      org_id: crypto.randomUUID(),
+      member_id: other.memberId,
+      region: "us",
+      scope: "regional",
+      prefix: "svc",
+      revoked: true,
+      revoked_at: 5,
+      created_at: "1999-01-01T00:00:00.000Z",
+      last_used_at: "1999-01-01T00:00:00.000Z",
+      role: "owner",
+      is_personal: true,
+      credits: 5,
+      monthly_spend_dollars: 5,
+    };
+    expect(await (await patch(wish)).json()).toEqual(before);
+    expect(await read()).toEqual(before);
+    expect((await models()).status).toBe(200);
+  });
+
+  it("a revoked key stays revoked", async () => {
+    await admin("DELETE", keyPath());
+    expect(await (await patch({ rpm_limit: 7, revoked: false })).json()).toMatchObject({
+      rpm_limit: 7,
+      revoked: true,
+    });
+    expect((await models()).status).toBe(401);
+  });
+
+  it.each<[string, unknown]>([
+    ["rpm_limit", 0],
+    ["rpm_limit", 1001],
+    ["rpm_limit", 1.5],
+    ["rpm_limit", "60"],
+    ["rpm_limit", null],
+    ["name", ""],
+    ["name", " "],
+    ["name", null],
+    ["name", "a\u0000"],
+    ["name", "x".repeat(101)],
+  ])("400 names a wrong %s: %j, and changes nothing (71, 142)", async (param, value) => {
+    const before = await read();
+    const body = { name: "never", rpm_limit: 3, [param]: value };
+    expect((await errorOf(await patch(body), 400)).param).toBe(param);
+    expect(await read()).toEqual(before);
+    expect(await limitSeen()).toBe("1000");
+  });
+
+  it("405 with allow for another method", async () => {
+    const response = await admin("POST", keyPath(), {});
+    expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
+    expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
+  });
+
+  it("503 while its limiter cannot be told; a repeat completes it", async () => {
+    expect(await limitSeen()).toBe("1000");
+    const sent = { method: "PATCH", key: ADMIN_TOKEN, body: { rpm_limit: 3 } };
+    const bindings = limitersWithout("setLimit");
+    const response = await send(`/admin/v1${keyPath()}`, { ...sent, bindings });
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    expect((await patch({ rpm_limit: 3 })).status).toBe(200);
+    expect(await limitSeen()).toBe("3");
+  });
+});
+
+describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
+  it("200: the record with revoked true, and 401 from the answer on; again the same", async () => {
+    const before = await read();
+    expect((await chat(account.key)).status).toBe(200);
+    const response = await admin("DELETE", keyPath());
+    expect(response.status).toBe(200);
+    // its use is noted after the answer to it, so that it may be there or not
+    const gone = { ...(await response.json<object>()), last_used_at: null };
+    expect(gone).toEqual({ ...before, revoked: true });
+    expect((await errorOf(await chat(account.key), 401)).type).toBe("invalid_api_key");
+    const again = await admin("DELETE", keyPath());
+    expect([again.status, await again.json()]).toMatchObject([
+      200,
+      { id: account.keyId, revoked: true },
+    ]);
+    expect({ ...(await read()), last_used_at: null }).toEqual(gone);
+  });
+
+  it("takes no other key with it", async () => {
+    const second = await addKey(account.orgId, account.memberId);
+    await admin("DELETE", keyPath());
+    expect((await models(second.key)).status).toBe(200);
+  });
+
+  it("a body is not looked at", async () => {
+    expect((await admin("DELETE", keyPath(), '{"revoked": false')).status).toBe(200);
+    expect((await models()).status).toBe(401);
+  });
+
+  it("503 while its limiter cannot be told, and nobody believes it revoked; a repeat completes it", async () => {
+    const path = `/admin/v1${keyPath()}`;
+    const sent = { method: "DELETE", key: ADMIN_TOKEN };
+    const response = await send(path, { ...sent, bindings: limitersWithout("revoke") });
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+    expect((await read())["revoked"]).toBe(false);
+    expect((await models()).status).toBe(200);
+    expect((await send(path, sent)).status).toBe(200);
+    expect((await models()).status).toBe(401);
+  });
+});

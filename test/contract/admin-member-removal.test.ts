@@ -1,0 +1,181 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it } from "vitest";
+import {
+  ADMIN_TOKEN,
+  addKey,
+  addMember,
+  admin,
+  bindingsWith,
+  chat,
+  errorOf,
+  openAccount,
+  send,
+} from "./client.ts";
+import type { Account } from "./client.ts";
+
+type Member = { readonly id: string; readonly role: string };
+
+let owner: Account;
+beforeEach(async () => {
+  owner = await openAccount();
+});
+
+const members = (): string => `/orgs/${owner.orgId}/members`;
+const list = async (): Promise<Member[]> =>
+  (await (await admin("GET", members())).json<{ members: Member[] }>()).members;
+const patch = (id: string, body: unknown): Promise<Response> =>
+  admin("PATCH", `${members()}/${id}`, body);
+const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/${id}`);
+const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
+
+const keysOf = async (memberId: string): Promise<{ revoked: boolean }[]> => {
+  const answer = await admin("GET", `/orgs/${owner.orgId}/keys`);
+  const { keys } = await answer.json<{ keys: { member_id: string; revoked: boolean }[] }>();
+  return keys.filter((key) => key.member_id === memberId);
+};
+
+const owners = async (count: number): Promise<string[]> => {
+  for (let i = 1; i < count; i++) await addMember(owner.orgId, "owner");
+  return (await list()).map((member) => member.id);
+};
+const settled = async (calls: readonly Promise<Response>[]): Promise<number[]> => {
+  const answers = await Promise.all(calls);
+  for (const answer of answers.filter((one) => one.status !== 200)) {
+    expect((await errorOf(answer, 409)).code).toBe("last_owner");
+  }
+  expect((await roles()).filter((role) => role === "owner")).toHaveLength(1);
+  return answers.map((answer) => answer.status).toSorted((one, two) => one - two);
+};
+
+describe("one owner remains, however many calls come at once", () => {
+  it("owners that are all demoted", async () => {
+    const ids = await owners(5);
+    const statuses = await settled(ids.map((id) => patch(id, { role: "member" })));
+    expect(statuses).toEqual([200, 200, 200, 200, 409]);
+  });
+
+  it("owners that are all removed", async () => {
+    const ids = await owners(5);
+    expect(await settled(ids.map(remove))).toEqual([200, 200, 200, 200, 409]);
+  });
+
+  it("one demoted while the other is removed", async () => {
+    const [one = "", two = ""] = await owners(2);
+    expect(await settled([patch(one, { role: "admin" }), remove(two)])).toEqual([200, 409]);
+  });
+});
+
+describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
+  it("200: no longer listed, and every key of it is 401 from the answer on; others' work", async () => {
+    const gone = await addMember(owner.orgId, "admin");
+    const keys = [gone.key, ...(await moreKeys(gone, 3))];
+    for (const key of keys) expect((await chat(key)).status).toBe(200);
+    const unused = (await addKey(gone.orgId, gone.memberId)).key;
+    const response = await remove(gone.memberId);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ id: gone.memberId, deleted: true });
+    for (const key of [...keys, unused]) {
+      expect((await errorOf(await chat(key), 401)).type).toBe("invalid_api_key");
+      expect((await send("/v1/models", { key })).status).toBe(401);
+    }
+    expect((await list()).map((member) => member.id)).toEqual([owner.memberId]);
+    expect(await keysOf(gone.memberId)).toHaveLength(5);
+    expect((await keysOf(gone.memberId)).every((key) => key.revoked)).toBe(true);
+    expect((await chat(owner.key)).status).toBe(200);
+  });
+
+  it("200 again, however often; the time of removal and of revocation stay", async () => {
+    const gone = await addMember(owner.orgId, "member");
+    const rows = async (): Promise<unknown> => {
+      const sql = `SELECT removed_at, revoked_at FROM members JOIN keys ON member_id = members.id
+        WHERE members.id = ?`;
+      return (await env.DB.prepare(sql).bind(gone.memberId).all()).results;
+    };
+    await remove(gone.memberId);
+    const before = await rows();
+    const again = await remove(gone.memberId);
+    expect([again.status, await again.json()]).toEqual([200, { id: gone.memberId, deleted: true }]);
+    expect(await rows()).toEqual(before);
+  });
+
+  it("a key made while its member is removed is dead too", async () => {
+    const gone = await addMember(owner.orgId, "member");
+    const body = { name: "quick" };
+    const [removed, ...made] = await Promise.all([
+      remove(gone.memberId),
+      ...Array.from({ length: 6 }, () => send("/v1/keys", { key: gone.key, body })),
+    ]);
+    expect(removed.status).toBe(200);
+    const fresh = await Promise.all(
+      made.filter((one) => one.status === 201).map((one) => one.json<{ key: string }>()),
+    );
+    for (const { key } of fresh) expect((await chat(key)).status).toBe(401);
+    expect((await keysOf(gone.memberId)).every((key) => key.revoked)).toBe(true);
+    const late = { name: "late" };
+    await errorOf(await admin("POST", `${members()}/${gone.memberId}/keys`, late), 404);
+  });
+
+  it("503 when a limiter cannot be told: the others are; a repeat tells all, also of keys revoked before", async () => {
+    const gone = await addMember(owner.orgId, "member");
+    await moreKeys(gone, 2);
+    await admin("DELETE", `/orgs/${gone.orgId}/keys/${gone.keyId}`);
+    const told: string[] = [];
+    const removeWith = (fails: (nth: number) => boolean): Promise<Response> => {
+      told.length = 0;
+      const getByName = (hash: string): unknown => ({
+        revoke: (at: number) => {
+          const nth = told.push(hash);
+          if (fails(nth)) return Promise.reject(new Error("lost"));
+          return env.KEY_LIMITER.getByName(hash).revoke(at);
+        },
+      });
+      const bindings = bindingsWith({ KEY_LIMITER: { getByName } });
+      const path = `/admin/v1${members()}/${gone.memberId}`;
+      return send(path, { method: "DELETE", key: ADMIN_TOKEN, bindings });
+    };
+    const [first] = await hashesOf(gone.memberId);
+    const failed = await removeWith((nth) => told[nth - 1] === first);
+    expect((await errorOf(failed, 503)).code).toBe("storage_unavailable");
+    expect(new Set(told)).toEqual(new Set(await hashesOf(gone.memberId)));
+    expect(await roles()).toEqual(["owner"]);
+    const repeated = await removeWith(() => false);
+    expect(repeated.status).toBe(200);
+    expect(told.toSorted()).toEqual((await hashesOf(gone.memberId)).toSorted());
+    expect(told).toHaveLength(3);
+  });
+
+  it("404 for nobody and for another organisation's member, whose keys live on", async () => {
+    const other = await openAccount();
+    const bodies = new Set<string>();
+    for (const id of [crypto.randomUUID(), other.memberId, "x"]) {
+      const response = await remove(id);
+      expect(response.status).toBe(404);
+      bodies.add(await response.text());
+    }
+    expect(bodies.size).toBe(1);
+    expect((await chat(other.key)).status).toBe(200);
+  });
+
+  it("409 last_owner for the only owner: its keys live on", async () => {
+    await addMember(owner.orgId, "admin");
+    const response = await remove(owner.memberId);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(await errorOf(response, 409)).toMatchObject({ code: "last_owner", param: null });
+    expect(await roles()).toEqual(["owner", "admin"]);
+    expect((await chat(owner.key)).status).toBe(200);
+  });
+});
+
+async function moreKeys(member: Account, count: number): Promise<string[]> {
+  const made = await Promise.all(
+    Array.from({ length: count }, () => addKey(member.orgId, member.memberId)),
+  );
+  return made.map(({ key }) => key);
+}
+
+async function hashesOf(memberId: string): Promise<string[]> {
+  const { results } = await env.DB.prepare("SELECT hash FROM keys WHERE member_id = ?")
+    .bind(memberId)
+    .all<{ hash: string }>();
+  return results.map(({ hash }) => hash);
+}

@@ -1,0 +1,225 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { addMember, admin, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+type Member = { readonly id: string; readonly email: string; readonly role: string };
+
+let owner: Account;
+beforeEach(async () => {
+  owner = await openAccount();
+});
+
+const members = (): string => `/orgs/${owner.orgId}/members`;
+const list = async (): Promise<Member[]> => {
+  const response = await admin("GET", members());
+  expect(response.status).toBe(200);
+  return (await response.json<{ members: Member[] }>()).members;
+};
+const add = (email: unknown, role: unknown = "member"): Promise<Response> =>
+  admin("POST", members(), { email, role });
+const patch = (id: string, body: unknown): Promise<Response> =>
+  admin("PATCH", `${members()}/${id}`, body);
+const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/${id}`);
+const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
+
+describe("GET /admin/v1/orgs/{id}/members: 200", () => {
+  it("is every member in the order they came, with these fields and no others", async () => {
+    const second = await (await add("Second@Example.com", "billing")).json();
+    expect(await (await admin("GET", members())).json()).toEqual({
+      members: [
+        {
+          id: owner.memberId,
+          email: "owner@example.com",
+          role: "owner",
+          created_at: expect.stringMatching(ISO),
+        },
+        second,
+      ],
+    });
+  });
+
+  it("404 for an organisation that does not exist", async () => {
+    const path = `/orgs/${crypto.randomUUID()}/members`;
+    const error = await errorOf(await admin("GET", path), 404);
+    expect(error).toMatchObject({ type: "invalid_request_error", code: null });
+    await errorOf(await admin("POST", path, { email: "a@example.com", role: "owner" }), 404);
+  });
+});
+
+describe("POST /admin/v1/orgs/{id}/members", () => {
+  it("201: the member; fields that nobody may set change nothing (144)", async () => {
+    const wish = {
+      id: crypto.randomUUID(),
+      org_id: crypto.randomUUID(),
+      created_at: "1999-01-01T00:00:00.000Z",
+      removed_at: 1,
+      region: "us",
+      is_personal: true,
+      credits: 5,
+      revoked: true,
+      prefix: "svc",
+      monthly_spend_dollars: 5,
+    };
+    const response = await admin("POST", members(), {
+      email: "A@b.example",
+      role: "admin",
+      ...wish,
+    });
+    expect(response.status).toBe(201);
+    const made = await response.json<Member>();
+    expect(made).toEqual({
+      id: expect.stringMatching(UUID),
+      email: "A@b.example",
+      role: "admin",
+      created_at: expect.stringMatching(/^20[2-9]/),
+    });
+    expect(made.id).not.toBe(wish.id);
+    expect(await list()).toContainEqual(made);
+  });
+
+  it.each<[string, unknown]>([
+    ["email", "nobody"],
+    ["email", ""],
+    ["email", null],
+    ["email", undefined],
+    ["email", 5],
+    ["email", "ä@example.com"],
+    ["email", "a@example.com\r\nBcc: b@example.com"],
+    ["email", `${"x".repeat(250)}@example.com`],
+    ["role", "root"],
+    ["role", "Owner"],
+    ["role", ""],
+    ["role", null],
+    ["role", undefined],
+    ["role", ["owner"]],
+  ])("400 names a wrong %s: %j, and adds nobody (142)", async (param, value) => {
+    const body = { email: "a@example.com", role: "member", [param]: value };
+    const error = await errorOf(await admin("POST", members(), body), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+    expect(await roles()).toEqual(["owner"]);
+  });
+
+  it("409 for a member's address in any case: param email, nobody is added", async () => {
+    for (const email of ["owner@example.com", "OWNER@Example.COM"]) {
+      const response = await add(email, "owner");
+      expect(response.headers.get("x-should-retry")).toBe("false");
+      expect((await errorOf(response, 409)).param).toBe("email");
+    }
+    expect(await roles()).toEqual(["owner"]);
+  });
+
+  it("201 for an address that belongs to another organisation, or to a member that was removed", async () => {
+    const other = await openAccount();
+    const path = `/orgs/${other.orgId}/members`;
+    const body = { email: "twice@example.com", role: "member" };
+    expect((await admin("POST", path, body)).status).toBe(201);
+    const first = await (await add(body.email)).json<Member>();
+    expect((await remove(first.id)).status).toBe(200);
+    const second = await (await add(body.email)).json<Member>();
+    expect(second.id).not.toBe(first.id);
+    expect(await list()).toHaveLength(2);
+  });
+
+  it("ten times the same address at once: one member, nine 409", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        add(i % 2 === 0 ? "one@example.com" : "One@example.com"),
+      ),
+    );
+    const statuses = answers.map((answer) => answer.status).toSorted((one, two) => one - two);
+    expect(statuses).toEqual([201, ...Array.from({ length: 9 }, () => 409)]);
+    expect(await list()).toHaveLength(2);
+  });
+});
+
+describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
+  it("200: the member as the list has it; what is left out keeps its value", async () => {
+    const made = await (await add("a@example.com")).json<Member>();
+    const promoted = await (await patch(made.id, { role: "billing" })).json();
+    expect(promoted).toEqual({ ...made, role: "billing" });
+    const moved = await (await patch(made.id, { email: "b@example.com" })).json();
+    expect(moved).toEqual({ ...made, role: "billing", email: "b@example.com" });
+    expect(await (await patch(made.id, {})).json()).toEqual(moved);
+    expect(await list()).toContainEqual(moved);
+  });
+
+  it("a role acts on the next request, up and down", async () => {
+    const { memberId, key, orgId } = await addMember(owner.orgId, "member");
+    const rename = (): Promise<Response> =>
+      send(`/v1/orgs/${orgId}`, { method: "PATCH", key, body: { name: "by a member" } });
+    for (const [role, status] of [
+      ["member", 403],
+      ["owner", 200],
+      ["admin", 403],
+      ["owner", 200],
+    ] as const) {
+      expect((await patch(memberId, { role })).status).toBe(200);
+      expect([role, (await rename()).status]).toEqual([role, status]);
+    }
+  });
+
+  it("its own address in another case is no conflict; another member's is 409, and the role stays", async () => {
+    const made = await (await add("a@example.com")).json<Member>();
+    expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
+    const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
+    expect((await errorOf(response, 409)).param).toBe("email");
+    expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
+  });
+
+  it("fields that nobody may set change nothing (144)", async () => {
+    const before = await list();
+    const wish = {
+      id: "x",
+      org_id: "y",
+      removed_at: 5,
+      created_at: "1999",
+      revoked: true,
+      region: "us",
+    };
+    expect(await (await patch(owner.memberId, wish)).json()).toEqual(before[0]);
+    expect(await list()).toEqual(before);
+  });
+
+  it.each<[string, unknown]>([
+    ["role", "root"],
+    ["role", null],
+    ["email", "nobody"],
+    ["email", null],
+  ])("400 names a wrong %s: %j", async (param, value) => {
+    expect((await errorOf(await patch(owner.memberId, { [param]: value }), 400)).param).toBe(param);
+    expect(await roles()).toEqual(["owner"]);
+  });
+
+  it("404 for nobody, another organisation's member and one that was removed: the same bytes", async () => {
+    const other = await openAccount();
+    const gone = await (await add("gone@example.com")).json<Member>();
+    await remove(gone.id);
+    const bodies = new Set<string>();
+    for (const id of [crypto.randomUUID(), other.memberId, gone.id, "x"]) {
+      const response = await patch(id, { role: "admin" });
+      expect(response.status).toBe(404);
+      bodies.add(await response.text());
+    }
+    expect(bodies.size).toBe(1);
+  });
+
+  it("409 last_owner for the only owner's role; with another owner it may go", async () => {
+    const response = await patch(owner.memberId, { role: "admin", email: "new@example.com" });
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(await errorOf(response, 409)).toMatchObject({ code: "last_owner", param: "role" });
+    expect(await list()).toMatchObject([{ role: "owner", email: "owner@example.com" }]);
+    expect((await patch(owner.memberId, { role: "owner" })).status).toBe(200);
+    await add("second@example.com", "owner");
+    expect((await patch(owner.memberId, { role: "member" })).status).toBe(200);
+    expect(await roles()).toEqual(["member", "owner"]);
+  });
+
+  it("405 with allow for another method", async () => {
+    const response = await admin("GET", `${members()}/${owner.memberId}`);
+    expect(response.headers.get("allow")).toBe("PATCH, DELETE");
+    expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
+  });
+});
