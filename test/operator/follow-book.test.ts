@@ -1,0 +1,95 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, expect, it } from "vitest";
+import { success } from "../../src/lib/failure.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import { followBook } from "../../src/operator/follow-book.ts";
+import type { JsonObject } from "../../src/operator/operator-context.ts";
+import { WatchedBook } from "../keys/key-fixture.ts";
+import { call, makeOrganization, walletOf, wallets } from "./operator-fixture.ts";
+
+beforeEach(() => {
+  wallets.clear();
+});
+
+const patch = (id: string, body: unknown): Promise<Result<JsonObject>> =>
+  call("PATCH /orgs/:id", { params: { id }, body });
+const booked = (id: string): Promise<Record<string, unknown> | null> =>
+  env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();
+
+it("of two changes at once the wallet ends with what the book ends with, though told in the other order", async () => {
+  const { organization } = await makeOrganization();
+  const wallet = walletOf(organization.id);
+  const configure = wallet.configure.bind(wallet);
+  const arrived = Promise.withResolvers<null>();
+  const late = Promise.withResolvers<null>();
+  wallet.configure = async (change) => {
+    wallet.configure = configure; // only the first one is held back
+    arrived.resolve(null);
+    await late.promise;
+    return configure(change);
+  };
+  const first = patch(organization.id, { status: "suspended", rpm_limit: 5 });
+  await arrived.promise;
+  expect(await patch(organization.id, { status: "active", rpm_limit: null })).toMatchObject({
+    value: { status: "active", rpm_limit: null },
+  });
+  late.resolve(null);
+  expect(await first).toMatchObject({ value: { status: "active", rpm_limit: null } });
+  expect(await booked(organization.id)).toMatchObject({ status: "active", rpm_limit: null });
+  expect(wallet.configuration).toEqual({ suspended: false, rpmLimit: null });
+});
+
+it("an object is told again until the book says nothing new, and no further", async () => {
+  const book = [1, 2, 3, 3, 3];
+  const told: number[] = [];
+  const followed = await followBook(0, {
+    tell: async (row) => success(told.push(row)),
+    reread: async () => book.shift() ?? null,
+    isSame: (one, other) => one === other,
+  });
+  expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
+});
+
+it("a book that never comes to rest is a 503, not a loop without end", async () => {
+  let row = 0;
+  const followed = await followBook(row, {
+    tell: async () => success(null),
+    reread: async () => ++row,
+    isSame: (one, other) => one === other,
+  });
+  expect(followed).toEqual({ ok: false, failure: { kind: "overloaded" } });
+});
+
+it("a wallet that cannot be told is a 503 after the book was written; a repeat completes it", async () => {
+  const { organization } = await makeOrganization();
+  const wallet = walletOf(organization.id);
+  wallet.down = true;
+  const body = { status: "suspended" };
+  expect(await patch(organization.id, body)).toMatchObject({
+    failure: { kind: "storage_unavailable" },
+  });
+  expect(await booked(organization.id)).toMatchObject({ status: "suspended" });
+  expect(wallet.configuration.suspended).toBe(false);
+  wallet.down = false;
+  expect(await patch(organization.id, {})).toMatchObject({ value: { status: "suspended" } });
+  expect(wallet.configuration.suspended).toBe(true);
+});
+
+it("with the book down nothing is told to anyone", async () => {
+  const { organization, key } = await makeOrganization();
+  const params = { id: organization.id, key_id: key.id };
+  const book = new WatchedBook();
+  book.broken = true;
+  const answers = [
+    await call("PATCH /orgs/:id/keys/:key_id", { params, body: { rpm_limit: 5 } }),
+    await call("DELETE /orgs/:id/keys/:key_id", { params }),
+    await call("GET /orgs/:id/keys", { params }),
+  ];
+  book.restore();
+  for (const answer of answers) {
+    expect(answer).toMatchObject({ failure: { kind: "storage_unavailable" } });
+  }
+  expect(await call("GET /orgs/:id/keys/:key_id", { params })).toMatchObject({
+    value: { rpm_limit: 60, revoked: false },
+  });
+});
