@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import { REGIONS } from "./caller.ts";
 import { externalIdProblem } from "./external-id.ts";
 import { mintedAt } from "./id.ts";
+import { promptTokens } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /** What is kept of one paid request beside its money: never a prompt, never an answer. Times in ms. */
@@ -43,7 +44,10 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
       output: count,
       reasoning: count,
     })
-    .check(z.refine((usage) => usage.reasoning <= usage.output, "must have reasoning in output")),
+    .check(
+      z.refine((usage) => usage.reasoning <= usage.output, "must have reasoning within output"),
+      z.refine((usage) => Number.isSafeInteger(promptTokens(usage)), "must add up"),
+    ),
   price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
   firstByteMs: z.nullable(milliseconds),
   durationMs: milliseconds,

@@ -60,6 +60,75 @@ it("old ledger rows become one rollup row, sums and daily usage unchanged, credi
   expect(await differences(stub)).toEqual([]);
 });
 
+it("2,100 rows go in batches; usage, balance and end users answer byte for byte as before", async () => {
+  const start = Date.UTC(2032, 2, 30, 23, 50);
+  setClock(start);
+  const { stub } = await newWallet(10_000);
+  const late = holdOf(40, { externalId: "v" });
+  valueOf(await stub.hold(late));
+  setClock(start + 25 * 60_000);
+  const charge = valueOf(await settle(stub, late.id, 20_000)); // late, and more than there is
+  expect(charge).toMatchObject({ kind: "settled", charged: 10_000, shortfall: 10_000 });
+  await credit(stub, 5000);
+  const ids = await payMany(stub, 2100);
+  const answers = async (): Promise<string> =>
+    JSON.stringify([
+      await Promise.all(
+        (["day", "model", "key", "user"] as const).map((by) =>
+          stub.usage("2032-03-01", "2032-04-30", by),
+        ),
+      ),
+      await stub.balance(),
+      await stub.listEndUsers(10, 0),
+    ]);
+  setClock(start + 29 * DAY);
+  const before = await answers();
+  expect(await rowsOf(stub, "SELECT count(*) AS n FROM requests")).toEqual([{ n: 2101 }]);
+  expect(JSON.parse(before)).toMatchObject([
+    [{ value: { total: { requests: 2101, costMicro: 12_100 } } }, {}, {}, {}],
+    { value: { creditsMicro: 2900 } },
+    {},
+  ]);
+  for (let alarms = 0; alarms < 2; alarms++) {
+    // oxlint-disable-next-line no-await-in-loop -- one batch after the other
+    await alarmAt(stub, start + 31 * DAY);
+    // oxlint-disable-next-line no-await-in-loop
+    expect(await answers()).toBe(before);
+  }
+  expect(await rowsOf(stub, "SELECT count(*) AS n FROM requests")).toEqual([{ n: 0 }]);
+  await evictDurableObject(stub);
+  expect(await answers()).toBe(before);
+  expect(valueOf(await stub.ledger(0, 10)).rows.map((row) => [row.kind, row.amountMicro])).toEqual([
+    ["credit", 10_000],
+    ["credit", 5000],
+    ["rollup", -12_100],
+  ]);
+  for (const id of [late.id, ids[0] ?? "", ids.at(-1) ?? ""]) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    expect(failureOf(await stub.generation(id))).toMatchObject({ kind: "not_found" });
+    // oxlint-disable-next-line no-await-in-loop
+    expect(valueOf(await settle(stub, id, 1))).toEqual({ kind: "unknown" });
+  }
+  expect(await answers()).toBe(before);
+  expect(await differences(stub)).toEqual([]);
+});
+
+/** Requests of one micro, every other one without an end user; their ids. */
+async function payMany(stub: Stub, count: number): Promise<string[]> {
+  const requests = Array.from({ length: count }, (_, i) =>
+    holdOf(1, { externalId: i % 2 === 0 ? "u" : null }),
+  );
+  await runInDurableObject(stub, async (wallet: Wallet) => {
+    for (const request of requests) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      valueOf(await wallet.hold(request));
+      // oxlint-disable-next-line no-await-in-loop
+      valueOf(await settle(wallet, request.id, 1));
+    }
+  });
+  return requests.map(({ id }) => id);
+}
+
 it("the ledger is read page by page, gapless, whatever checkpoints lie between", async () => {
   const { stub } = await newWallet(10_000);
   for (let i = 0; i < 30; i++) {

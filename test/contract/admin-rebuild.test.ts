@@ -1,0 +1,113 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { pay, valueOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { admin, balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+let wallet: Stub;
+beforeEach(async () => {
+  for (const method of ["warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount({ credits: 100_000 });
+  wallet = env.WALLET.getByName(account.orgId);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const rebuild = (orgId = account.orgId): Promise<Response> =>
+  admin("POST", `/orgs/${orgId}/rebuild-wallet`);
+const read = async (path: string): Promise<unknown> =>
+  (await send(path, { key: account.key })).json();
+async function lose(): Promise<void> {
+  await runInDurableObject(wallet, (_wallet: Wallet, state) => state.storage.deleteAll());
+  await evictDurableObject(wallet);
+}
+
+describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
+  it("a lost wallet is 503 until it is made again from the book: balance, usage, alerts", async () => {
+    valueOf(await wallet.putEndUser("u", { dailyQuotaMicro: micros(1000) }));
+    await pay(wallet, 900, "u");
+    await chat(account.key);
+    const before = {
+      balance: await read("/v1/balance"),
+      usage: await read("/v1/usage"),
+      alerts: await read("/v1/alerts"),
+    };
+    valueOf(await wallet.poke());
+    await lose();
+    expect((await errorOf(await chat(account.key), 503)).code).toBe("storage_unavailable");
+    expect((await send("/v1/balance", { key: account.key })).status).toBe(503);
+    const response = await rebuild();
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
+      credits_micro: await balanceOf(account.key),
+      held_micro: 0,
+      open_holds: 0,
+    });
+    expect({
+      balance: await read("/v1/balance"),
+      usage: await read("/v1/usage"),
+      alerts: await read("/v1/alerts"),
+    }).toEqual(before);
+    expect((await chat(account.key)).status).toBe(200);
+    const reconciled = await admin("POST", `/orgs/${account.orgId}/reconcile`);
+    expect(await reconciled.json()).toMatchObject({ differences: [] });
+  });
+
+  it("many at once rebuild it once", async () => {
+    valueOf(await wallet.poke());
+    await lose();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => rebuild()));
+    const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([200, ...Array.from({ length: 9 }, () => 409)]);
+    expect(await balanceOf(account.key)).toBe(100_000);
+  });
+});
+
+describe("POST /admin/v1/orgs/{id}/rebuild-wallet: refusals", () => {
+  it("409 for a healthy wallet, published or not, and nothing of it changes", async () => {
+    for (const publish of [false, true]) {
+      // oxlint-disable-next-line no-await-in-loop -- first before any publish, then after one
+      if (publish) valueOf(await wallet.poke());
+      // oxlint-disable-next-line no-await-in-loop
+      await chat(account.key);
+      // oxlint-disable-next-line no-await-in-loop
+      const before = [await read("/v1/balance"), await read("/v1/usage")];
+      // oxlint-disable-next-line no-await-in-loop
+      const response = await rebuild();
+      expect(response.headers.get("x-should-retry")).toBe("false");
+      // oxlint-disable-next-line no-await-in-loop
+      expect((await errorOf(response, 409)).message).toContain("nothing to rebuild");
+      // oxlint-disable-next-line no-await-in-loop
+      expect([await read("/v1/balance"), await read("/v1/usage")]).toEqual(before);
+    }
+  });
+
+  it("404 when the book knows no balance of it: no wallet is made", async () => {
+    await lose();
+    await env.DB.prepare("DELETE FROM balances WHERE org_id = ?").bind(account.orgId).run();
+    expect((await errorOf(await rebuild(), 404)).message).toContain("balance");
+    expect(await wallet.balance()).toMatchObject({ ok: false });
+  });
+
+  it("404 for an organisation that does not exist: no wallet is made", async () => {
+    const id = crypto.randomUUID();
+    await errorOf(await rebuild(id), 404);
+    expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
+  });
+
+  it("401 for anyone but an operator, 405 with allow for GET", async () => {
+    const path = `/orgs/${account.orgId}/rebuild-wallet`;
+    await errorOf(await send(`/admin/v1${path}`, { method: "POST", key: account.key }), 401);
+    const response = await admin("GET", path);
+    expect(response.headers.get("allow")).toBe("POST");
+    await errorOf(response, 405);
+  });
+});

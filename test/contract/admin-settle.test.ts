@@ -1,0 +1,228 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { FaultyWorld } from "../inference/faulty-world.ts";
+import { GENERATION, holdOf, newId, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { addCredits, admin, balanceOf, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+let wallet: Stub;
+beforeEach(async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  account = await openAccount({ credits: 1000 });
+  wallet = env.WALLET.getByName(account.orgId);
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+const settle = (body: unknown, orgId = account.orgId): Promise<Response> =>
+  admin("POST", `/orgs/${orgId}/settle`, body);
+/** The log line of a charge that is due, as inference/settle.ts writes it. */
+const lineOf = (id: string, cost: number, more: object = {}): Record<string, unknown> => ({
+  event: "settlement_unsaved",
+  request_id: id,
+  org_id: account.orgId,
+  cost_micro: cost,
+  generation: { ...GENERATION, keyId: account.keyId, ...more },
+});
+async function held(amount: number): Promise<string> {
+  const request = holdOf(amount, { keyId: account.keyId });
+  valueOf(await wallet.hold(request));
+  return request.id;
+}
+async function settled(body: unknown): Promise<unknown> {
+  const response = await settle(body);
+  expect(response.status).toBe(200);
+  return response.json();
+}
+
+describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
+  it("charges a line that was really logged, pasted as it is, once", async () => {
+    const logged: string[] = [];
+    vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
+    const world = await new FaultyWorld().open();
+    vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => {
+      world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
+    });
+    world.faults["settle"] = ["down"];
+    world.faults["enqueue"] = ["down"];
+    const answer = await world.ask("sandbox/echo", true);
+    const line = logged.find((one) => one.includes("settlement_unsaved")) ?? "";
+    const { cost_micro: cost } = JSON.parse(line) as { cost_micro: number };
+    expect(await world.paid()).toEqual([]);
+    const expected = { result: "settled", charged_micro: cost, shortfall_micro: 0 };
+    for (let time = 0; time < 3; time++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await (await settle(line, world.orgId)).json()).toEqual(expected);
+    }
+    expect(await world.paid()).toEqual([-cost]);
+    expect((await world.balance()).openHolds).toBe(0);
+    const id = answer.headers.get("x-request-id") ?? "";
+    const { usage } = valueOf(await env.WALLET.getByName(world.orgId).generation(id));
+    expect(usage).toMatchObject({ output: 3 });
+  });
+
+  it("twenty at once are one charge, and every answer is the same", async () => {
+    const line = lineOf(await held(50), 30);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => settled(line)));
+    expect(new Set(answers.map((one) => JSON.stringify(one))).size).toBe(1);
+    expect(answers[0]).toEqual({ result: "settled", charged_micro: 30, shortfall_micro: 0 });
+    expect(await balanceOf(account.key)).toBe(970);
+  });
+
+  it("a repeat with another cost answers as the first time and charges nothing", async () => {
+    const id = await held(50);
+    const first = await settled(lineOf(id, 30));
+    expect(await settled(lineOf(id, 45))).toEqual(first);
+    expect(await balanceOf(account.key)).toBe(970);
+  });
+
+  it("a hold that expired meanwhile is charged from what is free, the rest is ours", async () => {
+    setClock(Date.now());
+    const id = await held(50);
+    setClock(Date.now() + 30 * 60_000);
+    expect(await settled(lineOf(id, 1200))).toEqual({
+      result: "settled",
+      charged_micro: 1000,
+      shortfall_micro: 200,
+    });
+    await addCredits(account.orgId, 500);
+    expect(await settled(lineOf(id, 1200))).toMatchObject({ charged_micro: 1000 });
+    expect(await balanceOf(account.key)).toBe(500);
+  });
+
+  it("what was released charges nothing", async () => {
+    const id = await held(50);
+    valueOf(await wallet.void(id));
+    const voided = { result: "voided", charged_micro: 0, shortfall_micro: 0 };
+    expect(await settled(lineOf(id, 30))).toEqual(voided);
+    expect(await settled(lineOf(id, 30))).toEqual(voided);
+    expect(await balanceOf(account.key)).toBe(1000);
+  });
+
+  it("what this organisation never held charges nothing, though another did", async () => {
+    const unknown = { result: "unknown", charged_micro: 0, shortfall_micro: 0 };
+    expect(await settled(lineOf(newId(), 30))).toEqual(unknown);
+    const other = await openAccount();
+    const id = await held(50);
+    const theirs = { ...lineOf(id, 30), org_id: other.orgId };
+    expect(await (await settle(theirs, other.orgId)).json()).toEqual(unknown);
+    expect(await balanceOf(other.key)).toBe(1_000_000_000);
+    expect(valueOf(await wallet.balance()).openHolds).toBe(1);
+  });
+
+  it("needs no more than the three fields, and takes no other", async () => {
+    const { request_id, cost_micro, generation } = lineOf(await held(50), 30);
+    const wish = { charged_micro: 1, result: "voided", late: true, seq: 99, state: "voided" };
+    expect(await settled({ request_id, cost_micro, generation, ...wish })).toMatchObject({
+      result: "settled",
+      charged_micro: 30,
+    });
+  });
+
+  it("the generation keeps the key and end user of its hold, and nothing unknown", async () => {
+    const id = await held(50);
+    const stranger = { keyId: "key_0VbbtnxZGhU4ZPPzjn5l243b", externalId: "someone", secret: "x" };
+    await settled(lineOf(id, 30, stranger));
+    const generation = valueOf(await wallet.generation(id));
+    expect(generation).toMatchObject({ keyId: account.keyId, externalId: null, costMicro: 30 });
+    expect(JSON.stringify(generation)).not.toContain("secret");
+  });
+});
+
+describe("POST /admin/v1/orgs/{id}/settle: 400, and nothing happened", () => {
+  const without = (name: string): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(lineOf("", 30)).filter(([field]) => field !== name));
+  const { usage, price } = GENERATION;
+
+  it.each<[string, object]>([
+    ["request_id", { request_id: "req_short" }],
+    ["request_id", { request_id: "chatcmpl-0VbbtnxZGhU4ZPPzjn5l243b" }],
+    ["request_id", { request_id: 7 }],
+    ["org_id", { org_id: crypto.randomUUID() }],
+    ["cost_micro", { cost_micro: -1 }],
+    ["cost_micro", { cost_micro: 1.5 }],
+    ["cost_micro", { cost_micro: "30" }],
+    ["cost_micro", { cost_micro: null }],
+    ["cost_micro", { cost_micro: 2 ** 53 }],
+    ["generation", { generation: null }],
+    ["generation", { generation: "{}" }],
+    ["generation", { generation: [] }],
+  ])("a wrong %s is named: %j", async (param, fields) => {
+    await expectRefused(param, (id) => ({ ...lineOf(id, 30), ...fields }));
+  });
+
+  it.each<[string, object]>([
+    ["model", { model: "" }],
+    ["model", { model: "m".repeat(257) }],
+    ["provider", { provider: null }],
+    ["region", { region: "mars" }],
+    ["keyId", { keyId: "key_1" }],
+    ["externalId", { externalId: "" }],
+    ["externalId", { externalId: "a\u0000" }],
+    ["externalId", { externalId: undefined }],
+    ["streamed", { streamed: 1 }],
+    ["usage", { usage: null }],
+    ["usage.input", { usage: { ...usage, input: -1 } }],
+    ["usage.output", { usage: { ...usage, output: 1.5 } }],
+    ["usage.cacheRead", { usage: { ...usage, cacheRead: "1" } }],
+    ["usage.cacheWrite", { usage: { ...usage, cacheWrite: undefined } }],
+    ["usage", { usage: { ...usage, reasoning: usage.output + 1 } }],
+    ["usage", { usage: { ...usage, input: 2 ** 53 - 1, cacheRead: 1 } }],
+    ["price.output", { price: { ...price, output: null } }],
+    ["price.cached", { price: { ...price, cached: 0.5 } }],
+    ["firstByteMs", { firstByteMs: "1" }],
+    ["durationMs", { durationMs: null }],
+    ["estimated", { estimated: null }],
+    ["finishReason", { finishReason: 1 }],
+  ])("a wrong generation.%s is named: %j", async (param, fields) => {
+    await expectRefused(`generation.${param}`, (id) => lineOf(id, 30, fields));
+  });
+
+  it.each(["request_id", "cost_micro", "generation"])("a missing %s is named", async (param) => {
+    await expectRefused(param, (id) => {
+      const line = without(param);
+      return param === "request_id" ? line : { ...line, request_id: id };
+    });
+  });
+
+  it("no body at all, and no JSON", async () => {
+    await errorOf(await settle(undefined), 400);
+    await errorOf(await settle("settlement_unsaved"), 400);
+  });
+
+  async function expectRefused(param: string, body: (id: string) => unknown): Promise<void> {
+    const id = await held(50);
+    const error = await errorOf(await settle(body(id)), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+    expect(valueOf(await wallet.balance())).toEqual({
+      creditsMicro: 1000,
+      heldMicro: 50,
+      openHolds: 1,
+    });
+  }
+});
+
+describe("POST /admin/v1/orgs/{id}/settle: refusals", () => {
+  it("404 for an organisation that does not exist: no wallet is made for it", async () => {
+    const id = crypto.randomUUID();
+    await errorOf(await settle({ ...lineOf(newId(), 30), org_id: id }, id), 404);
+    expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
+  });
+
+  it("401 for anyone but an operator", async () => {
+    const id = await held(50);
+    const path = `/admin/v1/orgs/${account.orgId}/settle`;
+    await errorOf(await send(path, { key: account.key, body: lineOf(id, 30) }), 401);
+    expect(await balanceOf(account.key)).toBe(1000);
+  });
+
+  it("405 with allow for GET", async () => {
+    const response = await admin("GET", `/orgs/${account.orgId}/settle`);
+    expect(response.headers.get("allow")).toBe("POST");
+    await errorOf(response, 405);
+  });
+});

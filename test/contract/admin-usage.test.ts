@@ -1,0 +1,84 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import { pay, valueOf } from "../wallet/wallet-desk.ts";
+import { admin, chat, embed, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+beforeAll(async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  account = await openAccount();
+  const wallet = env.WALLET.getByName(account.orgId);
+  for (const user of ["a", "b"]) {
+    // oxlint-disable-next-line no-await-in-loop -- in order
+    valueOf(await wallet.putEndUser(user, { dailyQuotaMicro: micros(100) }));
+    // oxlint-disable-next-line no-await-in-loop
+    await pay(wallet, 90, user);
+  }
+  await chat(account.key, { user: "c" });
+  await embed(account.key);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const read = (path: string, orgId = account.orgId): Promise<Response> =>
+  admin("GET", `/orgs/${orgId}${path}`);
+
+describe("GET /admin/v1/orgs/{id}/usage and /alerts: 200", () => {
+  it.each([
+    "/usage",
+    "/usage?group_by=model",
+    "/usage?group_by=key",
+    "/usage?group_by=user",
+    "/usage?from=2031-01-01&to=2031-12-31",
+    "/alerts",
+    "/alerts?limit=1&offset=1",
+  ])("%s is what the organisation reads itself", async (path) => {
+    const [theirs, own] = [await read(path), await send(`/v1${path}`, { key: account.key })];
+    expect([theirs.status, own.status]).toEqual([200, 200]);
+    expect(await theirs.text()).toBe(await own.text());
+  });
+
+  it("the figures are those of this organisation and of no other", async () => {
+    expect(await (await read("/usage")).json()).toMatchObject({ total: { requests: 4 } });
+    expect(await (await read("/alerts")).json()).toMatchObject({ total: 2 });
+    const other = await openAccount();
+    expect(await (await read("/usage", other.orgId)).json()).toMatchObject({ data: [] });
+    expect(await (await read("/alerts", other.orgId)).json()).toMatchObject({ total: 0 });
+  });
+});
+
+describe("GET /admin/v1/orgs/{id}/usage and /alerts: refusals", () => {
+  it.each([
+    ["from", "/usage?from=2030-02-30"],
+    ["from", "/usage?from=2027-12-31&to=2028-12-31"],
+    ["to", "/usage?to=x"],
+    ["group_by", "/usage?group_by=month"],
+    ["limit", "/alerts?limit=101"],
+    ["offset", "/alerts?offset=-1"],
+  ])("400 names %s: %s", async (param, path) => {
+    expect((await errorOf(await read(path), 400)).param).toBe(param);
+  });
+
+  it.each(["/usage", "/alerts"])(
+    "404 for an organisation that does not exist: %s",
+    async (path) => {
+      await errorOf(await read(path, crypto.randomUUID()), 404);
+    },
+  );
+
+  it.each(["/usage", "/alerts"])("401 for anyone but an operator: %s", async (path) => {
+    for (const key of [account.key, undefined]) {
+      // oxlint-disable-next-line no-await-in-loop
+      await errorOf(await send(`/admin/v1/orgs/${account.orgId}${path}`, { key }), 401);
+    }
+  });
+
+  it.each(["/usage", "/alerts"])("405 with allow for POST %s", async (path) => {
+    const response = await admin("POST", `/orgs/${account.orgId}${path}`, {});
+    expect(response.headers.get("allow")).toBe("GET, HEAD");
+    await errorOf(response, 405);
+  });
+});
