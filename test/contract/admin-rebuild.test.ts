@@ -74,18 +74,12 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
 describe("POST /admin/v1/orgs/{id}/rebuild-wallet: refusals", () => {
   it("409 for a healthy wallet, published or not, and nothing of it changes", async () => {
     for (const publish of [false, true]) {
-      // oxlint-disable-next-line no-await-in-loop -- first before any publish, then after one
       if (publish) valueOf(await wallet.poke());
-      // oxlint-disable-next-line no-await-in-loop
       await chat(account.key);
-      // oxlint-disable-next-line no-await-in-loop
       const before = [await read("/v1/balance"), await read("/v1/usage")];
-      // oxlint-disable-next-line no-await-in-loop
       const response = await rebuild();
       expect(response.headers.get("x-should-retry")).toBe("false");
-      // oxlint-disable-next-line no-await-in-loop
       expect((await errorOf(response, 409)).message).toContain("nothing to rebuild");
-      // oxlint-disable-next-line no-await-in-loop
       expect([await read("/v1/balance"), await read("/v1/usage")]).toEqual(before);
     }
   });

@@ -38,6 +38,7 @@ async function page(query = "", key = account.key): Promise<Page> {
   expect(response.status).toBe(200);
   return response.json<Page>();
 }
+const total = async (): Promise<number> => (await page()).total;
 const put = async (user: string, day: number | null, month: number | null): Promise<void> => {
   const quotas = {
     dailyQuotaMicro: day === null ? null : micros(day),
@@ -51,8 +52,8 @@ const lines = (): Alert[] =>
     .map(({ event: _event, org_id: _orgId, ...fields }) => fields);
 /** The alerts are the same in the answer, in the log and, after a publish, in the book. */
 async function expectEverywhere(count: number): Promise<readonly Alert[]> {
-  const { alerts, total } = await page("?limit=100");
-  expect([alerts.length, total]).toEqual([count, count]);
+  const { alerts, total: all } = await page("?limit=100");
+  expect([alerts.length, all]).toEqual([count, count]);
   const newestFirst = (rows: readonly Alert[]): Alert[] =>
     rows.toSorted((a, b) => (String(a["id"]) < String(b["id"]) ? 1 : -1));
   expect(newestFirst(lines())).toEqual(alerts);
@@ -62,11 +63,10 @@ async function expectEverywhere(count: number): Promise<readonly Alert[]> {
     FROM alerts WHERE org_id = ?`,
   )
     .bind(account.orgId)
-    .all<Record<string, unknown>>();
-  const inBook = results.map((row) => ({
-    ...row,
-    created_at: new Date(Number(row["created_at"])).toISOString(),
-  }));
+    .all();
+  const inBook = results.map((row) =>
+    Object.assign(row, { created_at: new Date(Number(row["created_at"])).toISOString() }),
+  );
   expect(newestFirst(inBook)).toEqual(alerts);
   return alerts;
 }
@@ -79,7 +79,7 @@ describe("GET /v1/alerts: 200", () => {
   it("100 requests of one end user at once cross 0.8 of day and month once each (58)", async () => {
     await put("u", 1_000_000, 1_000_400);
     await pay(wallet, 799_990, "u");
-    expect((await page()).total).toBe(0);
+    expect(await total()).toBe(0);
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => chat(account.key, { user: "u", max_tokens: 20 })),
     );
@@ -114,7 +114,7 @@ describe("GET /v1/alerts: 200", () => {
     await pay(wallet, 80, "u");
     setClock(NOON + DAY);
     await pay(wallet, 79, "u");
-    expect((await page()).total).toBe(1);
+    expect(await total()).toBe(1);
     await pay(wallet, 1, "u");
     await evictDurableObject(wallet);
     await pay(wallet, 1, "u");
@@ -126,10 +126,10 @@ describe("GET /v1/alerts: 200", () => {
     await put("u", null, null);
     await chat(account.key, { user: "u" });
     await pay(wallet, 500, "u");
-    expect((await page()).total).toBe(0);
+    expect(await total()).toBe(0);
     const { dailySpendMicro: spent } = valueOf(await wallet.readEndUser("u"));
     await put("u", spent * 2, null);
-    expect((await page()).total).toBe(0); // half of it
+    expect(await total()).toBe(0); // half of it
     valueOf(await wallet.patchEndUser("u", { alertThreshold: 0.5 }));
     expect(await expectEverywhere(1)).toMatchObject([
       { kind: "user_daily", threshold: 0.5, limit_micro: spent * 2, value_micro: spent },
@@ -142,7 +142,6 @@ describe("GET /v1/alerts: 200", () => {
   it("a low balance is told once per fall, and again only after 1.1 times its threshold", async () => {
     await addCredits(account.orgId, 1500 - 1_000_000_000);
     valueOf(await wallet.patchSettings({ lowBalanceThresholdMicro: micros(1000) }));
-    const total = async (): Promise<number> => (await page()).total;
     await addCredits(account.orgId, -500);
     expect(await total()).toBe(0); // 1000 is not below 1000
     await Promise.all(Array.from({ length: 20 }, () => chat(account.key, { max_tokens: 3 })));
@@ -164,9 +163,7 @@ describe("GET /v1/alerts: 200", () => {
 
   it("page by page, newest first, the same ones", async () => {
     for (const user of ["a", "b", "c", "d", "e"]) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       await put(user, 10, null);
-      // oxlint-disable-next-line no-await-in-loop
       await pay(wallet, 9, user);
       setClock(NOON + 1000 * user.charCodeAt(0));
     }
@@ -188,13 +185,14 @@ describe("GET /v1/alerts: 200", () => {
     await pay(wallet, 9, "u");
     expect((await page("", (await openAccount()).key)).total).toBe(0);
     for (const role of ["owner", "admin", "billing"] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one role after the other
       const key = await keyWithRole(account.orgId, role);
-      // oxlint-disable-next-line no-await-in-loop
       expect(await page("", key)).toEqual(await page());
     }
   });
 });
+
+const busy = (): Promise<never> =>
+  Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
 
 describe("GET /v1/alerts: refusals", () => {
   let key: string;
@@ -234,9 +232,7 @@ describe("GET /v1/alerts: refusals", () => {
   });
 
   it("503 when the wallet cannot be asked: never an empty list", async () => {
-    const alerts = (): Promise<never> =>
-      Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
-    const bindings = bindingsWith({ WALLET: { getByName: () => ({ alerts }) } });
+    const bindings = bindingsWith({ WALLET: { getByName: () => ({ alerts: busy }) } });
     const response = await send("/v1/alerts", { key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });

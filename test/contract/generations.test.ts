@@ -8,6 +8,7 @@ import type { Account, Sending } from "./client.ts";
 import { addKey, addMember, keyWithRole } from "./members.ts";
 import type { MadeKey } from "./members.ts";
 import { completionOf } from "./wire-schemas.ts";
+import type { ErrorObject } from "./wire-schemas.ts";
 
 let account: Account;
 /** A paid request of the owner's key. */
@@ -98,35 +99,40 @@ describe("GET /v1/generations/{id}: 200", () => {
   });
 });
 
+const refused = async (named: string, key = account.key): Promise<ErrorObject> =>
+  errorOf(await read(named, key), 404);
+
 describe("GET /v1/generations/{id}: 404", () => {
   let member: MadeKey;
-  let missing: string;
+  let missing: ErrorObject;
   beforeAll(async () => {
     member = await addKey(account.orgId, await addMember(account.orgId, "member"));
-    missing = JSON.stringify(await errorOf(await read(newId()), 404));
+    missing = await errorOf(await read(newId()), 404);
   });
-  const expectMissing = async (named: string, key = account.key): Promise<void> =>
-    expect(JSON.stringify(await errorOf(await read(named, key), 404))).toBe(missing);
 
   it("for a member another's is the same answer as one that never was", async () => {
-    await expectMissing(id, member.key);
-    await expectMissing(newId(), member.key);
+    expect(await refused(id, member.key)).toEqual(missing);
+    expect(await refused(newId(), member.key)).toEqual(missing);
     const other = await addKey(account.orgId, await addMember(account.orgId, "member"));
-    await expectMissing(requestId(await chat(other.key)), member.key);
+    expect(await refused(requestId(await chat(other.key)), member.key)).toEqual(missing);
   });
 
   it("for another organisation's owner too", async () => {
-    await expectMissing(id, (await openAccount()).key);
+    expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
   it("what was voided, refused or is still open made none", async () => {
-    await expectMissing(requestId(await chat(account.key, { model: "sandbox/status-500" })));
-    await expectMissing(requestId(await chat(account.key, { model: "none" })));
-    await expectMissing(requestId(await send("/v1/models", { key: account.key })));
+    expect(
+      await refused(requestId(await chat(account.key, { model: "sandbox/status-500" }))),
+    ).toEqual(missing);
+    expect(await refused(requestId(await chat(account.key, { model: "none" })))).toEqual(missing);
+    expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
+      missing,
+    );
     const open = await chat(account.key, { model: "sandbox/stall", stream: true });
     const reader = open.body?.getReader();
     await reader?.read();
-    await expectMissing(requestId(open));
+    expect(await refused(requestId(open))).toEqual(missing);
     await reader?.cancel();
   });
 
@@ -142,7 +148,7 @@ describe("GET /v1/generations/{id}: 404", () => {
     `req_${"0".repeat(2000)}`,
     "key_0VbbtnxZGhU4ZPPzjn5l243b",
   ])("%s names nothing", async (named) => {
-    await expectMissing(named);
+    expect(await refused(named)).toEqual(missing);
   });
 
   it("rolled up by retention, while usage and balance stay byte for byte", async () => {
@@ -170,6 +176,13 @@ describe("GET /v1/generations/{id}: 404", () => {
   });
 });
 
+function prepareAllButKeys(sql: string): D1PreparedStatement {
+  if (sql.includes("member_id FROM keys")) throw new Error("D1_ERROR: away");
+  return env.DB.prepare(sql);
+}
+const busy = (): Promise<never> =>
+  Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
+
 describe("GET /v1/generations/{id}: refusals", () => {
   it("401 without a key", async () => {
     const response = await send(`/v1/generations/${id}`);
@@ -180,11 +193,7 @@ describe("GET /v1/generations/{id}: refusals", () => {
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
     const member = await keyWithRole(account.orgId, "member");
     await send("/v1/balance", { key: member });
-    const prepare = (sql: string): D1PreparedStatement => {
-      if (sql.includes("member_id FROM keys")) throw new Error("D1_ERROR: away");
-      return env.DB.prepare(sql);
-    };
-    const bindings = bindingsWith({ DB: { prepare } });
+    const bindings = bindingsWith({ DB: { prepare: prepareAllButKeys } });
     const response = await read(id, member, { bindings });
     expect(response.headers.get("retry-after")).toBe("1");
     expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
@@ -192,9 +201,7 @@ describe("GET /v1/generations/{id}: refusals", () => {
   });
 
   it("503 when the wallet cannot be asked: never a 404", async () => {
-    const generation = (): Promise<never> =>
-      Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
-    const bindings = bindingsWith({ WALLET: { getByName: () => ({ generation }) } });
+    const bindings = bindingsWith({ WALLET: { getByName: () => ({ generation: busy }) } });
     const response = await read(id, account.key, { bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });
@@ -206,6 +213,7 @@ describe("GET /v1/generations/{id}: refusals", () => {
   });
 
   it("404 for the list, which there is not", async () => {
-    await errorOf(await send("/v1/generations", { key: account.key }), 404);
+    const error = await errorOf(await send("/v1/generations", { key: account.key }), 404);
+    expect(error.message).toContain("/v1/generations");
   });
 });

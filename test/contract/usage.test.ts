@@ -60,7 +60,6 @@ describe("GET /v1/usage: 200", () => {
     const wallet = env.WALLET.getByName(own.orgId);
     for (const [offset, cost] of [1, 10, 100, 1000, 10_000].entries()) {
       setClock(NOON + offset * DAY);
-      // oxlint-disable-next-line no-await-in-loop -- one day after the other
       await pay(wallet, cost);
     }
     const [first, second, third] = [NOON, NOON + DAY, NOON + 2 * DAY].map(dayOf);
@@ -100,7 +99,6 @@ describe("GET /v1/usage: 200", () => {
     const reader = open.body?.getReader();
     await reader?.read();
     for (const fields of [{ model: "sandbox/status-500" }, { model: "none" }, { n: 0 }]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await chat(own.key, fields)).ok).toBe(false);
     }
     expect((await report("", own.key)).total).toMatchObject({ requests: 0, cost_micro: 0 });
@@ -111,7 +109,6 @@ describe("GET /v1/usage: 200", () => {
     const [one, two] = [await openAccount(), await openAccount()];
     await chat(one.key);
     for (const groupBy of ["day", "model", "key", "user"]) {
-      // oxlint-disable-next-line no-await-in-loop
       const { data } = await report(`?group_by=${groupBy}&org_id=${one.orgId}`, two.key);
       expect(data).toEqual([]);
     }
@@ -173,7 +170,6 @@ describe("GET /v1/usage: refusals", () => {
   it("403 for a member, whatever it asks, and the message names the roles", async () => {
     const key = await keyWithRole(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
-      // oxlint-disable-next-line no-await-in-loop
       const error = await errorOf(await read(query, key), 403);
       expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
       expect(error.message).toMatch(/owner.*admin.*billing/);

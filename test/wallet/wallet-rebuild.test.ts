@@ -112,7 +112,6 @@ it("a wallet that went back in time never outruns its book by being poked", asyn
   valueOf(await stub.poke());
   await update("balances SET seq = seq + 3, credits_micro = 60", orgId);
   await credit(stub, 1);
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (let i = 0; i < 8; i++) valueOf(await stub.poke());
   expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
   expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(60);
