@@ -5,15 +5,12 @@ import { admin } from "./client.ts";
 
 export type MadeKey = { readonly id: string; readonly key: string };
 
-/** A new member of an organisation, in the book as an operator's call leaves it. */
+/** A new member of an organisation; its id. */
 export async function addMember(orgId: string, role: Role): Promise<string> {
-  const id = crypto.randomUUID();
-  await env.DB.prepare(
-    "INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, ?, ?, ?)",
-  )
-    .bind(id, orgId, `${role}@example.com`, role, 1)
-    .run();
-  return id;
+  const email = `${crypto.randomUUID()}@example.com`;
+  const response = await admin("POST", `/orgs/${orgId}/members`, { email, role });
+  expect(response.status).toBe(201);
+  return (await response.json<{ id: string }>()).id;
 }
 
 /** One more key of a member, for 1000 requests a minute. */
@@ -27,4 +24,16 @@ export async function addKey(orgId: string, memberId: string): Promise<MadeKey> 
 /** The key of a new member with this role. */
 export async function keyWithRole(orgId: string, role: Role): Promise<string> {
   return (await addKey(orgId, await addMember(orgId, role))).key;
+}
+
+/** Suspends the organisation, in its wallet, in the book or in both, as an operator's call does. */
+export async function suspend(orgId: string, where: readonly ("wallet" | "book")[]): Promise<void> {
+  if (where.includes("wallet")) {
+    expect((await env.WALLET.getByName(orgId).configure({ suspended: true })).ok).toBe(true);
+  }
+  if (where.includes("book")) {
+    await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
+      .bind(orgId)
+      .run();
+  }
 }

@@ -2,6 +2,8 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { putUser, readUser, sendUser } from "./end-users.ts";
+import { suspend } from "./members.ts";
 import { mockUpstream } from "./upstream.ts";
 
 let account: Account;
@@ -68,6 +70,36 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });
 
+  it.each([
+    ["GET", "/v1/users", undefined],
+    ["POST", "/v1/users", { external_id: "u" }],
+    ["GET", "/v1/users/u", undefined],
+    ["PATCH", "/v1/users/u", { daily_quota_dollars: 1 }],
+    ["DELETE", "/v1/users/u", undefined],
+  ])("%s %s is no 404 while the wallet is gone", async (method, path, body) => {
+    const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
+    const response = await send(path, { method, key: account.key, body, bindings });
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect((await errorOf(response, 503)).code).toBe("overloaded");
+  });
+
+  it("with the book down end users are managed all the same", async () => {
+    const bindings = bindingsWith({ DB: { prepare } });
+    const own = await openAccount();
+    expect((await chat(own.key)).status).toBe(200); // the limiter has read its key
+    const statuses: number[] = [];
+    for (const [method, path, body] of [
+      ["POST", "/v1/users", { external_id: "u" }],
+      ["PATCH", "/v1/users/u", { daily_quota_dollars: 1 }],
+      ["GET", "/v1/users/u", undefined],
+      ["GET", "/v1/users", undefined],
+      ["DELETE", "/v1/users/u", undefined],
+    ] as const) {
+      statuses.push((await send(path, { method, key: own.key, body, bindings })).status);
+    }
+    expect(statuses).toEqual([201, 200, 200, 200, 200]);
+  });
+
   it("with the book down a key that is known is served all the same", async () => {
     const real = env.DB;
     try {
@@ -109,5 +141,25 @@ describe("what an operator set", () => {
     expect((await send("/v1/balance", { key: own.key })).status).toBe(200);
     await wallet.configure({ suspended: false });
     expect((await chat(own.key)).status).toBe(200);
+  });
+
+  it("403: a suspended organisation reads its end users, and changes none; once active it does", async () => {
+    const own = await openAccount();
+    const made = await putUser(own.key, { external_id: "u", daily_quota_dollars: 1 });
+    await suspend(own.orgId, ["wallet"]);
+    const write = async (): Promise<Response[]> => [
+      await send("/v1/users", { key: own.key, body: { external_id: "new" } }),
+      await send("/v1/users", { key: own.key, body: { external_id: "u", daily_quota_dollars: 2 } }),
+      await sendUser("u", own.key, { method: "PATCH", body: { daily_quota_dollars: 2 } }),
+      await sendUser("u", own.key, { method: "DELETE" }),
+    ];
+    for (const response of await write()) {
+      expect((await errorOf(response, 403)).code).toBe("organization_suspended");
+    }
+    expect(await readUser(own.key, "u")).toEqual(made);
+    const page = await (await send("/v1/users", { key: own.key })).json();
+    expect(page).toMatchObject({ users: [made], total: 1 });
+    await env.WALLET.getByName(own.orgId).configure({ suspended: false });
+    expect((await write()).map((response) => response.status)).toEqual([201, 200, 200, 200]);
   });
 });

@@ -41,7 +41,7 @@ export type UpstreamCall = {
 };
 
 /** Answers every outbound request of the test, through `globalThis.fetch`, until mocks are restored. */
-export function mockUpstream(answer: (call: UpstreamCall) => Response): {
+export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<Response>): {
   readonly calls: readonly UpstreamCall[];
   readonly bindings: Env;
 } {

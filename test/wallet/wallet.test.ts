@@ -82,14 +82,30 @@ describe("a wallet", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("that is suspended refuses holds and nothing else", async () => {
+  it("that is suspended refuses holds and what its organisation may change, and nothing else", async () => {
     const { stub } = await newWallet(100);
-    const request = holdOf(10);
+    const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));
     valueOf(await stub.configure({ suspended: true }));
     expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "organization_suspended" });
     expect(valueOf(await stub.hold(request)).granted).toBe(10);
+    const changes = [
+      await stub.putEndUser("new", {}),
+      await stub.patchEndUser("u", { dailyQuotaMicro: null }),
+      await stub.deleteEndUser("u"),
+      await stub.patchSettings({ defaultAlertThreshold: 0 }),
+    ];
+    expect(new Set(changes.map((change) => JSON.stringify(failureOf(change))))).toEqual(
+      new Set(['{"kind":"organization_suspended"}']),
+    );
     expect(valueOf(await settle(stub, request.id, 4))).toMatchObject({ charged: 4 });
+    await evictDurableObject(stub);
+    expect(valueOf(await stub.listEndUsers(10, 0))).toMatchObject({
+      endUsers: [{ externalId: "u", dailySpendMicro: 4 }],
+      total: 1,
+    });
+    expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
+    valueOf(await credit(stub, 1));
     valueOf(await stub.configure({ suspended: false }));
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });

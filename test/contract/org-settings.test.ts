@@ -1,0 +1,216 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import { DOLLARS, NO_DOLLARS, NO_FRACTIONS } from "./dollars-cases.ts";
+import { putUser, readUser, walletRows } from "./end-users.ts";
+import { keyWithRole, suspend } from "./members.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+const AT_FIRST = {
+  default_user_monthly_quota_dollars: null,
+  default_user_daily_quota_dollars: null,
+  default_alert_threshold: 0.8,
+  low_balance_threshold_dollars: null,
+};
+/** The settings that are dollars, and their columns. */
+const MONEY = [
+  ["default_user_monthly_quota_dollars", "monthly_quota"],
+  ["default_user_daily_quota_dollars", "daily_quota"],
+  ["low_balance_threshold_dollars", "low_balance"],
+] as const;
+
+const pathOf = (orgId: string): string => `/v1/orgs/${orgId}/settings`;
+const patch = (own: Account, body: unknown, key = own.key): Promise<Response> =>
+  send(pathOf(own.orgId), { method: "PATCH", key, body });
+
+async function read(own: Account, key = own.key): Promise<Record<string, unknown>> {
+  const response = await send(pathOf(own.orgId), { key });
+  expect(response.status).toBe(200);
+  return response.json();
+}
+
+const stored = (own: Account) => walletRows(own.orgId, "SELECT * FROM settings");
+
+const prepare = (): never => {
+  throw new Error("D1_ERROR: the book is down");
+};
+
+describe("GET /v1/orgs/{org_id}/settings: 200", () => {
+  it("is the four settings: no caps, 0.8 and no low balance at first", async () => {
+    expect(await read(await openAccount())).toEqual(AT_FIRST);
+  });
+
+  it.each(["owner", "admin", "billing"] as const)(
+    "a key of the role %s reads and changes",
+    async (role) => {
+      const own = await openAccount({ credits: 0 });
+      const key = await keyWithRole(own, role);
+      expect(await read(own, key)).toEqual(AT_FIRST);
+      const response = await patch(own, { default_alert_threshold: 0.7 }, key);
+      expect(response.status).toBe(200);
+      expect(await read(own, key)).toEqual({ ...AT_FIRST, default_alert_threshold: 0.7 });
+    },
+  );
+
+  it("HEAD is GET without its body", async () => {
+    const response = await send(pathOf(account.orgId), { method: "HEAD", key: account.key });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+});
+
+describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
+  it("changes what is given, and answers with all four", async () => {
+    const own = await openAccount({ credits: 0 });
+    const all = {
+      default_user_monthly_quota_dollars: 100,
+      default_user_daily_quota_dollars: 8.2,
+      default_alert_threshold: 1,
+      low_balance_threshold_dollars: 0.5,
+    };
+    expect(await (await patch(own, all)).json()).toEqual(all);
+    const one = { default_user_daily_quota_dollars: null };
+    expect(await (await patch(own, one)).json()).toEqual({ ...all, ...one });
+    expect(await read(own)).toEqual({ ...all, ...one });
+  });
+
+  it.each([
+    "{}",
+    `{"id":"x","org_id":"x","credits_micro":9,"suspended":true,"rpm_limit":1,"monthly_quota":1,
+      "defaultAlertThreshold":0,"lowBalanceThresholdMicro":1,"__proto__":{"default_alert_threshold":0}}`,
+  ])("fields that are none of the four change nothing: %s", async (body) => {
+    const own = await openAccount({ credits: 1000 });
+    await patch(own, { low_balance_threshold_dollars: 0.0001 });
+    const [before, wallet] = [await read(own), "SELECT org_id, suspended, rpm_limit FROM wallet"];
+    const wallets = await walletRows(own.orgId, wallet);
+    const response = await patch(own, body);
+    expect([response.status, await response.json()]).toEqual([200, before]);
+    expect(await read(own)).toEqual(before);
+    expect(await walletRows(own.orgId, wallet)).toEqual(wallets);
+  });
+
+  it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
+    const own = await openAccount({ credits: 0 });
+    for (const [field, column] of MONEY) {
+      await patch(own, { [field]: 7 });
+      expect(await (await patch(own, `{"${field}":${text}}`)).json()).toMatchObject({
+        [field]: shown,
+      });
+      expect(await stored(own)).toMatchObject([{ [column]: micros }]);
+    }
+  });
+
+  it("new defaults are for end users that come later, by a request or by hand, not for those there", async () => {
+    const own = await openAccount();
+    const made = await putUser(own.key, { external_id: "there" });
+    expect((await chat(own.key, { user: "seen" })).status).toBe(200);
+    const seen = await readUser(own.key, "seen");
+    const defaults = {
+      default_user_monthly_quota_dollars: 9,
+      default_user_daily_quota_dollars: 3,
+      default_alert_threshold: 0.25,
+    };
+    await patch(own, defaults);
+    expect([await readUser(own.key, "there"), await readUser(own.key, "seen")]).toEqual([
+      made,
+      seen,
+    ]);
+    expect((await chat(own.key, { user: "seen later" })).status).toBe(200);
+    await putUser(own.key, { external_id: "made later" });
+    for (const id of ["seen later", "made later"]) {
+      expect(await readUser(own.key, id)).toMatchObject({
+        monthly_quota_dollars: 9,
+        daily_quota_dollars: 3,
+        alert_threshold: 0.25,
+      });
+    }
+    await patch(own, { default_user_daily_quota_dollars: 0 });
+    const error = await errorOf(await chat(own.key, { user: "blocked" }), 429);
+    expect(error.code).toBe("end_user_quota_exceeded");
+  });
+});
+
+describe("PATCH /v1/orgs/{org_id}/settings: 400", () => {
+  it.each(NO_DOLLARS)("%s dollars are named, and what is stored stays", async (text) => {
+    const own = await openAccount({ credits: 0 });
+    for (const [field] of MONEY) await patch(own, { [field]: 8.2 });
+    const before = await stored(own);
+    for (const [field] of MONEY) {
+      const body = `{"default_alert_threshold":0.1,"${field}":${text}}`;
+      const error = await errorOf(await patch(own, body), 400);
+      expect(error).toMatchObject({ type: "invalid_request_error", param: field });
+    }
+    expect(await stored(own)).toEqual(before);
+    expect(before).toMatchObject([{ monthly_quota: 8_200_000, low_balance: 8_200_000 }]);
+  });
+
+  it.each(NO_FRACTIONS)("a default_alert_threshold of %s is named (53)", async (text) => {
+    const before = await stored(account);
+    const body = `{"low_balance_threshold_dollars":1,"default_alert_threshold":${text}}`;
+    expect((await errorOf(await patch(account, body), 400)).param).toBe("default_alert_threshold");
+    expect(await stored(account)).toEqual(before);
+  });
+});
+
+describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
+  it("no key is a 401", async () => {
+    const error = await errorOf(await send(pathOf(account.orgId)), 401);
+    expect(error.type).toBe("invalid_api_key");
+  });
+
+  it("a member may not: 403 that names who may, and nothing changes", async () => {
+    const key = await keyWithRole(account.orgId, "member");
+    const before = await read(account);
+    for (const [method, body] of [["GET"], ["PATCH", { default_alert_threshold: 0 }]] as const) {
+      const error = await errorOf(await send(pathOf(account.orgId), { method, key, body }), 403);
+      expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
+      for (const role of ["owner", "admin", "billing"]) expect(error.message).toContain(role);
+    }
+    expect(await read(account)).toEqual(before);
+  });
+
+  it("another organisation's and none's are the same 404, and stay as they are", async () => {
+    const other = await openAccount({ credits: 0 });
+    const bodies = new Set<string>();
+    for (const orgId of [other.orgId, crypto.randomUUID(), "x"]) {
+      for (const [method, body] of [["GET"], ["PATCH", { default_alert_threshold: 0 }]] as const) {
+        const response = await send(pathOf(orgId), { method, key: account.key, body });
+        expect(response.status).toBe(404);
+        bodies.add(await response.text());
+      }
+    }
+    expect(bodies.size).toBe(1);
+    expect(await read(other)).toEqual(AT_FIRST);
+  });
+
+  it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
+    "a suspended organisation reads and does not write, though only %j knows",
+    async (where) => {
+      const own = await openAccount();
+      await suspend(own.orgId, where);
+      const error = await errorOf(await patch(own, { default_alert_threshold: 0 }), 403);
+      expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
+      expect(await read(own)).toEqual(AT_FIRST);
+    },
+  );
+
+  it.each(["POST", "PUT", "DELETE"])("405 with allow for %s", async (method) => {
+    const response = await send(pathOf(account.orgId), { method, key: account.key });
+    expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
+    await errorOf(response, 405);
+  });
+
+  it("reads the role from the book each time, in one statement; without the book: 503", async () => {
+    const counted = countedBindings();
+    const sending = { key: account.key, bindings: counted.bindings };
+    expect((await send(pathOf(account.orgId), sending)).status).toBe(200);
+    expect([counted.objects, counted.statements]).toEqual([2, 1]);
+    const bindings = bindingsWith({ DB: { prepare } });
+    const response = await send(pathOf(account.orgId), { key: account.key, bindings });
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+  });
+});

@@ -1,0 +1,79 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import { NO_DOLLARS, NO_FRACTIONS } from "./dollars-cases.ts";
+import { putUser, readUser, sendUser, storedLimits, userPath } from "./end-users.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+const patch = (id: string, body: unknown, key = account.key): Promise<Response> =>
+  sendUser(id, key, { method: "PATCH", body });
+const remove = (id: string, key = account.key): Promise<Response> =>
+  sendUser(id, key, { method: "DELETE" });
+
+describe("PATCH /v1/users/{external_id}: 400", () => {
+  it.each(NO_DOLLARS)("a quota of %s is named, and what is stored stays (46)", async (text) => {
+    const { orgId, key } = await openAccount({ credits: 0 });
+    await putUser(key, { external_id: "u", monthly_quota_dollars: 8.2, daily_quota_dollars: 0.1 });
+    const before = await storedLimits(orgId);
+    for (const field of ["monthly_quota_dollars", "daily_quota_dollars"]) {
+      const body = `{"alert_threshold":0.1,"${field}":${text}}`;
+      expect((await errorOf(await patch("u", body, key), 400)).param).toBe(field);
+    }
+    expect(await storedLimits(orgId)).toEqual(before);
+    expect(before).toMatchObject([{ monthly_quota: 8_200_000, daily_quota: 100_000 }]);
+  });
+
+  it.each(NO_FRACTIONS)("an alert_threshold of %s is named (53)", async (text) => {
+    await send("/v1/users", { key: account.key, body: { external_id: "t" } });
+    const error = await errorOf(await patch("t", `{"alert_threshold":${text}}`), 400);
+    expect(error.param).toBe("alert_threshold");
+    expect((await readUser(account.key, "t")).alert_threshold).toBe(0.8);
+  });
+});
+
+describe("/v1/users/{external_id}: 401, 404, 405 and what it costs", () => {
+  it.each(["never", ".%2F..", "%00", "a%0Ab", "%E2%80%A8", "x".repeat(257)])(
+    "%s is nobody: 404 whatever the method",
+    async (written) => {
+      for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
+        const response = await send(`/v1/users/${written}`, { method, key: account.key, body });
+        expect((await errorOf(response, 404)).type).toBe("invalid_request_error");
+      }
+    },
+  );
+
+  it("another organisation's end user is nobody, and stays as it is", async () => {
+    const { key } = await openAccount({ credits: 0 });
+    const theirs = await putUser(key, { external_id: "theirs" });
+    const [read, none] = [await sendUser("theirs", account.key), await sendUser("no", account.key)];
+    expect([read.status, await read.text()]).toEqual([404, await none.text()]);
+    await errorOf(await patch("theirs", { daily_quota_dollars: 1 }), 404);
+    await errorOf(await remove("theirs"), 404);
+    expect(await readUser(key, "theirs")).toEqual(theirs);
+  });
+
+  it("a malformed escape is a 400, no key a 401, another method a 405 with allow", async () => {
+    await errorOf(await send("/v1/users/%zz", { key: account.key }), 400);
+    await errorOf(await send(userPath("u")), 401);
+    for (const method of ["POST", "PUT"]) {
+      const response = await sendUser("u", account.key, { method });
+      expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
+      await errorOf(response, 405);
+    }
+  });
+
+  it("takes two objects, limiter and wallet, and no statement", async () => {
+    await putUser(account.key, { external_id: "counted" });
+    for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
+      const counted = countedBindings();
+      const sending = { method, body, bindings: counted.bindings };
+      expect((await sendUser("counted", account.key, sending)).status).toBe(200);
+      expect([counted.objects, counted.statements]).toEqual([2, 0]);
+    }
+  });
+});

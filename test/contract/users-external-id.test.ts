@@ -1,0 +1,195 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { DOLLARS } from "./dollars-cases.ts";
+import { putUser, readUser, sendUser, storedLimits } from "./end-users.ts";
+import type { EndUser } from "./end-users.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+const patch = (id: string, body: unknown, key = account.key): Promise<Response> =>
+  sendUser(id, key, { method: "PATCH", body });
+const remove = (id: string, key = account.key): Promise<Response> =>
+  sendUser(id, key, { method: "DELETE" });
+
+/** Ids that a path may mangle. */
+const IDS = [
+  "plain",
+  "a/b",
+  "a/",
+  "/a",
+  "/",
+  "//",
+  "a//b",
+  "a//",
+  "a/../b",
+  "../x",
+  "...",
+  ".a",
+  " ",
+  " a b ",
+  "a+b",
+  "%",
+  "%41",
+  "%2541",
+  "%2F",
+  "%zz",
+  "100%",
+  "?a=b&c",
+  "#hash",
+  "a;b=c,d:e@f",
+  "back\\slash",
+  `"quoted'`,
+  "{external_id}",
+  ":external_id",
+  "*",
+  "\u00e9",
+  "e\u0301",
+  "👩‍👩‍👧 family",
+  "日本語",
+  "\u00a0",
+  "\ufeff",
+  "__proto__",
+  "é".repeat(128),
+  "/".repeat(256),
+  "%".repeat(256),
+];
+
+describe("/v1/users/{external_id}: every id round-trips", () => {
+  it.each(IDS)("%j, percent-encoded (54)", async (external_id) => {
+    const { key } = await openAccount();
+    const made = await putUser(key, { external_id });
+    expect(made.external_id).toBe(external_id);
+    expect(await readUser(key, external_id)).toEqual(made);
+    const changed = await patch(external_id, { daily_quota_dollars: 1 }, key);
+    expect(await changed.json()).toEqual({ ...made, daily_quota_dollars: 1 });
+    expect((await chat(key, { user: external_id })).status).toBe(200);
+    expect((await readUser(key, external_id)).daily_spend_dollars).toBeGreaterThan(0);
+    const gone = await remove(external_id, key);
+    expect([gone.status, await gone.json()]).toEqual([200, { external_id, deleted: true }]);
+    await errorOf(await sendUser(external_id, key), 404);
+    const { users } = await (await send("/v1/users", { key })).json<{ users: EndUser[] }>();
+    expect(users).toEqual([]);
+  });
+
+  it.each([
+    ["a/b/c", "a/b/c"],
+    ["a%2Fb/c", "a/b/c"],
+    ["%61%2fb%2fc", "a/b/c"],
+    ["a/b/c/", "a/b/c"],
+    ["a%2Fb%2Fc%2F", "a/b/c/"],
+    ["%2541", "%41"],
+    ["%41", "A"],
+    ["a;b=c,d:e@f!$&'()*+~", "a;b=c,d:e@f!$&'()*+~"],
+    ["é", "é"],
+    ["a?limit=%41", "a"],
+  ])(
+    "written %s it is %j: decoded once, a raw slash belongs to it",
+    async (written, external_id) => {
+      await send("/v1/users", { key: account.key, body: { external_id } });
+      const response = await send(`/v1/users/${written}`, { key: account.key });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({ external_id });
+    },
+  );
+
+  it("ids that a careless decoding would mix up are end users of their own", async () => {
+    const { key } = await openAccount({ credits: 0 });
+    const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
+    for (const [i, external_id] of ids.entries()) {
+      await putUser(key, { external_id, daily_quota_dollars: i });
+    }
+    for (const [i, id] of ids.entries()) {
+      expect((await readUser(key, id)).daily_quota_dollars).toBe(i);
+    }
+    await remove("%41", key);
+    expect((await sendUser("A", key)).status).toBe(200);
+    await errorOf(await sendUser("%41", key), 404);
+  });
+});
+
+describe("PATCH /v1/users/{external_id}: 200", () => {
+  it("changes what is given and nothing else; null takes a cap away", async () => {
+    const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
+    const made = await putUser(account.key, { external_id: "p", ...limits });
+    const first = await patch("p", { alert_threshold: 0 });
+    expect(await first.json()).toEqual({ ...made, alert_threshold: 0 });
+    const second = await patch("p", { monthly_quota_dollars: null, daily_quota_dollars: 0 });
+    expect(await second.json()).toEqual({
+      ...made,
+      alert_threshold: 0,
+      monthly_quota_dollars: null,
+      daily_quota_dollars: 0,
+    });
+  });
+
+  it.each([
+    "{}",
+    `{"id":"x","external_id":"other","monthly_spend_dollars":0,"daily_spend_dollars":0,
+      "created_at":"2000-01-01T00:00:00.000Z","dailyQuotaMicro":1,"__proto__":{"alert_threshold":0}}`,
+  ])("fields that are none of the three change nothing: %s", async (body) => {
+    const { key } = await openAccount();
+    await putUser(key, { external_id: "u", daily_quota_dollars: 5, alert_threshold: 0.5 });
+    await chat(key, { user: "u" });
+    const before = await readUser(key, "u");
+    expect(before.daily_spend_dollars).toBeGreaterThan(0);
+    const response = await patch("u", body, key);
+    expect([response.status, await response.json()]).toEqual([200, before]);
+    expect(await readUser(key, "u")).toEqual(before);
+    await errorOf(await sendUser("other", key), 404);
+  });
+
+  it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
+    const { orgId, key } = await openAccount({ credits: 0 });
+    await putUser(key, { external_id: "u", monthly_quota_dollars: 7, daily_quota_dollars: 7 });
+    const response = await patch("u", `{"daily_quota_dollars":${text}}`, key);
+    expect(await response.json()).toMatchObject({ daily_quota_dollars: shown });
+    expect(await storedLimits(orgId)).toMatchObject([
+      { monthly_quota: 7_000_000, daily_quota: micros },
+    ]);
+  });
+});
+
+describe("DELETE /v1/users/{external_id}: 200", () => {
+  it("forgets it: what it spent stays charged, a new one of its name starts at 0 (51)", async () => {
+    const { key } = await openAccount();
+    const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
+    await chat(key, { user: "d" });
+    const balance = await balanceOf(key);
+    expect((await remove("d", key)).status).toBe(200);
+    await errorOf(await remove("d", key), 404);
+    await errorOf(await patch("d", {}, key), 404);
+    const again = await putUser(key, { external_id: "d" });
+    expect(again.id).not.toBe(made.id);
+    expect(again).toMatchObject({ daily_quota_dollars: null, daily_spend_dollars: 0 });
+    expect(await balanceOf(key)).toBe(balance);
+  });
+
+  it("answers the same where the wallet's first answer was lost, and is done once", async () => {
+    await putUser(account.key, { external_id: "lost" });
+    const gone = await sendUser("lost", account.key, {
+      method: "DELETE",
+      bindings: bindingsWith({ WALLET: losingFirstAnswer() }),
+    });
+    expect([gone.status, await gone.json()]).toEqual([200, { external_id: "lost", deleted: true }]);
+    await errorOf(await remove("lost"), 404);
+  });
+});
+
+/** Wallets that do what the first call says, and lose their answer to it. */
+function losingFirstAnswer(): unknown {
+  let calls = 0;
+  return {
+    getByName: (name: string) => ({
+      deleteEndUser: async (externalId: string) => {
+        const answer = await env.WALLET.getByName(name).deleteEndUser(externalId);
+        if (++calls > 1) return answer;
+        throw Object.assign(new Error("reset"), { retryable: true });
+      },
+    }),
+  };
+}

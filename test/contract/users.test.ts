@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { chat, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { DOLLARS } from "./dollars-cases.ts";
+import { putUser, readUser, storedLimits, walletRows } from "./end-users.ts";
+import type { EndUser } from "./end-users.ts";
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const QUOTAS = ["monthly_quota_dollars", "daily_quota_dollars"];
+
+type Page = { users: EndUser[]; total: number; limit: number; offset: number };
+
+async function list(key: string, query = ""): Promise<Page> {
+  const response = await send(`/v1/users${query}`, { key });
+  expect(response.status).toBe(200);
+  return response.json<Page>();
+}
+
+const put = (body: unknown, key = account.key): Promise<Response> =>
+  send("/v1/users", { key, body });
+
+describe("POST /v1/users: 201", () => {
+  it("is the record with what was given, and nothing spent", async () => {
+    const given = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
+    expect(await putUser(account.key, { external_id: "made", ...given })).toEqual({
+      id: expect.stringMatching(UUID),
+      external_id: "made",
+      ...given,
+      monthly_spend_dollars: 0,
+      daily_spend_dollars: 0,
+      created_at: expect.stringMatching(ISO),
+    });
+  });
+
+  it("what is left out takes the organisation's defaults: no cap and 0.8 at first", async () => {
+    expect(await putUser(account.key, { external_id: "bare" })).toMatchObject({
+      monthly_quota_dollars: null,
+      daily_quota_dollars: null,
+      alert_threshold: 0.8,
+    });
+  });
+
+  it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
+    const { orgId, key } = await openAccount({ credits: 0 });
+    for (const field of QUOTAS) {
+      const response = await put(
+        `{"external_id":${JSON.stringify(field)},"${field}":${text}}`,
+        key,
+      );
+      expect(response.status).toBe(201);
+      expect(await response.json()).toMatchObject({ [field]: shown });
+      expect(await readUser(key, field)).toMatchObject({ [field]: shown });
+    }
+    expect(await storedLimits(orgId)).toMatchObject([
+      { monthly_quota: micros, daily_quota: null },
+      { monthly_quota: null, daily_quota: micros },
+    ]);
+  });
+
+  it.each([0, 1, 0.5])("an alert_threshold of %d is one (53)", async (alert_threshold) => {
+    const made = await putUser(account.key, {
+      external_id: `at ${alert_threshold}`,
+      alert_threshold,
+    });
+    expect(made.alert_threshold).toBe(alert_threshold);
+  });
+
+  it("fields that are ours change nothing", async () => {
+    const body = `{"external_id":"mass","id":"mine","monthly_spend_dollars":9,"daily_spend_dollars":9,
+      "created_at":"2000-01-01T00:00:00.000Z","org_id":"x","created":false,"dailyQuotaMicro":5,
+      "__proto__":{"daily_quota_dollars":1},"constructor":1}`;
+    const made = await (await put(body)).json<EndUser>();
+    expect(made).toMatchObject({
+      id: expect.stringMatching(UUID),
+      daily_quota_dollars: null,
+      monthly_spend_dollars: 0,
+      daily_spend_dollars: 0,
+    });
+    expect(made.created_at > "2020").toBe(true);
+    expect(Object.keys(made)).toHaveLength(8);
+  });
+
+  it("ids that differ in Unicode form, case or spaces are different end users (56)", async () => {
+    const { key } = await openAccount({ credits: 0 });
+    const ids = ["\u00e9", "e\u0301", "E\u0301", " \u00e9", "\u00e9 "];
+    for (const external_id of ids) await putUser(key, { external_id });
+    expect((await list(key)).users.map((user) => user.external_id)).toEqual(ids);
+  });
+});
+
+describe("POST /v1/users: 200", () => {
+  it("changes what is given; the rest, id, time and spend stay (52)", async () => {
+    const { key } = await openAccount();
+    const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
+    const made = await putUser(key, { external_id: "u", ...limits });
+    const cost = Number((await chat(key, { user: "u" })).headers.get("x-cost-micro"));
+    const spend = { monthly_spend_dollars: cost / 1e6, daily_spend_dollars: cost / 1e6 };
+    const again = await putUser(key, { external_id: "u", daily_quota_dollars: 6 }, 200);
+    expect(again).toEqual({ ...made, ...spend, daily_quota_dollars: 6 });
+    expect(await putUser(key, { external_id: "u" }, 200)).toEqual(again);
+    const open = await putUser(key, { external_id: "u", monthly_quota_dollars: null }, 200);
+    expect(open).toEqual({ ...again, monthly_quota_dollars: null });
+  });
+
+  it("50 at once create one, and every one of them answers with it", async () => {
+    const { key } = await openAccount({ credits: 0 });
+    const body = { external_id: "once", daily_quota_dollars: 1 };
+    const answers = await Promise.all(Array.from({ length: 50 }, () => put(body, key)));
+    expect(answers.filter((one) => one.status === 201)).toHaveLength(1);
+    expect(answers.filter((one) => one.status === 200)).toHaveLength(49);
+    const records = await Promise.all(answers.map((one) => one.text()));
+    expect(new Set(records).size).toBe(1);
+    expect((await list(key)).total).toBe(1);
+  });
+});
+
+describe("GET /v1/users: 200", () => {
+  it("is a page in the order of creation, with the spend of now", async () => {
+    const { key } = await openAccount();
+    expect(await list(key)).toEqual({ users: [], total: 0, limit: 50, offset: 0 });
+    for (const external_id of ["c", "a", "b"]) await putUser(key, { external_id });
+    const response = await chat(key, { user: "seen in a request" });
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const page = await list(key, "?limit=3&offset=1");
+    expect(page).toMatchObject({ total: 4, limit: 3, offset: 1 });
+    expect(page.users.map((user) => user.external_id)).toEqual(["a", "b", "seen in a request"]);
+    expect(page.users[2]).toEqual(await readUser(key, "seen in a request"));
+    expect(page.users[2]?.daily_spend_dollars).toBe(cost / 1e6);
+    expect(cost).toBeGreaterThan(0);
+  });
+
+  it("pages keep their place while end users come and are changed (57)", async () => {
+    const { key } = await openAccount({ credits: 0 });
+    const names = Array.from({ length: 7 }, (_, i) => `z${9 - i}`);
+    for (const external_id of names) await putUser(key, { external_id });
+    const seen: string[] = [];
+    for (let offset = 0; offset < names.length; offset += 2) {
+      const page = await list(key, `?limit=2&offset=${offset}`);
+      seen.push(...page.users.map((user) => user.external_id));
+      await putUser(key, { external_id: `a${offset}` });
+      await putUser(key, { external_id: "z9", daily_quota_dollars: offset }, 200);
+    }
+    expect(seen).toEqual([...names, "a0"]);
+  });
+
+  it("the largest and the smallest page; an offset past the end is an empty page (57)", async () => {
+    const { orgId, key } = await openAccount({ credits: 0 });
+    for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
+    expect((await list(key)).users).toHaveLength(50);
+    expect((await list(key, "?limit=100")).users).toHaveLength(100);
+    expect((await list(key, "?limit=1&offset=100")).users).toMatchObject([{ external_id: "u100" }]);
+    expect(await list(key, "?offset=1000000000")).toMatchObject({ users: [], total: 101 });
+    expect(await walletRows(orgId, "SELECT count(*) AS n FROM end_users")).toEqual([{ n: 101 }]);
+  });
+});
