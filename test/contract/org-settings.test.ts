@@ -49,7 +49,7 @@ describe("GET /v1/orgs/{org_id}/settings: 200", () => {
     "a key of the role %s reads and changes",
     async (role) => {
       const own = await openAccount({ credits: 0 });
-      const key = await keyWithRole(own, role);
+      const key = await keyWithRole(own.orgId, role);
       expect(await read(own, key)).toEqual(AT_FIRST);
       const response = await patch(own, { default_alert_threshold: 0.7 }, key);
       expect(response.status).toBe(200);
