@@ -20,17 +20,30 @@ const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")
 const NOT_JSON = "Send the request body as 'Content-Type: application/json' (UTF-8).";
 const COMPRESSED = "Send the request body without 'Content-Encoding'.";
 
+/** A JSON body, and the bytes that it was read from. */
+export type JsonBody = { readonly json: JsonObject; readonly bytes: Uint8Array };
+
 /**
  * The request's body as one JSON object, or 400, 408, 413, 415. Reads at most `bytesMax`, whatever
  * `content-length` claims, and gives up after `timeoutMs`. What counts as JSON: `parseJsonText`.
  * Never throws for anything a client can send.
  */
 export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
+  const body = await readJsonBody(request, limits);
+  return body.ok ? success(body.value.json) : body;
+}
+
+/** `readJson` for those who need the bytes too. */
+export async function readJsonBody(
+  request: Request,
+  limits: BodyLimits,
+): Promise<Result<JsonBody>> {
   const refusal = refusedHeaders(request.headers, limits.bytesMax);
   if (refusal !== null) return refusal;
   const bytes = await readBytes(request, limits);
   if (!bytes.ok) return bytes;
-  return parseJsonBytes(bytes.value);
+  const json = parseJsonBytes(bytes.value);
+  return json.ok ? success({ json: json.value, bytes: bytes.value }) : json;
 }
 
 /** The bytes of a body as one JSON object, or a 400: UTF-8 and `parseJsonText`. */

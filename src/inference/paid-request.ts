@@ -1,5 +1,6 @@
 import type { Failure } from "../lib/failure.ts";
 import type { Admitted } from "../lib/caller.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
 import type { Timers } from "../lib/timers.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
@@ -44,6 +45,8 @@ export type Run = {
   readonly startedMs: number;
   readonly caller: Admitted["caller"];
   readonly request: PaidRequest;
+  /** Its Idempotency-Key and what it came with; null without one. */
+  readonly idempotency: Idempotency | null;
   /** All deadlines of the run; closed when it ends. */
   readonly timers: Timers;
   readonly services: RunServices;

@@ -1,12 +1,15 @@
 import type { Context } from "hono";
+import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { Timers } from "../lib/timers.ts";
 import { now } from "../lib/clock.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { BODY_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { ownShard } from "../regions/outbox-schedule.ts";
 import { offerOf } from "./offer.ts";
 import type { PaidRequest, Run, RunServices } from "./paid-request.ts";
@@ -21,17 +24,17 @@ export async function answerPaid(
   prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
 ): Promise<Response> {
   const timers = c.get("timers");
-  const request = await checked(c, prepare, timers);
-  if (!request.ok) {
+  const asked = await checked(c, prepare, timers);
+  if (!asked.ok) {
     timers.close();
-    return fail(c, request.failure);
+    return fail(c, asked.failure);
   }
   const answered = Promise.withResolvers<Response>();
   const run: Run = {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),
     caller: c.get("admitted").caller,
-    request: request.value,
+    ...asked.value,
     timers,
     services: servicesOf(c),
     answer: answered.resolve,
@@ -44,22 +47,31 @@ export async function answerPaid(
   return answered.promise;
 }
 
-/** The request, checked and bounded; refused for its key before it is refused for its body. */
+/** The request, checked and bounded; refused for its API key, then its Idempotency-Key, then its body. */
 async function checked(
   c: Context<AppEnv>,
   prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
   timers: Timers,
-): Promise<Result<PaidRequest>> {
+): Promise<Result<{ request: PaidRequest; idempotency: Idempotency | null }>> {
   const config = c.get("config");
-  const reading = readJson(c.req.raw, {
+  const reading = readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
     timeoutMs: config.numbers.BODY_TIMEOUT_MS,
     after: timers.after,
   });
   const admission = await c.get("admission");
   if (!admission.ok) return admission;
+  const key = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!key.ok) return key;
   const body = await reading;
-  return body.ok ? prepare(body.value, offerOf(config).catalog) : body;
+  if (!body.ok) return body;
+  const { json, bytes } = body.value;
+  const request = prepare(json, offerOf(config).catalog);
+  if (!request.ok) return request;
+  const { keyId, orgId } = admission.value.caller;
+  const named = { keyId, orgId, path: c.req.path, bytes };
+  const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
+  return success({ request: request.value, idempotency });
 }
 
 /** Stubs are made at each use: one that failed stays broken. */

@@ -79,6 +79,7 @@ async function holdFor(run: Run): Promise<Result<Micros>> {
         externalId: user,
         keyId: run.caller.keyId,
         peer: false,
+        idempotency: run.idempotency,
       }),
     { after: run.timers.after, attemptsMax: 2 },
   );

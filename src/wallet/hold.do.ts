@@ -8,12 +8,14 @@ import { findEndUser, nextRevision } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { insertEndUser } from "./end-user-rows.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "./hold-id.ts";
+import { decideName } from "./idempotency.ts";
 import { decideHold, RULES } from "./ledger.ts";
+import { insertName, selectNameHolder } from "./idempotency-rows.do.ts";
 import { openHold } from "./open-holds.ts";
 import { rateWait } from "./organization-rate.ts";
 import { noSpend } from "./quota.ts";
 import type { EndUser } from "./quota.ts";
-import { insertRequest, selectRequest } from "./request-rows.do.ts";
+import { insertRequest, selectRequest, updateVoided } from "./request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "./wallet-contract.ts";
 
 export const END_USERS_MAX = 100_000;
@@ -26,11 +28,33 @@ export function hold(desk: Desk, request: HoldRequest): Result<HoldGrant> {
     Number.isSafeInteger(request.least) && Number.isSafeInteger(request.most),
     "a hold is in whole micros",
   );
-  const user = endUserFor(desk, request.externalId);
-  const granted =
-    user === "too_many" ? refuse({ kind: "too_many_end_users" }) : decide(desk, request, user);
-  if (!granted.ok || user === "too_many") return remember(desk, request, granted as Refusal);
-  return grant(desk, request, user, granted.value) ?? recall(desk, request);
+  const terms = termsOf(desk, request);
+  if (!terms.ok) return remember(desk, request, terms);
+  return grant(desk, request, terms.value) ?? recall(desk, request);
+}
+
+/** What a hold is granted on. `lapsed`: the expired request whose Idempotency-Key it takes, or null. */
+type Terms = {
+  readonly payer: Payer;
+  readonly granted: Micros;
+  readonly lapsed: string | null;
+};
+
+/** Suspended, then the Idempotency-Key, then what it would cost: a repeat is one on an empty balance too. */
+function termsOf(desk: Desk, request: HoldRequest): Result<Terms> {
+  if (desk.memory.row.suspended) return refuse({ kind: "organization_suspended" });
+  const lapsed = lapsedBy(desk, request);
+  if (!lapsed.ok) return lapsed;
+  const payer = endUserFor(desk, request.externalId);
+  if (payer === "too_many") return refuse({ kind: "too_many_end_users" });
+  const granted = decide(desk, request, payer);
+  return granted.ok ? success({ payer, granted: granted.value, lapsed: lapsed.value }) : granted;
+}
+
+function lapsedBy({ sql, nowMs }: Desk, { id, idempotency }: HoldRequest): Result<string | null> {
+  if (idempotency === null) return success(null);
+  const { name, body } = idempotency;
+  return decideName(selectNameHolder(sql, name, nowMs), { id, body }, nowMs);
 }
 
 type Payer = { readonly user: EndUser; readonly isNew: boolean } | null;
@@ -55,7 +79,6 @@ function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
 
 function decide(desk: Desk, request: HoldRequest, payer: Payer): Result<Micros> {
   const { memory, nowMs } = desk;
-  if (memory.row.suspended) return refuse({ kind: "organization_suspended" });
   const limit = memory.row.rpmLimit;
   const retryAfterMs = limit === null ? 0 : rateWait(memory.rateLog, limit, nowMs);
   if (limit !== null && retryAfterMs > 0) {
@@ -73,8 +96,7 @@ function decide(desk: Desk, request: HoldRequest, payer: Payer): Result<Micros> 
 function grant(
   desk: Desk,
   request: HoldRequest,
-  payer: Payer,
-  granted: Micros,
+  { payer, granted, lapsed }: Terms,
 ): Result<HoldGrant> | null {
   const { memory, nowMs, sql } = desk;
   const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
@@ -93,6 +115,9 @@ function grant(
       failure: null,
     });
     if (!isNew) return false;
+    const { id, idempotency } = request;
+    if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
+    if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
     if (payer?.isNew === true) insertEndUser(sql, payer.user, nextRevision(desk));
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;

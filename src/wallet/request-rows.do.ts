@@ -60,7 +60,7 @@ export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Perio
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
 export type NewRequest = {
-  readonly request: Omit<HoldRequest, "peer">;
+  readonly request: Omit<HoldRequest, "peer" | "idempotency">;
   readonly state: "held" | "refused" | "voided";
   readonly granted: Micros | null;
   readonly endUserId: string | null;

@@ -4,6 +4,7 @@ import { changeRow } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { HOLD_ID } from "./hold-id.ts";
+import { deleteOldNames, oldestNameDue } from "./idempotency-rows.do.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -17,7 +18,8 @@ const BYTES_MAX = 8_000_000_000;
 export function retain(desk: Desk): boolean {
   const unpaid = sweepUnpaid(desk);
   const paid = rollUp(desk);
-  return unpaid || paid;
+  const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
+  return unpaid || paid || names;
 }
 
 /** When a row will next be old enough, Unix ms; null without any. At least an hour ahead. */
@@ -25,6 +27,7 @@ export function retentionDue(desk: Desk): number | null {
   const due = [
     firstMinted(desk, "", paidAge(desk)),
     firstMinted(desk, desk.memory.row.sweptId, UNPAID_MS),
+    oldestNameDue(desk.sql),
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(desk.nowMs + HOUR_MS, Math.min(...due));
 }

@@ -3,14 +3,15 @@ import { logAlert } from "../lib/log.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { CLOCK_LAG_MAX_MS, HOLD_ID, ID_AGE_MAX_MS } from "./hold-id.ts";
+import { pullNames } from "./idempotency-rows.do.ts";
 import { rateFloor } from "./organization-rate.ts";
 import { updateWalletRow } from "./wallet-row.do.ts";
 
 /**
  * Brings the tables to a clock that lags the wallet's time by more than a jitter: `desk.nowMs` is that
  * clock, `desk.memory.clock` the time before. What still counts counts from now on: open holds keep
- * their time to live, the last minute's admissions were made now. What they spend stays in the period
- * it was admitted in. The memory is stale after it.
+ * their time to live, the last minute's admissions were made now, as was the use of Idempotency-Keys.
+ * What holds spend stays in the period it was admitted in. The memory is stale after it.
  */
 export function followClock(desk: Desk): void {
   const { memory, nowMs, sql, storage } = desk;
@@ -29,6 +30,7 @@ export function followClock(desk: Desk): void {
       floorId,
       rateFloor(memory.clock),
     );
+    pullNames(sql, nowMs);
     // Unpaid rows minted from now on would lie below what counts as swept.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });

@@ -1,4 +1,5 @@
 import type { Generation } from "../lib/generation.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Result } from "../lib/failure.ts";
 
@@ -16,6 +17,8 @@ export type HoldRequest = {
   readonly keyId: string;
   /** A peer's request: it lives longer, and a refusal is remembered so that a late duplicate stays refused. */
   readonly peer: boolean;
+  /** The request's Idempotency-Key and what it came with; null without one. */
+  readonly idempotency: Idempotency | null;
 };
 export type HoldGrant = { readonly granted: Micros };
 

@@ -117,6 +117,14 @@ const MIGRATIONS: readonly string[] = [
   `ALTER TABLE requests ADD COLUMN period_day TEXT; -- day of its spend, null: that of admitted_at
   ALTER TABLE checkpoints ADD COLUMN newest INTEGER NOT NULL DEFAULT 0; -- newest clock ever seen
   UPDATE checkpoints SET newest = clock;`,
+  `CREATE TABLE idempotency_keys ( -- the newest request that was granted under each
+    day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch')),
+    name TEXT NOT NULL, -- hash of the API key's id and the Idempotency-Key
+    body TEXT NOT NULL, -- hash of organisation, path and body
+    request_id TEXT NOT NULL,
+    admitted_at INTEGER NOT NULL,
+    PRIMARY KEY (day, name)
+  ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

@@ -146,6 +146,8 @@ export const errorBody = z.strictObject({
     retry_after: z.int().optional(),
     balance_micro: z.int().optional(),
     required_micro: z.int().optional(),
+    generation_id: z.string().optional(),
+    key_id: z.string().optional(),
   }),
 });
 export type ErrorObject = z.infer<typeof errorBody>["error"];

@@ -55,6 +55,7 @@ export function runOf(services: Partial<RunServices> = {}): Run {
       cap: { whole: CAP, least: 64, choices: CHOICES },
       bounds: { least: micros(1), most: micros(2) },
     },
+    idempotency: null,
     services: { now: () => 7, region: "eu", ...services } as RunServices,
     timers: new Timers(),
     answer: () => undefined,

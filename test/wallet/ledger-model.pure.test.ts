@@ -2,13 +2,14 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
+import { success } from "../../src/lib/failure.ts";
+import { decideName } from "../../src/wallet/idempotency.ts";
 import { RULES } from "../../src/wallet/ledger.ts";
-import type { Rules } from "../../src/wallet/ledger.ts";
 import { NO_CAP } from "../../src/wallet/quota.ts";
-import { PlainWallet } from "./plain-wallet.ts";
-import type { Command, Content } from "./plain-wallet.ts";
+import { PLAIN_RULES, PlainWallet } from "./plain-wallet.ts";
+import type { PlainRules } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
-import type { Script } from "./wallet-commands.ts";
+import type { Command, Content, Script } from "./wallet-commands.ts";
 
 const env = import.meta.env as Readonly<Record<string, unknown>>;
 const numRuns = env["TURNPIKE_LONG"] === "1" ? 300_000 : 5_000;
@@ -16,7 +17,7 @@ const numRuns = env["TURNPIKE_LONG"] === "1" ? 300_000 : 5_000;
 describe("the ledger's rules, whatever is sent in whatever order", () => {
   it(`never overspend, never charge twice, and leave no hold behind in ${numRuns} runs (I1-I7, L1-L3)`, () => {
     const result = fc.check(
-      fc.property(script(40), (one) => run(one, RULES)),
+      fc.property(script(40), (one) => run(one, PLAIN_RULES)),
       { numRuns, seed: 20261120 },
     );
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
@@ -27,7 +28,7 @@ describe("the ledger's rules, whatever is sent in whatever order", () => {
 describe("the model objects when a guard is taken away:", () => {
   const mutants: readonly (readonly [
     guard: string,
-    rules: Partial<Rules>,
+    rules: Partial<PlainRules>,
     seed: number,
     breaks: RegExp,
   ])[] = [
@@ -63,10 +64,52 @@ describe("the model objects when a guard is taken away:", () => {
       6,
       /period/,
     ],
+    [
+      "a charged request keeps its Idempotency-Key",
+      {
+        decideName: (holder, request, nowMs) =>
+          holder?.state === "settled" ? success(null) : decideName(holder, request, nowMs),
+      },
+      7,
+      /charged once a day/,
+    ],
+    [
+      "two requests of one Idempotency-Key do not run at once",
+      {
+        decideName: (holder, request, nowMs) =>
+          holder?.state === "held" ? success(null) : decideName(holder, request, nowMs),
+      },
+      8,
+      /charged once a day/,
+    ],
+    [
+      "an expired request is voided when another takes its Idempotency-Key",
+      {
+        decideName: (holder, request, nowMs) => {
+          const verdict = decideName(holder, request, nowMs);
+          return verdict.ok ? success(null) : verdict;
+        },
+      },
+      9,
+      /charged once a day/,
+    ],
+    [
+      "a voided request frees its Idempotency-Key",
+      {
+        decideName: (holder, request, nowMs) =>
+          decideName(
+            holder?.state === "voided" ? { ...holder, state: "settled" } : holder,
+            request,
+            nowMs,
+          ),
+      },
+      10,
+      /a freed key works again/,
+    ],
   ];
   it.each(mutants)("%s", (_guard, rules, seed, breaks) => {
     const result = fc.check(
-      fc.property(script(40), (one) => run(one, { ...RULES, ...rules })),
+      fc.property(script(40), (one) => run(one, { ...PLAIN_RULES, ...rules })),
       { numRuns: 5_000, seed, endOnFailure: true },
     );
     expect(result.failed).toBe(true);
@@ -74,7 +117,7 @@ describe("the model objects when a guard is taken away:", () => {
   });
 });
 
-function run(one: Script, rules: Rules): void {
+function run(one: Script, rules: PlainRules): void {
   const wallet = new PlainWallet(START, one.quotas, rules);
   wallet.credit("first", one.first);
   const ids = new Map<number, string>();

@@ -3,22 +3,21 @@ import type { Micros } from "../../src/lib/money.ts";
 import { refuseId } from "../../src/wallet/hold-id.ts";
 import { decideCredit, decideHold, decideSettle, RULES } from "../../src/wallet/ledger.ts";
 import type { Known, Rules } from "../../src/wallet/ledger.ts";
+import { decideName } from "../../src/wallet/idempotency.ts";
 import { closeHold, dueHolds, emptyBooks, freeOf, openHold } from "../../src/wallet/open-holds.ts";
 import { periodOf } from "../../src/wallet/periods.ts";
 import { noSpend, spentIn } from "../../src/wallet/quota.ts";
 import type { EndUser, PerPeriod } from "../../src/wallet/quota.ts";
 
+import { PlainIdempotency } from "./plain-idempotency.ts";
+import { tombstone } from "./plain-tombstone.ts";
+import type { Content, Quotas } from "./wallet-commands.ts";
+
 export const HOLD_TTL_MS = 1_200_000;
 
-/** What a slot's request asks for: the same whenever it is sent. */
-export type Content = { least: number; extra: number; user: string | null };
-export type Command =
-  | { kind: "hold" | "void"; slot: number }
-  | { kind: "settle"; slot: number; cost: number }
-  | { kind: "credit"; reference: number; amount: number }
-  | { kind: "tick"; ms: number };
-
-export type Quotas = { daily: number | null; monthly: number | null };
+/** The guards of the ledger, and that of Idempotency-Keys. */
+export type PlainRules = Rules & { readonly decideName: typeof decideName };
+export const PLAIN_RULES: PlainRules = { ...RULES, decideName };
 
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
@@ -38,12 +37,14 @@ export class PlainWallet {
   shortfall = 0;
   now: number;
   readonly quotas: Quotas;
-  readonly rules: Rules;
+  readonly rules: PlainRules;
+  readonly idempotency: PlainIdempotency;
 
-  constructor(now: number, quotas: Quotas, rules: Rules = RULES) {
+  constructor(now: number, quotas: Quotas, rules: PlainRules = PLAIN_RULES) {
     this.now = now;
     this.quotas = quotas;
     this.rules = rules;
+    this.idempotency = new PlainIdempotency(this.rows, rules.decideName);
   }
 
   hold(id: string, content: Content): string {
@@ -60,18 +61,23 @@ export class PlainWallet {
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
-    const endUser = content.user === null ? null : this.#user(content.user);
+    const { named, user } = content;
+    const lapsed = this.idempotency.ask(id, named, this.now);
+    if (!lapsed.ok) return `refused ${lapsed.failure.kind}`;
+    const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
     const granted = decideHold(this.books, { least, most, endUser, period }, this.rules);
     if (!granted.ok) return `refused ${granted.failure.kind}`;
     if (endUser !== null) this.users.set(endUser.externalId, endUser);
     const endUserId = endUser?.id ?? null;
-    const who = { externalId: content.user, endUserId, keyId: "k" };
+    const who = { externalId: user, endUserId, keyId: "k" };
     const shared = { id, granted: granted.value, period, ...who };
     const admittedAt = this.now;
     openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null };
     this.rows.set(id, { ...shared, ...nothing, state: "held", least, most, admittedAt });
+    this.idempotency.granted(id, named, admittedAt);
+    this.#lapse(lapsed.value);
     if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
     return `granted ${granted.value}`;
   }
@@ -163,6 +169,7 @@ export class PlainWallet {
     for (const count of this.postings.values()) must(count === 1, "I5");
     must(this.wronglyGranted.size === 0, "I6");
     must(this.charged + this.shortfall === this.cost, "I7 and L2");
+    this.idempotency.check();
   }
 
   /** After everyone had the time to come back, nothing is held. */
@@ -170,6 +177,11 @@ export class PlainWallet {
     this.tick(HOLD_TTL_MS + 1);
     must(this.books.holds.size === 0 && this.books.held === 0, "L1");
     this.check();
+  }
+
+  /** What another request takes the Idempotency-Key of is over. */
+  #lapse(id: string | null): void {
+    if (id !== null) this.void(id);
   }
 
   #expire(): void {
@@ -224,25 +236,6 @@ export class PlainWallet {
     const isDay = key.split(" ")[1]?.length === 10;
     return (isDay ? this.quotas.daily : this.quotas.monthly) ?? Infinity;
   }
-}
-
-function tombstone(id: string, now: number): Known {
-  const nothing = micros(0);
-  return {
-    id,
-    state: "voided",
-    least: nothing,
-    most: nothing,
-    externalId: null,
-    endUserId: null,
-    keyId: "",
-    admittedAt: now,
-    period: periodOf(now),
-    granted: null,
-    charged: nothing,
-    shortfall: nothing,
-    failure: null,
-  };
 }
 
 function must(holds: boolean, invariant: string): void {

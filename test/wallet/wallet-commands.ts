@@ -1,5 +1,16 @@
 import * as fc from "fast-check";
-import type { Command, Content, Quotas } from "./plain-wallet.ts";
+
+/** An Idempotency-Key and what stands for the request's body. */
+export type Named = { readonly name: string; readonly body: string };
+/** What a slot's request asks for: the same whenever it is sent. */
+export type Content = { least: number; extra: number; user: string | null; named: Named | null };
+export type Command =
+  | { kind: "hold" | "void"; slot: number }
+  | { kind: "settle"; slot: number; cost: number }
+  | { kind: "credit"; reference: number; amount: number }
+  | { kind: "tick"; ms: number };
+
+export type Quotas = { daily: number | null; monthly: number | null };
 
 export const SLOTS = 10;
 /** 103 s before the end of a year, so that ticks cross a day, a month and a year. */
@@ -12,6 +23,13 @@ const content: fc.Arbitrary<Content> = fc.record({
   least: fc.nat(30),
   extra: fc.nat(40),
   user: fc.constantFrom(null, "a", "b"),
+  named: fc.option(
+    fc.record(
+      { name: fc.constantFrom("x", "y"), body: fc.constantFrom("1", "1", "2") },
+      { noNullPrototype: true }, // it is sent to the object
+    ),
+    { nil: null, freq: 3 },
+  ),
 });
 
 const command: fc.Arbitrary<Command> = fc.oneof(

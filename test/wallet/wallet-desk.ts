@@ -46,6 +46,7 @@ export function holdOf(amount: number, more: Partial<HoldRequest> = {}): HoldReq
     externalId: null,
     keyId: "key_test",
     peer: false,
+    idempotency: null,
     ...more,
   };
 }

@@ -4,9 +4,8 @@ import { afterEach, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
 import { PlainWallet } from "./plain-wallet.ts";
-import type { Command, Content } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
-import type { Script } from "./wallet-commands.ts";
+import type { Command, Content, Script } from "./wallet-commands.ts";
 import {
   credit,
   differences,
@@ -17,6 +16,8 @@ import {
   valueOf,
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
+
+const NO_CONTENT: Content = { least: 0, extra: 0, user: null, named: null };
 
 afterEach(() => setClock(null));
 
@@ -83,12 +84,13 @@ async function step(
   const id = sent.ids.get(command.slot) ?? mintId("req_", plain.now);
   sent.ids.set(command.slot, id);
   if (command.kind === "hold") {
-    const content = sent.contents[command.slot] ?? { least: 0, extra: 0, user: null };
+    const content = sent.contents[command.slot] ?? NO_CONTENT;
     const answer = await stub.hold(
       holdOf(content.least, {
         id,
         most: micros(content.least + content.extra),
         externalId: content.user,
+        idempotency: content.named,
       }),
     );
     return [

@@ -129,6 +129,31 @@ async function payMany(stub: Stub, count: number): Promise<string[]> {
   return requests.map(({ id }) => id);
 }
 
+it("Idempotency-Keys of today and yesterday are kept, the rest go in batches of 2,000", async () => {
+  const start = Date.UTC(2031, 11, 31, 23);
+  setClock(start);
+  const { stub } = await newWallet(1000);
+  valueOf(await stub.hold(holdOf(1, { idempotency: { name: "x", body: "b" } })));
+  await rowsOf(
+    stub,
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4500)
+    INSERT INTO idempotency_keys SELECT '2031-12-31', 'n' || i, 'b', 'req_', ${start} FROM n`,
+  );
+  await evictDurableObject(stub);
+  const keptAfterAlarm = (ms: number): Promise<number> => {
+    setClock(ms);
+    return runInDurableObject(stub, async (wallet: Wallet, { storage: { sql } }) => {
+      await wallet.alarm();
+      return sql.exec<{ n: number }>("SELECT count(*) AS n FROM idempotency_keys").one().n;
+    });
+  };
+  expect(await keptAfterAlarm(start + DAY)).toBe(4501);
+  expect(await keptAfterAlarm(start + 26 * HOUR)).toBe(2501);
+  // More is due, so the next alarms come by themselves.
+  const kept = () => rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys");
+  await expect.poll(kept, { timeout: 10_000 }).toEqual([{ n: 0 }]);
+});
+
 it("the ledger is read page by page, gapless, whatever checkpoints lie between", async () => {
   const { stub } = await newWallet(10_000);
   for (let i = 0; i < 30; i++) {

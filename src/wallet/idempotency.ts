@@ -1,0 +1,34 @@
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
+import type { RequestState } from "./ledger.ts";
+
+/** The newest request that was granted under an Idempotency-Key. */
+export type NameHolder = {
+  readonly id: string;
+  /** The hash of its body. */
+  readonly body: string;
+  readonly admittedAt: number;
+  /** Null when its row is gone: only a paid one's can go within the key's day. */
+  readonly state: RequestState | null;
+};
+
+/**
+ * Whether a request may run under an Idempotency-Key. Yes, with the id of a request to void first, or
+ * null: a lost one that expired may still be charged late, and must not once another runs in its place.
+ * Refused while the first request is held, and for 24 hours from its admission once it was settled.
+ */
+export function decideName(
+  holder: NameHolder | null,
+  request: { readonly id: string; readonly body: string },
+  nowMs: number,
+): Result<string | null> {
+  if (holder === null || holder.id === request.id) return success(null);
+  if (nowMs - holder.admittedAt >= IDEMPOTENCY_MS) return success(null);
+  if (holder.state === "voided" || holder.state === "refused") return success(null);
+  if (holder.state === "expired") return success(holder.id);
+  if (holder.body !== request.body) return refuse({ kind: "idempotency_mismatch" });
+  return holder.state === "held"
+    ? refuse({ kind: "idempotency_in_progress" })
+    : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });
+}

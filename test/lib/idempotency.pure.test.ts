@@ -1,0 +1,56 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { idempotencyOf, readIdempotencyKey } from "../../src/lib/idempotency.ts";
+
+const encoder = new TextEncoder();
+const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
+
+describe("an Idempotency-Key", () => {
+  it("is 1 to 255 of the characters ! to ~, and nothing else", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
+        const codes = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
+        const isKey =
+          text.length > 0 && text.length < 256 && codes.every((code) => code > 32 && code < 127);
+        expect(readIdempotencyKey(text).ok).toBe(isKey);
+      }),
+    );
+    for (let code = 0; code < 256; code++) {
+      const isKey = code >= 0x21 && code <= 0x7e;
+      expect(readIdempotencyKey(`a${String.fromCharCode(code)}`).ok).toBe(isKey);
+    }
+    expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
+  });
+
+  it("that came in two headers is refused, as Headers joins them", () => {
+    const headers = new Headers([
+      ["idempotency-key", "a"],
+      ["Idempotency-Key", "a"],
+    ]);
+    const refused = readIdempotencyKey(headers.get("idempotency-key") ?? undefined);
+    expect(refused).toMatchObject({ ok: false, failure: { param: "Idempotency-Key" } });
+  });
+});
+
+describe("what identifies a request", () => {
+  it("is SHA-256 of what it says, and shows nothing of it", async () => {
+    const found = await idempotencyOf("order-7", REQUEST);
+    // As sha256sum says of "key_1 order-7", and of "o /v1/embeddings " and what it says of "{}".
+    expect(found).toEqual({
+      name: "c257b9b491680d301c89911f32f548dc95ae61882bff8c48c75dbe3e6502c7cf",
+      body: "b757d265cae96c84931724d2c3454408fb6705edea6dd0e8fab096a6ddb1cc5e",
+    });
+  });
+
+  it("is another name for another API key, another body for any other part", async () => {
+    const first = await idempotencyOf("a", REQUEST);
+    const others = [{ orgId: "p" }, { path: "/v1/keys" }, { bytes: encoder.encode("{ }") }];
+    for (const other of others) {
+      const found = await idempotencyOf("a", { ...REQUEST, ...other });
+      expect(found.name).toBe(first.name);
+      expect(found.body).not.toBe(first.body);
+    }
+    const found = await idempotencyOf("a", { ...REQUEST, keyId: "key_2" });
+    expect(found).toEqual({ name: expect.not.stringMatching(first.name), body: first.body });
+  });
+});

@@ -1,0 +1,53 @@
+import { success } from "../../src/lib/failure.ts";
+import type { decideName } from "../../src/wallet/idempotency.ts";
+import type { NameHolder } from "../../src/wallet/idempotency.ts";
+import type { Known } from "../../src/wallet/ledger.ts";
+import type { Named } from "./wallet-commands.ts";
+
+const DAY_MS = 86_400_000;
+
+type Granted = Pick<NameHolder, "id" | "body" | "admittedAt"> & { readonly name: string };
+
+/** Idempotency-Keys in memory: the real rule, and every request that was ever granted under one. */
+export class PlainIdempotency {
+  readonly #granted: Granted[] = [];
+  readonly #rows: ReadonlyMap<string, Known>;
+  readonly #rule: typeof decideName;
+
+  constructor(rows: ReadonlyMap<string, Known>, rule: typeof decideName) {
+    this.#rows = rows;
+    this.#rule = rule;
+  }
+
+  /** What the rule says of a new request, after checking that it refuses only for one that counts. */
+  ask(id: string, named: Named | null, nowMs: number): ReturnType<typeof decideName> {
+    if (named === null) return success(null);
+    const earlier = this.#granted.filter((one) => one.name === named.name);
+    const newest = earlier.at(-1);
+    const holder =
+      newest === undefined ? null : { ...newest, state: this.#rows.get(newest.id)?.state ?? null };
+    const verdict = this.#rule(holder, { id, body: named.body }, nowMs);
+    const counts = earlier.some(
+      (one) =>
+        nowMs - one.admittedAt < DAY_MS &&
+        ["held", "settled"].includes(this.#rows.get(one.id)?.state ?? ""),
+    );
+    if (!verdict.ok && !counts) throw new Error("broken: a freed key works again");
+    return verdict;
+  }
+
+  granted(id: string, named: Named | null, admittedAt: number): void {
+    if (named !== null) this.#granted.push({ ...named, id, admittedAt });
+  }
+
+  /** Throws when two requests of one key were charged that were admitted within a day. */
+  check(): void {
+    const paid = this.#granted.filter((one) => this.#rows.get(one.id)?.state === "settled");
+    for (const [index, one] of paid.entries()) {
+      const before = paid.slice(0, index).findLast((other) => other.name === one.name);
+      if (before !== undefined && one.admittedAt - before.admittedAt < DAY_MS) {
+        throw new Error("broken: a key is charged once a day");
+      }
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import { micros } from "../../src/lib/money.ts";
+import type { Known } from "../../src/wallet/ledger.ts";
+import { periodOf } from "../../src/wallet/periods.ts";
+
+/** What a void leaves of an id that was never held. */
+export function tombstone(id: string, now: number): Known {
+  const nothing = micros(0);
+  return {
+    id,
+    state: "voided",
+    least: nothing,
+    most: nothing,
+    externalId: null,
+    endUserId: null,
+    keyId: "",
+    admittedAt: now,
+    period: periodOf(now),
+    granted: null,
+    charged: nothing,
+    shortfall: nothing,
+    failure: null,
+  };
+}

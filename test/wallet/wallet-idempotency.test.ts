@@ -1,0 +1,233 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Idempotency } from "../../src/lib/idempotency.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import {
+  countWrites,
+  differences,
+  failureOf,
+  GENERATION,
+  holdOf,
+  newWallet,
+  rowsOf,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** An hour before midnight, the last of a year. */
+const LATE = Date.UTC(2031, 11, 31, 23);
+const IN_PROGRESS = { kind: "idempotency_in_progress" };
+const MISMATCH = { kind: "idempotency_mismatch" };
+const replayOf = (id: string) => ({ kind: "idempotency_replay", made: "generation", id });
+
+/** A hold of 10 micros under the Idempotency-Key "x", of the body "1" unless told otherwise. */
+function named(body = "1", more: Partial<HoldRequest> = {}): HoldRequest {
+  const idempotency: Idempotency = { name: "x", body };
+  return holdOf(10, { idempotency, ...more });
+}
+
+async function paid(stub: Stub, request = named()): Promise<string> {
+  valueOf(await stub.hold(request));
+  valueOf(await settle(stub, request.id, 10));
+  return request.id;
+}
+
+async function refusal(stub: Stub, request = named()): Promise<unknown> {
+  return failureOf(await stub.hold(request));
+}
+
+describe("an Idempotency-Key", () => {
+  it("is in progress while its request is held, and a replay once it is settled; another body is neither", async () => {
+    const { stub } = await newWallet(1000);
+    const first = named();
+    valueOf(await stub.hold(first));
+    expect(await refusal(stub)).toEqual(IN_PROGRESS);
+    expect(await refusal(stub, named("2"))).toEqual(MISMATCH);
+    await evictDurableObject(stub);
+    expect(await refusal(stub)).toEqual(IN_PROGRESS);
+    valueOf(await settle(stub, first.id, 7));
+    expect(await refusal(stub)).toEqual(replayOf(first.id));
+    expect(await refusal(stub, named("2"))).toEqual(MISMATCH);
+    await evictDurableObject(stub);
+    expect(await refusal(stub)).toEqual(replayOf(first.id));
+    const other = holdOf(10, { idempotency: { name: "y", body: "1" } });
+    expect(valueOf(await stub.hold(other)).granted).toBe(10);
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 993, openHolds: 1 });
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("that was settled at nothing is used up too", async () => {
+    const { stub } = await newWallet(1000);
+    const first = named();
+    valueOf(await stub.hold(first));
+    valueOf(await settle(stub, first.id, 0));
+    expect(await refusal(stub)).toEqual(replayOf(first.id));
+  });
+
+  it("changes nothing when its own hold is sent again", async () => {
+    const { stub } = await newWallet(1000);
+    const first = named();
+    expect(valueOf(await stub.hold(first)).granted).toBe(10);
+    expect(valueOf(await stub.hold(first)).granted).toBe(10);
+    valueOf(await settle(stub, first.id, 10));
+    expect(valueOf(await stub.hold(first)).granted).toBe(10);
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, heldMicro: 0 });
+  });
+
+  it("of a voided request is free, for another body too, and its late duplicate stays over", async () => {
+    const { stub } = await newWallet(1000);
+    const first = named();
+    valueOf(await stub.hold(first));
+    valueOf(await stub.void(first.id));
+    const second = named("2");
+    expect(valueOf(await stub.hold(second)).granted).toBe(10);
+    expect(await refusal(stub, first)).toEqual({ kind: "overloaded" });
+    expect(await refusal(stub)).toEqual(MISMATCH);
+    valueOf(await settle(stub, second.id, 10));
+    expect(await refusal(stub, named("2"))).toEqual(replayOf(second.id));
+    expect(await rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys")).toEqual([{ n: 1 }]);
+  });
+
+  it("is not taken by a hold that is refused, nor by one whose void came first", async () => {
+    const { stub } = await newWallet(5);
+    expect(await refusal(stub)).toMatchObject({ kind: "balance_too_low" });
+    const overtaken = named();
+    valueOf(await stub.void(overtaken.id));
+    expect(await refusal(stub, { ...overtaken, least: micros(1) })).toEqual({ kind: "overloaded" });
+    expect(await rowsOf(stub, "SELECT * FROM idempotency_keys")).toEqual([]);
+    expect(valueOf(await stub.hold({ ...named("2"), least: micros(1) })).granted).toBe(5);
+  });
+
+  it("of an expired request is free, and what it would have cost is never charged late", async () => {
+    const { stub } = await newWallet(1000);
+    setClock(LATE);
+    const lost = named();
+    valueOf(await stub.hold(lost));
+    setClock(LATE + 21 * MINUTE);
+    const second = named();
+    valueOf(await stub.hold(second));
+    expect(valueOf(await settle(stub, lost.id, 10))).toEqual({ kind: "voided" });
+    valueOf(await settle(stub, second.id, 10));
+    expect(valueOf(await settle(stub, lost.id, 10))).toEqual({ kind: "voided" });
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, openHolds: 0 });
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("of an expired request that nothing replaced, also not a refused one, is used up by its late charge", async () => {
+    const { stub } = await newWallet(15);
+    setClock(LATE);
+    const lost = named();
+    valueOf(await stub.hold(lost));
+    setClock(LATE + 21 * MINUTE);
+    const dear = { least: micros(16), most: micros(16) };
+    expect(await refusal(stub, named("1", dear))).toMatchObject({ kind: "balance_too_low" });
+    expect(valueOf(await settle(stub, lost.id, 10))).toMatchObject({ charged: 10 });
+    expect(await refusal(stub)).toEqual(replayOf(lost.id));
+  });
+
+  it("holds for 24 hours from admission to the millisecond, over midnight and an eviction", async () => {
+    const { stub } = await newWallet(1000);
+    const now = vi.spyOn(Date, "now");
+    now.mockReturnValue(LATE);
+    const first = await paid(stub);
+    now.mockReturnValue(LATE + DAY - 1);
+    expect(await refusal(stub)).toEqual(replayOf(first));
+    await evictDurableObject(stub);
+    expect(await refusal(stub)).toEqual(replayOf(first));
+    now.mockReturnValue(LATE + DAY);
+    const second = await paid(stub, named("2"));
+    expect(await refusal(stub, named("2"))).toEqual(replayOf(second));
+    now.mockReturnValue(LATE + 2 * DAY - 1);
+    expect(await refusal(stub, named("2"))).toEqual(replayOf(second));
+    expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
+  });
+
+  it("is asked for before the rate limit, the end users, the quota and the balance, and after suspension", async () => {
+    const { stub } = await newWallet(10);
+    const first = await paid(stub);
+    expect(await refusal(stub)).toEqual(replayOf(first));
+    expect(await refusal(stub, holdOf(10))).toMatchObject({ kind: "balance_too_low" });
+    valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(0) }));
+    expect(await refusal(stub, named("1", { externalId: "u" }))).toEqual(replayOf(first));
+    valueOf(await stub.configure({ rpmLimit: 1 }));
+    expect(await refusal(stub)).toEqual(replayOf(first));
+    expect(await refusal(stub, holdOf(0))).toMatchObject({ kind: "rate_limited" });
+    valueOf(await stub.configure({ suspended: true }));
+    expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
+  });
+
+  it("refuses a peer's request for good, and lets its own request's refusal be remembered", async () => {
+    const { stub } = await newWallet(1000);
+    const home = named();
+    valueOf(await stub.hold(home));
+    const peer = named("1", { peer: true });
+    expect(await refusal(stub, peer)).toEqual(IN_PROGRESS);
+    valueOf(await stub.void(home.id));
+    expect(await refusal(stub, peer)).toEqual(IN_PROGRESS);
+    const again = await paid(stub, named("1", { peer: true }));
+    expect(await refusal(stub, named("1", { peer: true }))).toEqual(replayOf(again));
+  });
+
+  it("used while the clock was days ahead still counts once it is right, for a day and for the newest request", async () => {
+    const { stub } = await newWallet(1000);
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    setClock(LATE);
+    await paid(stub);
+    setClock(LATE + 2 * DAY);
+    await paid(stub);
+    setClock(LATE + 4 * DAY);
+    const newest = await paid(stub, named("2"));
+    setClock(LATE + MINUTE);
+    expect(await refusal(stub, named("2"))).toEqual(replayOf(newest));
+    expect(await refusal(stub)).toEqual(MISMATCH);
+    expect(await rowsOf(stub, "SELECT day, body FROM idempotency_keys")).toEqual([
+      { day: "2031-12-31", body: "2" },
+    ]);
+    setClock(LATE + DAY + 2 * MINUTE);
+    expect(valueOf(await stub.hold(named())).granted).toBe(10);
+  });
+});
+
+describe("the table of Idempotency-Keys", () => {
+  it("costs one row written for a request that has one, and none for one that has none", async () => {
+    const { stub } = await newWallet(1000);
+    const written = (make: () => HoldRequest): Promise<number> =>
+      runInDurableObject(stub, (wallet: Wallet, state) =>
+        countWrites(state.storage, async () => {
+          const request = make();
+          valueOf(await wallet.hold(request));
+          const settlement = { id: request.id, cost: micros(10), generation: GENERATION };
+          valueOf(await wallet.settle(settlement));
+        }),
+      );
+    await paid(stub, holdOf(10));
+    expect(await written(() => holdOf(10))).toBe(2);
+    expect(await written(named)).toBe(3);
+    expect(
+      await runInDurableObject(stub, (wallet: Wallet, state) =>
+        countWrites(state.storage, async () => void (await wallet.hold(named()))),
+      ),
+    ).toBe(0);
+  });
+
+  it("is made for a wallet of the version before it", async () => {
+    const { stub } = await newWallet(1000);
+    await rowsOf(stub, "DROP TABLE idempotency_keys");
+    await rowsOf(stub, "UPDATE schema_version SET version = 2");
+    await evictDurableObject(stub);
+    const first = await paid(stub);
+    expect(await refusal(stub)).toEqual(replayOf(first));
+  });
+});
