@@ -8,11 +8,13 @@ import { routingPath } from "./http/routing-path.ts";
 import { chatRoute } from "./inference/chat.route.ts";
 import { embeddingsRoute } from "./inference/embeddings.route.ts";
 import { offerOf } from "./inference/offer.ts";
+import { outcomesPeer } from "./inference/outcomes.peer.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
 import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
 import { lookupPeer } from "./keys/keys.peer.ts";
 import { findMemberOfKey } from "./keys/keys.store.ts";
+import { revocationsPeer } from "./keys/revocations.peer.ts";
 import {
   requireMember,
   requireOwnOrganization,
@@ -56,6 +58,8 @@ app.all("/healthz", methodNotAllowed(["GET"]));
 
 app.use("/internal/v1/*", requirePeer);
 app.post("/internal/v1/lookup", lookupPeer);
+app.post("/internal/v1/outcomes", outcomesPeer);
+app.post("/internal/v1/revocations", revocationsPeer);
 
 app.use("/v1/*", startAdmission);
 app.post("/v1/chat/completions", chatRoute);

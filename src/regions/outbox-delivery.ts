@@ -4,13 +4,19 @@ import { within } from "../lib/within.ts";
 import { DELIVER_MAX } from "./outbox-schedule.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
 import type { Deliver, Delivery, Message, OutcomeWallet } from "./outbox-message.ts";
-import { outcomeToWire } from "./outcome-wire.ts";
+import {
+  MALFORMED,
+  NO_ANSWER,
+  outcomeToWire,
+  resultFromWire,
+  revocationToWire,
+} from "./outbox-wire.ts";
+import type { IdName } from "./outbox-wire.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
 /** Calls of one object that the platform lets wait for an answer at the same time. */
 const WALLETS_AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 10_000;
-const REASON_MAX = 200;
 
 /** How an outbox gets rid of its messages: at most `atOnce` of them are given to `deliver` together. */
 export type Route = { readonly atOnce: number; readonly deliver: Deliver };
@@ -33,20 +39,25 @@ export function toOwnWallets(wallet: (orgId: string) => OutcomeWallet): Route {
 
 /** Outcomes for the wallets of a peer, in one request. */
 export function outcomesToPeer(post: Post): Route {
-  const toWire = (message: Message): object | null => {
-    const item = outcomeOf(message);
-    return item === null ? null : outcomeToWire(item);
-  };
-  return { atOnce: DELIVER_MAX, deliver: (messages) => ask(messages, "hold_id", toWire, post) };
+  return { atOnce: DELIVER_MAX, deliver: (messages) => ask(messages, "hold_id", outcomeIn, post) };
+}
+
+function outcomeIn(message: Message): object | null {
+  const item = outcomeOf(message);
+  return item === null ? null : outcomeToWire(item);
 }
 
 /** Revocations for a peer, in one request. */
 export function revocationsToPeer(post: Post): Route {
-  const toWire = (message: Message): object | null => {
-    const item = revocationOf(message);
-    return item === null ? null : { key_hash: item.keyHash, revoked_at: item.revokedAt };
+  return {
+    atOnce: DELIVER_MAX,
+    deliver: (messages) => ask(messages, "key_hash", revocationIn, post),
   };
-  return { atOnce: DELIVER_MAX, deliver: (messages) => ask(messages, "key_hash", toWire, post) };
+}
+
+function revocationIn(message: Message): object | null {
+  const item = revocationOf(message);
+  return item === null ? null : revocationToWire(item);
 }
 
 /** Where nothing can be delivered: a peer that the configuration no longer names. */
@@ -55,11 +66,7 @@ export const TO_NOBODY: Route = {
   deliver: (messages) => Promise.resolve(messages.map(() => UNREACHABLE)),
 };
 
-const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const UNREACHABLE: Delivery = { kind: "unreachable" };
-const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
-
-type IdName = "hold_id" | "key_hash";
 
 async function ask(
   messages: readonly Message[],
@@ -77,10 +84,6 @@ async function ask(
 }
 
 const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
-const itemResult = z.object({
-  result: z.enum(["delivered", "refused", "failed"]),
-  reason: z.optional(z.string()),
-});
 
 /** What the peer said of each id; null when it is no answer at all. An id with two answers has none. */
 function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Delivery> | null {
@@ -88,19 +91,10 @@ function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Deliv
   if (!body.success) return null;
   const answers = new Map<string, Delivery>();
   for (const result of body.data.results) {
-    const id = z.object({ [idName]: z.string() }).safeParse(result).data?.[idName];
-    if (id === undefined) continue;
-    answers.set(id, answers.has(id) ? NO_ANSWER : deliveryIn(result));
+    const said = resultFromWire(idName, result);
+    if (said !== null) answers.set(said.id, answers.has(said.id) ? NO_ANSWER : said.delivery);
   }
   return answers;
-}
-
-function deliveryIn(value: unknown): Delivery {
-  const parsed = itemResult.safeParse(value);
-  if (!parsed.success) return NO_ANSWER;
-  const { result, reason = "unsaid" } = parsed.data;
-  if (result === "delivered") return { kind: "delivered" };
-  return { kind: result, reason: reason.slice(0, REASON_MAX) };
 }
 
 /** At most one message for each id: one answer of a peer could not tell two apart. */

@@ -182,17 +182,12 @@ export class RegionOutbox extends DurableObject<Env> {
       logWarning("outbox_without_peer", { outbox: this.#name(), peer: region });
       return null;
     }
+    const clock = (): number => now(this.env);
+    const budgetMs = PEER_BUDGET_MS[operation];
     return (body) => {
-      const nowMs = now(this.env);
-      const requestId = mintId("req_", nowMs);
-      const budgetMs = PEER_BUDGET_MS[operation];
+      const requestId = mintId("req_", clock());
       // one attempt: the queue repeats by itself
-      return callPeer(peer, operation, body, {
-        requestId,
-        now: () => now(this.env),
-        budgetMs,
-        attempts: 1,
-      });
+      return callPeer(peer, operation, body, { requestId, now: clock, budgetMs, attempts: 1 });
     };
   }
 

@@ -1,8 +1,5 @@
 import { env } from "cloudflare:workers";
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { RegionOutbox } from "../../src/index.ts";
-import { revocationsShard } from "../../src/regions/outbox-schedule.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf, voidOf } from "./outbox-fixture.ts";
 import {
@@ -34,14 +31,6 @@ afterEach(async () => {
 });
 
 const org = (): string => crypto.randomUUID();
-
-function revocation(revokedAt = 5): { keyHash: string; revokedAt: number } {
-  const random = crypto.getRandomValues(new Uint8Array(32));
-  return {
-    keyHash: [...random].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
-    revokedAt,
-  };
-}
 
 describe("outcomes for a peer's wallets", () => {
   it("go out in one request, which names each as the wire has it", async () => {
@@ -201,124 +190,10 @@ describe("a peer that comes back", () => {
   });
 });
 
-describe("revocations", () => {
-  beforeEach(async () => {
-    outbox = env.REGION_OUTBOX.getByName(revocationsShard("us"));
-    await emptied(outbox);
-  });
-
-  it("have an outbox and an operation of their own", async () => {
-    const gone = revocation(1234);
-    await outbox.enqueueRevocations([gone]);
-    await eventually(() => depthIs(outbox, EMPTY));
-    expect(peer.requests).toEqual([
-      {
-        url: "https://us.turnpike.example.com/internal/v1/revocations",
-        items: [{ key_hash: gone.keyHash, revoked_at: 1234 }],
-      },
-    ]);
-    await runInDurableObject(outbox, async (instance: RegionOutbox) => {
-      await expect(instance.enqueue([settleOf(org(), 1)])).rejects.toThrow("carries no outcomes");
-    });
-    await runInDurableObject(outboxOf("us"), async (instance: RegionOutbox) => {
-      await expect(instance.enqueueRevocations([gone])).rejects.toThrow("carries no revocations");
-    });
-  });
-
-  it("that are new are tried at once, whatever the backoff of those before", async () => {
-    const [old, fresh] = [revocation(), revocation()];
-    peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
-    await outbox.enqueueRevocations([old]);
-    await eventually(() => expect(peer.requests).toHaveLength(1));
-    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-    shiftClock(-3_600_000); // from here on no backoff ends
-    peer.fault = () => "request-lost";
-    await outbox.enqueueRevocations([fresh]);
-    await eventually(() => expect(peer.heard().at(-1)).toBe(fresh.keyHash));
-    await depthIs(outbox, { ...EMPTY, waiting: 2 });
-    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-    peer.fault = () => "none";
-    const third = revocation();
-    await outbox.enqueueRevocations([third]);
-    await eventually(() => depthIs(outbox, EMPTY));
-    expect([...peer.effects.keys()].toSorted()).toEqual(
-      [old, fresh, third].map(({ keyHash }) => keyHash).toSorted(),
-    );
-  });
-
-  it("that are told again are due at once, also after they were given up (107)", async () => {
-    const gone = revocation(7);
-    peer.refused.add(gone.keyHash);
-    await outbox.enqueueRevocations([gone]);
-    await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
-    peer.refused.clear();
-    await outbox.enqueueRevocations([{ ...gone, revokedAt: 9 }]);
-    await eventually(() => depthIs(outbox, EMPTY));
-    expect(peer.requests.map(({ items }) => items[0]?.["revoked_at"])).toEqual([7, 7]);
-  });
-});
-
-describe("flush", () => {
-  it("delivers what waits whatever its backoff, and says that nothing is left", async () => {
-    peer.fault = () => "request-lost";
-    await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(org(), i)));
-    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
-    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-    shiftClock(-3_600_000);
-    peer.fault = () => "none";
-    peer.requests.length = 0;
-    expect(await outbox.flush(1000)).toBe(true);
-    expect(peer.requests.map((request) => request.items.length)).toEqual([100, 50]);
-    expect(peer.effects.size).toBe(150);
-    expect(await outbox.flush(1000)).toBe(true);
-    expect(peer.requests).toHaveLength(2);
-  });
-
-  it("asks a peer that is away once, says that something waits, and leaves an alarm", async () => {
-    peer.fault = () => "request-lost";
-    await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(org(), i)));
-    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
-    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-    shiftClock(-3_600_000);
-    peer.requests.length = 0;
-    expect(await outbox.flush(1000)).toBe(false);
-    expect(peer.requests).toHaveLength(1);
-    expect(await armed(outbox)).not.toBeNull();
-  });
-
-  it("answers in time when the peer does not, and what it sent is not sent beside it", async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    peer.stalled = promise;
-    const first = settleOf(org(), 1);
-    await outbox.enqueue([first]);
-    await eventually(() => expect(peer.requests).toHaveLength(1));
-    expect(await outbox.flush(20)).toBe(false);
-    const second = settleOf(org(), 2);
-    await outbox.enqueue([second]);
-    const flushes = Promise.all(Array.from({ length: 10 }, () => outbox.flush(5000)));
-    const alarm = runDurableObjectAlarm(outbox);
-    expect(await outbox.flush(20)).toBe(false);
-    expect(peer.heard()).toEqual([first.holdId]);
-    resolve();
-    await alarm;
-    expect(await flushes).toEqual(Array.from({ length: 10 }, () => true));
-    expect(peer.heard()).toEqual([first.holdId, second.holdId]);
-    expect(peer.sentBeside).toEqual([]);
-  });
-
-  it("serves this region's own wallets as well", async () => {
-    const own = outboxOf("own");
-    expect(await own.flush(1000)).toBe(true);
-    await own.enqueue([voidOf("never-made")]);
-    expect(await own.flush(1000)).toBe(false);
-    await depthIs(own, { ...EMPTY, waiting: 1 });
-  });
-});
-
 it("what a peer is told by a message of no meaning is dead, and stops nothing else", async () => {
   const good = settleOf(org(), 2);
   const bad = settleOf(org(), 2);
-  await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost } as typeof bad, good]);
+  await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);
   await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
   expect(peer.heard()).toEqual([good.holdId]);
 });

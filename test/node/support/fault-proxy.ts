@@ -128,26 +128,18 @@ export class FaultProxy {
     const fault = this.#draw();
     this.counts.received++;
     this.counts.drawn[fault]++;
-    switch (fault) {
-      case "drop":
-        return;
-      case "reset-before":
-        request.socket.resetAndDestroy();
-        return;
-      case "garbage":
-        this.#answer(response, { status: 200, headers: [], body: Buffer.from("<html>") });
-        return;
-      case "5xx":
-        this.#answer(response, { status: 503, headers: [], body: Buffer.from("{}") });
-        return;
-      case "delay":
-        await sleep(this.delayMs);
-        break;
-      case "reorder":
-        await this.#laterOne();
-        break;
-      default:
+    if (fault === "drop") return;
+    if (fault === "reset-before") {
+      request.socket.resetAndDestroy();
+      return;
     }
+    const instead = ANSWERED_HERE[fault];
+    if (instead !== undefined) {
+      this.#answer(response, instead);
+      return;
+    }
+    if (fault === "delay") await sleep(this.delayMs);
+    if (fault === "reorder") await this.#laterOne();
     const reply = await this.#forward(request, body);
     for (const release of this.#held.splice(0)) release();
     if (fault === "duplicate") await this.#forward(request, body);
@@ -199,15 +191,21 @@ export class FaultProxy {
     return new Promise((resolve, reject) => {
       const sent = send({ ...options, headers, setHost: false }, (reply) => {
         const status = reply.statusCode ?? 502;
-        bytesOf(reply).then((bytes) => {
-          resolve({ status, headers: endToEnd(reply.rawHeaders), body: bytes });
-        }, reject);
+        const headersBack = endToEnd(reply.rawHeaders);
+        bytesOf(reply)
+          .then((bytes): Reply => ({ status, headers: headersBack, body: bytes }))
+          .then(resolve, reject);
       });
       sent.on("error", reject);
       sent.end(body);
     });
   }
 }
+
+const ANSWERED_HERE: Readonly<Partial<Record<RequestFault, Reply>>> = {
+  garbage: { status: 200, headers: [], body: Buffer.from("<html>") },
+  "5xx": { status: 503, headers: [], body: Buffer.from("{}") },
+};
 
 type Reply = {
   readonly status: number;

@@ -3,9 +3,10 @@ import type { Region } from "../lib/caller.ts";
 import type { Generation } from "../lib/generation.ts";
 import { mintedAt } from "../lib/id.ts";
 import { micros } from "../lib/money.ts";
-import type { OutcomeItem } from "./outbox-message.ts";
-
-/** Outcomes as regions tell them to each other: one of the `items` of the operation `outcomes`. */
+import { parseBody } from "../http/parse-body.ts";
+import type { Result } from "../lib/failure.ts";
+import type { Delivery, OutcomeItem, RevocationItem } from "./outbox-message.ts";
+import { DELIVER_MAX } from "./outbox-schedule.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const count = z.int().check(z.minimum(0));
@@ -43,7 +44,7 @@ const outcome = z.discriminatedUnion("kind", [
 ]);
 type WireGeneration = z.infer<typeof generation>;
 
-/** An item of the wire; a void costs nothing and has no generation. */
+/** One of the `items` of the operation `outcomes`; a void costs nothing and has no generation. */
 export function outcomeToWire(item: OutcomeItem): object {
   return {
     hold_id: item.holdId,
@@ -67,6 +68,67 @@ export function outcomeFromWire(value: unknown, sender: Region): OutcomeItem | n
   const ran = generationFromWire(data.generation, sender);
   return { holdId, orgId, kind: "settle", cost, generation: ran };
 }
+
+const revocation = z.object({
+  key_hash: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
+  revoked_at: count,
+});
+
+/** One of the `items` of the operation `revocations`; `revoked_at` in Unix ms. */
+export function revocationToWire({ keyHash, revokedAt }: RevocationItem): object {
+  return { key_hash: keyHash, revoked_at: revokedAt };
+}
+
+/** Null for what is no revocation. */
+export function revocationFromWire(value: unknown): RevocationItem | null {
+  const parsed = revocation.safeParse(value);
+  return parsed.success
+    ? { keyHash: parsed.data.key_hash, revokedAt: parsed.data.revoked_at }
+    : null;
+}
+
+const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });
+
+/** The items of either operation, each still to be read: a malformed one does not stop the others. */
+export function itemsIn(body: unknown): Result<readonly unknown[]> {
+  const parsed = parseBody(message, body);
+  return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
+}
+
+export type IdName = "hold_id" | "key_hash";
+
+/** The answer to one item, under the id that it came with; null when it had none. */
+export function resultToWire(idName: IdName, item: unknown, delivery: Delivery): object {
+  const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
+  if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
+  const { kind, ...reason } = delivery;
+  return { [idName]: id, result: kind, ...reason };
+}
+
+const itemResult = z.object({
+  result: z.enum(["delivered", "refused", "failed"]),
+  reason: z.optional(z.string()),
+});
+
+/** An answer as `resultToWire` writes it; null for anything else. */
+export function resultFromWire(
+  idName: IdName,
+  value: unknown,
+): { readonly id: string; readonly delivery: Delivery } | null {
+  const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
+  if (id === undefined) return null;
+  const parsed = itemResult.safeParse(value);
+  if (!parsed.success) return { id, delivery: NO_ANSWER };
+  const { result, reason = "unsaid" } = parsed.data;
+  if (result === "delivered") return { id, delivery: { kind: "delivered" } };
+  return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
+}
+
+/** What becomes of an item without a proper answer of its own: it is repeated. */
+export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
+/** What becomes of an item that nobody can read: never repeated. */
+export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
+const REASON_MAX = 200;
 
 function generationToWire(made: Generation): WireGeneration & { readonly region: string } {
   return {
