@@ -61,8 +61,15 @@ export async function revokeKeyRoute(c: AppContext): Promise<Response> {
   if (!found.ok) return fail(c, found.failure);
   if (found.value === null) return fail(c, { kind: "not_found", message: "No such key." });
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   const revoked = await revokeKeyEverywhere(
-    { db: c.env.DB, limiter: (keyHash) => limiters.getByName(keyHash), now: now(c.env) },
+    {
+      db: c.env.DB,
+      limiter: (keyHash) => limiters.getByName(keyHash),
+      peers: config.peers.map(({ region }) => region),
+      outbox: (name) => outboxes.getByName(name),
+      now: now(c.env),
+    },
     found.value,
   );
   if (!revoked.ok) return fail(c, revoked.failure);

@@ -1,18 +1,27 @@
 import { askBook } from "../lib/ask-book.ts";
+import type { Region } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
+import type { RevocationItem } from "../regions/outbox-message.ts";
+import { revocationsShard } from "../regions/outbox-schedule.ts";
 import type { KeyRow } from "./key-record.ts";
 import { revokeKey } from "./keys.store.ts";
 
 /** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
-const LIMITER_ATTEMPTS = 2;
+const ATTEMPTS = 2;
 
 /** What a revocation works with; `now` is the request's clock read, Unix ms. */
 export type RevocationServices = {
   readonly db: D1Database;
   /** A fresh stub of the key's limiter in its home region. */
   readonly limiter: (keyHash: string) => { revoke(revokedAt: number): Promise<number> };
+  /** Where a global key works too. */
+  readonly peers: readonly Region[];
+  /** A fresh stub of this region's outbox with this name. */
+  readonly outbox: (name: string) => {
+    enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
+  };
   readonly now: number;
 };
 
@@ -30,11 +39,13 @@ export async function revokeKeyEverywhere(
   // 1. The tombstone at home: the next request is refused.
   const buried = await reachObject(
     async () => success(await services.limiter(key.hash).revoke(revokedAt)),
-    { attemptsMax: LIMITER_ATTEMPTS },
+    { attemptsMax: ATTEMPTS },
   );
   if (buried.unanswered) return refuse(buried.failure);
   if (!buried.result.ok) return buried.result;
-  // 2. A global key's notice to every peer belongs here: after the tombstone, before the book.
+  // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
+  const told = await tellPeers(services, key, buried.result.value);
+  if (!told.ok) return told;
   // 3. The book: what lists show, and what a limiter without a record would learn.
   const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.result.value };
   const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", {
@@ -44,4 +55,25 @@ export async function revokeKeyEverywhere(
   return row.value === null
     ? refuse({ kind: "not_found", message: "No such key." })
     : success(row.value);
+}
+
+async function tellPeers(
+  { peers, outbox }: RevocationServices,
+  key: Pick<KeyRow, "hash" | "scope">,
+  revokedAt: number,
+): Promise<Result<null>> {
+  const items = [{ keyHash: key.hash, revokedAt }];
+  const tellings = (key.scope === "global" ? peers : []).map((peer) =>
+    reachObject(
+      async () => {
+        await outbox(revocationsShard(peer)).enqueueRevocations(items);
+        return success(null);
+      },
+      { attemptsMax: ATTEMPTS },
+    ),
+  );
+  for (const told of await Promise.all(tellings)) {
+    if (told.unanswered) return refuse(told.failure);
+  }
+  return success(null);
 }

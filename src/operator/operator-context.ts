@@ -1,6 +1,7 @@
 import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
+import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { BalanceAnswer, WalletCalls } from "../wallet/wallet-contract.ts";
 
@@ -60,7 +61,10 @@ export type OperatorContext = {
   /** A fresh stub of the limiter with this name, the key's hash. */
   readonly limiter: (keyHash: string) => OperatorLimiter;
   /** A stub of the region's outbox with this name. */
-  readonly outbox: (name: string) => { depth(): Promise<Depth> };
+  readonly outbox: (name: string) => {
+    depth(): Promise<Depth>;
+    enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
+  };
 };
 
 /** One request as the mount hands it over: path parameters, the URL with its query, the parsed body (null without one). */

@@ -42,6 +42,12 @@ function services(
         },
       };
     },
+    peers: ["us"],
+    outbox: () => ({
+      enqueueRevocations: async () => {
+        steps.push("peer");
+      },
+    }),
     now: at,
     stubs: () => stubs,
   };
