@@ -64,7 +64,7 @@ describe("a wallet", () => {
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
       state.storage.sql.exec(
         `ALTER TABLE requests DROP COLUMN period_day; ALTER TABLE checkpoints DROP COLUMN newest;
-        UPDATE schema_version SET version = 1`,
+        DROP TABLE idempotency_keys; UPDATE schema_version SET version = 1`,
       );
     });
     await evictDurableObject(stub);
