@@ -1,14 +1,15 @@
 import type { Failure } from "../lib/failure.ts";
 import type { Admitted } from "../lib/caller.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { Timers } from "../lib/timers.ts";
+import type { Reached } from "../lib/reach-object.ts";
+import type { After, Timers } from "../lib/timers.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import type { JsonObject, Provider } from "../providers/provider.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
-import type { WalletCalls } from "../wallet/wallet-contract.ts";
+import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { Bounds, OutputCap } from "./worst-cost.ts";
 
@@ -33,7 +34,10 @@ export type RunServices = {
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
   readonly numbers: NumberVars;
-  readonly wallet: (orgId: string) => Pick<WalletCalls, "hold" | "settle" | "void">;
+  /** Asks whoever keeps the caller's wallet: this region, or the key's home. */
+  readonly hold: (request: HoldRequest, after: After) => Promise<Reached<HoldGrant>>;
+  /** The wallets of this region; null when the caller's is at its key's home: the outbox alone reaches it. */
+  readonly wallet: ((orgId: string) => Pick<WalletCalls, "settle" | "void">) | null;
   readonly outbox: (orgId: string) => { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
   readonly now: () => number;
 };

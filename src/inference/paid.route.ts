@@ -3,16 +3,14 @@ import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { Timers } from "../lib/timers.ts";
-import { now } from "../lib/clock.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
-import { ownShard } from "../regions/outbox-schedule.ts";
 import { offerOf } from "./offer.ts";
-import type { PaidRequest, Run, RunServices } from "./paid-request.ts";
+import type { PaidRequest, Run } from "./paid-request.ts";
+import { runServices } from "./run-services.route.ts";
 import { runPaid } from "./run.ts";
 
 /**
@@ -36,7 +34,7 @@ export async function answerPaid(
     caller: c.get("admitted").caller,
     ...asked.value,
     timers,
-    services: servicesOf(c),
+    services: runServices(c),
     answer: answered.resolve,
     refuse: (failure) => answered.resolve(fail(c, failure)),
   };
@@ -72,21 +70,4 @@ async function checked(
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
   return success({ request: request.value, idempotency });
-}
-
-/** Stubs are made at each use: one that failed stays broken. */
-function servicesOf(c: Context<AppEnv>): RunServices {
-  const config = c.get("config");
-  const { providers, health } = offerOf(config);
-  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
-  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
-  return {
-    providers,
-    health,
-    region: config.region,
-    numbers: config.numbers,
-    wallet: (orgId) => wallets.getByName(orgId),
-    outbox: (orgId) => outboxes.getByName(ownShard(orgId)),
-    now: () => now(c.env),
-  };
 }

@@ -8,7 +8,6 @@ import { answerJson } from "./answer-json.ts";
 import { inputOnly } from "./charge.ts";
 import { meterStream } from "./meter-stream.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
-import { reachObject } from "../lib/reach-object.ts";
 import { RunTimer } from "./run-timer.ts";
 import { enqueue, settleRun, voidItem } from "./settle.ts";
 import { affordableCap } from "./worst-cost.ts";
@@ -69,19 +68,18 @@ type Asked = Omit<ServingRoute, "firstByteMs">;
 /** Holds between least and most. An unknown outcome is voided by the outbox and refused. */
 async function holdFor(run: Run): Promise<Result<Micros>> {
   const { bounds, user } = run.request;
-  const { wallet } = run.services;
-  const reached = await reachObject(
-    () =>
-      wallet(run.caller.orgId).hold({
-        id: run.id,
-        least: bounds.least,
-        most: bounds.most,
-        externalId: user,
-        keyId: run.caller.keyId,
-        peer: false,
-        idempotency: run.idempotency,
-      }),
-    { after: run.timers.after, attemptsMax: 2 },
+  const { caller, id, services } = run;
+  const reached = await services.hold(
+    {
+      id,
+      least: bounds.least,
+      most: bounds.most,
+      externalId: user,
+      keyId: caller.keyId,
+      peer: caller.home !== services.region,
+      idempotency: run.idempotency,
+    },
+    run.timers.after,
   );
   if (!reached.unanswered) {
     const { result } = reached;

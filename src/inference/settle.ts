@@ -20,23 +20,25 @@ const RETRY_PAUSE_MS = 2000;
 const RETRY_UNTIL_MS = 22_000;
 
 /**
- * Resolves a run's hold, durably: in the wallet, else in the region's own outbox, which repeats it
- * until the wallet has it. Called before the last byte leaves, so that an answered request is a
- * charged one even if the Worker dies in the next instant.
+ * Resolves a run's hold, durably: in the wallet, else in this region's outbox, which repeats it until
+ * the wallet has it; a wallet at the key's home is reached by the outbox alone. Called before the last
+ * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
  */
 export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   if (outcome.kind === "void") return voidRun(run, outcome.reason);
   const cost = costOfOutcome(outcome);
   const generation = generationOf(run, outcome);
-  const { wallet } = run.services;
-  const reached = await reachObject(
-    () => wallet(run.caller.orgId).settle({ id: run.id, cost, generation }),
-    { after: run.timers.after },
-  );
-  if (!reached.unanswered && reached.result.ok) {
-    return { saved: true, charged: chargedBy(run, reached.result.value) };
-  }
   const { orgId } = run.caller;
+  const { wallet } = run.services;
+  if (wallet !== null) {
+    const settlement = { id: run.id, cost, generation };
+    const reached = await reachObject(() => wallet(orgId).settle(settlement), {
+      after: run.timers.after,
+    });
+    if (!reached.unanswered && reached.result.ok) {
+      return { saved: true, charged: chargedBy(run, reached.result.value) };
+    }
+  }
   const item: OutcomeItem = { holdId: run.id, orgId, kind: "settle", cost, generation };
   const saved = await enqueue(run, item);
   return { saved, charged: cost };
@@ -65,14 +67,18 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
 }
 
 async function voidRun(run: Run, reason: string): Promise<Settled> {
-  const { wallet } = run.services;
-  const reached = await reachObject(() => wallet(run.caller.orgId).void(run.id), {
-    after: run.timers.after,
-  });
-  const isVoid = !reached.unanswered && reached.result.ok;
-  const saved = isVoid || (await enqueue(run, voidItem(run)));
+  const saved = (await voidInWallet(run)) || (await enqueue(run, voidItem(run)));
   logEvent("hold_voided", { request_id: run.id, reason });
   return { saved, charged: micros(0) };
+}
+
+/** False also where the wallet is at home: it hears of it by the outbox. */
+async function voidInWallet(run: Run): Promise<boolean> {
+  const { wallet } = run.services;
+  if (wallet === null) return false;
+  const { after } = run.timers;
+  const reached = await reachObject(() => wallet(run.caller.orgId).void(run.id), { after });
+  return !reached.unanswered && reached.result.ok;
 }
 
 /** True once the region's own outbox holds the outcome durably. */

@@ -15,7 +15,7 @@ import type { Admission } from "./limiter-contract.ts";
 const LIMITER_TIMEOUT_MS = 6000;
 
 /** What authentication asks of a key's limiter. */
-export type Limiter = { admit(): Promise<Admission> };
+export type Limiter = { admit(home: Region): Promise<Admission> };
 
 export type Authentication = {
   /** The `Authorization` header as it came, or null. */
@@ -30,24 +30,22 @@ export type Authentication = {
 };
 
 /**
- * Who calls and what is left of the key's minute. Decided in this order, the first four without any
- * I/O: shape and tag (`invalid_api_key`), a regional key of the other region (`region_mismatch`), a
- * global key of the other region (`home_region_unreachable`), then the limiter's verdict. A limiter
+ * Who calls and what is left of the key's minute. Decided in this order, the first two without any
+ * I/O: shape and tag (`invalid_api_key`), a regional key of the other region (`region_mismatch`), then
+ * the verdict of the key's limiter here; at a peer it asks the key's home who a global key is, once. A limiter
  * that cannot answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
  */
 export async function startAuthentication(request: Authentication): Promise<Result<Admitted>> {
   const token = bearerToken(request.authorization);
   const key = token === null ? null : await verifyKey(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key" });
-  if (key.home !== request.region) {
-    return key.scope === "regional"
-      ? refuse({ kind: "region_mismatch", home: key.home })
-      : refuse({ kind: "home_region_unreachable" });
+  if (key.home !== request.region && key.scope === "regional") {
+    return refuse({ kind: "region_mismatch", home: key.home });
   }
   try {
     return admitted(
       key,
-      await within(admit(request.limiter, key.hash), LIMITER_TIMEOUT_MS, request.after),
+      await within(admit(request.limiter, key), LIMITER_TIMEOUT_MS, request.after),
     );
   } catch (error) {
     logWarning("limiter_unreachable", { reason: reasonOf(error) });
@@ -56,12 +54,15 @@ export async function startAuthentication(request: Authentication): Promise<Resu
 }
 
 /** One retry on a fresh stub. A lost answer may have taken a place in the window: never one too many. */
-async function admit(limiter: Authentication["limiter"], keyHash: string): Promise<Admission> {
+async function admit(
+  limiter: Authentication["limiter"],
+  { hash, home }: VerifiedKey,
+): Promise<Admission> {
   try {
-    return await limiter(keyHash).admit();
+    return await limiter(hash).admit(home);
   } catch (error) {
     if (!mayRetry(error)) throw error;
-    return await limiter(keyHash).admit();
+    return await limiter(hash).admit(home);
   }
 }
 

@@ -1,17 +1,27 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
+import type { Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
-import { findKeyByHash, touchKey } from "./keys.store.ts";
+import { bookOf } from "./book-of.ts";
+import { isRepeatedWrite } from "./forwarded-writes.do.ts";
+import { HomeUnreachable } from "./key-book.ts";
+import type { KeyBook } from "./key-book.ts";
 import type { Admission, Identified } from "./limiter-contract.ts";
-import { createTables, readMemory } from "./limiter-memory.do.ts";
+import {
+  createTables,
+  readMemory,
+  storeAdmission,
+  storeClamp,
+  storeRecord,
+} from "./limiter-memory.do.ts";
 import type { LimiterMemory, StoredRecord } from "./limiter-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "./rate-window.ts";
-import type { RateWindow, StoredAdmission } from "./rate-window.ts";
+import type { RateWindow } from "./rate-window.ts";
 
 /** `last_used_at` is written, and the record refreshed, at most this often. */
 const TOUCH_INTERVAL_MS = 60_000;
@@ -29,27 +39,26 @@ export class KeyLimiter extends DurableObject<Env> {
   #learning: Promise<void> | null = null;
   /** How often an operator has changed the limit here: what the book said before that is out of date. */
   #limitsSet = 0;
+  /** Who knows the key: this region's book, or its home's. Every call says which. */
+  #home: Region | null = null;
 
   /**
    * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
-   * `storage_unavailable`. Never throws, and never admits or condemns on what it does not know.
+   * `storage_unavailable`, and for a global key of another `home`, on its first use here,
+   * `home_region_unreachable`. Never throws, and never admits or condemns on what it does not know.
    */
-  admit(): Promise<Admission> {
+  admit(home: Region | null = null): Promise<Admission> {
+    this.#home = home;
     return this.#known(() => this.#decide());
   }
 
   /**
    * Whose the key is, for a peer that counts its requests itself: takes no place in the window. Notes the
-   * use. Failures: `invalid_api_key`, `storage_unavailable`, `overloaded`. Never throws.
+   * use. `writeId` names what must not be done twice: an id seen before is `conflict`. Failures:
+   * `invalid_api_key`, `storage_unavailable`, `overloaded`. Never throws.
    */
-  identify(): Promise<Identified> {
-    return this.#known(() => {
-      const { record, revokedAt } = this.#remember();
-      if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
-      this.#touchWhenDue(now(this.env));
-      const { key_id, org_id, member_id, scope, rpm_limit } = record;
-      return success({ key_id, org_id, member_id, scope, rpm_limit });
-    });
+  identify(writeId: string | null = null): Promise<Identified> {
+    return this.#known(() => this.#identified(writeId));
   }
 
   /** Decides with what storage or, on first use, the book says of the key. */
@@ -61,6 +70,7 @@ export class KeyLimiter extends DurableObject<Env> {
       return decide();
     } catch (error) {
       this.#memory = null;
+      if (error instanceof HomeUnreachable) return refuse({ kind: "home_region_unreachable" });
       logWarning("limiter_storage_failed", { reason: reasonOf(error) });
       return refuse(storageFailure(error));
     }
@@ -101,7 +111,7 @@ export class KeyLimiter extends DurableObject<Env> {
       const { org_id: orgId } = record;
       return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
-    this.#store(decision.entry);
+    storeAdmission(this.ctx.storage.sql, decision.entry);
     window.append(decision.entry);
     this.#touchWhenDue(decision.entry.at);
     return {
@@ -116,25 +126,22 @@ export class KeyLimiter extends DurableObject<Env> {
     };
   }
 
-  /** Exactly one row written: the output gate holds the answer until it is durable. */
-  #store(entry: StoredAdmission): void {
-    const { rowsWritten } = this.ctx.storage.sql.exec(
-      `INSERT INTO admissions (slot, at) VALUES (?, ?)
-       ON CONFLICT (slot) DO UPDATE SET at = excluded.at`,
-      entry.slot,
-      entry.at,
-    );
-    assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
+  #identified(writeId: string | null): Identified {
+    const { record, revokedAt } = this.#remember();
+    if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
+    const clockMs = now(this.env);
+    if (writeId !== null && isRepeatedWrite(this.ctx.storage.sql, writeId, clockMs)) {
+      return refuse({ kind: "conflict", message: "This request came twice.", param: null });
+    }
+    this.#touchWhenDue(clockMs);
+    const { key_id, org_id, member_id, scope, rpm_limit } = record;
+    return success({ key_id, org_id, member_id, scope, rpm_limit });
   }
 
   /** The clock jumped back: what lies in its future counts as admitted now. */
   #clampTo(clockMs: number, window: RateWindow, record: StoredRecord): void {
     logAlert("clock_stepped_back", { key_id: record.key_id, lag_ms: window.lagMs(clockMs) });
-    this.ctx.storage.transactionSync(() => {
-      const { sql } = this.ctx.storage;
-      sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
-      sql.exec("UPDATE record SET touched_at = min(touched_at, ?)", clockMs);
-    });
+    storeClamp(this.ctx.storage, clockMs);
     window.clamp(clockMs);
     this.#amend({ touched_at: Math.min(record.touched_at, clockMs) });
   }
@@ -149,7 +156,7 @@ export class KeyLimiter extends DurableObject<Env> {
 
   async #readBook(): Promise<void> {
     const limitsSet = this.#limitsSet;
-    const row = await within(findKeyByHash(this.env.DB, this.#hash()), BOOK_TIMEOUT_MS);
+    const row = await within(this.#book().find(this.#hash()), BOOK_TIMEOUT_MS);
     // A read that began before the revocation must not revive the key: the tombstone is asked now.
     if (row === null || this.#remember().revokedAt !== null) return;
     if (row.revoked_at !== null) {
@@ -160,15 +167,7 @@ export class KeyLimiter extends DurableObject<Env> {
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     createTables(this.ctx.storage.sql);
     this.#memory = null;
-    this.ctx.storage.sql.exec(
-      `INSERT OR REPLACE INTO record (one, key_id, org_id, member_id, scope, rpm_limit, touched_at)
-       VALUES (1, ?, ?, ?, ?, ?, 0)`,
-      row.id,
-      row.org_id,
-      row.member_id,
-      row.scope,
-      row.rpm_limit,
-    );
+    storeRecord(this.ctx.storage.sql, row);
   }
 
   /** Once a minute of use: notes the use in the book after the answer, and takes over what it says. */
@@ -184,7 +183,7 @@ export class KeyLimiter extends DurableObject<Env> {
   async #touch(usedAt: number): Promise<void> {
     const limitsSet = this.#limitsSet;
     try {
-      const answer = await touchKey(this.env.DB, this.#hash(), usedAt);
+      const answer = await this.#book().touch(this.#hash(), usedAt);
       if (answer === null) this.#forget();
       else if (answer.revoked_at !== null) this.revoke(answer.revoked_at);
       else if (limitsSet === this.#limitsSet) this.#amendLimit(answer.rpm_limit);
@@ -218,6 +217,10 @@ export class KeyLimiter extends DurableObject<Env> {
   #remember(): LimiterMemory {
     this.#memory ??= readMemory(this.ctx.storage.sql);
     return this.#memory;
+  }
+
+  #book(): KeyBook {
+    return bookOf(this.env, this.#home);
   }
 
   #hash(): string {

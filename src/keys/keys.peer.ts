@@ -4,7 +4,7 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { readObject } from "../lib/reach-object.ts";
+import { identifyGlobalKey } from "./identify.ts";
 
 const lookup = z.object({
   key_hash: z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters")),
@@ -19,8 +19,8 @@ export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(lookup, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
-  const key = await readObject(() => limiters.getByName(body.value.key_hash).identify());
-  if (key.ok && key.value.scope === "global") return c.json({ ok: true, ...key.value });
-  if (!key.ok && key.failure.kind !== "invalid_api_key") return fail(c, key.failure);
-  return c.json({ ok: false, failure: { kind: "invalid_api_key" } });
+  const key = await identifyGlobalKey((name) => limiters.getByName(name), body.value.key_hash);
+  if (key.ok) return c.json({ ok: true, ...key.value });
+  if (key.failure.kind !== "invalid_api_key") return fail(c, key.failure);
+  return c.json({ ok: false, failure: key.failure });
 }

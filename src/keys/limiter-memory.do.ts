@@ -1,3 +1,5 @@
+import { assert } from "../lib/assert.ts";
+import type { BookedKey } from "./key-book.ts";
 import type { LimiterRecord } from "./limiter-contract.ts";
 import { RateWindow } from "./rate-window.ts";
 import type { StoredAdmission } from "./rate-window.ts";
@@ -48,4 +50,35 @@ export function createTables(sql: SqlStorage): void {
       one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL
     ) STRICT;
   `);
+}
+
+/** Exactly one row written: the output gate holds the answer until it is durable. */
+export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
+  const { rowsWritten } = sql.exec(
+    `INSERT INTO admissions (slot, at) VALUES (?, ?)
+     ON CONFLICT (slot) DO UPDATE SET at = excluded.at`,
+    entry.slot,
+    entry.at,
+  );
+  assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
+}
+
+/** Times in the clock's future become now. */
+export function storeClamp(storage: DurableObjectStorage, clockMs: number): void {
+  storage.transactionSync(() => {
+    storage.sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
+    storage.sql.exec("UPDATE record SET touched_at = min(touched_at, ?)", clockMs);
+  });
+}
+
+export function storeRecord(sql: SqlStorage, key: BookedKey): void {
+  sql.exec(
+    `INSERT OR REPLACE INTO record (one, key_id, org_id, member_id, scope, rpm_limit, touched_at)
+     VALUES (1, ?, ?, ?, ?, ?, 0)`,
+    key.id,
+    key.org_id,
+    key.member_id,
+    key.scope,
+    key.rpm_limit,
+  );
 }

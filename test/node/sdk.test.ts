@@ -221,12 +221,6 @@ describe("the official SDK's errors", () => {
     expect(await balance(fresh)).toBe(before);
   });
 
-  it("503 for a global key at a peer whose home cannot be asked", async () => {
-    const { key: global } = await organization({ keyScope: "global" });
-    const atPeer = sdk(global, regions.us.baseUrl).models.list();
-    expect(await errorOf(atPeer)).toMatchObject({ status: 503, code: "home_region_unreachable" });
-  });
-
   it("403 for a regional key in the other region", async () => {
     const error = await errorOf(sdk(key, regions.us.baseUrl).models.list());
     expect(error).toMatchObject({ status: 403, type: "region_mismatch" });

@@ -1,0 +1,47 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import type { Failure, Result } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { micros } from "../lib/money.ts";
+import { reachObject } from "../lib/reach-object.ts";
+import { identifyGlobalKey } from "../keys/identify.ts";
+import type { LimiterRecord } from "../keys/limiter-contract.ts";
+import { readAuthorizeBody } from "./authorize-wire.ts";
+import type { AuthorizeRequest, Authorized } from "./authorize-wire.ts";
+
+/**
+ * POST /internal/v1/authorize, at a key's home: is the key global and live, whose is it, and, for a
+ * paid request, the hold in its wallet. Its own rate limit counts nothing here: that is the peer's.
+ */
+export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
+  const request = readAuthorizeBody(c.var.peerBody);
+  if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
+  const key = await identifyGlobalKey((name) => limiters.getByName(name), request.keyHash);
+  if (!key.ok) return c.json(refused(key.failure));
+  const held = await holdFor(c, key.value, request.hold);
+  if (!held.ok) return c.json(refused(held.failure));
+  const { org_id, key_id, member_id, rpm_limit } = key.value;
+  const { granted } = held.value;
+  return c.json({ ok: true, org_id, key_id, member_id, rpm_limit, granted });
+}
+
+function refused(failure: Failure): object {
+  return { ok: false, failure };
+}
+
+/** One attempt fewer than a request at home would make: the peer repeats the whole call. */
+async function holdFor(
+  c: Context<AppEnv>,
+  key: LimiterRecord,
+  hold: AuthorizeRequest["hold"],
+): Promise<Result<Authorized>> {
+  if (hold === null) return success({ granted: micros(0) });
+  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  const request = { ...hold, keyId: key.key_id, peer: true };
+  const reached = await reachObject(() => wallets.getByName(key.org_id).hold(request), {
+    attemptsMax: 2,
+  });
+  return reached.unanswered ? refuse(reached.failure) : reached.result;
+}

@@ -1,0 +1,88 @@
+import * as z from "zod/mini";
+
+/**
+ * A request that a peer hands to the caller's home: everything that its answer may depend on. `body`
+ * in base64, null without one: it travels as it came, so that home refuses what it would have refused.
+ */
+export type ForwardedRequest = {
+  readonly method: string;
+  /** As in the URL, percent-escapes untouched; `query` with its question mark, or "". */
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  readonly callerKeyHash: string;
+};
+/** Home's answer, of which the peer makes its own. */
+export type ForwardedAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** Headers that a management request is understood by. */
+const REQUEST_HEADERS = ["content-type", "content-encoding", "idempotency-key"];
+/** Headers that belong to the answer, not to the region that gives it. */
+const ANSWER_HEADERS = [
+  "content-type",
+  "allow",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "www-authenticate",
+];
+
+const headers = z.record(z.string(), z.string());
+const requestSchema = z.object({
+  method: z.string().check(z.regex(/^[A-Z]{1,20}$/)),
+  path: z.string().check(z.regex(/^\/v1\//)),
+  query: z.string().check(z.regex(/^(?:\?|$)/)),
+  headers,
+  body: z.nullable(z.string()),
+  caller_key_hash: z.string().check(z.minLength(1), z.maxLength(256)),
+});
+const answerSchema = z.object({
+  ok: z.literal(true),
+  status: z.int().check(z.minimum(200), z.maximum(599)),
+  headers,
+  body: z.string(),
+});
+
+/** The body of `forward`, without its version. */
+export function forwardBody(request: ForwardedRequest): object {
+  const { callerKeyHash, ...rest } = request;
+  return { ...rest, caller_key_hash: callerKeyHash };
+}
+
+/** What a peer forwarded, or null when it is not what `forward` takes. */
+export function readForwardBody(body: unknown): ForwardedRequest | null {
+  const parsed = requestSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const { caller_key_hash: callerKeyHash, ...rest } = parsed.data;
+  return { ...rest, callerKeyHash, headers: picked(new Headers(rest.headers), REQUEST_HEADERS) };
+}
+
+/** Home's answer, or null when it is none. */
+export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const answer = parsed.data;
+  return { ...answer, headers: picked(new Headers(answer.headers), ANSWER_HEADERS) };
+}
+
+export function requestHeaders(from: Headers): Record<string, string> {
+  return picked(from, REQUEST_HEADERS);
+}
+
+export function answerHeaders(from: Headers): Record<string, string> {
+  return picked(from, ANSWER_HEADERS);
+}
+
+function picked(from: Headers, names: readonly string[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const name of names) {
+    const value = from.get(name);
+    if (value !== null) found[name] = value;
+  }
+  return found;
+}

@@ -1,0 +1,69 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import { failureResponse } from "../http/failure-response.ts";
+import type { Admitted } from "../lib/caller.ts";
+import type { Failure } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { answerHeaders, readForwardBody } from "./forward-wire.ts";
+import type { ForwardedRequest } from "./forward-wire.ts";
+import { vouchFor } from "./forwarded.ts";
+import { admittedAs, identifyGlobalKey } from "./identify.ts";
+
+type Dispatch = (
+  request: Request,
+  env: Env,
+  context: ExecutionContext,
+) => Promise<Response> | Response;
+
+/** What a peer answers itself, with home's money only: home never runs these for it. */
+const PEERS_OWN = /^\/v1\/(?:chat\/|embeddings|models)/;
+
+/**
+ * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
+ * taking a place in the key's minute here. A write whose id was seen in the last minute is a duplicate
+ * that the network made: 409, and nothing is done twice.
+ */
+export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promise<Response> {
+  const forwarded = readForwardBody(c.var.peerBody);
+  if (forwarded === null || PEERS_OWN.test(forwarded.path)) {
+    return c.json({ ok: false, failure: { kind: "internal" } });
+  }
+  const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
+  const writeId = isRead ? null : (c.req.header("x-request-id") ?? null);
+  const { config } = c.var;
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const { callerKeyHash } = forwarded;
+  const key = await identifyGlobalKey((name) => limiters.getByName(name), callerKeyHash, writeId);
+  const response = key.ok
+    ? await dispatched(c, forwarded, {
+        admitted: admittedAs(key.value, callerKeyHash, config.region),
+        dispatch,
+      })
+    : refused(c, key.failure);
+  return c.json({
+    ok: true,
+    status: response.status,
+    headers: answerHeaders(response.headers),
+    body: await response.text(),
+  });
+}
+
+function refused(c: Context<AppEnv>, failure: Failure): Response {
+  return failureResponse(failure, c.var.requestId);
+}
+
+function dispatched(
+  c: Context<AppEnv>,
+  forwarded: ForwardedRequest,
+  { admitted, dispatch }: { admitted: Admitted; dispatch: Dispatch },
+): Promise<Response> | Response {
+  const url = new URL(c.req.url).origin + forwarded.path + forwarded.query;
+  const { method, headers, body } = forwarded;
+  const request = new Request(url, {
+    method,
+    headers,
+    ...(body !== null && { body: Uint8Array.fromBase64(body) }),
+  });
+  vouchFor(request, admitted);
+  return dispatch(request, c.env, c.executionCtx as ExecutionContext);
+}

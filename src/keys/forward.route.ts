@@ -1,0 +1,80 @@
+import type { Context, Next } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { BODY_BYTES_MAX, readBytes } from "../http/read-json.ts";
+import type { Caller } from "../lib/caller.ts";
+import { elapsedMs, now } from "../lib/clock.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { within } from "../lib/within.ts";
+import { peerShard } from "../regions/outbox-schedule.ts";
+import { callPeer } from "../regions/peer-call.ts";
+import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-wire.ts";
+
+/** Outcomes of the same organisation get this long to arrive before home reads. */
+const FLUSH_MS = 1000;
+/** Flush and call together: 503 within 2.5 s when home is away. */
+const BUDGET_MS = 2200;
+
+/**
+ * With a global key away from its home, home answers: the request goes there and its answer comes back
+ * under this region's request id and rate limit. Outcomes of the organisation that still wait here go
+ * first, so that home reads what was spent. A write is sent once; a lost answer is 503.
+ */
+export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const { caller } = c.var.admitted;
+  if (caller.home === c.var.config.region) {
+    await next();
+    return undefined;
+  }
+  const body = await bodyOf(c);
+  if (!body.ok) return fail(c, body.failure);
+  const startedMs = elapsedMs();
+  await flush(c, caller);
+  const home = c.var.config.peers.find((peer) => peer.region === caller.home);
+  const url = new URL(c.req.url);
+  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+  const answer =
+    home === undefined
+      ? null
+      : await callPeer(
+          home,
+          "forward",
+          forwardBody({
+            method: c.req.method,
+            path: url.pathname,
+            query: url.search,
+            headers: requestHeaders(c.req.raw.headers),
+            body: body.value,
+            callerKeyHash: caller.keyHash,
+          }),
+          {
+            requestId: c.var.requestId,
+            now: () => now(c.env),
+            budgetMs: BUDGET_MS - (elapsedMs() - startedMs),
+            attempts: isRead ? 2 : 1,
+          },
+        );
+  const answered = answer === null ? null : readForwardAnswer(answer.body);
+  if (answered === null) return fail(c, { kind: "home_region_unreachable" });
+  const { status, headers } = answered;
+  return new Response(answered.body === "" ? null : answered.body, { status, headers });
+}
+
+async function bodyOf(
+  c: Context<AppEnv>,
+): Promise<
+  | { readonly ok: true; readonly value: string | null }
+  | Extract<Awaited<ReturnType<typeof readBytes>>, { ok: false }>
+> {
+  if (c.req.raw.body === null) return { ok: true, value: null };
+  const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
+  const bytes = await readBytes(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  return bytes.ok ? { ok: true, value: bytes.value.toBase64() } : bytes;
+}
+
+/** At most a second; what does not arrive in it is not waited for. */
+async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
+  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, c.var.config.jurisdiction);
+  const outbox = outboxes.getByName(peerShard(caller.home, caller.orgId));
+  await within(outbox.flush(FLUSH_MS), FLUSH_MS).catch(() => undefined);
+}

@@ -1,0 +1,38 @@
+import type { Admitted, Region } from "../lib/caller.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { reachObject } from "../lib/reach-object.ts";
+import type { Identified, LimiterRecord } from "./limiter-contract.ts";
+
+/** A fresh stub of the limiter with this name. */
+export type IdentifyingLimiter = (keyHash: string) => {
+  identify(writeId: string | null): Promise<Identified>;
+};
+
+/**
+ * Whose global key a peer asks about, at the key's home: unknown, revoked and regional ones are alike
+ * `invalid_api_key`. `writeId`: a request that must not be carried out twice; its repeat is `conflict`,
+ * so this asks only once then.
+ */
+export async function identifyGlobalKey(
+  limiter: IdentifyingLimiter,
+  keyHash: string,
+  writeId: string | null = null,
+): Promise<Result<LimiterRecord>> {
+  const reached = await reachObject(() => limiter(keyHash).identify(writeId), {
+    attemptsMax: writeId === null ? 2 : 1,
+  });
+  if (reached.unanswered) return refuse(reached.failure);
+  const { result } = reached;
+  const isRegional = result.ok && result.value.scope !== "global";
+  return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
+}
+
+/** As if the key had been admitted here; its minute is the peer's, so this one is untouched. */
+export function admittedAs(key: LimiterRecord, keyHash: string, home: Region): Admitted {
+  const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = key;
+  return {
+    caller: { keyId, keyHash, orgId, memberId, scope, home },
+    rate: { limit, remaining: limit, resetMs: 0 },
+  };
+}
