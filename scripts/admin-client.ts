@@ -1,10 +1,157 @@
-/** The calls of `/admin/v1` that scripts and tests make. A refusal throws with the answer's own words. */
-export type AdminClient = {
-  /** Ends in /admin/v1. */
-  readonly url: string;
-  readonly token: string;
-};
-export type Scope = "regional" | "global";
+import type * as record from "./admin/records.ts";
+import { ask, pathOf } from "./admin/transport.ts";
+import type { AdminClient } from "./admin/transport.ts";
+
+/**
+ * The calls of `/admin/v1` that scripts, tests and the operator's CLI make, each named as its
+ * endpoint. All throw `Refused` or `Unreachable`.
+ */
+export type { AdminClient } from "./admin/transport.ts";
+export type Scope = record.Scope;
+
+type Page = { readonly limit?: number | undefined; readonly offset?: number | undefined };
+
+export function postOrganization(admin: AdminClient, body: object) {
+  return ask<record.CreatedOrganization>(admin, { method: "POST", path: "/orgs", body });
+}
+
+export function getOrganizations(admin: AdminClient, page: Page = {}) {
+  return ask<record.Organizations>(admin, { method: "GET", path: "/orgs", query: page });
+}
+
+export function getOrganization(admin: AdminClient, orgId: string) {
+  return ask<record.Organization>(admin, { method: "GET", path: pathOf("orgs", orgId) });
+}
+
+/** `status`, `name`, `slug`, `rpm_limit` (null for none): any of them. */
+export function patchOrganization(admin: AdminClient, orgId: string, body: object) {
+  const path = pathOf("orgs", orgId);
+  return ask<record.Organization>(admin, { method: "PATCH", path, body });
+}
+
+export function getMembers(admin: AdminClient, orgId: string) {
+  const path = pathOf("orgs", orgId, "members");
+  return ask<{ members: readonly record.Member[] }>(admin, { method: "GET", path });
+}
+
+export function postMember(
+  admin: AdminClient,
+  orgId: string,
+  body: { readonly email: string; readonly role: record.Role },
+) {
+  const path = pathOf("orgs", orgId, "members");
+  return ask<record.Member>(admin, { method: "POST", path, body });
+}
+
+export function patchMember(
+  admin: AdminClient,
+  member: { readonly orgId: string; readonly memberId: string },
+  body: { readonly role: record.Role },
+) {
+  const path = pathOf("orgs", member.orgId, "members", member.memberId);
+  return ask<record.Member>(admin, { method: "PATCH", path, body });
+}
+
+/** Removes a member; its keys are revoked. */
+export function deleteMember(
+  admin: AdminClient,
+  member: { readonly orgId: string; readonly memberId: string },
+) {
+  const path = pathOf("orgs", member.orgId, "members", member.memberId);
+  return ask<record.Deleted>(admin, { method: "DELETE", path });
+}
+
+export function getKeys(admin: AdminClient, orgId: string) {
+  const path = pathOf("orgs", orgId, "keys");
+  return ask<{ keys: readonly record.MemberKey[] }>(admin, { method: "GET", path });
+}
+
+/** One key of an organisation. */
+type KeyPath = { readonly orgId: string; readonly keyId: string };
+
+export function getKey(admin: AdminClient, { orgId, keyId }: KeyPath) {
+  const path = pathOf("orgs", orgId, "keys", keyId);
+  return ask<record.MemberKey>(admin, { method: "GET", path });
+}
+
+export function patchKey(
+  admin: AdminClient,
+  { orgId, keyId }: KeyPath,
+  body: { readonly name?: string; readonly rpm_limit?: number },
+) {
+  const path = pathOf("orgs", orgId, "keys", keyId);
+  return ask<record.MemberKey>(admin, { method: "PATCH", path, body });
+}
+
+/** Revokes a key. */
+export function deleteKey(admin: AdminClient, { orgId, keyId }: KeyPath) {
+  const path = pathOf("orgs", orgId, "keys", keyId);
+  return ask<record.MemberKey>(admin, { method: "DELETE", path });
+}
+
+export function postMemberKey(
+  admin: AdminClient,
+  member: { readonly orgId: string; readonly memberId: string },
+  body: { readonly name: string; readonly scope?: Scope; readonly rpm_limit?: number },
+) {
+  const path = pathOf("orgs", member.orgId, "members", member.memberId, "keys");
+  return ask<record.FreshKey>(admin, { method: "POST", path, body });
+}
+
+/** Adds credits, or corrects with a negative amount; the same reference again changes nothing. */
+export function postCredits(
+  admin: AdminClient,
+  orgId: string,
+  body: { readonly amount_micro: number; readonly reference: string },
+) {
+  const path = pathOf("orgs", orgId, "credits");
+  return ask<{ credits_micro: number }>(admin, { method: "POST", path, body });
+}
+
+/** A page of the ledger, after `after_seq` and at most `limit` (1 to 1000) rows. */
+export function getLedger(
+  admin: AdminClient,
+  orgId: string,
+  query: { readonly after_seq: number; readonly limit: number },
+) {
+  const path = pathOf("orgs", orgId, "ledger");
+  return ask<record.LedgerPage>(admin, { method: "GET", path, query });
+}
+
+/** `from` and `to` are days, `YYYY-MM-DD`, both inclusive. */
+export function getUsage(
+  admin: AdminClient,
+  orgId: string,
+  query: Readonly<Record<"from" | "to" | "group_by", string | undefined>>,
+) {
+  const path = pathOf("orgs", orgId, "usage");
+  return ask<record.Usage>(admin, { method: "GET", path, query });
+}
+
+export function getAlerts(admin: AdminClient, orgId: string, page: Page = {}) {
+  const path = pathOf("orgs", orgId, "alerts");
+  return ask<record.Alerts>(admin, { method: "GET", path, query: page });
+}
+
+export function postReconcile(admin: AdminClient, orgId: string) {
+  const path = pathOf("orgs", orgId, "reconcile");
+  return ask<record.Reconciliation>(admin, { method: "POST", path });
+}
+
+export function postSettle(admin: AdminClient, orgId: string, body: record.UnsavedSettlement) {
+  const path = pathOf("orgs", orgId, "settle");
+  return ask<record.Settlement>(admin, { method: "POST", path, body });
+}
+
+export function postRebuildWallet(admin: AdminClient, orgId: string) {
+  const path = pathOf("orgs", orgId, "rebuild-wallet");
+  return ask<record.Standing>(admin, { method: "POST", path });
+}
+
+export function getHealth(admin: AdminClient) {
+  return ask<record.Health>(admin, { method: "GET", path: "/health" });
+}
+
 export type NewOrganization = {
   readonly name: string;
   /** 3-32 of a-z 0-9 -, unique in its region. */
@@ -22,33 +169,23 @@ export type NewKey = {
   readonly rpmLimit?: number;
 };
 
-/** Makes an organisation with its owner and that owner's first key. */
+/** Makes an organisation with its owner and that owner's first key; what scripts need of it. */
 export async function createOrganization(admin: AdminClient, made: NewOrganization): Promise<Made> {
-  const answer = await call<{
-    organization: { id: string };
-    member: { id: string };
-    key: { key: string };
-  }>(admin, "/orgs", {
+  const { organization, member, key } = await postOrganization(admin, {
     name: made.name,
     slug: made.slug,
     owner_email: made.ownerEmail,
     key_scope: made.keyScope,
   });
-  return { orgId: answer.organization.id, memberId: answer.member.id, key: answer.key.key };
+  return { orgId: organization.id, memberId: member.id, key: key.key };
 }
 
 /** Makes another key for a member and answers with the key itself. */
 export async function createKey(admin: AdminClient, made: NewKey): Promise<string> {
-  const answer = await call<{ key: string }>(
-    admin,
-    `/orgs/${made.orgId}/members/${made.memberId}/keys`,
-    {
-      name: made.name,
-      scope: made.scope,
-      ...(made.rpmLimit === undefined ? {} : { rpm_limit: made.rpmLimit }),
-    },
-  );
-  return answer.key;
+  const { name, scope, rpmLimit } = made;
+  const limit = rpmLimit === undefined ? {} : { rpm_limit: rpmLimit };
+  const { key } = await postMemberKey(admin, made, { name, scope, ...limit });
+  return key;
 }
 
 /** Adds credits, in micros; the same reference again adds nothing. */
@@ -56,19 +193,6 @@ export async function addCredits(
   admin: AdminClient,
   credit: { readonly orgId: string; readonly amountMicro: number; readonly reference: string },
 ): Promise<void> {
-  await call(admin, `/orgs/${credit.orgId}/credits`, {
-    amount_micro: credit.amountMicro,
-    reference: credit.reference,
-  });
-}
-
-async function call<T>(admin: AdminClient, path: string, body: object): Promise<T> {
-  const response = await fetch(admin.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${admin.token}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${text}`);
-  return JSON.parse(text) as T;
+  const { orgId, amountMicro, reference } = credit;
+  await postCredits(admin, orgId, { amount_micro: amountMicro, reference });
 }

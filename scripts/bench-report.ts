@@ -1,5 +1,7 @@
 import type { Counted } from "./bench-count.ts";
 import type { Kind, Sample } from "./bench-load.ts";
+import { textTable } from "./table.ts";
+import type { Column } from "./table.ts";
 
 /** One round's CPU per request, in microseconds of the workerd process. */
 export type Round = { readonly floorUs: number; readonly turnpikeUs: number };
@@ -25,6 +27,14 @@ export type Figure = {
 const LOG_SAMPLING = 0.05;
 /** How long an object is busy with one call, for the duration price; counted runs cannot tell. */
 const OBJECT_SECONDS_PER_CALL = 0.003;
+
+const COLUMNS: readonly Column[] = [
+  { title: "figure" },
+  { title: "measured", align: "right" },
+  { title: "budget", align: "right" },
+  { title: "aim", align: "right" },
+  { title: "" },
+];
 
 /** The figures of design's budgets, in their order. */
 export function figures({ rounds, latencies, counted }: Measured): Figure[] {
@@ -94,17 +104,7 @@ export function table(rows: readonly Figure[]): string {
     const figureText = `${value.toFixed(value >= 100 ? 0 : 2)} ${unit}`.trim();
     return [name, figureText, budget?.toString() ?? "", aim?.toString() ?? "", mark(figure)];
   });
-  const all = [["figure", "measured", "budget", "aim", ""], ...lines];
-  const widths = [0, 1, 2, 3, 4].map((i) => Math.max(...all.map((line) => (line[i] ?? "").length)));
-  const text = all.map((line) =>
-    line
-      .map((cell, i) =>
-        i === 0 || i === 4 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0),
-      )
-      .join("  ")
-      .trimEnd(),
-  );
-  return [text[0], "-".repeat(text[0]?.length ?? 0), ...text.slice(1)].join("\n");
+  return textTable(COLUMNS, lines);
 }
 
 /**

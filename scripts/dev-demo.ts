@@ -27,14 +27,13 @@ export async function ensureDemo(
   adminToken: string,
   directory: string,
 ): Promise<Demo> {
-  const file = path.join(directory, "demo.json");
-  const known = readDemo(file);
+  const known = readDemo(directory);
   const [eu, us] = await Promise.all([
     ensureOrganization(regions.eu, adminToken, known?.eu),
     ensureOrganization(regions.us, adminToken, known?.us),
   ]);
   const demo: Demo = { eu, us, admin_token: adminToken };
-  writeFileSync(file, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
+  writeFileSync(demoFile(directory), `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
   return demo;
 }
 
@@ -76,11 +75,17 @@ async function keysAnswer(baseUrl: string, known: DemoRegion): Promise<boolean> 
   return answers.every((answer) => answer.ok);
 }
 
-function readDemo(file: string): Demo | null {
+/** What `demo.json` in `directory` says; null when there is none, or none that can be read. */
+export function readDemo(directory: string): Demo | null {
+  const file = demoFile(directory);
   if (!existsSync(file)) return null;
   try {
     return JSON.parse(readFileSync(file, "utf8")) as Demo;
   } catch {
     return null; // cut short by a crash: new keys are made
   }
+}
+
+function demoFile(directory: string): string {
+  return path.join(directory, "demo.json");
 }

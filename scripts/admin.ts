@@ -1,0 +1,88 @@
+// npm run admin: an operator's hand on a region, over /admin/v1.
+// Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.
+import { Command, CommanderError, Option } from "commander";
+import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
+import { addKeyCommands } from "./admin/key-commands.ts";
+import { addMemberCommands } from "./admin/member-commands.ts";
+import { addMoneyCommands } from "./admin/money-commands.ts";
+import { addOrganizationCommands } from "./admin/organization-commands.ts";
+import { addRepairCommands } from "./admin/repair-commands.ts";
+import { addReportCommands } from "./admin/report-commands.ts";
+import { examples, NotFound, note } from "./admin/session.ts";
+import { Refused, Unreachable } from "./admin/transport.ts";
+import { printable } from "./table.ts";
+
+const REFUSED = 1;
+const WRONG_USAGE = 2;
+
+process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
+process.exitCode = (await run(process.argv.slice(2))) ?? process.exitCode ?? 0;
+
+/** What the program ends with, when it did not do what it was asked. */
+async function run(given: readonly string[]): Promise<number | null> {
+  try {
+    refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
+    await program().parseAsync(given, { from: "user" });
+    return null;
+  } catch (error) {
+    return endedBy(error);
+  }
+}
+
+function program(): Command {
+  const admin = new Command("npm run -s admin --")
+    .description("Operates a region of Turnpike.")
+    .option("--url <url>", "the region's address, with or without /admin/v1; or TURNPIKE_URL")
+    .addOption(
+      new Option("--local <region>", "a region that npm start runs here")
+        .choices(["eu", "us"])
+        .conflicts("url"),
+    )
+    .option("--json", "print answers as they are")
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError("(--help says more)")
+    .exitOverride();
+  addOrganizationCommands(admin);
+  addMemberCommands(admin);
+  addKeyCommands(admin);
+  addMoneyCommands(admin);
+  addReportCommands(admin);
+  addRepairCommands(admin);
+  admin.addHelpText(
+    "after",
+    `
+Environment:
+  TURNPIKE_URL           the region's address
+  TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN; only here, never an argument
+  DEV_DIR                where npm start keeps its state, for --local (default .dev)
+
+Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.`,
+  );
+  return examples(admin, "orgs list --local eu", "health --url https://eu.example.com");
+}
+
+function endedBy(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
+  if (error instanceof WrongUsage) {
+    note(`error: ${error.message}`);
+    return WRONG_USAGE;
+  }
+  if (error instanceof Refused) note(refusal(error));
+  else if (error instanceof Unreachable) note(silence(error));
+  else if (error instanceof NotFound) note(`error: ${error.message}`);
+  else throw error;
+  return REFUSED;
+}
+
+function refusal({ message, status, details, requestId }: Refused): string {
+  const facts = Object.entries({ status, ...details, request_id: requestId });
+  const known = facts.filter(([, value]) => value !== null);
+  const words = known.map(([name, value]) => `${name} ${String(value)}`).join(", ");
+  return printable(`error: ${message}`) + printable(`\n(${words})`).replace("\ufffd", "\n");
+}
+
+function silence({ message, maybeDone }: Unreachable): string {
+  if (!maybeDone) return `error: ${message}`;
+  return `error: ${message}\nIt may have been done all the same: look before you repeat it. Credits with the same --reference count once.`;
+}

@@ -1,0 +1,99 @@
+import { InvalidArgumentError } from "commander";
+
+/** The program was called wrongly; nothing was asked of any region. */
+export class WrongUsage extends Error {}
+
+/** Options whose value is free text: only the token itself is refused there. */
+const FREE_TEXT = new Set(["--name", "--reference", "--file", "--url"]);
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Longer than any id but a UUID, and than any slug. */
+const RANDOM_TEXT = /^(?![./])[A-Za-z0-9_+/=-]{33,}$/;
+const SECRET_OPTION = /^--?[a-z-]*(token|secret|password|bearer|authorization)/i;
+
+/**
+ * Refuses arguments that are, or look like, a secret: the token, an option for it, a client's key.
+ * The words never repeat the argument.
+ */
+export function refuseSecrets(given: readonly string[], token: string | undefined): void {
+  const found = given.some((argument, i) => {
+    if (token !== undefined && token !== "" && argument.includes(token)) return true;
+    const isFree = FREE_TEXT.has(given[i - 1] ?? "");
+    return !isFree && looksSecret(argument);
+  });
+  if (!found) return;
+  throw new WrongUsage(
+    "An argument looks like a secret. The token is read from TURNPIKE_ADMIN_TOKEN, and keys are named by their id (key_...). Other programs see arguments and the shell's history keeps them: replace that secret if others may have read it.",
+  );
+}
+
+function looksSecret(argument: string): boolean {
+  if (SECRET_OPTION.test(argument) || /^bearer\s/i.test(argument)) return true;
+  const value = argument.replace(/^--[a-z-]+=/, "");
+  return RANDOM_TEXT.test(value) && !UUID.test(value);
+}
+
+/** A whole number within bounds. */
+export function whole(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d+$/.test(text) ? Number(text) : NaN;
+    if (Number.isSafeInteger(number) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}
+
+/** Requests per minute of an organisation, or `none`. */
+export function limitOrNone(text: string): number | null {
+  return text === "none" ? null : whole(1, Number.MAX_SAFE_INTEGER)(text);
+}
+
+/** Dollars to whole micros, digit by digit: a float would turn 8.2 into 8199999.999999999 micros. */
+export function microsOfDollarText(text: string): number {
+  const [, sign, dollars, decimals = ""] = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(text) ?? [];
+  if (dollars === undefined) {
+    throw new InvalidArgumentError(
+      "It must be dollars with at most 6 decimals, as 12.50 or 0.000001.",
+    );
+  }
+  return safe(`${sign}${dollars}${decimals.padEnd(6, "0")}`);
+}
+
+/** Whole micros, negative ones too. */
+export function microsOfText(text: string): number {
+  if (!/^-?\d+$/.test(text)) throw new InvalidArgumentError("It must be a whole number of micros.");
+  return safe(text);
+}
+
+function safe(digits: string): number {
+  const number = Number(digits);
+  if (Number.isSafeInteger(number)) return number === 0 ? 0 : number; // no -0
+  throw new InvalidArgumentError("It is more than a balance can be.");
+}
+
+/** A day as the usage report takes it. */
+export function day(text: string): string {
+  if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return text;
+  throw new InvalidArgumentError("It must be a day as 2026-11-21.");
+}
+
+/** An id as the service makes them. */
+export function idText(text: string): string {
+  if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text;
+  throw new InvalidArgumentError("It must be an id.");
+}
+
+/** An organisation's id or slug. */
+export function organizationName(text: string): string {
+  if (isId(text) || /^[a-z0-9-]{3,32}$/.test(text)) return text;
+  throw new InvalidArgumentError("It must be an organisation's id or slug.");
+}
+
+/** A member's id or email address. */
+export function memberName(text: string): string {
+  if (isId(text) || text.includes("@")) return text;
+  throw new InvalidArgumentError("It must be a member's id or email address.");
+}
+
+/** Whether a text is an id of organisations and members (no slug is as long). */
+export function isId(text: string): boolean {
+  return UUID.test(text);
+}

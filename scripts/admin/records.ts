@@ -1,0 +1,132 @@
+// What `/admin/v1` answers, as far as the programs here read it. Money in micros, times in ISO 8601.
+
+export type Scope = "regional" | "global";
+export const SCOPES = ["regional", "global"] as const;
+export type Role = (typeof ROLES)[number];
+export const ROLES = ["owner", "admin", "billing", "member"] as const;
+export type GroupBy = (typeof GROUPINGS)[number];
+export const GROUPINGS = ["day", "model", "key", "user"] as const;
+
+/** Null where the organisation's wallet did not answer. */
+export type Standing = {
+  readonly credits_micro: number | null;
+  readonly held_micro: number | null;
+  readonly open_holds: number | null;
+};
+export type Organization = Standing & {
+  readonly id: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly region: string;
+  readonly is_personal: boolean;
+  readonly created_at: string;
+  readonly status: "active" | "suspended";
+  readonly rpm_limit: number | null;
+};
+export type Organizations = {
+  readonly organizations: readonly Organization[];
+  readonly total: number;
+  readonly limit: number;
+  readonly offset: number;
+};
+export type Member = {
+  readonly id: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly created_at: string;
+};
+export type Key = {
+  readonly id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly region: string;
+  readonly scope: Scope;
+  readonly rpm_limit: number;
+  readonly created_at: string;
+  readonly last_used_at: string | null;
+  readonly revoked: boolean;
+};
+/** As operators see it: with whose it is. */
+export type MemberKey = Key & { readonly member_id: string };
+/** As it is answered once, when it is made. */
+export type FreshKey = Key & { readonly key: string };
+export type CreatedOrganization = {
+  readonly organization: Organization;
+  readonly member: Member;
+  readonly key: FreshKey;
+};
+export type Deleted = { readonly id: string; readonly deleted: true };
+
+export type LedgerRow = {
+  readonly seq: number;
+  readonly kind: string;
+  readonly amount_micro: number;
+  readonly balance_micro: number;
+  readonly created_at: string;
+  readonly reference: string | null;
+  readonly generation_id: string | null;
+};
+export type LedgerPage = { readonly rows: readonly LedgerRow[]; readonly next_after_seq: number };
+
+export type UsageAmounts = {
+  readonly requests: number;
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly cost_micro: number;
+};
+export type Usage = {
+  readonly from: string;
+  readonly to: string;
+  readonly group_by: GroupBy;
+  readonly data: readonly (UsageAmounts & { readonly group: string | null })[];
+  readonly total: UsageAmounts;
+};
+export type Alert = {
+  readonly id: string;
+  readonly kind: string;
+  readonly external_id: string | null;
+  readonly period: string | null;
+  readonly threshold: number | null;
+  readonly limit_micro: number | null;
+  readonly value_micro: number;
+  readonly created_at: string;
+};
+export type Alerts = {
+  readonly alerts: readonly Alert[];
+  readonly total: number;
+  readonly limit: number;
+  readonly offset: number;
+};
+
+export type Reconciliation = Standing & {
+  readonly differences: readonly {
+    readonly what: string;
+    readonly expected: number | string | null;
+    readonly found: number | string | null;
+  }[];
+};
+/** The fields of a `settlement_unsaved` log line that the wallet needs. */
+export type UnsavedSettlement = {
+  readonly request_id: string;
+  readonly cost_micro: number;
+  readonly generation: object;
+};
+export type Settlement = {
+  readonly result: "settled" | "voided" | "unknown";
+  readonly charged_micro: number;
+  readonly shortfall_micro: number;
+};
+/** Null where an outbox did not answer. */
+export type Outbox = {
+  readonly name: string;
+  readonly waiting: number | null;
+  readonly dead: number | null;
+  readonly parked: number | null;
+  readonly oldest_ms: number | null;
+};
+export type Health = {
+  readonly region: string;
+  readonly version: string;
+  readonly book: boolean;
+  readonly outboxes: readonly Outbox[];
+};

@@ -1,0 +1,207 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import type { Command } from "commander";
+import { getHealth, postRebuildWallet, postReconcile, postSettle } from "../admin-client.ts";
+import { printable, textTable } from "../table.ts";
+import type { Column } from "../table.ts";
+import { organizationName, WrongUsage } from "./arguments.ts";
+import type { Health, Reconciliation, Settlement } from "./records.ts";
+import { does, examples, fail, note, organizationId, organizations, show } from "./session.ts";
+import type { Session } from "./session.ts";
+import { Refused } from "./transport.ts";
+import { unsavedSettlements } from "./unsaved-settlements.ts";
+import { count, dollars, fields, standingFields } from "./words.ts";
+
+/** `reconcile`, `settle`, `rebuild-wallet`, `health`: whether all is well, and what to do when not. */
+export function addRepairCommands(program: Command): void {
+  addReconcile(program);
+  addSettle(program);
+  addRebuild(program);
+  addHealth(program);
+}
+
+function addReconcile(program: Command): void {
+  const reconcile = program
+    .command("reconcile")
+    .description("compare ledger, balance, holds and database; ends with 1 when they differ")
+    .argument("[org]", "id or slug", organizationName)
+    .option("--all", "every organisation of the region; shows those that differ");
+  examples(reconcile, "reconcile --local eu example", "reconcile --local eu --all");
+  does(reconcile, async (session, [org]: [string | undefined], { all }: { all?: true }) => {
+    if ((org === undefined) === (all === undefined)) {
+      throw new WrongUsage("Name an organisation, or give --all.");
+    }
+    if (org === undefined) return reconcileAll(session);
+    const answer = await postReconcile(session.admin, await organizationId(session, org));
+    show(session, answer, () => {
+      const standing = fields(standingFields(answer));
+      return isEqual(answer)
+        ? `${standing}\n\nNo differences.`
+        : `${standing}\n\n${differenceTable([{ slug: org, ...answer }])}`;
+    });
+    if (!isEqual(answer)) fail();
+  });
+}
+
+type Compared = Reconciliation & { readonly slug: string };
+
+/** One organisation that cannot be compared hides no other. */
+async function reconcileAll(session: Session): Promise<void> {
+  const compared: (Compared & { readonly id: string })[] = [];
+  let refused = 0;
+  for await (const { id, slug } of organizations(session)) {
+    try {
+      compared.push({ id, slug, ...(await postReconcile(session.admin, id)) });
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      refused += 1;
+      note(`${slug}: ${printable(error.message)} (status ${error.status}, ${error.requestId})`);
+    }
+    const done = compared.length + refused;
+    if (done % 50 === 0) note(`${done} organisations`);
+  }
+  const different = compared.filter((one) => !isEqual(one));
+  const summary = `${compared.length} organisations compared, ${different.length} with differences, ${refused} not answered.`;
+  show(session, { organizations: compared }, () =>
+    different.length === 0 ? summary : `${differenceTable(different)}\n\n${summary}`,
+  );
+  if (different.length > 0 || refused > 0) fail();
+}
+
+function isEqual({ differences }: Reconciliation): boolean {
+  return differences.length === 0;
+}
+
+function differenceTable(compared: readonly Compared[]): string {
+  const columns: readonly Column[] = [
+    { title: "organisation" },
+    { title: "what" },
+    { title: "expected", align: "right" },
+    { title: "found", align: "right" },
+  ];
+  const rows = compared.flatMap(({ slug, differences }) =>
+    differences.map(({ what, expected, found }) => [
+      slug,
+      what,
+      String(expected ?? "nothing"),
+      String(found ?? "nothing"),
+    ]),
+  );
+  return textTable(columns, rows);
+}
+
+function addSettle(program: Command): void {
+  const settle = program
+    .command("settle")
+    .description(
+      "post the charges that settlement_unsaved log lines hold; a repeat charges nothing",
+    )
+    .option("--file <path>", "the log, instead of stdin; other lines in it are ignored");
+  examples(settle, "settle --local eu --file unsaved.log", "settle --local eu < unsaved.log");
+  does(settle, async (session, _: [], { file }: { file?: string }) => {
+    const unsaved = unsavedSettlements(readLog(file));
+    const posted: ({ readonly request_id: string } & Settlement)[] = [];
+    for (const { orgId, settlement } of unsaved) {
+      const { request_id } = settlement;
+      try {
+        posted.push({ request_id, ...(await postSettle(session.admin, orgId, settlement)) });
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        note(`${printable(`${request_id}: ${error.message}`)} (status ${error.status})`);
+        fail();
+      }
+    }
+    show(session, { settlements: posted }, () => settlementTable(posted));
+  });
+}
+
+function readLog(file: string | undefined): string {
+  // npm changes to the package's folder and says in INIT_CWD where it was called.
+  const folder = process.env["INIT_CWD"] ?? process.cwd();
+  try {
+    return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");
+  } catch (error) {
+    throw new WrongUsage(`The log cannot be read: ${error instanceof Error ? error.message : ""}`);
+  }
+}
+
+function settlementTable(
+  posted: readonly ({ readonly request_id: string } & Settlement)[],
+): string {
+  const columns: readonly Column[] = [
+    { title: "request" },
+    { title: "result" },
+    { title: "charged", align: "right" },
+    { title: "shortfall", align: "right" },
+  ];
+  const rows = posted.map(({ request_id, result, charged_micro, shortfall_micro }) => [
+    request_id,
+    result,
+    dollars(charged_micro),
+    dollars(shortfall_micro),
+  ]);
+  return textTable(columns, rows);
+}
+
+function addRebuild(program: Command): void {
+  const rebuild = program
+    .command("rebuild-wallet")
+    .description("restore a lost wallet from the database; a healthy one is left alone")
+    .argument("<org>", "id or slug", organizationName);
+  examples(rebuild, "rebuild-wallet --local eu example");
+  does(rebuild, async (session, [org]: [string]) => {
+    const answer = await postRebuildWallet(session.admin, await organizationId(session, org));
+    show(session, answer, () => fields(standingFields(answer)));
+    note(`The wallet of ${org} was rebuilt from the database.`);
+  });
+}
+
+function addHealth(program: Command): void {
+  const health = program
+    .command("health")
+    .description("whether the database answers and what waits; ends with 1 when something is wrong")
+    .addHelpText(
+      "after",
+      "\nWrong: no database, an outbox that is silent or has dead or parked rows.",
+    );
+  examples(health, "health --local eu");
+  does(health, async (session) => {
+    const answer = await getHealth(session.admin);
+    show(session, answer, () => healthWords(answer));
+    if (!isWell(answer)) fail();
+  });
+}
+
+function isWell({ book, outboxes }: Health): boolean {
+  return book && outboxes.every(({ dead, parked }) => dead === 0 && parked === 0);
+}
+
+/** Outboxes that hold nothing are counted, the others listed. */
+function healthWords(health: Health): string {
+  const { region, version, book, outboxes } = health;
+  const busy = outboxes.filter(
+    ({ waiting, dead, parked }) => waiting !== 0 || dead !== 0 || parked !== 0,
+  );
+  const head = fields([
+    ["region", region],
+    ["version", version],
+    ["database", book ? "answers" : "does not answer"],
+    ["outboxes", `${outboxes.length - busy.length} of ${outboxes.length} empty`],
+  ]);
+  if (busy.length === 0) return head;
+  const columns: readonly Column[] = [
+    { title: "outbox" },
+    { title: "waiting", align: "right" },
+    { title: "dead", align: "right" },
+    { title: "parked", align: "right" },
+    { title: "oldest ms", align: "right" },
+  ];
+  const rows = busy.map(({ name, waiting, dead, parked, oldest_ms }) => [
+    name,
+    count(waiting),
+    count(dead),
+    count(parked),
+    count(oldest_ms),
+  ]);
+  return `${head}\n\n${textTable(columns, rows)}`;
+}

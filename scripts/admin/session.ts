@@ -1,0 +1,103 @@
+import type { Command } from "commander";
+import { getMembers, getOrganizations } from "../admin-client.ts";
+import { isId } from "./arguments.ts";
+import type { Organization } from "./records.ts";
+import { targetOf } from "./target.ts";
+import type { Place } from "./target.ts";
+import type { AdminClient } from "./transport.ts";
+
+const LIST_PAGE = 100;
+
+/** What a command works with. */
+export type Session = {
+  readonly admin: AdminClient;
+  /** Whether answers are printed as they are. */
+  readonly json: boolean;
+};
+
+/** A name that leads to nothing in this region. */
+export class NotFound extends Error {}
+
+/**
+ * Gives a command what it does. `handle` gets the region, the command's arguments in order and its
+ * options, of the types that the command's declaration gives them.
+ */
+export function does(
+  command: Command,
+  handle: (session: Session, given: never, options: never) => Promise<void>,
+): Command {
+  return command.action(async () => {
+    const options = command.optsWithGlobals<Place & { json?: true }>();
+    const session = { admin: targetOf(options, process.env), json: options.json === true };
+    await handle(session, command.processedArgs as never, options as never);
+  });
+}
+
+/** Examples at the end of a command's help. */
+export function examples(command: Command, ...lines: readonly string[]): Command {
+  const text = lines.map((line) => `  npm run -s admin -- ${line}`).join("\n");
+  return command.addHelpText("after", `\nExamples:\n${text}`);
+}
+
+/** Prints an answer: as it is with `--json`, else in words. */
+export function show(session: Session, answer: object, words: () => string): void {
+  say(session.json ? JSON.stringify(answer) : words());
+}
+
+/** Prints a result. */
+export function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** Says something beside the result. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** The program will end with 1, though it goes on. */
+export function fail(): void {
+  process.exitCode = 1;
+}
+
+/** The id of the organisation that is named by its id or slug. Throws `NotFound`. */
+export async function organizationId(session: Session, name: string): Promise<string> {
+  if (isId(name)) return name;
+  for await (const organization of organizations(session)) {
+    if (organization.slug === name) return organization.id;
+  }
+  throw new NotFound(`No organisation of this region has the slug ${name}.`);
+}
+
+/** The ids of an organisation and one of its members, named by id or email address. */
+export async function memberIds(
+  session: Session,
+  organization: string,
+  member: string,
+): Promise<{ readonly orgId: string; readonly memberId: string }> {
+  const orgId = await organizationId(session, organization);
+  if (isId(member)) return { orgId, memberId: member };
+  const { members } = await getMembers(session.admin, orgId);
+  const found = members.find(({ email }) => email.toLowerCase() === member.toLowerCase());
+  if (found === undefined) throw new NotFound(`No member of ${organization} has this address.`);
+  return { orgId, memberId: found.id };
+}
+
+/** Every organisation of the region, page by page. */
+export async function* organizations(session: Session): AsyncGenerator<Organization> {
+  for (let offset = 0; ; offset += LIST_PAGE) {
+    const page = await getOrganizations(session.admin, { limit: LIST_PAGE, offset });
+    yield* page.organizations;
+    if (page.organizations.length < LIST_PAGE) return;
+  }
+}
+
+/** Says on stderr that a list has more than was shown. */
+export function noteRest(page: {
+  readonly shown: number;
+  readonly offset: number;
+  readonly total: number;
+}): void {
+  const { shown, offset, total } = page;
+  if (offset + shown >= total) return;
+  note(`${shown} of ${total}; go on with --offset ${offset + shown}`);
+}

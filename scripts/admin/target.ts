@@ -1,0 +1,74 @@
+import { readDemo } from "../dev-demo.ts";
+import { stateDirectory } from "../dev-settings.ts";
+import type { RegionName } from "../region.ts";
+import { WrongUsage } from "./arguments.ts";
+import type { AdminClient } from "./transport.ts";
+
+const MOUNT = "/admin/v1";
+const NOWHERE =
+  "Say which region: --local eu or --local us for the one that npm start runs, or --url (or TURNPIKE_URL) for another.";
+
+/** Where the operator said to go. */
+export type Place = { readonly url?: string; readonly local?: RegionName };
+
+/**
+ * The region and the token that opens it: both from the local demo, or the address from `--url` or
+ * TURNPIKE_URL and the token from TURNPIKE_ADMIN_TOKEN. Throws `WrongUsage`.
+ */
+export function targetOf(
+  place: Place,
+  environment: Readonly<Record<string, string | undefined>>,
+): AdminClient {
+  if (place.local !== undefined) return localTarget(place.local);
+  const address = place.url ?? environment["TURNPIKE_URL"] ?? "";
+  if (address === "") throw new WrongUsage(NOWHERE);
+  const url = adminUrl(address);
+  const token = environment["TURNPIKE_ADMIN_TOKEN"] ?? "";
+  if (token === "") {
+    throw new WrongUsage(
+      "Set TURNPIKE_ADMIN_TOKEN to the region's ADMIN_TOKEN, in the environment. It is never an argument: arguments are seen by every program on the machine and kept in the shell's history.",
+    );
+  }
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new WrongUsage("TURNPIKE_ADMIN_TOKEN has a character that no token has, a space say.");
+  }
+  return { url, token };
+}
+
+function localTarget(region: RegionName): AdminClient {
+  const directory = stateDirectory();
+  const demo = readDemo(directory);
+  if (demo === null) {
+    throw new WrongUsage(
+      `There is no demo.json in ${directory}. Start the local regions first: npm start`,
+    );
+  }
+  return { url: adminUrl(demo[region].admin_url), token: demo.admin_token };
+}
+
+/** An address with or without /admin/v1, as one with it. Plain http goes to this machine only. */
+export function adminUrl(address: string): string {
+  const url = URL.parse(address);
+  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw new WrongUsage(
+      "The address must be a URL, as https://eu.example.com or http://127.0.0.1:8787.",
+    );
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    throw new WrongUsage("The address must have no user, password, query or fragment.");
+  }
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+    throw new WrongUsage(
+      "Plain http would show the token to the network: use https. Only addresses of this machine may be http.",
+    );
+  }
+  const path = url.pathname.replace(/\/+$/, "");
+  if (path === "/v1") {
+    throw new WrongUsage("That is the clients' address. The operators' ends in /admin/v1.");
+  }
+  return url.origin + (path.endsWith(MOUNT) ? path : path + MOUNT);
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}

@@ -1,0 +1,44 @@
+/** A column of a table for a terminal; figures are aligned `right`. */
+export type Column = {
+  readonly title: string;
+  readonly align?: "left" | "right";
+  /** At least so many characters wide, so that the pages of one list line up. */
+  readonly least?: number;
+};
+
+/** Control characters and those that turn the direction of text: a cell must not move the cursor. */
+const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+const CHARACTERS = new Intl.Segmenter();
+
+/** Rows as aligned text, under their titles and a rule; without either when `head` is false. */
+export function textTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  head = true,
+): string {
+  const cells = rows.map((row) => row.map(printable));
+  const widths = columns.map(({ title, least = 0 }, i) =>
+    Math.max(least, title.length, ...cells.map((row) => lengthOf(row[i] ?? ""))),
+  );
+  const line = (row: readonly string[]): string =>
+    columns
+      .map(({ align }, i) => {
+        const cell = row[i] ?? "";
+        const blank = " ".repeat((widths[i] ?? 0) - lengthOf(cell));
+        return align === "right" ? blank + cell : cell + blank;
+      })
+      .join("  ")
+      .trimEnd();
+  const titles = line(columns.map(({ title }) => title));
+  return [...(head ? [titles, "-".repeat(titles.length)] : []), ...cells.map(line)].join("\n");
+}
+
+/** Text as a terminal may show it. */
+export function printable(text: string): string {
+  return text.replaceAll(UNPRINTABLE, "\ufffd");
+}
+
+function lengthOf(text: string): number {
+  return [...CHARACTERS.segment(text)].length;
+}
