@@ -68,21 +68,27 @@ function endedBy(error: unknown): number {
     note(`error: ${error.message}`);
     return WRONG_USAGE;
   }
-  if (error instanceof Refused) note(refusal(error));
-  else if (error instanceof Unreachable) note(silence(error));
+  if (error instanceof Refused) sayRefused(error);
+  else if (error instanceof Unreachable) saySilent(error);
   else if (error instanceof NotFound) note(`error: ${error.message}`);
   else throw error;
   return REFUSED;
 }
 
-function refusal({ message, status, details, requestId }: Refused): string {
+/** The answer's own words, and everything else it says on a line of its own. */
+function sayRefused({ message, status, details, requestId }: Refused): void {
   const facts = Object.entries({ status, ...details, request_id: requestId });
-  const known = facts.filter(([, value]) => value !== null);
-  const words = known.map(([name, value]) => `${name} ${String(value)}`).join(", ");
-  return printable(`error: ${message}`) + printable(`\n(${words})`).replace("\ufffd", "\n");
+  const words = facts
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name} ${value}`);
+  note(printable(`error: ${message}`));
+  note(printable(`(${words.join(", ")})`));
+  if (status === 401) note("TURNPIKE_ADMIN_TOKEN is not this region's ADMIN_TOKEN.");
 }
 
-function silence({ message, maybeDone }: Unreachable): string {
-  if (!maybeDone) return `error: ${message}`;
-  return `error: ${message}\nIt may have been done all the same: look before you repeat it. Credits with the same --reference count once.`;
+function saySilent({ message, maybeDone }: Unreachable): void {
+  note(`error: ${message}`);
+  if (!maybeDone) return;
+  note("It may have been done all the same: look before you repeat it.");
+  note("Credits with the same --reference count once.");
 }

@@ -4,7 +4,7 @@ import { deleteKey, getKey, getKeys, patchKey, postMemberKey } from "../admin-cl
 import { idText, memberName, organizationName, whole } from "./arguments.ts";
 import { SCOPES } from "./records.ts";
 import type { MemberKey, Scope } from "./records.ts";
-import { does, examples, memberIds, note, organizationId, show } from "./session.ts";
+import { does, examples, group, memberIds, note, organizationId, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { keyFields, keyTable } from "./words.ts";
 
@@ -12,7 +12,7 @@ const RPM_MAX = 1000;
 
 /** `keys ...`: an operator's hand on any key. */
 export function addKeyCommands(program: Command): void {
-  const keys = program.command("keys").description("API keys of an organisation");
+  const keys = group(program, "keys", "API keys of an organisation");
   examples(
     keys,
     "keys create --local eu example --member owner@example.com --name Server",

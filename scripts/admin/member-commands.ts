@@ -4,12 +4,12 @@ import { deleteMember, getMembers, patchMember, postMember } from "../admin-clie
 import { memberName, organizationName } from "./arguments.ts";
 import { ROLES } from "./records.ts";
 import type { Role } from "./records.ts";
-import { does, examples, memberIds, note, organizationId, show } from "./session.ts";
+import { does, examples, group, memberIds, note, organizationId, show } from "./session.ts";
 import { fields, memberTable } from "./words.ts";
 
 /** `members ...`: who may do what in an organisation. */
 export function addMemberCommands(program: Command): void {
-  const members = program.command("members").description("members of an organisation, their roles");
+  const members = group(program, "members", "members of an organisation, their roles");
   examples(
     members,
     "members add --local eu example dev@example.com --role member",

@@ -9,7 +9,7 @@ import {
   WrongUsage,
 } from "./arguments.ts";
 import type { LedgerPage } from "./records.ts";
-import { does, examples, note, organizationId, show } from "./session.ts";
+import { does, examples, group, note, organizationId, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
@@ -21,7 +21,7 @@ type Amount = { readonly dollars?: number; readonly micros?: number; readonly re
 
 /** `credits ...` and `ledger`. */
 export function addMoneyCommands(program: Command): void {
-  const credits = program.command("credits").description("add credits to an organisation");
+  const credits = group(program, "credits", "add credits to an organisation");
   examples(
     credits,
     'credits add --local eu example --dollars 25 --reference "invoice 1"',

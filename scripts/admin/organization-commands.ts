@@ -9,7 +9,7 @@ import {
 import { limitOrNone, organizationName, whole, WrongUsage } from "./arguments.ts";
 import { SCOPES } from "./records.ts";
 import type { Scope } from "./records.ts";
-import { does, examples, note, noteRest, organizationId, show } from "./session.ts";
+import { does, examples, group, note, noteRest, organizationId, show } from "./session.ts";
 import { fields, organizationFields, organizationTable } from "./words.ts";
 
 const OFFSET_MAX = 1_000_000_000;
@@ -26,7 +26,7 @@ type NewOrganization = {
 
 /** `orgs ...`: who pays. */
 export function addOrganizationCommands(program: Command): void {
-  const orgs = program.command("orgs").description("organisations: who pays");
+  const orgs = group(program, "orgs", "organisations: who pays");
   examples(
     orgs,
     "orgs create --local eu --name Example --slug example --owner-email owner@example.com",

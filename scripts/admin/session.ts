@@ -33,6 +33,11 @@ export function does(
   });
 }
 
+/** A command that only holds others. */
+export function group(program: Command, name: string, description: string): Command {
+  return program.command(name).description(description).helpCommand(false);
+}
+
 /** Examples at the end of a command's help. */
 export function examples(command: Command, ...lines: readonly string[]): Command {
   const text = lines.map((line) => `  npm run -s admin -- ${line}`).join("\n");

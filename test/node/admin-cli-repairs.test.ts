@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mintId } from "../../src/lib/id.ts";
+import type { HoldRequest, WalletCalls } from "../../src/wallet/wallet-contract.ts";
+import { Account } from "./support/account.ts";
+import { startOperator } from "./support/admin-cli.ts";
+import type { Operator } from "./support/admin-cli.ts";
+
+let operator: Operator;
+beforeAll(async () => {
+  operator = await startOperator();
+});
+afterAll(() => operator.stop());
+
+/** Changes the book behind the wallet's back. */
+async function inBook(change: string, orgId: string): Promise<void> {
+  const db = await operator.region().miniflare.getD1Database("DB", "turnpike-eu");
+  await db.prepare(`UPDATE balances SET ${change} WHERE org_id = ?`).bind(orgId).run();
+}
+
+async function firstKeyOf(account: Account): Promise<string> {
+  const { keys } = await operator.answers<{ keys: { id: string }[] }>(`keys list ${account.orgId}`);
+  return keys[0]?.id ?? "";
+}
+
+/** A hold of 100 micros whose outcome nobody brings; its request's id. */
+async function openHold(account: Account, keyId: string): Promise<string> {
+  const { miniflare } = operator.region();
+  const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
+  const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
+  const id = mintId("req_", Date.now());
+  const hold = { id, least: 100, most: 100, externalId: null, keyId, peer: false };
+  expect((await wallet.hold(hold as HoldRequest)).ok).toBe(true);
+  return id;
+}
+
+function logLine(account: Account, requestId: string, keyId: string, cost = 42): string {
+  return JSON.stringify({
+    event: "settlement_unsaved",
+    request_id: requestId,
+    org_id: account.orgId,
+    cost_micro: cost,
+    generation: {
+      model: "sandbox/echo",
+      provider: "sandbox",
+      region: "eu",
+      keyId,
+      externalId: null,
+      streamed: true,
+      usage: { input: 2, cacheRead: 0, cacheWrite: 0, output: 20, reasoning: 0 },
+      price: { input: 1_000_000, cached: 1_000_000, cacheWrite: 1_000_000, output: 2_000_000 },
+      firstByteMs: 3,
+      durationMs: 40,
+      estimated: false,
+      finishReason: "stop",
+    },
+  });
+}
+
+describe("reconcile", () => {
+  it("ends with 0 without differences, and with 1 where the book was changed", async () => {
+    const [bent, straight] = [
+      await Account.open(operator.region),
+      await Account.open(operator.region),
+    ];
+    await bent.published();
+    expect(await operator.prints(`reconcile ${bent.orgId}`)).toContain("No differences.");
+    await inBook("credits_micro = 7", bent.orgId);
+    const one = await operator.runs(`reconcile ${bent.orgId}`);
+    expect(one.code).toBe(1);
+    expect(one.out).toMatch(/1000000 +7\n/);
+    const all = await operator.runs("reconcile --all");
+    expect(all.code).toBe(1);
+    expect(all.out).toMatch(/\n2 organisations compared, 1 with differences, 0 not answered\.\n$/);
+    const json = await operator.runs("reconcile --all --json");
+    expect(json.code).toBe(1);
+    const { organizations } = JSON.parse(json.out) as {
+      organizations: { id: string; differences: object[] }[];
+    };
+    expect(
+      Object.fromEntries(organizations.map(({ id, differences }) => [id, differences.length])),
+    ).toEqual({ [bent.orgId]: 1, [straight.orgId]: 0 });
+    await inBook("credits_micro = 1000000", bent.orgId);
+    expect((await operator.runs("reconcile --all")).code).toBe(0);
+  });
+});
+
+describe("settle", () => {
+  it("charges what a log line holds, once, from npm start's log and from wrangler's JSON", async () => {
+    const account = await Account.open(operator.region);
+    const keyId = await firstKeyOf(account);
+    const id = await openHold(account, keyId);
+    const line = logLine(account, id, keyId);
+    const settled = await operator.runs("settle", `[eu] {"event":"other"}\n[eu] ${line}\n`);
+    expect(settled, settled.err).toMatchObject({ code: 0, err: "" });
+    expect(settled.out).toMatch(new RegExp(`${id} +settled +0\\.000042 +0\\.000000\n`));
+    const tail = JSON.stringify({ logs: [{ message: [line] }] }, null, 2);
+    expect(JSON.parse((await operator.runs("settle --json", tail)).out)).toEqual({
+      settlements: [{ request_id: id, result: "settled", charged_micro: 42, shortfall_micro: 0 }],
+    });
+    expect(await account.standing()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
+  });
+
+  it("posts the other lines when one is refused, and ends with 1", async () => {
+    const account = await Account.open(operator.region);
+    const keyId = await firstKeyOf(account);
+    const id = mintId("req_", Date.now());
+    const lines = [logLine(account, id, keyId, -1), logLine(account, id, keyId)];
+    const ran = await operator.runs("settle", lines.join("\n"));
+    expect(ran.code).toBe(1);
+    expect(ran.err).toMatch(new RegExp(`^${id}: .*cost_micro.* \\(status 400\\)\n$`));
+    expect(ran.out).toMatch(new RegExp(`${id} +unknown +0\\.000000`));
+    expect(await account.balance()).toBe(1_000_000);
+  });
+});
+
+describe("rebuild-wallet", () => {
+  it("takes over the book of a lost wallet, and leaves a healthy one alone", async () => {
+    const account = await Account.open(operator.region);
+    await account.published();
+    const healthy = await operator.runs(`rebuild-wallet ${account.orgId}`);
+    expect(healthy).toMatchObject({ code: 1, out: "" });
+    expect(healthy.err).toContain("(status 409, ");
+    await inBook("epoch = 'another', credits_micro = 600000, seq = seq + 9", account.orgId);
+    const rebuilt = await operator.runs(`rebuild-wallet ${account.orgId}`);
+    expect(rebuilt, rebuilt.err).toMatchObject({
+      code: 0,
+      err: `The wallet of ${account.orgId} was rebuilt from the database.\n`,
+    });
+    expect(rebuilt.out).toMatch(/credits +0\.600000 dollars \(600000 micros\)\n/);
+    expect(await account.balance()).toBe(600_000);
+  });
+});
+
+describe("health", () => {
+  it("says that all is well, and ends with 0", async () => {
+    expect(await operator.prints("health")).toMatch(
+      /region +eu\n.*database +answers\noutboxes +(\d+) of \1 empty\n/s,
+    );
+  });
+});

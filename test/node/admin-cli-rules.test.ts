@@ -1,0 +1,82 @@
+import { InvalidArgumentError } from "commander";
+import { expect, it } from "vitest";
+import { microsOfDollarText, refuseSecrets, WrongUsage } from "../../scripts/admin/arguments.ts";
+import { adminUrl } from "../../scripts/admin/target.ts";
+import { pathOf } from "../../scripts/admin/transport.ts";
+import { unsavedSettlements } from "../../scripts/admin/unsaved-settlements.ts";
+import { dollars } from "../../scripts/admin/words.ts";
+import { textTable } from "../../scripts/table.ts";
+
+const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
+
+it.each([
+  ["https://eu.example.com", "https://eu.example.com/admin/v1"],
+  ["https://eu.example.com/", "https://eu.example.com/admin/v1"],
+  ["https://eu.example.com/admin/v1/", "https://eu.example.com/admin/v1"],
+  ["https://example.com/eu", "https://example.com/eu/admin/v1"],
+  ["http://localhost:8787", "http://localhost:8787/admin/v1"],
+  ["http://[::1]:8787", "http://[::1]:8787/admin/v1"],
+])("the address %s is %s", (given, expected) => {
+  expect(adminUrl(given)).toBe(expected);
+});
+
+it.each([
+  "eu.example.com",
+  "ftp://eu.example.com",
+  "http://eu.example.com",
+  "http://127.0.0.1.example.com",
+  "https://user:password@eu.example.com",
+  "https://eu.example.com?a=1",
+  "https://eu.example.com/v1",
+])("%s is no address", (given) => {
+  expect(() => adminUrl(given)).toThrow(WrongUsage);
+});
+
+it.each([
+  ["12.50", 12_500_000],
+  ["8.2", 8_200_000],
+  ["0.000001", 1],
+  ["-0.07", -70_000],
+  ["-0", 0],
+  ["9007199254.740991", Number.MAX_SAFE_INTEGER],
+])("%s dollars are %i micros, and back", (text, micros) => {
+  expect(microsOfDollarText(text)).toBe(micros);
+  expect(microsOfDollarText(dollars(micros))).toBe(micros);
+});
+
+it.each(["", ".5", "5.", "1e3", "1,5", "1.0000000", "9007199254.740992", "NaN", "+1", "1 "])(
+  "%j is no amount of dollars",
+  (text) => {
+    expect(() => microsOfDollarText(text)).toThrow(InvalidArgumentError);
+  },
+);
+
+it("ids, slugs and free text are no secrets", () => {
+  const given = [ORG, "a".repeat(32), "key_0VbYLVeiej0Be1V2ivdE8L5o", "--from", "2026-11-21"];
+  const free = ["--reference", "0".repeat(64), "--file", `/tmp/${"a".repeat(40)}`];
+  expect(() => refuseSecrets([...given, ...free], "t".repeat(40))).not.toThrow();
+});
+
+it("no segment leads out of its path", () => {
+  for (const segment of ["..", ".", "", "a/b", "a%2fb", "a?b"]) {
+    expect(() => pathOf("orgs", segment)).toThrow("not a segment");
+  }
+});
+
+it("a log line that is cut short stops settle before anything is posted", () => {
+  const line = JSON.stringify({
+    event: "settlement_unsaved",
+    org_id: ORG,
+    request_id: "req_1",
+    cost_micro: 1,
+    generation: {},
+  });
+  expect(unsavedSettlements(`[eu] ${line}`)).toHaveLength(1);
+  expect(() => unsavedSettlements(`${line}\n${line.slice(0, 60)}`)).toThrow(/^Line 2 names/);
+});
+
+it("a table aligns wide characters and shows no control characters", () => {
+  expect(textTable([{ title: "a" }, { title: "b", align: "right" }], [["é\u0007", "1"]])).toBe(
+    "a   b\n-----\né\ufffd  1",
+  );
+});

@@ -1,0 +1,190 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { RequestListener, Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../scripts/ports.ts";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { runAdmin } from "./support/admin-cli.ts";
+import { ADMIN_TOKEN } from "./support/two-regions.ts";
+
+const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
+const URL_VARIABLES = { TURNPIKE_URL: "http://127.0.0.1:9", TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
+
+describe("wrong usage ends with 2, says why, and asks no region", () => {
+  let asked = 0;
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    ({ server, url } = await listening((_request, response) => {
+      asked += 1;
+      response.end("{}");
+    }));
+  });
+  afterAll(() => server.close());
+
+  it.concurrent.each([
+    [[], /Usage: /],
+    [["orgs"], /Usage: /],
+    [["nonsense"], /unknown command/],
+    [["orgs", "list", "--limit", "0"], /whole number from 1 to 100/],
+    [["orgs", "create", "--name", "A", "--slug", "abc"], /--owner-email/],
+    [["orgs", "rename", ORG], /Give --name or --slug/],
+    [["orgs", "limit", ORG, "many"], /whole number/],
+    [["orgs", "show", "../orgs"], /id or slug/],
+    [["members", "role", ORG, "a@example.com", "boss"], /Allowed choices are owner/],
+    [["keys", "limit", ORG, "key_1", "1001"], /whole number from 1 to 1000/],
+    [["keys", "show", ORG, ".."], /must be an id/],
+    [["credits", "add", ORG, "--dollars", "1.0000001", "--reference", "r"], /6 decimals/],
+    [["credits", "add", ORG, "--dollars", "-1", "--reference", "r"], /credits correct/],
+    [["credits", "add", ORG, "--micros", "0", "--reference", "r"], /must not be 0/],
+    [["credits", "add", ORG, "--dollars", "1"], /--reference/],
+    [["credits", "add", ORG, "--reference", "r"], /Give --dollars or --micros/],
+    [["credits", "add", ORG, "--dollars", "1", "--micros", "1", "--reference", "r"], /cannot be/],
+    [["usage", ORG, "--from", "yesterday"], /a day as/],
+    [["usage", ORG, "--group-by", "week"], /Allowed choices/],
+    [["reconcile"], /Name an organisation, or give --all/],
+    [["reconcile", ORG, "--all"], /Name an organisation, or give --all/],
+    [["settle"], /no settlement_unsaved line/],
+    [["settle", "--file", "does/not/exist"], /cannot be read/],
+    [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
+  ] as const)("%j", async (given, words) => {
+    const ran = await runAdmin(given, { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+    expect(ran, ran.err).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toMatch(words);
+  });
+
+  it.concurrent.each([
+    ["no address", {}, /--local eu.*TURNPIKE_URL/],
+    ["no token", { TURNPIKE_URL: "http://127.0.0.1:9" }, /Set TURNPIKE_ADMIN_TOKEN/],
+    ["http to elsewhere", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /use https/],
+  ])("%s", async (_name, variables, words) => {
+    const ran = await runAdmin(["health"], { variables });
+    expect(ran).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toMatch(words);
+  });
+
+  it.concurrent.each([
+    [["health", "--token", "abc"]],
+    [["health", "--admin-token=abc"]],
+    [["orgs", "show", ADMIN_TOKEN]],
+    [["credits", "add", ORG, "--micros", "1", "--reference", `x${ADMIN_TOKEN}`]],
+    [["keys", "revoke", ORG, `svc_sk_eu_live_${"a".repeat(40)}`]],
+  ])("a secret among the arguments, never repeated: %j", async (given) => {
+    const ran = await runAdmin(given, { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+    expect(ran).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toMatch(/looks like a secret/);
+    expect(ran.err).not.toContain("a".repeat(20));
+  });
+
+  it("so none of them reached the region that was named", () => {
+    expect(asked).toBe(0);
+  });
+});
+
+describe("--help ends with 0 and has examples", () => {
+  it.concurrent.each([
+    [["--help"], "health --url https://"],
+    [["orgs", "--help"], "orgs suspend --local eu example"],
+    [["orgs", "limit", "--help"], "orgs limit --local eu example none"],
+    [["members", "add", "--help"], "--role member"],
+    [["keys", "create", "--help"], "--rpm-limit 600"],
+    [["credits", "correct", "--help"], "--dollars -2.50"],
+    [["ledger", "--help"], "--all --json"],
+    [["settle", "--help"], "settle --local eu < unsaved.log"],
+  ])("%j", async (given, example) => {
+    const { code, out, err } = await runAdmin(given);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain("Examples:");
+    expect(out).toContain(example);
+    expect(out).toContain("--json");
+  });
+});
+
+describe("no usable answer ends with 1", () => {
+  it("where nothing listens; a change was surely not made", async () => {
+    const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
+    const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toMatch(/^error: No answer from http:.*: ECONNREFUSED\n$/);
+  });
+
+  it.each([
+    ["a connection that breaks", (request) => request.destroy(), /may have been done all the same/],
+    ["a page that is no JSON", (_, response) => response.end("<html>"), /Is this a region's/],
+  ] satisfies [string, RequestListener, RegExp][])("%s", async (_name, listener, words) => {
+    const { server, url } = await listening(listener);
+    const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
+    const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
+    server.close();
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toMatch(words);
+  });
+
+  it("a redirect, which the token does not follow", async () => {
+    const seen: (string | undefined)[] = [];
+    const { server, url } = await listening((request, response) => {
+      seen.push(request.url);
+      response.writeHead(307, { location: "/elsewhere" }).end();
+    });
+    const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+    server.close();
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toContain("answered 307 with something else");
+    expect(seen).toEqual(["/admin/v1/health"]);
+  });
+
+  it("says what an answer says, without what would move the cursor", async () => {
+    const error = { message: "No \u001b[2Jroom", type: "t", code: "c", param: "p", extra: 7 };
+    const { server, url } = await listening((_request, response) => {
+      response.writeHead(409, { "x-request-id": "req_1" }).end(JSON.stringify({ error }));
+    });
+    const ran = await runAdmin(["health", "--url", `${url}/admin/v1/`], {
+      variables: { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN },
+    });
+    server.close();
+    expect(ran.err).toBe(
+      "error: No \ufffd[2Jroom\n(status 409, type t, code c, param p, extra 7, request_id req_1)\n",
+    );
+  });
+});
+
+describe("--local", () => {
+  const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
+  afterAll(() => removeDirectory(directory));
+
+  it("takes address and token from demo.json, whatever the environment says", async () => {
+    const seen: string[] = [];
+    const { server, url } = await listening((request, response) => {
+      seen.push(`${request.url} ${request.headers.authorization}`);
+      const health = { region: "us", version: "v", book: false, outboxes: [] };
+      response.end(JSON.stringify(health));
+    });
+    const demo = { us: { admin_url: `${url}/admin/v1` }, admin_token: "of-the-demo" };
+    writeFileSync(path.join(directory, "demo.json"), JSON.stringify(demo));
+    const variables = { ...URL_VARIABLES, DEV_DIR: directory };
+    const ran = await runAdmin(["health", "--local", "us"], { variables });
+    server.close();
+    expect(seen).toEqual(["/admin/v1/health Bearer of-the-demo"]);
+    expect(ran.out).toMatch(/database +does not answer\n/);
+    expect(ran.code).toBe(1); // health is a check: an unwell region is no success
+  });
+
+  it("without a demo names npm start", async () => {
+    const ran = await runAdmin(["health", "--local", "eu"], {
+      variables: { DEV_DIR: path.join(directory, "none") },
+    });
+    expect(ran).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toContain("npm start");
+  });
+});
+
+async function listening(listener: RequestListener): Promise<{ server: Server; url: string }> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}

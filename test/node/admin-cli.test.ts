@@ -1,0 +1,228 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { addCredits } from "../../scripts/admin-client.ts";
+import { Account } from "./support/account.ts";
+import { runAdmin, startOperator } from "./support/admin-cli.ts";
+import type { Operator } from "./support/admin-cli.ts";
+import { ADMIN_TOKEN } from "./support/two-regions.ts";
+
+const QUESTION = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
+const CREATE = "orgs create --owner-email owner@example.com";
+
+let operator: Operator;
+/** An organisation with 1 dollar that no test changes. */
+let account: Account;
+beforeAll(async () => {
+  operator = await startOperator();
+  account = await Account.open(operator.region);
+});
+afterAll(() => operator.stop());
+
+function statusWith(key: string): Promise<number> {
+  return fetch(`${operator.region().baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key.trim()}`, "content-type": "application/json" },
+    body: JSON.stringify(QUESTION),
+  }).then((response) => response.status);
+}
+
+describe("an operator's day", () => {
+  it("begins with an organisation whose printed key works once it has credits", async () => {
+    const created = await operator.runs(`${CREATE} --name First --slug first`);
+    expect(created).toMatchObject({ code: 0, err: "The key is shown this once: keep it now.\n" });
+    const [key = ""] = /svc_sk_eu_live_\w{40}/.exec(created.out) ?? [];
+    expect(created.out.split(key)).toHaveLength(2);
+    expect(await statusWith(key)).toBe(402);
+    expect(await operator.prints("credits add first --dollars 8.2 --reference invoice-1")).toBe(
+      "Balance after it: 8.200000 dollars (8200000 micros)\n",
+    );
+    expect(await statusWith(key)).toBe(200);
+  });
+
+  it("adds a member, whose key is alone on stdout, until it is revoked", async () => {
+    const { prints, runs } = operator;
+    await prints(`${CREATE} --name Second --slug second`);
+    await prints("credits add second --micros 1000000 --reference invoice-1");
+    expect(await prints("members add second dev@example.com --role member")).toMatch(
+      /role +member\n/,
+    );
+    const made = await runs(
+      "keys create second --member Dev@Example.com --name Laptop --scope global --rpm-limit 7",
+    );
+    expect(made.out).toMatch(/^svc_sk_gbl_eu_live_\w{40}\n$/);
+    expect(made.err).toContain("shown this once");
+    const [id = ""] = /key_\w{24}/.exec(made.err) ?? [];
+    expect(await statusWith(made.out)).toBe(200);
+    expect(await prints(`keys show second ${id}`)).toMatch(/requests per minute +7\n/);
+    const revoked = await runs(`keys revoke second ${id}`);
+    expect(revoked).toMatchObject({ code: 0, err: `${id} is revoked.\n` });
+    expect(revoked.out).toMatch(/state +revoked\n/);
+    expect(await statusWith(made.out)).toBe(401);
+    expect(await prints("keys list second")).toMatch(
+      new RegExp(`${id} +Laptop +svc_sk_gbl_eu_live_\\w{4} +global +7 +revoked`),
+    );
+  });
+
+  it("changes a role, and removes the member with its keys", async () => {
+    const { prints, runs } = operator;
+    await prints(`${CREATE} --name Third --slug third`);
+    await prints("credits add third --dollars 1 --reference invoice-1");
+    await prints("members add third dev@example.com --role member");
+    const key = await prints("keys create third --member dev@example.com --name Laptop");
+    expect(await statusWith(key)).toBe(200);
+    const changed = await runs("members role third dev@example.com billing");
+    expect(changed).toMatchObject({ code: 0, err: "dev@example.com is now billing.\n" });
+    expect(await prints("members list third")).toMatch(/dev@example\.com +billing/);
+    expect(await prints("members remove third dev@example.com")).toMatch(
+      /^Removed member .{36}; its keys are revoked\.\n$/,
+    );
+    expect(await prints("members list third")).not.toContain("dev@example.com");
+    expect(await statusWith(key)).toBe(401);
+  });
+
+  it("renames, limits, suspends and resumes an organisation, and says what was done", async () => {
+    const { prints, runs } = operator;
+    const { key } = await operator.answers<{ key: { key: string } }>(
+      `${CREATE} --name Fourth --slug fourth`,
+    );
+    await prints("credits add fourth --dollars 1 --reference invoice-1");
+    const renamed = await runs("orgs rename fourth --name 4th --slug fourth-4");
+    expect(renamed.err).toBe("fourth-4: name is now 4th, slug is now fourth-4.\n");
+    expect(renamed.out).toMatch(/name +4th\n/);
+    expect(await prints("orgs limit fourth-4 3")).toMatch(/requests per minute +3\n/);
+    expect(await prints("orgs limit fourth-4 none")).toMatch(/no limit of its own\n/);
+    const suspended = await runs("orgs suspend fourth-4");
+    expect(suspended).toMatchObject({ code: 0, err: "fourth-4: status is now suspended.\n" });
+    expect(await statusWith(key.key)).toBe(403);
+    expect(await prints("orgs resume fourth-4")).toMatch(/status +active\n/);
+    expect(await statusWith(key.key)).toBe(200);
+  });
+
+  it("changes a key's limit and name", async () => {
+    const { organization, key } = await operator.answers<{
+      organization: { id: string };
+      key: { id: string };
+    }>(`${CREATE} --name Fifth --slug fifth`);
+    expect(await operator.prints(`keys limit ${organization.id} ${key.id} 9`)).toMatch(
+      /requests per minute +9\n/,
+    );
+    expect(await operator.prints(`keys rename fifth ${key.id} Old`)).toMatch(/name +Old\n/);
+  });
+});
+
+describe("money", () => {
+  it("is corrected by a signed amount, and a repeated reference changes nothing", async () => {
+    const { prints } = operator;
+    await prints(`${CREATE} --name Sixth --slug sixth`);
+    const add = "credits add sixth --dollars 12.5 --reference invoice-1";
+    const [first, again] = [await prints(add), await prints(add)];
+    expect(again).toBe(first);
+    expect(await prints("credits correct sixth --dollars -0.000001 --reference typo")).toBe(
+      "Balance after it: 12.499999 dollars (12499999 micros)\n",
+    );
+    const table = await prints("ledger sixth");
+    expect(table.trimEnd().split("\n").slice(2)).toEqual([
+      expect.stringMatching(/^ +1 .+Z +credit +12\.500000 +12\.500000 +invoice-1$/),
+      expect.stringMatching(/^ +2 .+Z +credit +-0\.000001 +12\.499999 +typo$/),
+    ]);
+  });
+
+  it("of the whole ledger is printed page by page, without a gap or a repeat", async () => {
+    const { orgId } = await Account.open(operator.region, { credits: 0 });
+    const admin = { url: operator.region().adminUrl, token: ADMIN_TOKEN };
+    for (let from = 0; from < 1005; from += 67) {
+      const some = Array.from({ length: 67 }, (_, i) => `r${from + i}`);
+      await Promise.all(
+        some.map((reference) => addCredits(admin, { orgId, amountMicro: 1, reference })),
+      );
+    }
+    const table = await operator.runs(`ledger ${orgId} --all`);
+    expect(table.err).toBe("1000 rows\n1005 rows\n");
+    const seqs = table.out.trimEnd().split("\n").slice(2);
+    expect(seqs.map((line) => Number.parseInt(line, 10))).toEqual(seqs.map((_, i) => i + 1));
+    expect(seqs).toHaveLength(1005);
+    const pages = (await operator.prints(`ledger ${orgId} --all --json`)).trimEnd().split("\n");
+    expect(pages).toEqual([
+      await operator.asked(`/orgs/${orgId}/ledger?after_seq=0&limit=1000`),
+      await operator.asked(`/orgs/${orgId}/ledger?after_seq=1000&limit=1000`),
+    ]);
+    const part = await operator.runs(`ledger ${orgId} --after 3 --limit 2`);
+    expect(part.err).toBe("Go on with --after 5\n");
+  });
+
+  it("that was spent is in the usage, by model, to the micro", async () => {
+    const spender = await Account.open(operator.region);
+    expect((await spender.chat(QUESTION)).status).toBe(200);
+    const cost = 1_000_000 - (await spender.balance());
+    const table = await operator.prints(`usage ${spender.orgId} --group-by model`);
+    const figures = `1 +\\d+ +\\d+ +0\\.${String(cost).padStart(6, "0")} +${cost}\n`;
+    expect(table).toMatch(new RegExp(`sandbox/echo +${figures}total +${figures}`));
+    const january = `usage ${spender.orgId} --from 2020-01-01 --to 2020-01-31`;
+    expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
+  });
+
+  it("that runs low is an alert", async () => {
+    const low = await Account.open(operator.region);
+    await low.settings({ lowBalanceThresholdMicro: 2_000_000 });
+    expect(await operator.prints(`alerts ${low.orgId}`)).toMatch(
+      /Z +low_balance +2\.000000 +1\.000000\n/,
+    );
+    expect(await operator.prints(`alerts ${low.orgId} --json`)).toBe(
+      `${await operator.asked(`/orgs/${low.orgId}/alerts`)}\n`,
+    );
+  });
+});
+
+it("--json prints the region's own answer, to the letter", async () => {
+  const { orgId } = account;
+  const at = `/orgs/${orgId}`;
+  const { keys } = JSON.parse(await operator.asked(`${at}/keys`)) as { keys: { id: string }[] };
+  const calls = [
+    [`orgs show ${orgId}`, at],
+    ["orgs list --limit 1 --offset 1", "/orgs?limit=1&offset=1"],
+    [`members list ${orgId}`, `${at}/members`],
+    [`keys list ${orgId}`, `${at}/keys`],
+    [`keys show ${orgId} ${keys[0]?.id}`, `${at}/keys/${keys[0]?.id}`],
+    [`ledger ${orgId} --limit 5`, `${at}/ledger?after_seq=0&limit=5`],
+    [`usage ${orgId} --group-by key`, `${at}/usage?group_by=key`],
+    ["health", "/health"],
+  ] as const;
+  for (const [command, path] of calls) {
+    expect(await operator.prints(`${command} --json`), path).toBe(
+      `${await operator.asked(path)}\n`,
+    );
+  }
+});
+
+it("a list says how it goes on", async () => {
+  await Account.open(operator.region);
+  expect((await operator.runs("orgs list --limit 1")).err).toMatch(
+    /^1 of \d+; go on with --offset 1\n$/,
+  );
+});
+
+describe("a refusal ends with 1", () => {
+  it.concurrent.each([
+    ["orgs show 0b5f2f5c-0000-4000-8000-000000000000", /^error: .+\n\(status 404, .*request_id /],
+    ["orgs show nobody-has-this", /^error: No organisation of this region has the slug/],
+    ["usage ORG --from 2026-02-30", /\(status 400, .*param from, request_id req_\w{24}\)\n$/],
+    ["members role ORG nobody@example.com admin", /^error: No member of/],
+    ["keys revoke ORG key_000000000000000000000000", /\(status 404, /],
+    ["credits correct ORG --dollars -1000 --reference too-much", /\(status 4\d\d, /],
+  ])("%s", async (command, words) => {
+    const ran = await operator.runs(command.replace("ORG", account.orgId));
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toMatch(words);
+  });
+
+  it("with a wrong token, and says which variable is wrong", async () => {
+    const ran = await runAdmin(["orgs", "list"], {
+      variables: {
+        TURNPIKE_URL: operator.region().url,
+        TURNPIKE_ADMIN_TOKEN: "w".repeat(40),
+      },
+    });
+    expect(ran).toMatchObject({ code: 1, out: "" });
+    expect(ran.err).toContain("(status 401, type invalid_api_key, ");
+    expect(ran.err).toContain("TURNPIKE_ADMIN_TOKEN is not this region's");
+  });
+});

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, expect } from "vitest";
+import { removeDirectory } from "../../../scripts/tmpfs.ts";
+import { ADMIN_TOKEN, startKeptRegion } from "./two-regions.ts";
+import type { TestRegion } from "./two-regions.ts";
+
+const ROOT = path.join(import.meta.dirname, "../../..");
+/** The runs of a file compile the program once: a third of what they cost. */
+const COMPILED = mkdtempSync(path.join(tmpdir(), "turnpike-compiled-"));
+afterAll(() => removeDirectory(COMPILED));
+
+/** How a run of the operator's CLI ended. */
+export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
+export type RunOptions = {
+  /** Over TURNPIKE_URL and TURNPIKE_ADMIN_TOKEN, which are else not set. */
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly input?: string;
+};
+
+/** Runs `npm run admin` to its end, as npm would. The token must be in nothing that it says. */
+export async function runAdmin(
+  given: readonly string[],
+  { variables = {}, input = "" }: RunOptions = {},
+): Promise<Ran> {
+  const { TURNPIKE_URL: _url, TURNPIKE_ADMIN_TOKEN: _token, ...inherited } = process.env;
+  const child = spawn(process.execPath, ["scripts/admin.ts", ...given], {
+    cwd: ROOT,
+    env: { ...inherited, NODE_COMPILE_CACHE: COMPILED, ...variables },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  child.stdin.on("error", () => {}); // a program that reads no input may be gone
+  child.stdin.end(input);
+  const closed = once(child, "close");
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  for (const said of [out, err]) assert.ok(!said.includes(ADMIN_TOKEN), "the token was said");
+  return { code: child.exitCode, out, err };
+}
+
+/** An operator of one region, with the right token. A command is its words with spaces between. */
+export type Operator = {
+  readonly region: () => TestRegion;
+  readonly runs: (command: string, input?: string) => Promise<Ran>;
+  /** Runs one that must succeed; what it prints. */
+  readonly prints: (command: string) => Promise<string>;
+  /** The same with `--json`, parsed. */
+  readonly answers: <T>(command: string) => Promise<T>;
+  /** The text that the region itself answers an operator who reads this path. */
+  readonly asked: (path: string) => Promise<string>;
+  readonly stop: () => Promise<void>;
+};
+
+export async function startOperator(): Promise<Operator> {
+  const kept = await startKeptRegion();
+  const variables = { TURNPIKE_URL: kept.region().url, TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
+  const runs = (command: string, input = ""): Promise<Ran> =>
+    runAdmin(command.split(" "), { variables, input });
+  const prints = async (command: string): Promise<string> => {
+    const { code, out, err } = await runs(command);
+    expect(code, `${command}: ${err}`).toBe(0);
+    return out;
+  };
+  return {
+    region: kept.region,
+    runs,
+    prints,
+    answers: async <T>(command: string) => JSON.parse(await prints(`${command} --json`)) as T,
+    asked: async (at) => {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+      const response = await fetch(kept.region().adminUrl + at, { headers });
+      expect(response.status).toBe(200);
+      return response.text();
+    },
+    stop: kept.stop,
+  };
+}
