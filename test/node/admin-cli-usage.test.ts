@@ -151,6 +151,30 @@ describe("no usable answer ends with 1", () => {
   });
 });
 
+it("a slug is found on a later page of the list", async () => {
+  const seen: string[] = [];
+  const { server, url } = await listening((request, response) => {
+    seen.push(request.url ?? "");
+    const { pathname, searchParams } = new URL(request.url ?? "", "http://region");
+    if (pathname.endsWith("/members")) return response.end('{"members":[]}');
+    const offset = Number(searchParams.get("offset"));
+    const organizations = Array.from({ length: offset === 0 ? 100 : 3 }, (_, i) => ({
+      id: i === 2 && offset > 0 ? ORG : "another",
+      slug: `slug-${offset + i}`,
+    }));
+    return response.end(JSON.stringify({ organizations, total: 103, limit: 100, offset }));
+  });
+  const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
+  const ran = await runAdmin(["members", "list", "slug-102"], { variables });
+  server.close();
+  expect(ran, ran.err).toMatchObject({ code: 0 });
+  expect(seen).toEqual([
+    "/admin/v1/orgs?limit=100&offset=0",
+    "/admin/v1/orgs?limit=100&offset=100",
+    `/admin/v1/orgs/${ORG}/members`,
+  ]);
+});
+
 describe("--local", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));
