@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
-import type { HoldRequest, WalletCalls } from "../../src/wallet/wallet-contract.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { WalletCalls } from "../../src/wallet/wallet-contract.ts";
 import { Account } from "./support/account.ts";
 import { startOperator } from "./support/admin-cli.ts";
 import type { Operator } from "./support/admin-cli.ts";
@@ -28,8 +29,9 @@ async function openHold(account: Account, keyId: string): Promise<string> {
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
   const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
   const id = mintId("req_", Date.now());
-  const hold = { id, least: 100, most: 100, externalId: null, keyId, peer: false };
-  expect((await wallet.hold(hold as HoldRequest)).ok).toBe(true);
+  const [least, most] = [micros(100), micros(100)];
+  const none = { externalId: null, peer: false, idempotency: null };
+  expect((await wallet.hold({ id, least, most, keyId, ...none })).ok).toBe(true);
   return id;
 }
 
