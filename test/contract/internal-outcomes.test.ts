@@ -1,0 +1,197 @@
+import { env } from "cloudflare:workers";
+import { listDurableObjectIds, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Wallet } from "../../src/index.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { outcomeToWire } from "../../src/regions/outbox-wire.ts";
+import { settleOf, voidOf } from "../regions/outbox-fixture.ts";
+import { bindingsWith, openAccount } from "./client.ts";
+import type { Account } from "./client.ts";
+import { sayAsPeer } from "./peer-client.ts";
+
+const CREDITS = 1_000_000_000;
+let account: Account;
+
+beforeEach(async () => {
+  account = await openAccount({ keyScope: "global" });
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.orgId);
+
+/** A hold that a peer's request has at its home; the id of the request. */
+async function held(): Promise<string> {
+  const id = mintId("req_", Date.now());
+  const hold = { id, least: micros(10), most: micros(1000), externalId: null };
+  const answer = await wallet().hold({ ...hold, keyId: account.keyId, peer: true });
+  expect(answer.ok).toBe(true);
+  return id;
+}
+
+type Wire = Record<string, unknown>;
+const settle = (holdId: string, cost: number, orgId = account.orgId): Wire => ({
+  ...outcomeToWire({ ...settleOf(orgId, cost), holdId }),
+});
+const release = (holdId: string, orgId = account.orgId): Wire => ({
+  ...outcomeToWire({ ...voidOf(orgId), holdId }),
+});
+
+async function standing(): Promise<{ credits: number; held: number }> {
+  const balance = await wallet().balance();
+  if (!balance.ok) throw new Error("the wallet does not answer");
+  return { credits: balance.value.creditsMicro, held: balance.value.heldMicro };
+}
+
+describe("POST /internal/v1/outcomes: 200", () => {
+  it("settles and releases, each answered in its place; the sender's region is the generation's", async () => {
+    const [paid, freed] = [await held(), await held()];
+    const items = [settle(paid, 42), release(freed)];
+    expect(await sayAsPeer("outcomes", { items })).toEqual({
+      status: 200,
+      body: {
+        ok: true,
+        results: [
+          { hold_id: paid, result: "delivered" },
+          { hold_id: freed, result: "delivered" },
+        ],
+      },
+    });
+    expect(await standing()).toEqual({ credits: CREDITS - 42, held: 0 });
+    const generation = await wallet().generation(paid);
+    expect(items[0]?.["generation"]).toMatchObject({ region: "eu" });
+    expect(generation).toMatchObject({ ok: true, value: { region: "us", costMicro: 42 } });
+  });
+
+  it("duplicates, in one message and in later ones, and any order charge once", async () => {
+    const ids = [await held(), await held(), await held()];
+    const items = ids.map((id, i) => settle(id, 10 + i));
+    const double = { items: [...items, ...items.toReversed()] };
+    const [one, two] = await Promise.all([
+      sayAsPeer("outcomes", double),
+      sayAsPeer("outcomes", { items: items.toReversed() }),
+    ]);
+    expect([one.body.results, two.body.results].flat()).toHaveLength(9);
+    for (const result of [one.body.results ?? [], two.body.results ?? []].flat()) {
+      expect(result).toMatchObject({ result: "delivered" });
+    }
+    expect(await standing()).toEqual({ credits: CREDITS - 33, held: 0 });
+  });
+
+  it("a malformed item is refused by itself, the others go on", async () => {
+    const good = await held();
+    const bad: readonly (Wire | string | null)[] = [
+      null,
+      "settle",
+      {},
+      { ...settle(good, 1), hold_id: "req_short" },
+      { ...settle(good, 1), hold_id: 7 },
+      { ...settle(good, 1), org_id: "not-a-uuid" },
+      { ...settle(good, 1), kind: "credit" },
+      { ...settle(good, 1), cost_micro: -1 },
+      { ...settle(good, 1), cost_micro: 0.5 },
+      { ...settle(good, 1), cost_micro: 2 ** 53 },
+      { ...settle(good, 1), generation: null },
+      { ...settle(good, 1), generation: { ...settleOf("", 1).generation, usage: { input: -1 } } },
+    ];
+    const { body } = await sayAsPeer("outcomes", { items: [...bad, settle(good, 5)] });
+    const ids = bad.map((item) =>
+      item !== null && typeof item === "object" ? item["hold_id"] : null,
+    );
+    const refused = { result: "refused", reason: "malformed" };
+    expect(body.results?.slice(0, -1)).toEqual(
+      ids.map((id) => Object.assign({ hold_id: typeof id === "string" ? id : null }, refused)),
+    );
+    expect(body.results?.at(-1)).toEqual({ hold_id: good, result: "delivered" });
+    expect(await standing()).toEqual({ credits: CREDITS - 5, held: 0 });
+  });
+
+  it("an organisation that this region never had is refused, and leaves nothing in storage", async () => {
+    const orgId = crypto.randomUUID();
+    const items = [
+      settle(mintId("req_", Date.now()), 5, orgId),
+      release(mintId("req_", Date.now()), orgId),
+    ];
+    const { body } = await sayAsPeer("outcomes", { items });
+    expect(body.results).toEqual(
+      items.map((item) => ({
+        hold_id: item["hold_id"],
+        result: "refused",
+        reason: "unknown organization",
+      })),
+    );
+    const tables = await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage }) =>
+      storage.sql
+        .exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'")
+        .toArray(),
+    );
+    expect(tables).toEqual([]);
+  });
+
+  it("what is no organisation's id does not even make an object", async () => {
+    const before = await listDurableObjectIds(env.WALLET);
+    await sayAsPeer("outcomes", { items: [release(mintId("req_", Date.now()), "../etc/passwd")] });
+    expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);
+  });
+
+  it("a wallet that was lost, or a book that cannot say, is no refusal", async () => {
+    const lost = crypto.randomUUID();
+    await env.DB.prepare(
+      "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?, 'Lost', ?, 'eu', 1)",
+    )
+      .bind(lost, `lost-${lost.slice(0, 8)}`)
+      .run();
+    const id = mintId("req_", Date.now());
+    const failed = (reason: unknown) => [{ hold_id: id, result: "failed", reason }];
+    const said = await sayAsPeer("outcomes", { items: [settle(id, 5, lost)] });
+    expect(said.body.results).toEqual(failed("storage_unavailable"));
+    const DB = {
+      prepare: () => {
+        throw new Error("the book is down");
+      },
+    };
+    const unknown = { items: [settle(id, 5, crypto.randomUUID())] };
+    const unsure = await sayAsPeer("outcomes", unknown, bindingsWith({ DB }));
+    expect(unsure.body.results).toEqual(failed("the book is down"));
+  });
+
+  it("wallets are asked at most six at a time, and one that fails stops no other", async () => {
+    let [asked, most] = [0, 0];
+    const stub = (orgId: string) => ({
+      void: async () => {
+        most = Math.max(most, ++asked);
+        await scheduler.wait(1);
+        asked--;
+        if (orgId.startsWith("0")) throw new Error("this wallet is down");
+        return { ok: true, value: { kind: "voided" } };
+      },
+    });
+    const WALLET = { getByName: stub };
+    const orgs = Array.from({ length: 100 }, (_, i) => `${i % 10}${crypto.randomUUID().slice(1)}`);
+    const items = orgs.map((orgId) => release(mintId("req_", Date.now()), orgId));
+    const { body } = await sayAsPeer("outcomes", { items }, bindingsWith({ WALLET }));
+    const down = { result: "failed", reason: "this wallet is down" };
+    const wanted = orgs.map((orgId, i) =>
+      Object.assign(
+        { hold_id: items[i]?.["hold_id"] },
+        orgId.startsWith("0") ? down : { result: "delivered" },
+      ),
+    );
+    expect(body.results).toEqual(wanted);
+    expect(most).toBe(6);
+  });
+});
+
+describe("POST /internal/v1/outcomes: 400", () => {
+  it.each([
+    ["no items", {}],
+    ["items that are no list", { items: {} }],
+    ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
+  ])("%s", async (_name, message) => {
+    const { status, body } = await sayAsPeer("outcomes", message);
+    expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
+  });
+});

@@ -1,0 +1,90 @@
+import { env } from "cloudflare:workers";
+import { listDurableObjectIds } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { bindingsWith } from "./client.ts";
+import { sayAsPeer } from "./peer-client.ts";
+
+function hash(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** When this region's limiter took the key for dead; asking again does not change it. */
+async function deadSince(keyHash: string): Promise<number> {
+  return env.KEY_LIMITER.getByName(keyHash).revoke(Number.MAX_SAFE_INTEGER);
+}
+
+describe("POST /internal/v1/revocations: 200", () => {
+  it("each key is dead here from now on, also one that was never used here", async () => {
+    const hashes = [hash(), hash()];
+    const items = hashes.map((key_hash, i) => ({ key_hash, revoked_at: 1000 + i }));
+    expect(await sayAsPeer("revocations", { items })).toEqual({
+      status: 200,
+      body: { ok: true, results: hashes.map((key_hash) => ({ key_hash, result: "delivered" })) },
+    });
+    expect(await Promise.all(hashes.map(deadSince))).toEqual([1000, 1001]);
+    for (const name of hashes) {
+      expect(await env.KEY_LIMITER.getByName(name).admit()).toMatchObject({
+        ok: false,
+        failure: { kind: "invalid_api_key" },
+      });
+    }
+  });
+
+  it("doubled and out of order, all are applied and the first stands (107)", async () => {
+    const [one, two, three] = [hash(), hash(), hash()];
+    const told = [
+      [three, 3],
+      [one, 1],
+      [two, 2],
+      [three, 9],
+    ].map(([key_hash, revoked_at]) => ({ key_hash, revoked_at }));
+    for (const item of told) {
+      const { body } = await sayAsPeer("revocations", { items: [item] });
+      expect(body.results).toEqual([{ key_hash: item.key_hash, result: "delivered" }]);
+    }
+    await sayAsPeer("revocations", { items: told.toReversed().concat(told) });
+    expect(await Promise.all([one, two, three].map(deadSince))).toEqual([1, 2, 3]);
+  });
+
+  it("a malformed item is refused by itself and makes no object; the others go on", async () => {
+    const good = { key_hash: hash(), revoked_at: 5 };
+    const bad: { key_hash?: unknown; revoked_at?: unknown }[] = [
+      {},
+      { ...good, key_hash: "ABC" },
+      { ...good, key_hash: `${hash()}0` },
+      { ...good, revoked_at: -1 },
+      { ...good, revoked_at: "now" },
+    ];
+    const before = await listDurableObjectIds(env.KEY_LIMITER);
+    const { body } = await sayAsPeer("revocations", { items: [...bad, good] });
+    expect(body.results).toEqual([
+      ...bad.map((item) => ({
+        key_hash: item.key_hash ?? null,
+        result: "refused",
+        reason: "malformed",
+      })),
+      { key_hash: good.key_hash, result: "delivered" },
+    ]);
+    expect(await listDurableObjectIds(env.KEY_LIMITER)).toHaveLength(before.length + 1);
+  });
+
+  it("a limiter that fails is answered as failed, so that it is told again", async () => {
+    const key_hash = hash();
+    const broken = { revoke: () => Promise.reject(new Error("no storage")) };
+    const bindings = bindingsWith({ KEY_LIMITER: { getByName: () => broken } });
+    const items = [{ key_hash, revoked_at: 5 }];
+    const { body } = await sayAsPeer("revocations", { items }, bindings);
+    expect(body.results).toEqual([{ key_hash, result: "failed", reason: "no storage" }]);
+  });
+});
+
+describe("POST /internal/v1/revocations: 400", () => {
+  it.each([
+    ["no items", {}],
+    ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
+  ])("%s", async (_name, message) => {
+    const { status, body } = await sayAsPeer("revocations", message);
+    expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
+  });
+});

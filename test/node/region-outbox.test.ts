@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { randomBytes, randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { OutcomeItem, RevocationItem } from "../../src/regions/outbox-message.ts";
+import type { WalletCalls } from "../../src/wallet/wallet-contract.ts";
+import { outboxNames, peerShard, revocationsShard } from "../../src/regions/outbox-schedule.ts";
+import { Account } from "./support/account.ts";
+import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions } from "./support/two-regions.ts";
+
+const CREDITS = 1_000_000;
+const RELAXED = { timeout: 25_000, interval: 50 };
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+afterEach(() => regions.toEu.set("pass"));
+
+type Depth = { readonly waiting: number; readonly dead: number; readonly parked: number };
+/** The calls of the object that are made here: its own class needs the Worker's types. */
+type Outbox = {
+  enqueue(items: readonly OutcomeItem[]): Promise<void>;
+  enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
+  flush(limitMs: number): Promise<boolean>;
+  depth(): Promise<Depth>;
+};
+
+async function outboxOfUs(name: string): Promise<Outbox> {
+  const { miniflare } = regions.us;
+  const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");
+  return outboxes.getByName(name) as unknown as Outbox;
+}
+
+/** The outcome of a request that the US served and for which this organisation's wallet has a hold. */
+async function outcome(account: Account, cost: number | null): Promise<OutcomeItem> {
+  const { miniflare } = regions.eu;
+  const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
+  const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
+  const holdId = mintId("req_", Date.now());
+  const hold = { id: holdId, least: micros(1), most: micros(5000), externalId: null };
+  const answer = await wallet.hold({ ...hold, keyId: "key_1", peer: true });
+  assert.ok(answer.ok);
+  const { orgId } = account;
+  if (cost === null) return { holdId, orgId, kind: "void", cost: micros(0), generation: null };
+  const generation = {
+    model: "sandbox/echo",
+    provider: "sandbox",
+    region: "us",
+    keyId: "key_1",
+    externalId: null,
+    streamed: false,
+    usage: NO_USAGE,
+    price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
+    firstByteMs: 3,
+    durationMs: 5,
+    estimated: false,
+    finishReason: "stop",
+  };
+  return { holdId, orgId, kind: "settle", cost: micros(cost), generation };
+}
+
+const revocation = (revokedAt: number): RevocationItem => ({
+  keyHash: randomBytes(32).toString("hex"),
+  revokedAt,
+});
+
+/** When the EU's limiter took the key for dead. */
+async function deadSince({ keyHash }: RevocationItem): Promise<number> {
+  const { miniflare } = regions.eu;
+  const limiters = await miniflare.getDurableObjectNamespace("KEY_LIMITER", "turnpike-eu");
+  const limiter = limiters.getByName(keyHash) as unknown as {
+    revoke(revokedAt: number): Promise<number>;
+  };
+  return limiter.revoke(Number.MAX_SAFE_INTEGER);
+}
+
+/** How many messages wait, are dead or are parked in all outboxes of the US. */
+async function depthOfUs(): Promise<Depth> {
+  const outboxes = await Promise.all(outboxNames(["eu"]).map(outboxOfUs));
+  const depths = await Promise.all(outboxes.map((outbox) => outbox.depth()));
+  const sum = (one: "waiting" | "dead" | "parked"): number =>
+    depths.reduce((total, depth) => total + depth[one], 0);
+  return { waiting: sum("waiting"), dead: sum("dead"), parked: sum("parked") };
+}
+const EMPTY = { waiting: 0, dead: 0, parked: 0 };
+
+it("what the US enqueues reaches the EU once in effect, past a line that loses 30 %, doubles 20 % and reorders (107)", async () => {
+  const { toEu } = regions;
+  const accounts = await Promise.all(
+    Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),
+  );
+  const revocations = Array.from({ length: 20 }, (_, i) => revocation(1000 + i));
+  await toEu.set({
+    seed: 20_261_121,
+    odds: { "reset-before": 0.1, "reset-after": 0.15, garbage: 0.05, duplicate: 0.2, reorder: 0.2 },
+  });
+  const gone = await outboxOfUs(revocationsShard("eu"));
+  for (let round = 0; round < 20; round++) {
+    const notice = revocations[round];
+    assert.ok(notice !== undefined);
+    await Promise.all([
+      gone.enqueueRevocations([notice]),
+      ...accounts.map(async (account, i) => {
+        const item = await outcome(account, round % 4 === 3 ? null : 100 + round + i);
+        const outbox = await outboxOfUs(peerShard("eu", account.orgId));
+        await outbox.enqueue([item, item]);
+      }),
+    ]);
+  }
+  await expect.poll(() => toEu.counts.drawn["reset-after"], RELAXED).toBeGreaterThan(0);
+  await toEu.set("pass");
+  await expect.poll(depthOfUs, RELAXED).toEqual(EMPTY);
+  const { drawn } = toEu.counts;
+  for (const fault of ["reset-before", "reset-after", "duplicate", "reorder"] as const) {
+    expect([fault, drawn[fault]]).not.toEqual([fault, 0]);
+  }
+  for (const [i, account] of accounts.entries()) {
+    const costs = Array.from({ length: 20 }, (_, round) => (round % 4 === 3 ? 0 : 100 + round + i));
+    const spent = costs.reduce((total, cost) => total + cost, 0);
+    expect(await account.standing()).toMatchObject({
+      credits_micro: CREDITS - spent,
+      held_micro: 0,
+      open_holds: 0,
+    });
+    const paid = (await account.ledger()).filter(({ kind }) => kind === "usage");
+    expect(paid.map(({ amount_micro }) => -amount_micro).toSorted((a, b) => a - b)).toEqual(
+      costs.filter((cost) => cost > 0).toSorted((a, b) => a - b),
+    );
+  }
+  expect(await Promise.all(revocations.map(deadSince))).toEqual(
+    revocations.map(({ revokedAt }) => revokedAt),
+  );
+}, 90_000);
+
+it("a partition keeps everything; when it heals, the first new message takes the rest with it", async () => {
+  const { toEu } = regions;
+  const account = await Account.open(() => regions.eu, { credits: CREDITS });
+  const name = peerShard("eu", account.orgId);
+  const outbox = await outboxOfUs(name);
+  await toEu.set("refuse");
+  const items = await Promise.all(Array.from({ length: 30 }, () => outcome(account, 10)));
+  await outbox.enqueue(items);
+  expect(await outbox.flush(1000)).toBe(false);
+  const health = await fetch(`${regions.us.adminUrl}/health`, {
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  const { outboxes } = (await health.json()) as { outboxes: { name: string; waiting: number }[] };
+  expect(outboxes.map((one) => one.name)).toEqual(outboxNames(["eu"]));
+  expect(outboxes.find((one) => one.name === name)).toMatchObject({ waiting: 30, dead: 0 });
+  expect(await account.standing()).toMatchObject({ credits_micro: CREDITS, open_holds: 30 });
+  await toEu.set("pass");
+  await outbox.enqueue([await outcome(account, 1)]);
+  await expect.poll(depthOfUs, RELAXED).toEqual(EMPTY);
+  expect(await account.standing()).toMatchObject({ credits_micro: CREDITS - 301, held_micro: 0 });
+});
+
+it("a flush brings what waits home before it answers", async () => {
+  const account = await Account.open(() => regions.eu, { credits: CREDITS });
+  const outbox = await outboxOfUs(peerShard("eu", account.orgId));
+  await regions.toEu.set("reset-before");
+  await outbox.enqueue([await outcome(account, 77)]);
+  expect(await outbox.flush(1000)).toBe(false);
+  await regions.toEu.set("pass");
+  expect(await outbox.flush(1000)).toBe(true);
+  expect(await account.balance()).toBe(CREDITS - 77);
+});
+
+it("where requests pass and replies are lost, the key is dead at once and the notice is repeated", async () => {
+  const gone = revocation(4321);
+  const outbox = await outboxOfUs(revocationsShard("eu"));
+  const before = regions.toEu.counts.forwarded;
+  await regions.toEu.set("lose-reply");
+  await outbox.enqueueRevocations([gone]);
+  await expect.poll(() => regions.toEu.counts.forwarded, RELAXED).toBeGreaterThan(before);
+  expect((await outbox.depth()).waiting).toBe(1);
+  await regions.toEu.set("pass");
+  await expect.poll(depthOfUs, RELAXED).toEqual(EMPTY);
+  expect(regions.toEu.counts.forwarded).toBeGreaterThan(before + 1);
+  expect(await deadSince(gone)).toBe(4321);
+});
+
+it("an outcome for an organisation that the EU never had is dead, with an alert, and blocks nothing", async () => {
+  const account = await Account.open(() => regions.eu, { credits: CREDITS });
+  const outbox = await outboxOfUs(peerShard("eu", account.orgId));
+  const good = await outcome(account, 9);
+  const holdId = mintId("req_", Date.now());
+  await outbox.enqueue([{ ...good, holdId, orgId: randomUUID() }, good]);
+  await expect.poll(depthOfUs, RELAXED).toEqual({ ...EMPTY, dead: 1 });
+  expect(await account.balance()).toBe(CREDITS - 9);
+  await expect
+    .poll(() => regions.us.log.some(({ message }) => message.includes('"outbox_dead"')), RELAXED)
+    .toBe(true);
+});
