@@ -1,11 +1,58 @@
 import { env } from "cloudflare:workers";
-import { configOf } from "../../src/config.ts";
-import type { PeerSecret } from "../../src/config.ts";
-import { now } from "../../src/lib/clock.ts";
-import { mintId } from "../../src/lib/id.ts";
+import { expect } from "vitest";
+import { verifyKey } from "../../src/keys/api-key.ts";
 import type { PeerOperation } from "../../src/regions/peer-call.ts";
-import { contentDigestOf, signatureHeaders } from "../../src/regions/signature.ts";
-import { send } from "./client.ts";
+import { signMessage } from "../fixtures/peer-message.ts";
+import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
+import { keySecrets } from "../keys/key-fixture.ts";
+import { openAccount, send } from "./client.ts";
+import type { Account, AccountOptions } from "./client.ts";
+
+export const LOOKUP = "/internal/v1/lookup";
+const NOWHERE = "/internal/v1/nowhere";
+
+/** An account whose key a peer may ask for, by its hash. */
+export type KnownAccount = Account & { readonly hash: string };
+
+export async function openKnown(options: AccountOptions = {}): Promise<KnownAccount> {
+  const account = await openAccount({ keyScope: "global", ...options });
+  const verified = await verifyKey(account.key, keySecrets());
+  if (verified === null) throw new Error("the key is not one of ours");
+  return { ...account, hash: verified.hash };
+}
+
+/** The body of a lookup. */
+export function lookupOf(hash: string, fields: object = {}): string {
+  return JSON.stringify({ v: 1, key_hash: hash, ...fields });
+}
+
+type Message = Omit<Partial<PeerMessage>, "body"> & {
+  readonly body: string;
+  readonly path?: string;
+};
+
+/** A message that the US signed to this region: a lookup, unless its path says another. */
+export function signed({ path = LOOKUP, ...message }: Message): Promise<SignedMessage> {
+  return signMessage({
+    url: `https://eu.test${path}`,
+    sender: "us",
+    secret: env.PEER_IN_US,
+    signedAt: Date.now(),
+    ...message,
+  });
+}
+
+/** Delivers what may have been changed since it was signed. */
+export function deliver(message: SignedMessage, bindings?: Env): Promise<Response> {
+  const { pathname, search } = new URL(message.url);
+  const { method, headers, body } = message;
+  return send(pathname + search, {
+    method,
+    headers,
+    ...(method !== "GET" && { body }),
+    ...(bindings !== undefined && { bindings }),
+  });
+}
 
 /** What a peer's message is answered with; `results` where the operation has a list of them. */
 export type PeerReply = {
@@ -13,35 +60,39 @@ export type PeerReply = {
   readonly body: { readonly ok?: boolean; readonly results?: readonly unknown[] };
 };
 
-/** A message that the US region signs and sends to this one, the EU. */
+/** A message that the US region signs and sends to this one, and its answer. */
 export async function sayAsPeer(
   operation: PeerOperation,
   message: object,
   bindings?: Env,
 ): Promise<PeerReply> {
   const body = JSON.stringify({ v: 1, ...message });
-  const contentDigest = await contentDigestOf(new TextEncoder().encode(body));
   const path = `/internal/v1/${operation}`;
-  const nowMs = now(env);
-  const headers = await signatureHeaders(
-    {
-      method: "POST",
-      url: `https://eu.test${path}`,
-      contentDigest,
-      requestId: mintId("req_", nowMs),
-    },
-    secretOfUs(),
-    nowMs,
-  );
-  const sending = { body, headers, ...(bindings !== undefined && { bindings }) };
-  const response = await send(path, sending);
+  const response = await deliver(await signed({ path, body }), bindings);
   return { status: response.status, body: await response.json() };
 }
 
-function secretOfUs(): PeerSecret {
-  const parsed = configOf(env);
-  const peer = parsed.ok ? parsed.config.peers.find(({ region }) => region === "us") : undefined;
-  const [secret] = peer?.accepted ?? [];
-  if (secret === undefined) throw new Error("the tests' bindings name no US region");
-  return secret;
+/** Status, headers and body without what differs between any two requests: the id, and the path. */
+export async function seen(response: Response, path: string): Promise<Record<string, unknown>> {
+  const { "x-request-id": id, ...headers } = Object.fromEntries(response.headers);
+  expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
+  return { status: response.status, headers, body: (await response.text()).replace(path, "") };
+}
+
+/**
+ * `found` for the account's record; `unknown` for an answer that is, byte for byte, what any path gets that
+ * never existed; else what was answered.
+ */
+export async function outcome(
+  response: Response,
+  account: KnownAccount,
+  path = LOOKUP,
+): Promise<unknown> {
+  const { status, headers, body } = await seen(response, path);
+  const nowhere = await seen(await send(NOWHERE, { body: {} }), NOWHERE);
+  const answer = JSON.stringify({ status, headers, body });
+  if (answer === JSON.stringify(nowhere) && status === 404) return "unknown";
+  const { keyId: key_id, orgId: org_id, memberId: member_id } = account;
+  const record = { ok: true, key_id, org_id, member_id, scope: "global", rpm_limit: 1000 };
+  return status === 200 && body === JSON.stringify(record) ? "found" : answer;
 }

@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
+import { localSecrets } from "../../scripts/dev-settings.ts";
 import { freePort, isPortTaken } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { startProgram } from "./support/program.ts";
@@ -78,4 +79,20 @@ it("the demo's secrets are readable for their owner alone", () => {
   for (const file of ["demo.json", "secrets.json"]) {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
   }
+});
+
+it("secrets from before the regions were linked are completed, kept, and the same next time", () => {
+  const older = path.join(directory, "older");
+  mkdirSync(older);
+  const kept = { KEY_SECRETS: `a:${"k".repeat(64)}`, ADMIN_TOKEN: "t".repeat(64) };
+  writeFileSync(path.join(older, "secrets.json"), JSON.stringify(kept), { mode: 0o600 });
+  const completed = localSecrets(older);
+  expect(completed).toMatchObject(kept);
+  const { EU_SIGNS, US_SIGNS } = completed;
+  expect([EU_SIGNS, US_SIGNS]).toEqual([
+    expect.stringMatching(/^\w{64}$/),
+    expect.stringMatching(/^\w{64}$/),
+  ]);
+  expect(EU_SIGNS).not.toBe(US_SIGNS);
+  expect(localSecrets(older)).toEqual(completed);
 });

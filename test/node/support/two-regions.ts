@@ -26,6 +26,8 @@ export type TestRegion = Region & {
 export type TwoRegions = {
   readonly eu: TestRegion;
   readonly us: TestRegion;
+  /** Stops one and starts it again on its port and state, with these vars over those it began with. */
+  readonly restart: (region: RegionName, bindings?: Vars) => Promise<void>;
   /** Stops both and removes their state. */
   readonly stop: () => Promise<void>;
 };
@@ -36,25 +38,34 @@ export type FaultyRegions = TwoRegions & {
   /** In front of the US, for what the EU sends. */
   readonly toUs: FaultProxy;
 };
+type Vars = Readonly<Record<string, string>>;
 export type TwoRegionsOptions = {
+  /** Another entry than the gateway's own, around it. */
+  readonly entry?: string;
   /** Vars and secrets for both regions, over the tests' own. */
-  readonly bindings?: Readonly<Record<string, string>>;
+  readonly bindings?: Vars;
   /** The same for one region. */
-  readonly eu?: Readonly<Record<string, string>>;
-  readonly us?: Readonly<Record<string, string>>;
+  readonly eu?: Vars;
+  readonly us?: Vars;
 };
 
 export type KeptRegion = {
   /** The region as it runs now: another one after `restart`. */
   readonly region: () => TestRegion;
   /** Stops it and starts it again on the same state, with these vars over those it began with. */
-  readonly restart: (bindings?: Readonly<Record<string, string>>) => Promise<void>;
+  readonly restart: (bindings?: Vars) => Promise<void>;
   /** Stops it and removes its state. */
   readonly stop: () => Promise<void>;
 };
 
 // One bundle for all the tests of a file: the code does not change under them.
-let bundle: Promise<string> | null = null;
+const bundles = new Map<string | undefined, Promise<string>>();
+
+function bundleOf(entry: string | undefined): Promise<string> {
+  const bundle = bundles.get(entry) ?? bundleWorker(false, entry);
+  bundles.set(entry, bundle);
+  return bundle;
+}
 
 /** Both regions on free loopback ports, empty, with the sandbox on; their state is in TMPDIR. */
 export async function startTwoRegions(options: TwoRegionsOptions = {}): Promise<TwoRegions> {
@@ -68,15 +79,15 @@ export async function startFaultyRegions(options: TwoRegionsOptions = {}): Promi
   const toEu = await FaultProxy.start(urlOf(ports.eu));
   const toUs = await FaultProxy.start(urlOf(ports.us));
   const regions = await startBoth(options, ports, { eu: toEu.url, us: toUs.url });
-  return {
-    ...regions,
+  const { stop } = regions; // the same object, in which a restart puts the region as it runs then
+  return Object.assign(regions, {
     toEu,
     toUs,
     stop: async () => {
-      await regions.stop();
+      await stop();
       await Promise.all([toEu.stop(), toUs.stop()]);
     },
-  };
+  });
 }
 
 type ByRegion<T> = Readonly<Record<RegionName, T>>;
@@ -97,28 +108,35 @@ async function startBoth(
   urls: ByRegion<string>,
 ): Promise<TwoRegions> {
   const directory = newDirectory();
-  const bindings = (region: RegionName) => ({ ...options.bindings, ...options[region] });
-  const [eu, us] = await Promise.all([
-    startOne("eu", { port: ports.eu, peerUrl: urls.us, directory, bindings: bindings("eu") }),
-    startOne("us", { port: ports.us, peerUrl: urls.eu, directory, bindings: bindings("us") }),
-  ]);
-  return {
+  const start = (name: RegionName, more: Vars = {}): Promise<TestRegion> =>
+    startOne(name, {
+      port: ports[name],
+      peerUrl: urls[name === "eu" ? "us" : "eu"],
+      directory,
+      bindings: { ...options.bindings, ...options[name], ...more },
+      entry: options.entry,
+    });
+  const [eu, us] = await Promise.all([start("eu"), start("us")]);
+  const regions = {
     eu,
     us,
+    restart: async (name: RegionName, bindings: Vars = {}) => {
+      await regions[name].miniflare.dispose();
+      regions[name] = await start(name, bindings);
+    },
     stop: async () => {
-      await Promise.all([eu.miniflare.dispose(), us.miniflare.dispose()]);
+      await Promise.all([regions.eu.miniflare.dispose(), regions.us.miniflare.dispose()]);
       removeDirectory(directory);
     },
   };
+  return regions;
 }
 
 /** The EU region alone (its peer is down), for tests that stop and start it on the same state. */
-export async function startKeptRegion(
-  bindings: Readonly<Record<string, string>> = {},
-): Promise<KeptRegion> {
+export async function startKeptRegion(bindings: Vars = {}): Promise<KeptRegion> {
   const ports = await freePorts();
   const place = { port: ports.eu, peerUrl: urlOf(ports.us), directory: newDirectory() };
-  const start = (more: Readonly<Record<string, string>>): Promise<TestRegion> =>
+  const start = (more: Vars): Promise<TestRegion> =>
     startOne("eu", { ...place, bindings: { ...bindings, ...more } });
   let region = await start({});
   return {
@@ -142,11 +160,11 @@ type Place = {
   readonly port: number;
   readonly peerUrl: string;
   readonly directory: string;
-  readonly bindings: Readonly<Record<string, string>>;
+  readonly bindings: Vars;
+  readonly entry?: string | undefined;
 };
 
 async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
-  bundle ??= bundleWorker();
   const peer = name === "eu" ? "us" : "eu";
   const log: LogLine[] = [];
   const region = await startRegion({
@@ -154,7 +172,7 @@ async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
     port: place.port,
     peers: [{ region: peer, url: place.peerUrl }],
     directory: path.join(place.directory, name),
-    code: await bundle,
+    code: await bundleOf(place.entry),
     bindings: { ...SECRETS, ...linkBindings(name, LINK), SANDBOX: "on", ...place.bindings },
     onLog: (line) => log.push(line),
   });

@@ -1,0 +1,113 @@
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { bindingsWith, errorOf, send } from "./client.ts";
+import { deliver, lookupOf, openKnown, outcome, signed } from "./peer-client.ts";
+import type { KnownAccount } from "./peer-client.ts";
+
+const NEXT = "n".repeat(32);
+const MIB = 1024 * 1024;
+
+let account: KnownAccount;
+let body: string;
+beforeAll(async () => {
+  account = await openKnown();
+  body = lookupOf(account.hash);
+});
+
+/** What a peer is told of a key. */
+async function toldOf(hash: string): Promise<unknown> {
+  const response = await deliver(await signed({ body: lookupOf(hash) }));
+  expect(response.status).toBe(200);
+  return response.json();
+}
+
+const INVALID = { ok: false, failure: { kind: "invalid_api_key" } };
+
+/** A lookup of so many bytes. */
+function padded(bytes: number): string {
+  const pad = "x".repeat(bytes - lookupOf(account.hash, { pad: "" }).length);
+  return lookupOf(account.hash, { pad });
+}
+
+describe("POST /internal/v1/lookup: 200", () => {
+  it("the record of a live global key, and nothing that the limiter counts", async () => {
+    const messages = await Promise.all([1, 2, 3].map(() => signed({ body })));
+    const answers = await Promise.all(messages.map((message) => deliver(message)));
+    for (const answer of answers) {
+      expect(await outcome(answer, account)).toBe("found");
+    }
+    const { headers } = await send("/v1/models", { key: account.key });
+    expect(headers.get("x-ratelimit-remaining-requests")).toBe("999");
+  });
+
+  it("unknown, regional and revoked keys are all invalid_api_key", async () => {
+    const revoked = await openKnown();
+    expect(await toldOf(revoked.hash)).toMatchObject({ ok: true, key_id: revoked.keyId });
+    await env.KEY_LIMITER.getByName(revoked.hash).revoke(1);
+    expect(await toldOf(revoked.hash)).toEqual(INVALID);
+    expect(await toldOf((await openKnown({ keyScope: "regional" })).hash)).toEqual(INVALID);
+    expect(await toldOf("0".repeat(64))).toEqual(INVALID);
+  });
+
+  it("replayed in its time it does the same again (96)", async () => {
+    const message = await signed({ body });
+    expect(await outcome(await deliver(message), account)).toBe("found");
+    expect(await outcome(await deliver(message), account)).toBe("found");
+  });
+
+  // Signatures name whole seconds: these are rounded towards now, those of the 404s away from it.
+  it.each([
+    [-29, Math.ceil],
+    [29, Math.floor],
+  ])("signed %i s from now (95)", async (seconds, rounded) => {
+    const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
+    expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
+  });
+
+  it("with fields of a later version, which are ignored", async () => {
+    const message = await signed({ body: lookupOf(account.hash, { later: { than: "this" } }) });
+    expect(await outcome(await deliver(message), account)).toBe("found");
+  });
+
+  it("of a megabyte, and not of a byte more", async () => {
+    const [whole, over] = [
+      await signed({ body: padded(MIB) }),
+      await signed({ body: padded(MIB + 1) }),
+    ];
+    expect(await outcome(await deliver(whole), account)).toBe("found");
+    expect(await outcome(await deliver(over), account)).toBe("unknown");
+  });
+
+  it("signed with the current secret or the next one; with the old one no longer (98)", async () => {
+    const both = bindingsWith({ PEER_IN_US_NEXT: NEXT });
+    const after = bindingsWith({ PEER_IN_US: NEXT });
+    const [old, fresh] = [await signed({ body }), await signed({ body, secret: NEXT })];
+    const outcomes = [
+      await deliver(fresh),
+      await deliver(old, both),
+      await deliver(fresh, both),
+      await deliver(old, after),
+      await deliver(fresh, after),
+    ].map((response) => outcome(response, account));
+    expect(await Promise.all(outcomes)).toEqual(["unknown", "found", "found", "unknown", "found"]);
+  });
+});
+
+describe("POST /internal/v1/lookup: 400", () => {
+  it.each([[{}], [{ key_hash: "x" }], [{ key_hash: 1 }], [{ key_hash: "A".repeat(64) }]])(
+    "a peer that asks for %j is told what is wrong",
+    async (fields) => {
+      const message = await signed({ body: JSON.stringify({ v: 1, ...fields }) });
+      const error = await errorOf(await deliver(message), 400);
+      expect(error).toMatchObject({ type: "invalid_request_error", param: "key_hash" });
+    },
+  );
+});
+
+describe("POST /internal/v1/lookup: 503", () => {
+  it("a limiter that does not answer condemns no key", async () => {
+    const broken = { getByName: () => ({ identify: () => Promise.reject(new Error("lost")) }) };
+    const response = await deliver(await signed({ body }), bindingsWith({ KEY_LIMITER: broken }));
+    expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
+  });
+});

@@ -1,0 +1,165 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
+import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import { deliver, LOOKUP, lookupOf, openKnown, outcome, seen, signed } from "./peer-client.ts";
+import type { KnownAccount } from "./peer-client.ts";
+
+const OPERATIONS = ["authorize", "lookup", "outcomes", "revocations", "forward"];
+
+let account: KnownAccount;
+let log: string[] = [];
+beforeAll(async () => {
+  account = await openKnown();
+});
+beforeEach(() => {
+  log = [];
+  for (const method of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
+  }
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A lookup of the account's key, signed by the US, with changes that are signed too. */
+function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) {
+  return signed({ body: lookupOf(account.hash), ...change });
+}
+
+/** What comes of it when a message is delivered. */
+async function delivered(message: SignedMessage, bindings?: Env): Promise<unknown> {
+  return outcome(await deliver(message, bindings), account);
+}
+
+describe("/internal/v1: 404", () => {
+  it.each([...OPERATIONS, "", "nothing"])(
+    "%s unsigned is a path like any other (146)",
+    async (name) => {
+      const path = `/internal/v1/${name}`;
+      const body = { v: 1, key_hash: account.hash };
+      const shown = path.replace(/\/$/, "");
+      for (const key of [undefined, account.key, ADMIN_TOKEN]) {
+        expect(await outcome(await send(path, { key, body }), account, shown)).toBe("unknown");
+      }
+    },
+  );
+
+  it("unsigned costs no object, no statement and no reading", async () => {
+    const counted = countedBindings();
+    let pulled = 0;
+    const body = new ReadableStream({ pull: () => void (pulled += 1) }, { highWaterMark: 0 });
+    const response = await send(LOOKUP, { body, bindings: counted.bindings });
+    expect(await outcome(response, account)).toBe("unknown");
+    expect({ ...counted, pulled }).toMatchObject({ objects: 0, statements: 0, pulled: 0 });
+  });
+
+  it.each(["nothing", "lookup/x", "constructor", "__proto__"])(
+    "%s is unknown also to a peer",
+    async (name) => {
+      const path = `/internal/v1/${name}`;
+      const response = await deliver(await lookup({ path }));
+      expect(await outcome(response, account, path)).toBe("unknown");
+    },
+  );
+
+  it.each(["GET", "PUT", "DELETE"])("%s is unknown also to a peer", async (method) => {
+    const body = method === "GET" ? "" : lookupOf(account.hash);
+    const answers = [LOOKUP, "/internal/v1/nowhere"].map(async (path) =>
+      seen(await deliver(await lookup({ path, method, body })), path),
+    );
+    const [one, other] = await Promise.all(answers);
+    expect(one).toMatchObject({ status: 404 });
+    expect(one).toEqual(other);
+  });
+
+  it("a body that was changed after signing (93)", async () => {
+    const message = await lookup();
+    const forged = lookupOf(account.hash.replace(/^./, "x"));
+    for (const body of [forged, `${message.body} `, message.body.slice(0, -1), "", "{}"]) {
+      expect(await delivered({ ...message, body })).toBe("unknown");
+    }
+    const { headers } = await lookup({ body: forged });
+    const withItsDigest = { ...message.headers, "content-digest": headers["content-digest"] ?? "" };
+    expect(await delivered({ ...message, headers: withItsDigest, body: forged })).toBe("unknown");
+  });
+
+  it("another path, query, method or authority than was signed (94)", async () => {
+    const message = await lookup();
+    const others = await Promise.all([
+      lookup({ path: "/internal/v1/outcomes" }),
+      lookup({ path: `${LOOKUP}?a=1` }),
+      lookup({ path: "/internal/v1//lookup" }),
+      lookup({ method: "PUT" }),
+      lookup({ url: `https://us.test${LOOKUP}` }),
+      lookup({ url: `https://eu.test:8443${LOOKUP}` }),
+    ]);
+    for (const other of others) {
+      const { url, method } = message;
+      expect(await delivered({ ...other, url, method })).toBe("unknown");
+    }
+    expect(await delivered({ ...message, url: `${message.url}?a=1` })).toBe("unknown");
+    expect(await delivered(message)).toBe("found");
+  });
+
+  it.each([
+    [-31, Math.floor],
+    [31, Math.ceil],
+  ])("signed %i s from now (95)", async (seconds, rounded) => {
+    const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
+    expect(await delivered(await lookup({ signedAt }))).toBe("unknown");
+  });
+
+  it("a message to the other region, also with this region's own secrets (97)", async () => {
+    const ours = { sender: "eu", secret: env.PEER_OUT_US } as const;
+    const toUs = await lookup({ ...ours, url: `https://us.test${LOOKUP}` });
+    expect(await delivered({ ...toUs, url: `https://eu.test${LOOKUP}` })).toBe("unknown");
+    expect(await delivered(await lookup(ours))).toBe("unknown");
+    expect(await delivered(await lookup({ ...ours, sender: "us" }))).toBe("unknown");
+  });
+
+  it("a secret or a keyid that is not known, or none (98)", async () => {
+    expect(await delivered(await lookup({ secret: "x".repeat(32) }))).toBe("unknown");
+    expect(await delivered(await lookup({ keyId: "us:AAAAAAAAAAAA" }))).toBe("unknown");
+    expect(await delivered(await lookup({ keyId: "" }))).toBe("unknown");
+    expect(await delivered(await lookup(), bindingsWith({ PEERS: "[]" }))).toBe("unknown");
+  });
+
+  it.each(["", "x", "turnpike=:QQ==:", `turnpike=:${"A".repeat(86)}==:`, "turnpike=:!!!:"])(
+    "the signature '%s', and nothing is thrown (100)",
+    async (signature) => {
+      const message = await lookup();
+      const headers = { ...message.headers, signature };
+      expect(await delivered({ ...message, headers })).toBe("unknown");
+      expect(log.join("\n")).not.toContain("exception");
+    },
+  );
+
+  it.each([
+    "",
+    "{",
+    "[]",
+    "null",
+    '{"v":2}',
+    '{"v":"1"}',
+    "{}",
+    '{"v":1,"v":1}',
+    '\ufeff{"v":1}',
+    `{"v":1,"deep":${"[".repeat(100)}${"]".repeat(100)}}`,
+  ])("a signed body that is no message: %s", async (body) => {
+    expect(await delivered(await lookup({ body }))).toBe("unknown");
+  });
+
+  it("why it was refused is in the log for operators, and no secret, signature or body", async () => {
+    const message = await lookup({ signedAt: Date.now() - 60_000 });
+    expect(await delivered(message)).toBe("unknown");
+    expect(log.filter((line) => line.includes('"peer_refused"'))).toEqual([
+      expect.stringContaining('"reason":"signed too long ago"'),
+    ]);
+    const signature = (message.headers["signature"] ?? "").slice(10, 40);
+    for (const canary of [env.PEER_IN_US, env.PEER_OUT_US, signature, account.hash]) {
+      expect(log.join("\n")).not.toContain(canary);
+    }
+  });
+});

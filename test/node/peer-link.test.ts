@@ -1,0 +1,192 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LinkAnswer, LinkCall } from "../fixtures/link-wire.ts";
+import { signMessage } from "../fixtures/peer-message.ts";
+import type { SignedMessage } from "../fixtures/peer-message.ts";
+import { Account, answerOf } from "./support/account.ts";
+import { openRaw } from "./support/raw-request.ts";
+import { LINK, startTwoRegions } from "./support/two-regions.ts";
+import type { TwoRegions } from "./support/two-regions.ts";
+
+const ENTRY = path.join(import.meta.dirname, "../fixtures/link-worker.ts");
+const CALLS = 5;
+type Name = "eu" | "us";
+
+let regions: TwoRegions;
+let keys: Record<Name, string>;
+beforeAll(async () => {
+  regions = await startTwoRegions({ entry: ENTRY });
+  const open = async (name: Name) =>
+    (await Account.open(() => regions[name], { keyScope: "global" })).key;
+  keys = { eu: await open("eu"), us: await open("us") };
+});
+afterAll(() => regions.stop());
+
+const other = (name: Name): Name => (name === "eu" ? "us" : "eu");
+
+/** Region `from` looks a key up at the other one. */
+async function lookUp(from: Name, call: LinkCall): Promise<LinkAnswer> {
+  const response = await fetch(`${regions[from].url}__call`, {
+    method: "POST",
+    body: JSON.stringify(call),
+  });
+  return (await response.json()) as LinkAnswer;
+}
+
+/** Both regions look up a key whose home is the other one, several times at once; how many were told whose it is. */
+async function found(): Promise<number> {
+  const calls = (["eu", "us"] as const).flatMap((from) =>
+    Array.from({ length: CALLS }, () => lookUp(from, { key: keys[other(from)] })),
+  );
+  const answers = await Promise.all(calls);
+  return answers.filter(({ body }) => (body as { ok?: boolean } | null)?.ok === true).length;
+}
+
+/** A message that `sender` signed, as it comes to the other region. */
+async function messageFrom(sender: Name, secret: string): Promise<SignedMessage> {
+  const to = other(sender);
+  const { hash } = await lookUp(sender, { key: keys[to] });
+  const url = `${regions[to].url}internal/v1/lookup`;
+  const body = JSON.stringify({ v: 1, key_hash: hash });
+  return signMessage({ url, sender, secret, signedAt: Date.now(), body });
+}
+
+/** Delivers a message to a region, under any name for its host. */
+async function deliver(message: SignedMessage, to: Name, host?: string): Promise<number> {
+  const { pathname } = new URL(message.url);
+  const { method, headers, body } = message;
+  const connection = await openRaw({
+    url: `${regions[to].url}${pathname.slice(1)}`,
+    method,
+    headers: { ...headers, ...(host !== undefined && { host }) },
+    body,
+  });
+  await connection.readUntil((received) => received.includes("}"));
+  await connection.reset();
+  return answerOf(connection).status;
+}
+
+describe("two regions", () => {
+  it("ask each other for a key's record over HTTP", async () => {
+    for (const from of ["eu", "us"] as const) {
+      const answer = await lookUp(from, { key: keys[other(from)] });
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { ok: true, scope: "global", rpm_limit: 1000 },
+      });
+      const { org_id } = answer.body as { org_id: string };
+      const home = regions[other(from)];
+      const response = await fetch(`${home.baseUrl}/models`, {
+        headers: { authorization: `Bearer ${keys[other(from)]}` },
+      });
+      expect(response.headers.get("openai-organization")).toBe(org_id);
+    }
+  });
+
+  it("are told that a key which the other does not know is none", async () => {
+    for (const from of ["eu", "us"] as const) {
+      const answer = await lookUp(from, { key: keys[from] });
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { ok: false, failure: { kind: "invalid_api_key" } },
+      });
+    }
+  });
+});
+
+describe("a signed message", () => {
+  it("is taken again within its time, and by the region it was signed for alone (96, 97)", async () => {
+    for (const [sender, secret] of [
+      ["eu", LINK.EU_SIGNS],
+      ["us", LINK.US_SIGNS],
+    ] as const) {
+      const message = await messageFrom(sender, secret);
+      const { host } = new URL(message.url);
+      expect(await deliver(message, other(sender))).toBe(200);
+      expect(await deliver(message, other(sender))).toBe(200);
+      expect(await deliver(message, sender)).toBe(404);
+      expect(await deliver(message, sender, host)).toBe(404);
+      expect(await deliver(message, other(sender), "gateway.test")).toBe(404);
+      expect(await deliver(await messageFrom(sender, "x".repeat(32)), other(sender))).toBe(404);
+    }
+  });
+});
+
+describe("a peer that is not there", () => {
+  const servers: Server[] = [];
+  const sockets = new Set<Socket>();
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    for (const server of servers) server.close();
+    await regions.restart("eu");
+  });
+
+  /** A server on loopback that does to each connection what a broken region may; how often it was reached. */
+  async function broken(
+    behave: (socket: Socket) => void,
+  ): Promise<{ url: string; reached: () => number }> {
+    let count = 0;
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+      count += 1;
+      behave(socket);
+    });
+    servers.push(server);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    return { url: `http://127.0.0.1:${port}`, reached: () => count };
+  }
+
+  it.each<[string, (socket: Socket) => void]>([
+    ["never answers", () => undefined],
+    ["resets", (socket) => socket.once("data", () => socket.resetAndDestroy())],
+    [
+      "stops in the middle of its answer",
+      (socket) =>
+        socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")),
+    ],
+  ])("and %s: no answer, after two attempts", async (_name, behave) => {
+    const { url, reached } = await broken(behave);
+    await regions.restart("eu", { PEERS: JSON.stringify([{ region: "us", url }]) });
+    const answer = await lookUp("eu", { key: keys.us, budgetMs: 400 });
+    expect(answer).toMatchObject({ status: null, body: null });
+    expect(reached()).toBe(2);
+    const lines = regions.eu.log.filter(({ message }) => message.includes("peer_unreachable"));
+    expect(lines).toHaveLength(1);
+  });
+
+  it("at all: no answer", async () => {
+    await regions.restart("eu", { PEERS: '[{"region":"us","url":"http://127.0.0.1:1"}]' });
+    expect(await lookUp("eu", { key: keys.us })).toMatchObject({ status: null, body: null });
+  });
+});
+
+describe("the secrets of the link", () => {
+  it("are replaced step by step, each with a restart, and no call fails between any two (151)", async () => {
+    const old = LINK.EU_SIGNS;
+    const fresh = "fresh-eu-signs-".padEnd(40, "f");
+    const steps: readonly [Name, Record<string, string>][] = [
+      ["us", { PEER_IN_EU_NEXT: fresh }],
+      ["eu", { PEER_OUT_US_NEXT: fresh }],
+      ["us", { PEER_IN_EU: fresh, PEER_IN_EU_NEXT: fresh }],
+      ["us", { PEER_IN_EU: fresh }],
+      ["eu", { PEER_OUT_US: fresh, PEER_OUT_US_NEXT: fresh }],
+      ["eu", { PEER_OUT_US: fresh }],
+    ];
+    expect(await found()).toBe(2 * CALLS);
+    for (const [name, bindings] of steps) {
+      await regions.restart(name, bindings);
+      expect([name, bindings, await found()]).toEqual([name, bindings, 2 * CALLS]);
+    }
+    expect(await deliver(await messageFrom("eu", fresh), "us")).toBe(200);
+    expect(await deliver(await messageFrom("eu", old), "us")).toBe(404);
+    // A secret that the other region does not know breaks its direction alone: calls can fail here.
+    await regions.restart("eu", { PEER_OUT_US: "y".repeat(40) });
+    expect(await found()).toBe(CALLS);
+  }, 60_000);
+});

@@ -1,0 +1,65 @@
+import { expect, it } from "vitest";
+import type { PeerSecret } from "../../src/config.ts";
+import { verifySignature } from "../../src/regions/signature.ts";
+import { signMessage } from "../fixtures/peer-message.ts";
+import type { SignedMessage } from "../fixtures/peer-message.ts";
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const SECRET: PeerSecret = { sender: "eu", secret: "c".repeat(32) };
+
+async function isTaken({ url, method, headers }: SignedMessage): Promise<boolean> {
+  const request = { url, method, headers: new Headers(headers) };
+  return (await verifySignature(request, [SECRET], NOW_MS)).ok;
+}
+
+it("a message with any one character of anything signed changed, left out or doubled is refused (93, 94, 100)", async () => {
+  const message = await signMessage({
+    url: "https://us.test/internal/v1/lookup?a=1&b=%2f",
+    ...SECRET,
+    signedAt: NOW_MS,
+    body: '{"v":1}',
+  });
+  expect(await isTaken(message)).toBe(true);
+  const { "content-type": type = "", ...covered } = message.headers;
+  const changed: SignedMessage[] = [];
+  for (const method of variants(message.method)) changed.push({ ...message, method });
+  for (const url of urlVariants(message.url)) changed.push({ ...message, url });
+  for (const [name, text] of Object.entries(covered)) {
+    for (const other of variants(text)) {
+      changed.push({ ...message, headers: { ...message.headers, [name]: other } });
+    }
+  }
+  expect(changed.length).toBeGreaterThan(900);
+  const taken = await Promise.all(changed.map(isTaken));
+  expect(changed.filter((_one, i) => taken[i])).toEqual([]);
+  // What is not signed may change, or this test could not fail.
+  expect(await isTaken({ ...message, headers: { ...covered, "content-type": `${type};x` } })).toBe(
+    true,
+  );
+});
+
+/** Every text that differs in one character: another one, none, or the same twice. */
+function variants(text: string): string[] {
+  const others = text.split("").flatMap((character, at) => {
+    const [before, after] = [text.slice(0, at), text.slice(at + 1)];
+    return [flipped(character), "", character + character].map((other) => before + other + after);
+  });
+  return [...new Set(others)].filter((other) => other.trim() !== text);
+}
+
+/** The same of a URL, after its scheme, which is not signed; a fragment never travels. */
+function urlVariants(url: string): string[] {
+  const start = "https://".length;
+  const whole = new URL(url).href;
+  return variants(url.slice(start))
+    .map((rest) => url.slice(0, start) + rest)
+    .filter((other) => URL.canParse(other) && new URL(other).href !== whole);
+}
+
+/** Another character of the same class, so that shape alone does not refuse it; a letter in the other case. */
+function flipped(character: string): string {
+  if (/[a-z]/.test(character)) return character.toUpperCase();
+  if (/[A-Z]/.test(character)) return character.toLowerCase();
+  if (/\d/.test(character)) return String((Number(character) + 1) % 10);
+  return character === "+" ? "/" : "+";
+}

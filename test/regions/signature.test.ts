@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import type { PeerSecret } from "../../src/config.ts";
+import {
+  contentDigestOf,
+  signatureBase,
+  signatureHeaders,
+  verifySignature,
+} from "../../src/regions/signature.ts";
+import { COVERED, signMessage } from "../fixtures/peer-message.ts";
+import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const URL_TEXT = "https://us.test/internal/v1/lookup?a=1&b=%2f";
+const CURRENT: PeerSecret = { sender: "eu", secret: "c".repeat(32) };
+const NEXT: PeerSecret = { sender: "eu", secret: "n".repeat(32) };
+const BODY = new TextEncoder().encode('{"v":1}');
+const REQUEST_ID = "req_0abcdefghijklmnopqrstuvw";
+
+/** Whether a message is taken at `atMs`; what it must be refused for otherwise. */
+async function verdictOn(
+  message: SignedMessage,
+  { accepted = [CURRENT], atMs = NOW_MS }: { accepted?: PeerSecret[]; atMs?: number } = {},
+): Promise<string> {
+  const { url, method, headers } = message;
+  const verdict = await verifySignature(
+    { url, method, headers: new Headers(headers) },
+    accepted,
+    atMs,
+  );
+  return verdict.ok ? `from ${verdict.sender}` : verdict.reason;
+}
+
+async function signedByUs(secret = CURRENT, url = URL_TEXT): Promise<SignedMessage> {
+  const contentDigest = await contentDigestOf(BODY);
+  const parts = { method: "POST", url, contentDigest, requestId: REQUEST_ID };
+  return { url, method: "POST", headers: await signatureHeaders(parts, secret, NOW_MS), body: "" };
+}
+
+function signedByThem(change: Partial<PeerMessage> = {}): Promise<SignedMessage> {
+  return signMessage({
+    url: URL_TEXT,
+    ...CURRENT,
+    signedAt: NOW_MS,
+    body: '{"v":1}',
+    requestId: REQUEST_ID,
+    ...change,
+  });
+}
+
+describe("what is signed", () => {
+  it("is the signature base of RFC 9421: its example B.2.5 comes out", async () => {
+    const secret =
+      "uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==";
+    const base = signatureBase(
+      [
+        ["date", "Tue, 20 Apr 2021 02:07:55 GMT"],
+        ["@authority", "example.com"],
+        ["content-type", "application/json"],
+      ],
+      '("date" "@authority" "content-type");created=1618884473;keyid="test-shared-secret"',
+    );
+    const algorithm = { name: "HMAC", hash: "SHA-256" };
+    const raw = Uint8Array.fromBase64(secret);
+    const key = await crypto.subtle.importKey("raw", raw, algorithm, false, ["sign"]);
+    const signature = new Uint8Array(await crypto.subtle.sign("HMAC", key, base));
+    expect(signature.toBase64()).toBe("pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=");
+  });
+
+  it("is a line for each component and one for the parameters, byte for byte", async () => {
+    const { headers } = await signedByUs();
+    expect(headers["signature-input"]).toMatch(
+      /^turnpike=\("@method" "@authority" "@path" "@query" "content-digest" "x-request-id"\);created=1795262400;expires=1795262430;keyid="eu:[\w-]{12}";alg="hmac-sha256"$/,
+    );
+    expect({ ...headers, "content-type": "application/json" }).toEqual(
+      (await signedByThem()).headers,
+    );
+  });
+
+  it("has the digest of RFC 9530 of the body's bytes", async () => {
+    expect(await contentDigestOf(new TextEncoder().encode('{"hello": "world"}\n'))).toBe(
+      "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:",
+    );
+  });
+
+  it("names its secret by a keyid that tells nothing of it and is another for every secret", async () => {
+    const [one, other] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
+    expect(one.headers["signature-input"]).not.toBe(other.headers["signature-input"]);
+    const sums = [CURRENT, NEXT].map(({ secret }) =>
+      contentDigestOf(new TextEncoder().encode(secret)),
+    );
+    const texts = [
+      CURRENT.secret,
+      NEXT.secret,
+      ...(await Promise.all(sums)).map((sum) => sum.slice(9, 17)),
+    ];
+    for (const text of texts) expect(JSON.stringify([one, other])).not.toContain(text);
+  });
+
+  it.each([
+    ["a port that is the scheme's own", "https://us.test:443/internal/v1/lookup"],
+    ["a host in capitals", "https://US.TEST/internal/v1/lookup"],
+    ["an empty query", "https://us.test/internal/v1/lookup?"],
+  ])("is the same for %s", async (_name, url) => {
+    const { headers } = await signedByUs(CURRENT, url);
+    expect(headers).toEqual(
+      (await signedByUs(CURRENT, "https://us.test/internal/v1/lookup")).headers,
+    );
+  });
+});
+
+describe("a message", () => {
+  it("is taken from whoever signs as the RFC says", async () => {
+    expect(await verdictOn(await signedByUs())).toBe("from eu");
+    expect(await verdictOn(await signedByThem())).toBe("from eu");
+  });
+
+  it("without one of its headers, or with one of them twice, is refused", async () => {
+    const message = await signedByThem();
+    for (const name of ["signature", "signature-input", "content-digest", "x-request-id"]) {
+      const { [name]: value = "", ...rest } = message.headers;
+      expect(await verdictOn({ ...message, headers: rest })).not.toBe("from eu");
+      const twice = { ...rest, [name]: `${value}, ${value}` };
+      expect(await verdictOn({ ...message, headers: twice })).not.toBe("from eu");
+    }
+  });
+
+  it("is refused when it covers less, more, twice, in another order or by another algorithm", async () => {
+    const others: Partial<PeerMessage>[] = [
+      ...COVERED.map((name) => ({ covered: COVERED.filter((one) => one !== name) })),
+      { covered: [] },
+      { covered: [...COVERED].toReversed() },
+      { covered: [...COVERED, "x-request-id"] },
+      { covered: [...COVERED, "content-type"] },
+      { algorithm: "hmac-sha512" },
+      { algorithm: "none" },
+      { algorithm: "" },
+    ];
+    for (const change of others) {
+      expect(await verdictOn(await signedByThem(change))).toBe("no signature of this shape");
+    }
+  });
+
+  it.each([
+    ["turnpike=::", "turnpike=::"],
+    ["a shorter one", `turnpike=:${btoa("x".repeat(31))}:`],
+    ["a longer one", `turnpike=:${btoa("x".repeat(33))}:`],
+    ["64 bytes", `turnpike=:${btoa("x".repeat(64))}:`],
+    ["not base64", `turnpike=:${"!".repeat(43)}=:`],
+    ["base64url", `turnpike=:${"-_".repeat(21)}A=:`],
+    ["no padding", `turnpike=:${"A".repeat(43)}:`],
+    ["a million characters", `turnpike=:${"A".repeat(1_000_000)}:`],
+    ["a quoted string", `turnpike="${"A".repeat(43)}="`],
+    ["two", `turnpike=:${"A".repeat(43)}=:, other=:${"A".repeat(43)}=:`],
+    ["nothing", ""],
+  ])(
+    "with %s for its signature is refused without an exception (100)",
+    async (_name, signature) => {
+      const message = await signedByThem();
+      const headers = { ...message.headers, signature };
+      expect(await verdictOn({ ...message, headers })).toMatch(/shape|wrong signature/);
+    },
+  );
+
+  it.each([
+    [-31_000, "signed in the future"],
+    [-29_000, "from eu"],
+    [0, "from eu"],
+    [29_000, "from eu"],
+    [31_000, "signed too long ago"],
+  ])("that arrives %i ms after it was signed: %s (95)", async (afterMs, verdict) => {
+    expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
+  });
+
+  it.each([
+    [31, "wrong lifetime"],
+    [3600, "wrong lifetime"],
+    [-1, "wrong lifetime"],
+    [10, "from eu"],
+  ])("that would live for %i s: %s (95)", async (lifetimeS, verdict) => {
+    expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
+  });
+
+  it("that says itself to be good for 10 s is not good for 11", async () => {
+    const message = await signedByThem({ lifetimeS: 10 });
+    expect(await verdictOn(message, { atMs: NOW_MS + 9000 })).toBe("from eu");
+    expect(await verdictOn(message, { atMs: NOW_MS + 11_000 })).toBe("signed too long ago");
+  });
+});
+
+describe("a secret", () => {
+  it("current and next are both accepted, the old one no longer once it is gone (98)", async () => {
+    const [old, fresh] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
+    const verdicts = async (accepted: PeerSecret[]) =>
+      Promise.all([old, fresh].map((message) => verdictOn(message, { accepted })));
+    expect(await verdicts([CURRENT])).toEqual(["from eu", "unknown keyid"]);
+    expect(await verdicts([CURRENT, NEXT])).toEqual(["from eu", "from eu"]);
+    expect(await verdicts([NEXT])).toEqual(["unknown keyid", "from eu"]);
+    expect(await verdicts([])).toEqual(["unknown keyid", "unknown keyid"]);
+  });
+
+  it("is the one that the keyid names, and no other is tried (98)", async () => {
+    const byNext = await signedByThem({ secret: NEXT.secret });
+    const nextId = /keyid="([^"]+)"/.exec(byNext.headers["signature-input"] ?? "")?.[1] ?? "";
+    const accepted = [CURRENT, NEXT];
+    expect(await verdictOn(await signedByThem({ keyId: nextId }), { accepted })).toBe(
+      "wrong signature",
+    );
+    expect(await verdictOn(await signedByThem({ keyId: "eu:aaaaaaaaaaaa" }), { accepted })).toBe(
+      "unknown keyid",
+    );
+    expect(await verdictOn(await signedByThem({ keyId: "" }), { accepted })).toBe(
+      "no signature of this shape",
+    );
+  });
+
+  it("of one direction is nothing in the other: the sender is part of what is signed (97)", async () => {
+    const reflected = { ...CURRENT, sender: "us" } as const;
+    expect(await verdictOn(await signedByThem(), { accepted: [reflected] })).toBe("unknown keyid");
+  });
+});
