@@ -149,7 +149,15 @@ describe("what a customer sends", () => {
       await admin("GET", `/orgs/${PROMPT}`),
     ];
     const texts = await Promise.all(answers.map(seen));
-    for (const secret of [key, forged, ADMIN_TOKEN, env.KEY_SECRETS, "sk-canary"]) {
+    for (const secret of [
+      key,
+      forged,
+      ADMIN_TOKEN,
+      "sk-canary",
+      env.KEY_SECRETS,
+      env.PEER_OUT_US,
+      env.PEER_IN_US,
+    ]) {
       expect(texts.filter((text) => text.includes(secret))).toEqual([]);
     }
     const logged = log.join("\n");
