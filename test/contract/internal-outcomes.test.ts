@@ -26,7 +26,7 @@ const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.org
 /** A hold that a peer's request has at its home; the id of the request. */
 async function held(): Promise<string> {
   const id = mintId("req_", Date.now());
-  const hold = { id, least: micros(10), most: micros(1000), externalId: null };
+  const hold = { id, least: micros(10), most: micros(1000), externalId: null, idempotency: null };
   const answer = await wallet().hold({ ...hold, keyId: account.keyId, peer: true });
   expect(answer.ok).toBe(true);
   return id;
