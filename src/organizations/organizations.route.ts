@@ -1,8 +1,7 @@
 import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { parseBody } from "../http/parse-body.ts";
-import { BODY_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { readFields } from "../http/read-fields.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { organizationChangeSchema, organizationRecord } from "./organization.ts";
 import { findOrganization, updateOrganization } from "./organizations.store.ts";
@@ -20,13 +19,9 @@ export async function readOrganizationRoute(c: Context<AppEnv>): Promise<Respons
 
 /** PATCH /v1/orgs/{id}: an owner sets `name` and `slug`. 200 the whole object, 409 for a taken slug. */
 export async function patchOrganizationRoute(c: Context<AppEnv>): Promise<Response> {
-  const { config, admitted } = c.var;
-  const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
-  const body = await readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
-  if (!body.ok) return fail(c, body.failure);
-  const fields = parseBody(organizationChangeSchema, body.value);
+  const fields = await readFields(c, organizationChangeSchema);
   if (!fields.ok) return fail(c, fields.failure);
-  const { orgId } = admitted.caller;
+  const { orgId } = c.var.admitted.caller;
   const asked = await askBook(
     () => updateOrganization(c.env.DB, orgId, fields.value),
     "organization_not_changed",
