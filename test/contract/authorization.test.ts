@@ -1,0 +1,198 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { app } from "../../src/app.ts";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import {
+  EVERYONE,
+  endUserOf,
+  generationOf,
+  namesTarget,
+  OWN_ONLY,
+  ownId,
+  ROWS,
+  unknownId,
+} from "./authorization-table.ts";
+import type { Row } from "./authorization-table.ts";
+import { addKey, addMember, admin, openAccount, send } from "./client.ts";
+import type { Account, Role } from "./client.ts";
+import { errorBody } from "./wire-schemas.ts";
+
+/** Rows for `it.each`, under the name of their call. */
+const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
+  rows.map((row) => [`${row[0]} ${row[1]}`, row]);
+
+let members: Readonly<Record<Role, Account>>;
+let colleague: Account;
+/** Owns another organisation. */
+let stranger: Account;
+/** An owner's key that was revoked, and no key at all. */
+let shutOut: readonly (string | undefined)[];
+beforeAll(async () => {
+  const owner = await openAccount();
+  const join = (role: Role): Promise<Account> => addMember(owner.orgId, role);
+  members = {
+    owner,
+    admin: await join("admin"),
+    billing: await join("billing"),
+    member: await join("member"),
+  };
+  colleague = await join("admin");
+  stranger = await openAccount();
+  for (const { key } of [owner, stranger]) {
+    await send("/v1/users", { key, body: { external_id: "there already" } });
+  }
+  const revoked = await addKey(owner.orgId, owner.memberId);
+  await admin("DELETE", `/orgs/${owner.orgId}/keys/${revoked.keyId}`);
+  shutOut = [revoked.key, undefined];
+});
+
+function ask(
+  [method, route, , , body]: Row,
+  key: string | undefined,
+  id: string,
+): Promise<Response> {
+  return send(route.replace(/:\w+(\{.+\})?/, id), { method, key, body });
+}
+
+/** An answer without what is its own: its request id, and what is left of its key's minute. */
+async function bare(response: Response): Promise<object> {
+  const own = /^x-(request-id$|ratelimit-)/;
+  const headers = [...response.headers].filter(([name]) => !own.test(name));
+  return { status: response.status, headers, body: await response.text() };
+}
+
+async function verdict(response: Response): Promise<readonly [number, string | null]> {
+  if (response.status < 400) return [response.status, null];
+  const { error } = errorBody.parse(await response.json());
+  return [response.status, error.code ?? error.type];
+}
+
+it("the table has every endpoint below /v1, and none that there is not", () => {
+  const routes = app.routes.filter(
+    ({ method, path }) => method !== "ALL" && path.startsWith("/v1/"),
+  );
+  const there = new Set(routes.map(({ method, path }) => `${method} ${path}`));
+  expect(new Set(ROWS.map(([method, route]) => `${method} ${route}`))).toEqual(there);
+});
+
+describe("a role may do what the table says, and nothing else (143)", () => {
+  it.each(byName(ROWS))("%s", async (_, row) => {
+    const [, , may, status] = row;
+    for (const role of EVERYONE) {
+      const account = members[role];
+      const answer = await ask(row, account.key, await ownId(row, account));
+      const expected = may.includes(role) ? [status, null] : [403, "role_required"];
+      expect([role, ...(await verdict(answer))]).toEqual([role, ...expected]);
+      expect(answer.headers.get("openai-organization")).toBe(account.orgId);
+    }
+  });
+});
+
+describe("someone else's and nobody's are one answer, byte for byte (145)", () => {
+  it.each(byName(ROWS.filter(namesTarget)))("%s", async (_, row) => {
+    const { owner } = members;
+    const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
+    for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
+      const theirs = await bare(await ask(row, caller.key, await ownId(row, other)));
+      const nobodys = await bare(await ask(row, caller.key, unknownId(row)));
+      expect(theirs).toEqual(nobodys);
+      expect(theirs).toMatchObject({ status: 404, body: expect.stringContaining("No such ") });
+    }
+  });
+
+  it.each(byName(OWN_ONLY))("%s: a colleague's, to a member", async (_, row) => {
+    const [, , may, status] = row;
+    for (const role of EVERYONE) {
+      const { key } = members[role];
+      const theirs = await bare(await ask(row, key, await ownId(row, colleague)));
+      const nobodys = await bare(await ask(row, key, unknownId(row)));
+      const seen = may.includes(role) ? { status } : nobodys;
+      expect(theirs).toMatchObject(seen);
+      expect(nobodys).toMatchObject({ status: 404 });
+    }
+  });
+});
+
+describe("without a live key", () => {
+  it("every path is the same 401, whatever it names (143)", async () => {
+    const answers = new Set<string>();
+    for (const row of ROWS) {
+      for (const id of [await ownId(row, members.owner), unknownId(row)]) {
+        for (const key of shutOut) answers.add(JSON.stringify(await bare(await ask(row, key, id))));
+      }
+    }
+    expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
+  });
+
+  it("customers are nobody to the operator's calls, whatever their role (143)", async () => {
+    const answers = new Set<string>();
+    for (const { method, path } of OPERATOR_ENDPOINTS) {
+      const { orgId, memberId, keyId } = members.owner;
+      const ids = { id: orgId, member_id: memberId, key_id: keyId };
+      const named = path.replaceAll(/:(\w+)/g, (_, name: keyof typeof ids) => ids[name]);
+      for (const key of [members.owner.key, ...shutOut]) {
+        const answer = await send(`/admin/v1${named}`, { method, key });
+        answers.add(JSON.stringify(await bare(answer)));
+      }
+    }
+    expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
+  });
+});
+
+it("what is refused changes nothing, here or elsewhere (143)", async () => {
+  const { owner } = members;
+  const refused: (readonly [Row, string | undefined, string])[] = [];
+  for (const row of ROWS) {
+    const ours = await ownId(row, owner);
+    for (const key of shutOut) refused.push([row, key, ours]);
+    for (const role of EVERYONE.filter((one) => !row[2].includes(one))) {
+      refused.push([row, members[role].key, ours]);
+    }
+    if (!namesTarget(row)) continue;
+    refused.push([row, stranger.key, ours], [row, owner.key, await ownId(row, stranger)]);
+  }
+  for (const row of OWN_ONLY) {
+    refused.push([row, members.member.key, await ownId(row, colleague)]);
+  }
+  const before = await Promise.all([owner, stranger].map(everythingOf));
+  for (const [row, key, id] of refused) {
+    expect((await ask(row, key, id)).status).toBeGreaterThanOrEqual(401);
+  }
+  expect(await Promise.all([owner, stranger].map(everythingOf))).toEqual(before);
+});
+
+it("another organisation's owner sees only its own in every list", async () => {
+  const { owner } = members;
+  const ours = [owner.orgId, owner.keyId, await endUserOf(owner), await generationOf(owner)];
+  const paths = ["/v1/keys", "/v1/users?limit=100", "/v1/usage?group_by=user", "/v1/alerts"];
+  for (const path of [...paths, "/v1/usage?group_by=key"]) {
+    const answer = await send(path, { key: stranger.key });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("openai-organization")).toBe(stranger.orgId);
+    const text = await answer.text();
+    for (const id of ours) expect([path, text.includes(id)]).toEqual([path, false]);
+  }
+});
+
+it("a suspended organisation reads everything and writes nothing (143)", async () => {
+  const account = await openAccount();
+  const calls: (readonly [Row, string])[] = [];
+  for (const row of ROWS) calls.push([row, await ownId(row, account)]);
+  await admin("PATCH", `/orgs/${account.orgId}`, { status: "suspended" });
+  for (const [row, id] of calls) {
+    const [method, route] = row;
+    const expected = method === "GET" ? [200, null] : [403, "organization_suspended"];
+    const answer = await verdict(await ask(row, account.key, id));
+    expect([method, route, ...answer]).toEqual([method, route, ...expected]);
+  }
+});
+
+/** What an organisation is and has, as its owner and its operator read it; not when its keys were used. */
+async function everythingOf({ orgId, key }: Account): Promise<unknown> {
+  const org = `/v1/orgs/${orgId}`;
+  const paths = [org, `${org}/settings`, "/v1/users?limit=100", "/v1/balance", "/v1/keys"];
+  const read = await Promise.all(paths.map((path) => send(path, { key })));
+  const operators = ["", "/members", "/ledger?limit=1000"].map((path) => `/orgs/${orgId}${path}`);
+  const listed = await Promise.all(operators.map((path) => admin("GET", path)));
+  const texts = await Promise.all([...read, ...listed].map((answer) => answer.text()));
+  return texts.map((text) => text.replaceAll(/"last_used_at":[^,]+/g, ""));
+}
