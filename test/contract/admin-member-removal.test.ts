@@ -5,6 +5,7 @@ import {
   addKey,
   addMember,
   admin,
+  balanceOf,
   bindingsWith,
   chat,
   errorOf,
@@ -82,6 +83,25 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await keysOf(gone.memberId)).toHaveLength(5);
     expect((await keysOf(gone.memberId)).every((key) => key.revoked)).toBe(true);
     expect((await chat(owner.key)).status).toBe(200);
+  });
+
+  it("beside paid requests of its key each is served and charged or 401, and after the answer all are 401", async () => {
+    const gone = await addMember(owner.orgId, "member");
+    expect((await chat(gone.key)).status).toBe(200); // its limiter knows the key, and asks the book in a minute
+    const before = await balanceOf(owner.key);
+    const some = (): Promise<Response>[] => Array.from({ length: 20 }, () => chat(gone.key));
+    const asked = some();
+    const removed = remove(gone.memberId);
+    asked.push(...some());
+    expect((await removed).status).toBe(200);
+    const late = await Promise.all(some());
+    expect(new Set(late.map((answer) => answer.status))).toEqual(new Set([401]));
+    const answers = await Promise.all(asked);
+    const served = answers.filter((answer) => answer.status === 200);
+    expect(answers.filter((answer) => ![200, 401].includes(answer.status))).toEqual([]);
+    const costs = served.map((answer) => Number(answer.headers.get("x-cost-micro")));
+    const spent = costs.reduce((sum, cost) => sum + cost, 0);
+    expect(await balanceOf(owner.key)).toBe(before - spent);
   });
 
   it("200 again, however often; the time of removal and of revocation stay", async () => {
