@@ -17,7 +17,7 @@ import { forwardPeer } from "./keys/forward.peer.ts";
 import { forwardToHome } from "./keys/forward.route.ts";
 import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
 import { lookupPeer } from "./keys/keys.peer.ts";
-import { findMemberOfKey } from "./keys/keys.store.ts";
+import { findKey } from "./keys/keys.store.ts";
 import { revocationsPeer } from "./keys/revocations.peer.ts";
 import {
   requireMember,
@@ -100,7 +100,7 @@ app.all("/v1/users/:external_id{.+}", methodNotAllowed(["GET", "PATCH", "DELETE"
 
 app.get("/v1/usage", requireMember, requireAccountant, usageRoute);
 app.all("/v1/usage", methodNotAllowed(["GET"]));
-app.get("/v1/generations/:id", requireMember, generationRoute(findMemberOfKey));
+app.get("/v1/generations/:id", requireMember, generationRoute(findKey));
 app.all("/v1/generations/:id", methodNotAllowed(["GET"]));
 app.get("/v1/alerts", requireMember, requireAccountant, alertsRoute);
 app.all("/v1/alerts", methodNotAllowed(["GET"]));

@@ -13,15 +13,6 @@ export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | nu
   return db.prepare("SELECT * FROM keys WHERE hash = ?").bind(hash).first<KeyRow>();
 }
 
-/** The member that a key belongs to, revoked or not; null when there is no such key. */
-export async function findMemberOfKey(db: D1Database, keyId: string): Promise<string | null> {
-  const row = await db
-    .prepare("SELECT member_id FROM keys WHERE id = ?")
-    .bind(keyId)
-    .first<Pick<KeyRow, "member_id">>();
-  return row?.member_id ?? null;
-}
-
 /**
  * One statement that inserts the key only while its member is active, the key that asks for it is not
  * revoked (`callerKeyId`; null for operators), and the organisation has fewer than 1,000 live keys: no

@@ -4,28 +4,31 @@ import type { AppEnv } from "../http/context.ts";
 import { success, refuse } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { requestIdOf } from "../lib/generation.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { readObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 import { generationView } from "./generation-view.ts";
+import { askOwnWallet } from "./own-wallet.route.ts";
 import type { GenerationRecord } from "./wallet-contract.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
 
-/** Which member a key belongs to, revoked or not; null for an unknown key. Throws when D1 fails. */
-export type MemberOfKey = (db: D1Database, keyId: string) => Promise<string | null>;
+/** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
+export type FindKey = (
+  db: D1Database,
+  keyId: string,
+  owner: { readonly orgId: string; readonly memberId: string },
+) => Promise<object | null>;
 
 /**
  * GET /v1/generations/{id}: one paid request, by its request id or its completion's id. A `member`
  * sees only those of its own keys; anyone else's, and what retention has rolled up, is the same 404.
  */
-export function generationRoute(memberOfKey: MemberOfKey): Handler<AppEnv> {
+export function generationRoute(findKey: FindKey): Handler<AppEnv> {
   return async (c) => {
     const found = await findGeneration(c);
     if (!found.ok) return fail(c, found.failure);
-    const seen = await mayBeSeen(c, found.value, memberOfKey);
+    const seen = await mayBeSeen(c, found.value, findKey);
     return seen.ok ? c.json(generationView(found.value)) : fail(c, seen.failure);
   };
 }
@@ -33,22 +36,21 @@ export function generationRoute(memberOfKey: MemberOfKey): Handler<AppEnv> {
 async function findGeneration(c: Context<AppEnv>): Promise<Result<GenerationRecord>> {
   const id = requestIdOf(c.req.param("id") ?? "");
   if (id === null) return missing();
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
-  const { orgId } = c.var.admitted.caller;
-  const answer = await readObject(() => wallets.getByName(orgId).generation(id));
+  const answer = await askOwnWallet(c, (wallet) => wallet.generation(id));
   return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
 }
 
 async function mayBeSeen(
   c: Context<AppEnv>,
   { keyId }: GenerationRecord,
-  memberOfKey: MemberOfKey,
+  findKey: FindKey,
 ): Promise<Result<null>> {
   const { member } = c.var;
   if (member.role !== "member") return success(null);
   try {
-    const owner = await within(memberOfKey(c.env.DB, keyId), BOOK_TIMEOUT_MS);
-    return owner === member.id ? success(null) : missing();
+    const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
+    const key = await within(findKey(c.env.DB, keyId, owner), BOOK_TIMEOUT_MS);
+    return key === null ? missing() : success(null);
   } catch (error) {
     logWarning("key_unreadable", { key_id: keyId, reason: reasonOf(error) });
     return refuse(storageFailure(error));

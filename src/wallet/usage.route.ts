@@ -2,8 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { now } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { readObject } from "../lib/reach-object.ts";
+import { askOwnWallet } from "./own-wallet.route.ts";
 import { usageQuery, usageView } from "./usage-report.ts";
 
 /** GET /v1/usage?from&to&group_by: what the organisation used and paid, always current. */
@@ -11,8 +10,6 @@ export async function usageRoute(c: Context<AppEnv>): Promise<Response> {
   const asked = usageQuery(c.req.url, now(c.env));
   if (!asked.ok) return fail(c, asked.failure);
   const { from, to, groupBy } = asked.value;
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
-  const { orgId } = c.var.admitted.caller;
-  const answer = await readObject(() => wallets.getByName(orgId).usage(from, to, groupBy));
+  const answer = await askOwnWallet(c, (wallet) => wallet.usage(from, to, groupBy));
   return answer.ok ? c.json(usageView(asked.value, answer.value)) : fail(c, answer.failure);
 }

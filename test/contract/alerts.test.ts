@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { micros } from "../../src/lib/money.ts";
 import { pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
 import { addCredits, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
@@ -39,13 +38,17 @@ async function page(query = "", key = account.key): Promise<Page> {
   return response.json<Page>();
 }
 const total = async (): Promise<number> => (await page()).total;
-const put = async (user: string, day: number | null, month: number | null): Promise<void> => {
-  const quotas = {
-    dailyQuotaMicro: day === null ? null : micros(day),
-    monthlyQuotaMicro: month === null ? null : micros(month),
-  };
-  valueOf(await wallet.putEndUser(user, quotas));
-};
+/** Quotas in micros, set over the API. */
+const put = (user: string, day: number | null, month: number | null): Promise<void> =>
+  changed("POST", "/v1/users", {
+    external_id: user,
+    daily_quota_dollars: day === null ? null : day / 1_000_000,
+    monthly_quota_dollars: month === null ? null : month / 1_000_000,
+  });
+async function changed(method: string, path: string, body: object): Promise<void> {
+  const response = await send(path, { method, key: account.key, body });
+  expect([200, 201]).toContain(response.status);
+}
 const lines = (): Alert[] =>
   logged
     .filter(({ event, org_id }) => event === "alert" && org_id === account.orgId)
@@ -130,7 +133,7 @@ describe("GET /v1/alerts: 200", () => {
     const { dailySpendMicro: spent } = valueOf(await wallet.readEndUser("u"));
     await put("u", spent * 2, null);
     expect(await total()).toBe(0); // half of it
-    valueOf(await wallet.patchEndUser("u", { alertThreshold: 0.5 }));
+    await changed("PATCH", "/v1/users/u", { alert_threshold: 0.5 });
     expect(await expectEverywhere(1)).toMatchObject([
       { kind: "user_daily", threshold: 0.5, limit_micro: spent * 2, value_micro: spent },
     ]);
@@ -141,7 +144,9 @@ describe("GET /v1/alerts: 200", () => {
 
   it("a low balance is told once per fall, and again only after 1.1 times its threshold", async () => {
     await addCredits(account.orgId, 1500 - 1_000_000_000);
-    valueOf(await wallet.patchSettings({ lowBalanceThresholdMicro: micros(1000) }));
+    await changed("PATCH", `/v1/orgs/${account.orgId}/settings`, {
+      low_balance_threshold_dollars: 0.001,
+    });
     await addCredits(account.orgId, -500);
     expect(await total()).toBe(0); // 1000 is not below 1000
     await Promise.all(Array.from({ length: 20 }, () => chat(account.key, { max_tokens: 3 })));
