@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
   credit,
@@ -9,10 +9,13 @@ import {
   holdOf,
   newWallet,
   pay,
+  setClock,
   settle,
   valueOf,
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
+
+afterEach(() => setClock(null));
 
 type Made = { readonly stub: Stub; readonly orgId: string };
 
@@ -106,15 +109,41 @@ describe("a lost wallet", () => {
   });
 });
 
-it("a wallet that went back in time never outruns its book by being poked", async () => {
+it("a wallet that went back in time never outruns its book, poked or counting on by itself", async () => {
   const { stub, orgId } = await newInBook();
   await credit(stub, 100);
   valueOf(await stub.poke());
   await update("balances SET seq = seq + 3, credits_micro = 60", orgId);
   await credit(stub, 1);
   for (let i = 0; i < 8; i++) valueOf(await stub.poke());
+  await runInDurableObject(stub, (_wallet: Wallet, state) => {
+    // retention's checkpoints count too, without a publish
+    state.storage.sql.exec("UPDATE wallet SET revision = revision + 9");
+  });
+  await evictDurableObject(stub);
+  valueOf(await stub.poke());
   expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
   expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(60);
   valueOf(await stub.poke());
   expect(await differences(stub)).toEqual([]);
+});
+
+it("a wallet with a conflict publishes nothing, and yet rolls up no usage that it would forget", async () => {
+  const start = Date.UTC(2038, 1, 1, 12);
+  setClock(start);
+  const { stub, orgId } = await newInBook();
+  await credit(stub, 100);
+  const request = holdOf(10, { externalId: "u" });
+  valueOf(await stub.hold(request));
+  await update("balances SET epoch = 'other'", orgId);
+  valueOf(await stub.poke());
+  valueOf(await settle(stub, request.id, 7));
+  setClock(start + 31 * 86_400_000);
+  await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+  await evictDurableObject(stub);
+  const { rows } = valueOf(await stub.ledger(0, 10));
+  expect(rows.map(({ kind }) => kind)).toEqual(["credit", "rollup"]);
+  const { data } = valueOf(await stub.usage("2038-02-01", "2038-02-01", "user"));
+  expect(data).toMatchObject([{ group: "u", requests: 1, costMicro: 7 }]);
+  expect(await balanceOf(stub)).toBe(93);
 });
