@@ -43,6 +43,17 @@ CREATE TABLE IF NOT EXISTS keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_by_organization ON keys (org_id, created_at);
 
+-- Which key an Idempotency-Key of POST /v1/keys made; gone a day later. Hashes, nothing that can be read.
+CREATE TABLE IF NOT EXISTS idempotency_keys (
+  key_id TEXT NOT NULL, -- the key that asked
+  name TEXT NOT NULL, -- hash of key_id and the Idempotency-Key
+  body TEXT NOT NULL, -- hash of organisation, path and body
+  made_key_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (key_id, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS idempotency_keys_by_age ON idempotency_keys (created_at);
+
 -- ---------------------------------------------------------------- published by each wallet
 -- Absolute values under a `seq` that only grows: a repeat, a reorder or an older copy does no harm.
 

@@ -2,14 +2,18 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
-import { BODY_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now } from "../lib/clock.ts";
+import type { Result } from "../lib/failure.ts";
+import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { LogFields } from "../lib/log.ts";
+import { insertKeyOnce } from "./insert-once.store.ts";
 import { keyRecord } from "./key-record.ts";
 import { findKey, insertKey, listKeys } from "./keys.store.ts";
 import type { KeyOwner } from "./keys.store.ts";
+import type { KeyRow } from "./key-record.ts";
 import { mintKeyOf, newKeySchema } from "./new-key.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 
@@ -24,23 +28,28 @@ export async function listKeysRoute(c: AppContext): Promise<Response> {
 
 /**
  * POST /v1/keys: 201, the record and, this once, the key. It belongs to the caller's member, so it may do
- * what its maker may and no more. A caller that was revoked meanwhile is 401 and made nothing.
+ * what its maker may and no more. A caller that was revoked meanwhile is 401 and made nothing. With an
+ * Idempotency-Key once a day: a repeat is 409 and names the key it made, with another body 422.
  */
 export async function createKeyRoute(c: AppContext): Promise<Response> {
   const { config, member, admitted } = c.var;
   const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
-  const body = await readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  const name = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!name.ok) return fail(c, name.failure);
+  const body = await readJsonBody(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
   if (!body.ok) return fail(c, body.failure);
-  const fields = parseBody(newKeySchema, body.value);
+  const fields = parseBody(newKeySchema, body.value.json);
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId } = admitted.caller;
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env) };
   const fresh = await mintKeyOf(mint, { id: member.id, org_id: orgId }, fields.value);
-  const asked = await askBook(
-    () => insertKey(c.env.DB, fresh.row, keyId),
-    "key_not_inserted",
-    fieldsOf(c),
-  );
+  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
+  const insert = (): Promise<Result<KeyRow>> =>
+    idempotency === null
+      ? insertKey(c.env.DB, fresh.row, keyId)
+      : insertKeyOnce(c.env.DB, fresh.row, { keyId, idempotency });
+  const asked = await askBook(insert, "key_not_inserted", fieldsOf(c));
   const inserted = asked.ok ? asked.value : asked;
   if (!inserted.ok) return fail(c, inserted.failure);
   return c.json({ ...keyRecord(inserted.value, config.region), key: fresh.key }, 201);

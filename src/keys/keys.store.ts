@@ -1,5 +1,5 @@
 import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
 import type { KeyRow } from "./key-record.ts";
 
 /** Live keys of one organisation, at most. */
@@ -57,7 +57,15 @@ export async function insertKey(
   callerKeyId: string | null,
 ): Promise<Result<KeyRow>> {
   const inserted = await insertKeyStatement(db, key, callerKeyId).first<KeyRow>();
-  if (inserted !== null) return success(inserted);
+  return inserted === null ? whyNotInserted(db, key, callerKeyId) : success(inserted);
+}
+
+/** The failure of an insert that made no key, as `insertKey` describes them. */
+export async function whyNotInserted(
+  db: D1Database,
+  key: NewKey,
+  callerKeyId: string | null,
+): Promise<Refusal> {
   const member = await db
     .prepare(
       `SELECT id FROM members WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL

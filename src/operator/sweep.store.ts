@@ -1,3 +1,4 @@
+import { deleteOldIdempotencyKeys } from "../keys/insert-once.store.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
@@ -14,10 +15,12 @@ export type SweepTargets = {
 
 /**
  * The hourly watchdog behind the alarms: pokes every outbox and the wallets of organisations used in
- * the last two days, so that an alarm the platform lost is set again. One that fails stops no other.
+ * the last two days, so that an alarm the platform lost is set again, and deletes Idempotency-Keys over a
+ * day old. One that fails stops no other.
  */
 export async function sweep(db: D1Database, nowMs: number, targets: SweepTargets): Promise<number> {
   await Promise.all(targets.outboxes.map((outbox) => quietly(outbox.poke())));
+  await quietly(deleteOldIdempotencyKeys(db, nowMs));
   let poked = 0;
   let after = "";
   while (poked < WALLETS_MAX) {
@@ -44,9 +47,9 @@ async function organizationsUsed(db: D1Database, since: number, after: string): 
   return found.results.map((row) => row.id);
 }
 
-async function quietly(poke: Promise<unknown>): Promise<void> {
+async function quietly(work: Promise<unknown>): Promise<void> {
   try {
-    await poke;
+    await work;
   } catch (error) {
     logWarning("sweep_failed", { reason: reasonOf(error) });
   }

@@ -1,0 +1,99 @@
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
+import type { KeyRow } from "./key-record.ts";
+import { findKeyByHash, insertKeyStatement, whyNotInserted } from "./keys.store.ts";
+import type { NewKey } from "./keys.store.ts";
+
+/** The key that asks, and the Idempotency-Key it asks with. */
+export type NamedCaller = { readonly keyId: string; readonly idempotency: Idempotency };
+
+/**
+ * `insertKey` for a caller with an Idempotency-Key: both rows or none, in one batch. Failures beside
+ * those of `insertKey`: within 24 hours of the first `idempotency_replay`, with another body
+ * `idempotency_mismatch`. Throws when D1 fails.
+ */
+export async function insertKeyOnce(
+  db: D1Database,
+  key: NewKey,
+  caller: NamedCaller,
+): Promise<Result<KeyRow>> {
+  try {
+    const inserted = await insertBoth(db, key, caller);
+    if (inserted !== null) return success(inserted);
+  } catch (error) {
+    // The Idempotency-Key is taken, so nothing was inserted; or D1 failed.
+    const earlier = await findEarlier(db, key, caller);
+    if (earlier === null) throw error;
+    return repeated(db, key, { earlier, body: caller.idempotency.body });
+  }
+  const reason = await whyNotInserted(db, key, caller.keyId);
+  if (reason.failure.kind !== "conflict") return reason;
+  const earlier = await findEarlier(db, key, caller);
+  return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
+}
+
+/** The key, or null when one may not be made now. Throws when the Idempotency-Key is taken. */
+async function insertBoth(
+  db: D1Database,
+  key: NewKey,
+  { keyId, idempotency }: NamedCaller,
+): Promise<KeyRow | null> {
+  const [, made] = await db.batch<KeyRow>([
+    db
+      .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
+      .bind(keyId, key.created_at - IDEMPOTENCY_MS),
+    insertKeyStatement(db, key, keyId),
+    db
+      .prepare(
+        `INSERT INTO idempotency_keys (key_id, name, body, made_key_id, created_at)
+         SELECT ?1, ?2, ?3, id, created_at FROM keys WHERE id = ?4`,
+      )
+      .bind(keyId, idempotency.name, idempotency.body, key.id),
+  ]);
+  return made?.results[0] ?? null;
+}
+
+type Earlier = { readonly body: string; readonly made_key_id: string };
+
+function findEarlier(
+  db: D1Database,
+  key: NewKey,
+  { keyId, idempotency }: NamedCaller,
+): Promise<Earlier | null> {
+  return db
+    .prepare(
+      `SELECT body, made_key_id FROM idempotency_keys
+       WHERE key_id = ? AND name = ? AND created_at > ?`,
+    )
+    .bind(keyId, idempotency.name, key.created_at - IDEMPOTENCY_MS)
+    .first<Earlier>();
+}
+
+/** What a repeat is told. A batch whose answer was lost finds its own key: then it was no repeat. */
+async function repeated(
+  db: D1Database,
+  key: NewKey,
+  { earlier, body }: { readonly earlier: Earlier; readonly body: string },
+): Promise<Result<KeyRow>> {
+  if (earlier.body !== body) return refuse({ kind: "idempotency_mismatch" });
+  const own = earlier.made_key_id === key.id ? await findKeyByHash(db, key.hash) : null;
+  if (own !== null) return success(own);
+  return refuse({ kind: "idempotency_replay", made: "key", id: earlier.made_key_id });
+}
+
+const SWEPT_ROWS_MAX = 5000;
+
+/** Deletes one bounded batch of rows that are over 24 hours old; answers with how many. */
+export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
+  const { meta } = await db
+    .prepare(
+      `DELETE FROM idempotency_keys WHERE (key_id, name) IN
+         (SELECT key_id, name FROM idempotency_keys WHERE created_at <= ?
+          ORDER BY created_at LIMIT ${SWEPT_ROWS_MAX})`,
+    )
+    .bind(nowMs - IDEMPOTENCY_MS)
+    .run();
+  return meta.changes;
+}

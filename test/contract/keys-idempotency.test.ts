@@ -1,0 +1,230 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sweep } from "../../src/operator/sweep.store.ts";
+import { insertKeyOnce } from "../../src/keys/insert-once.store.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import type { Account, Sending } from "./client.ts";
+
+const DAY_MS = 86_400_000;
+const HEADER = "Idempotency-Key";
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+});
+afterEach(() => setClock(null));
+
+type Made = { readonly id: string; readonly key: string };
+
+/** POST /v1/keys under the Idempotency-Key "order-7", unless told otherwise. */
+function create(fields: object = {}, options: Sending = {}): Promise<Response> {
+  const headers = { [HEADER]: "order-7" };
+  return send("/v1/keys", {
+    key: account.key,
+    body: { name: "ci", ...fields },
+    headers,
+    ...options,
+  });
+}
+
+async function made(response: Response): Promise<Made> {
+  expect(response.status).toBe(201);
+  return response.json<Made>();
+}
+
+/** The ids of the organisation's keys, the one it was opened with left out. */
+async function keyIds(): Promise<string[]> {
+  const { keys } = await (await send("/v1/keys", { key: account.key })).json<{ keys: Made[] }>();
+  return keys.map((key) => key.id).filter((id) => id !== account.keyId);
+}
+
+/** Rows that fill the organisation up to its 1,000 live keys. */
+async function fillUp(): Promise<void> {
+  await env.DB.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+     INSERT OR IGNORE INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
+     SELECT ?1 || i, ?1 || i, ?1, ?2, 'n', 'p', 'regional', 60, 0 FROM n
+     WHERE i + (SELECT count(*) FROM keys WHERE org_id = ?1) <= 1000`,
+  )
+    .bind(account.orgId, account.memberId)
+    .run();
+}
+
+/** The book, but what a batch answers is lost: before it was carried out, or after. */
+function losing(when: "before" | "after"): Env {
+  const DB = new Proxy(env.DB, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property);
+      if (typeof value !== "function") return value;
+      if (property !== "batch") return value.bind(target) as unknown;
+      return async (statements: D1PreparedStatement[]) => {
+        if (when === "after") await target.batch(statements);
+        throw new Error("Network connection lost.");
+      };
+    },
+  });
+  return bindingsWith({ DB });
+}
+
+describe("POST /v1/keys with an Idempotency-Key: 201", () => {
+  it("once; the key works, and nothing of it or of the Idempotency-Key is stored readably", async () => {
+    const { key, id } = await made(await create());
+    expect((await send("/v1/models", { key })).status).toBe(200);
+    const { results } = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE key_id = ?")
+      .bind(account.keyId)
+      .all();
+    expect(results).toEqual([
+      {
+        key_id: account.keyId,
+        name: expect.stringMatching(/^[0-9a-f]{64}$/),
+        body: expect.stringMatching(/^[0-9a-f]{64}$/),
+        made_key_id: id,
+        created_at: expect.any(Number),
+      },
+    ]);
+  });
+
+  it("for another API key, for another Idempotency-Key and for none", async () => {
+    const other = await made(await create());
+    await made(await create({}, { key: other.key }));
+    await made(await create({}, { headers: { [HEADER]: "order-8" } }));
+    await made(await create({}, { headers: {} }));
+    await made(await create({}, { headers: {} }));
+    expect(await keyIds()).toHaveLength(5);
+  });
+
+  it("24 hours after the first, and not a second before; the old row is gone then", async () => {
+    const asked = Date.now();
+    await made(await create());
+    const answered = Date.now();
+    setClock(asked + DAY_MS - 1000);
+    expect((await create()).status).toBe(409);
+    setClock(answered + DAY_MS);
+    await made(await create({ name: "other" }));
+    const rows = env.DB.prepare("SELECT count(*) AS n FROM idempotency_keys WHERE key_id = ?");
+    expect(await rows.bind(account.keyId).first("n")).toBe(1);
+  });
+
+  it("after a refusal: what made no key frees it", async () => {
+    expect((await create({ rpm_limit: 0 })).status).toBe(400);
+    await fillUp();
+    expect((await errorOf(await create(), 409)).code).toBe("too_many_keys");
+    await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE org_id = ? AND created_at = 0")
+      .bind(account.orgId)
+      .run();
+    await made(await create());
+  });
+
+  it("though the book's answer was lost: its own key is no repeat", async () => {
+    const { key, id } = await made(await create({}, { bindings: losing("after") }));
+    expect((await send("/v1/models", { key })).status).toBe(200);
+    expect(await keyIds()).toEqual([id]);
+    expect((await errorOf(await create(), 409)).key_id).toBe(id);
+  });
+});
+
+describe("POST /v1/keys with an Idempotency-Key: 409", () => {
+  it("to a repeat, naming the key that it made, also when it was revoked since", async () => {
+    const { id } = await made(await create());
+    for (const round of ["live", "revoked"]) {
+      const again = await create();
+      expect(again.headers.get("x-should-retry")).toBe("false");
+      expect([round, await errorOf(again, 409)]).toEqual([
+        round,
+        {
+          message: `A request with this Idempotency-Key made the key '${id}' and does not run again.`,
+          type: "invalid_request_error",
+          code: "idempotency_replay",
+          param: HEADER,
+          key_id: id,
+        },
+      ]);
+      await send(`/v1/keys/${id}`, { key: account.key, method: "DELETE" });
+    }
+    expect(await keyIds()).toEqual([id]);
+  });
+
+  it("to all but one of 50 at once: one key", async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => create()));
+    const winners = answers.filter((answer) => answer.status === 201);
+    expect(winners).toHaveLength(1);
+    const losers = answers.filter((answer) => answer.status === 409);
+    const ids = await Promise.all(losers.map(async (loser) => (await errorOf(loser, 409)).key_id));
+    const [id] = await keyIds();
+    expect(ids).toEqual(Array.from({ length: 49 }, () => id));
+    expect(await keyIds()).toHaveLength(1);
+  });
+
+  it("to a repeat in an organisation that may have no more keys", async () => {
+    const { id } = await made(await create());
+    await fillUp();
+    expect((await errorOf(await create(), 409)).key_id).toBe(id);
+  });
+});
+
+describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
+  it("422: another body, also where no more keys may be made", async () => {
+    await made(await create());
+    for (const fields of [{ name: "other" }, { scope: "global" }]) {
+      const refused = await create(fields);
+      expect(refused.headers.get("x-should-retry")).toBe("false");
+      expect((await errorOf(refused, 422)).code).toBe("idempotency_mismatch");
+      await fillUp();
+    }
+  });
+
+  it("400: a value that is none", async () => {
+    for (const value of ["", "a b", "k".repeat(256)]) {
+      const refused = await create({}, { headers: { [HEADER]: value } });
+      expect((await errorOf(refused, 400)).param).toBe(HEADER);
+    }
+    expect(await keyIds()).toEqual([]);
+  });
+
+  it("503: while the book fails; nothing is made and the Idempotency-Key is free", async () => {
+    const refused = await create({}, { bindings: losing("before") });
+    expect((await errorOf(refused, 503)).code).toBe("storage_unavailable");
+    expect(await keyIds()).toEqual([]);
+    await made(await create());
+  });
+
+  it("401: a caller that was revoked meanwhile makes nothing, and is told of no earlier key", async () => {
+    const { id } = await made(await create());
+    await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(account.keyId).run();
+    const row = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE made_key_id = ?")
+      .bind(id)
+      .first<{ name: string; body: string }>();
+    const idempotency = { name: row?.name ?? "", body: row?.body ?? "" };
+    const key = {
+      id: "key_late",
+      hash: crypto.randomUUID(),
+      org_id: account.orgId,
+      member_id: account.memberId,
+      name: "late",
+      prefix: "p",
+      scope: "regional" as const,
+      rpm_limit: 60,
+      created_at: Date.now(),
+    };
+    expect(await insertKeyOnce(env.DB, key, { keyId: account.keyId, idempotency })).toEqual({
+      ok: false,
+      failure: { kind: "invalid_api_key" },
+    });
+  });
+});
+
+it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no younger ones", async () => {
+  const now = Date.now();
+  const insert = env.DB.prepare("INSERT INTO idempotency_keys VALUES (?, ?, 'b', 'm', ?)");
+  await env.DB.batch([
+    insert.bind(account.keyId, "old", now - DAY_MS),
+    insert.bind(account.keyId, "young", now - DAY_MS + 1),
+  ]);
+  const poke = { poke: () => Promise.resolve() };
+  await sweep(env.DB, now, { wallet: () => poke, outboxes: [] });
+  const { results } = await env.DB.prepare("SELECT name FROM idempotency_keys WHERE key_id = ?")
+    .bind(account.keyId)
+    .all();
+  expect(results).toEqual([{ name: "young" }]);
+});
