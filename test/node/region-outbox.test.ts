@@ -42,7 +42,13 @@ async function outcome(account: Account, cost: number | null): Promise<OutcomeIt
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
   const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
   const holdId = mintId("req_", Date.now());
-  const hold = { id: holdId, least: micros(1), most: micros(5000), externalId: null };
+  const hold = {
+    id: holdId,
+    least: micros(1),
+    most: micros(5000),
+    externalId: null,
+    idempotency: null,
+  };
   const answer = await wallet.hold({ ...hold, keyId: "key_1", peer: true });
   assert.ok(answer.ok);
   const { orgId } = account;
