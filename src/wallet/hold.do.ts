@@ -40,7 +40,10 @@ type Terms = {
   readonly lapsed: string | null;
 };
 
-/** Suspended, then the Idempotency-Key, then what it would cost: a repeat is one on an empty balance too. */
+/**
+ * Suspended, then the Idempotency-Key, then what it would cost: a repeat is one on an empty balance too.
+ * A hold that is sent twice may be refused here as its own repeat: its first answer is recalled then.
+ */
 function termsOf(desk: Desk, request: HoldRequest): Result<Terms> {
   if (desk.memory.row.suspended) return refuse({ kind: "organization_suspended" });
   const lapsed = lapsedBy(desk, request);
@@ -51,10 +54,10 @@ function termsOf(desk: Desk, request: HoldRequest): Result<Terms> {
   return granted.ok ? success({ payer, granted: granted.value, lapsed: lapsed.value }) : granted;
 }
 
-function lapsedBy({ sql, nowMs }: Desk, { id, idempotency }: HoldRequest): Result<string | null> {
+function lapsedBy({ sql, nowMs }: Desk, { idempotency }: HoldRequest): Result<string | null> {
   if (idempotency === null) return success(null);
   const { name, body } = idempotency;
-  return decideName(selectNameHolder(sql, name, nowMs), { id, body }, nowMs);
+  return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
 }
 
 type Payer = { readonly user: EndUser; readonly isNew: boolean } | null;

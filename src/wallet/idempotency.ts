@@ -20,14 +20,14 @@ export type NameHolder = {
  */
 export function decideName(
   holder: NameHolder | null,
-  request: { readonly id: string; readonly body: string },
+  body: string,
   nowMs: number,
 ): Result<string | null> {
-  if (holder === null || holder.id === request.id) return success(null);
+  if (holder === null) return success(null);
   if (nowMs - holder.admittedAt >= IDEMPOTENCY_MS) return success(null);
   if (holder.state === "voided" || holder.state === "refused") return success(null);
   if (holder.state === "expired") return success(holder.id);
-  if (holder.body !== request.body) return refuse({ kind: "idempotency_mismatch" });
+  if (holder.body !== body) return refuse({ kind: "idempotency_mismatch" });
   return holder.state === "held"
     ? refuse({ kind: "idempotency_in_progress" })
     : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });

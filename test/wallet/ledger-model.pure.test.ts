@@ -67,8 +67,8 @@ describe("the model objects when a guard is taken away:", () => {
     [
       "a charged request keeps its Idempotency-Key",
       {
-        decideName: (holder, request, nowMs) =>
-          holder?.state === "settled" ? success(null) : decideName(holder, request, nowMs),
+        decideName: (holder, body, nowMs) =>
+          holder?.state === "settled" ? success(null) : decideName(holder, body, nowMs),
       },
       7,
       /charged once a day/,
@@ -76,8 +76,8 @@ describe("the model objects when a guard is taken away:", () => {
     [
       "two requests of one Idempotency-Key do not run at once",
       {
-        decideName: (holder, request, nowMs) =>
-          holder?.state === "held" ? success(null) : decideName(holder, request, nowMs),
+        decideName: (holder, body, nowMs) =>
+          holder?.state === "held" ? success(null) : decideName(holder, body, nowMs),
       },
       8,
       /charged once a day/,
@@ -85,8 +85,8 @@ describe("the model objects when a guard is taken away:", () => {
     [
       "an expired request is voided when another takes its Idempotency-Key",
       {
-        decideName: (holder, request, nowMs) => {
-          const verdict = decideName(holder, request, nowMs);
+        decideName: (holder, body, nowMs) => {
+          const verdict = decideName(holder, body, nowMs);
           return verdict.ok ? success(null) : verdict;
         },
       },
@@ -96,10 +96,10 @@ describe("the model objects when a guard is taken away:", () => {
     [
       "a voided request frees its Idempotency-Key",
       {
-        decideName: (holder, request, nowMs) =>
+        decideName: (holder, body, nowMs) =>
           decideName(
             holder?.state === "voided" ? { ...holder, state: "settled" } : holder,
-            request,
+            body,
             nowMs,
           ),
       },

@@ -20,13 +20,13 @@ export class PlainIdempotency {
   }
 
   /** What the rule says of a new request, after checking that it refuses only for one that counts. */
-  ask(id: string, named: Named | null, nowMs: number): ReturnType<typeof decideName> {
+  ask(named: Named | null, nowMs: number): ReturnType<typeof decideName> {
     if (named === null) return success(null);
     const earlier = this.#granted.filter((one) => one.name === named.name);
     const newest = earlier.at(-1);
     const holder =
       newest === undefined ? null : { ...newest, state: this.#rows.get(newest.id)?.state ?? null };
-    const verdict = this.#rule(holder, { id, body: named.body }, nowMs);
+    const verdict = this.#rule(holder, named.body, nowMs);
     const counts = earlier.some(
       (one) =>
         nowMs - one.admittedAt < DAY_MS &&

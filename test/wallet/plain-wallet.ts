@@ -62,7 +62,7 @@ export class PlainWallet {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
     const { named, user } = content;
-    const lapsed = this.idempotency.ask(id, named, this.now);
+    const lapsed = this.idempotency.ask(named, this.now);
     if (!lapsed.ok) return `refused ${lapsed.failure.kind}`;
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);

@@ -187,7 +187,7 @@ describe("an Idempotency-Key", () => {
     await paid(stub);
     setClock(LATE + 2 * DAY);
     await paid(stub);
-    setClock(LATE + 4 * DAY);
+    setClock(LATE + 3 * DAY + MINUTE);
     const newest = await paid(stub, named("2"));
     setClock(LATE + MINUTE);
     expect(await refusal(stub, named("2"))).toEqual(replayOf(newest));
