@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Account } from "./support/account.ts";
+import { ask, BODY, charged, CREDITS, startIdempotencyWorld } from "./support/idempotency-world.ts";
+import type { IdempotencyWorld } from "./support/idempotency-world.ts";
+import { killRegion } from "./support/kill-region.ts";
+import { openRaw } from "./support/raw-request.ts";
+import type { RawConnection } from "./support/raw-request.ts";
+
+const { messages } = BODY;
+const AFTER_HOLDS_END_MS = String(25 * 60_000);
+
+let world: IdempotencyWorld;
+let account: Account;
+let headers: { readonly "Idempotency-Key": string };
+beforeAll(async () => {
+  world = await startIdempotencyWorld();
+});
+beforeEach(async () => {
+  account = await Account.open(world.kept.region, { credits: CREDITS });
+  headers = { "Idempotency-Key": randomUUID() };
+});
+afterEach(() => world.next());
+afterAll(() => world.stop());
+
+const send = (body: object = BODY) => ask(account, headers, body);
+const createKey = () => account.call("/keys", { name: "ci" }, headers);
+const paid = () => charged(account);
+
+/** A request on a connection that the test can reset. */
+function open(body: object): Promise<RawConnection> {
+  return openRaw({
+    url: `${world.kept.region().baseUrl}/chat/completions`,
+    headers: { authorization: `Bearer ${account.key}`, ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+describe("one Idempotency-Key", () => {
+  it.each([false, true])(
+    "on 50 requests at once, streamed %s: one runs, 49 are told to wait or that it ran",
+    async (stream) => {
+      const before = world.mock.requests.length;
+      const body = { ...BODY, stream };
+      const seen = await Promise.all(Array.from({ length: 50 }, () => send(body)));
+      const [first, ...more] = seen.filter((one) => one.status === 200);
+      expect(more).toEqual([]);
+      for (const { status, code, made } of seen.filter((one) => one !== first)) {
+        expect(status).toBe(409);
+        expect([`idempotency_in_progress `, `idempotency_replay ${first?.made}`]).toContain(
+          `${code} ${made}`,
+        );
+      }
+      expect(world.mock.requests.length - before).toBe(1);
+      expect(await paid()).toEqual([first?.made]);
+      const late = { status: 409, code: "idempotency_replay", made: first?.made };
+      expect(await send(body)).toEqual(late);
+    },
+  );
+
+  it("works again after a 502, and then is used up", async () => {
+    world.next("fail", "fail"); // the gateway itself asks twice
+    expect((await send()).status).toBe(502);
+    const second = await send();
+    expect(second.status).toBe(200);
+    expect(await send()).toMatchObject({ code: "idempotency_replay", made: second.made });
+    expect(await paid()).toEqual([second.made]);
+  });
+
+  it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/cut"])(
+    "works again after %s in a stream",
+    async (model) => {
+      await send({ model, messages, stream: true });
+      const second = await send({ model: "sandbox/echo", messages, stream: true });
+      expect(await paid()).toEqual([second.made]);
+    },
+  );
+
+  it("of a client that left in mid-stream names what it paid for", async () => {
+    const body = { model: "sandbox/slow-stream", messages, stream: true };
+    const client = await open(body);
+    expect(await client.readUntil((received) => received.includes("data: {"))).toBe(true);
+    await client.reset();
+    const [id] = await paid();
+    expect(await send(body)).toEqual({ status: 409, code: "idempotency_replay", made: id });
+    expect(await paid()).toEqual([id]);
+  });
+
+  it("is remembered by a region that was killed or restarted since", async () => {
+    const first = await send();
+    const replay = { status: 409, code: "idempotency_replay", made: first.made };
+    await killRegion(world.kept.region());
+    expect(await send()).toEqual(replay);
+    await world.kept.restart();
+    expect(await send()).toEqual(replay);
+    expect(await send({ ...BODY, max_tokens: 5 })).toMatchObject({
+      status: 422,
+      code: "idempotency_mismatch",
+    });
+    expect(await paid()).toEqual([first.made]);
+  });
+
+  it("of a request that died with its region is in progress until its hold ends, then free", async () => {
+    const never = Promise.withResolvers<void>();
+    world.next(never.promise);
+    const before = world.mock.requests.length;
+    const client = await open(BODY);
+    await expect.poll(() => world.mock.requests.length - before).toBe(1);
+    await killRegion(world.kept.region());
+    await client.reset();
+    expect(await send()).toEqual({ status: 409, code: "idempotency_in_progress", made: "" });
+    await world.kept.restart({ CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS });
+    const second = await send();
+    expect(second.status).toBe(200);
+    expect(await paid()).toEqual([second.made]);
+    never.resolve();
+  });
+
+  it("of POST /v1/keys makes one key, though the region was killed after it", async () => {
+    const first = await createKey();
+    const { id } = (await first.json()) as { id: string };
+    expect(first.status).toBe(201);
+    await killRegion(world.kept.region());
+    const second = await createKey();
+    expect(second.status).toBe(409);
+    expect(await second.json()).toMatchObject({
+      error: { code: "idempotency_replay", key_id: id },
+    });
+  });
+});

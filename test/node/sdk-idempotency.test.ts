@@ -1,0 +1,93 @@
+import { randomUUID } from "node:crypto";
+import OpenAI, { ConflictError } from "openai";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Account } from "./support/account.ts";
+import { ask, BODY, charged, CREDITS, startIdempotencyWorld } from "./support/idempotency-world.ts";
+import type { IdempotencyWorld } from "./support/idempotency-world.ts";
+
+let world: IdempotencyWorld;
+let account: Account;
+let headers: { readonly "Idempotency-Key": string };
+beforeAll(async () => {
+  world = await startIdempotencyWorld();
+});
+beforeEach(async () => {
+  account = await Account.open(world.kept.region, { credits: CREDITS });
+  headers = { "Idempotency-Key": randomUUID() };
+});
+afterEach(() => world.next());
+afterAll(() => world.stop());
+
+const send = () => ask(account, headers);
+const paid = () => charged(account);
+
+/** The SDK as it comes; `fetched` sees each of its answers before it does. */
+function sdk(fetched: (response: Response) => Promise<Response> | Response = (one) => one) {
+  const statuses: number[] = [];
+  const client = new OpenAI({
+    apiKey: account.key,
+    baseURL: world.kept.region().baseUrl,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      statuses.push(response.status);
+      return fetched(response);
+    },
+  });
+  const create = () =>
+    client.chat.completions.create(BODY, { headers, maxRetries: 3 }).then(
+      (answer) => answer.id,
+      (error: unknown) => error,
+    );
+  return { create, statuses };
+}
+
+describe("openai-node with an Idempotency-Key of its caller's and retries", () => {
+  it("gets its answer after a 502", async () => {
+    world.next("fail", "fail");
+    const { create, statuses } = sdk();
+    const id = await create();
+    expect(statuses).toEqual([502, 200]);
+    expect(await paid()).toEqual([String(id).replace("chatcmpl-", "req_")]);
+  });
+
+  it("whose answer was lost on the way gives up at the replay, which names what it paid for", async () => {
+    let lost = "";
+    const { create, statuses } = sdk(async (response) => {
+      if (response.status !== 200) return response;
+      lost = response.headers.get("x-request-id") ?? "";
+      await response.text();
+      throw new TypeError("fetch failed");
+    });
+    const error = await create();
+    expect(statuses).toEqual([200, 409]);
+    expect(error).toBeInstanceOf(ConflictError);
+    expect(error).toMatchObject({
+      code: "idempotency_replay",
+      error: { generation_id: lost },
+    });
+    expect(await paid()).toEqual([lost]);
+  });
+
+  it("waits while the first is in progress, and learns when it has run", async () => {
+    const gate = Promise.withResolvers<void>();
+    world.next(gate.promise);
+    const before = world.mock.requests.length;
+    const first = send();
+    await expect.poll(() => world.mock.requests.length - before).toBe(1);
+    const waits: (string | null)[] = [];
+    const { create, statuses } = sdk(async (response) => {
+      waits.push(response.headers.get("retry-after"));
+      gate.resolve();
+      await first;
+      return response;
+    });
+    const error = await create();
+    expect([statuses, waits]).toEqual([
+      [409, 409],
+      ["1", null],
+    ]);
+    const { made } = await first;
+    expect(error).toMatchObject({ code: "idempotency_replay", error: { generation_id: made } });
+    expect(await paid()).toEqual([made]);
+  });
+});
