@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { rowsOf } from "../wallet/wallet-desk.ts";
 import { ADMIN_TOKEN, admin, chat, embed, openAccount, send } from "./client.ts";
 import { mockUpstream, UPSTREAM_SECRET, upstreamError, upstreamStream } from "./upstream.ts";
 import type { UpstreamCall } from "./upstream.ts";
@@ -191,4 +192,26 @@ describe("what a customer sends", () => {
     expect(response.status).toBeGreaterThanOrEqual(500);
     expect(await response.text()).not.toMatch(/TypeError|undefined|\.ts|at /);
   });
+});
+
+it("a request with an Idempotency-Key leaves neither that, nor prompt, answer or API key in the wallet or the log", async () => {
+  const { key, orgId } = await openAccount();
+  const headers = { "Idempotency-Key": "idempotency-canary-91c2" };
+  const asked = await chat(key, { messages }, { headers });
+  expect(await asked.text()).toContain(PROMPT);
+  const repeat = await seen(await chat(key, { messages }, { headers }));
+  const wallet = env.WALLET.getByName(orgId);
+  const tables = await rowsOf(
+    wallet,
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\'",
+  );
+  const names = tables.map((table) => String(table["name"]));
+  expect(names).toContain("idempotency_keys");
+  const rows = await Promise.all(names.map((name) => rowsOf(wallet, `SELECT * FROM "${name}"`)));
+  const stored = JSON.stringify(rows);
+  expect(stored).toContain(asked.headers.get("x-request-id"));
+  const places = [stored, repeat, log.join("\n")];
+  for (const place of places) {
+    for (const secret of [PROMPT, key, "idempotency-canary"]) expect(place).not.toContain(secret);
+  }
 });
