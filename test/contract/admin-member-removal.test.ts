@@ -164,6 +164,26 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toHaveLength(3);
   });
 
+  it("peers are told of its global keys, again with every repeat", async () => {
+    const gone = await addMember(owner.orgId, "member");
+    const body = { name: "everywhere", scope: "global" };
+    const made = await admin("POST", `${members()}/${gone.memberId}/keys`, body);
+    expect(made.status).toBe(201);
+    const told: unknown[] = [];
+    const getByName = (name: string): unknown => ({
+      enqueueRevocations: async (items: readonly object[]) => {
+        for (const item of items) told.push({ name, ...item });
+      },
+    });
+    const bindings = bindingsWith({ REGION_OUTBOX: { getByName } });
+    const path = `/admin/v1${members()}/${gone.memberId}`;
+    const once = { method: "DELETE", key: ADMIN_TOKEN, bindings };
+    expect((await send(path, once)).status).toBe(200);
+    expect(told).toMatchObject([{ name: "us/revocations" }]);
+    expect((await send(path, once)).status).toBe(200);
+    expect(told).toEqual([told[0], told[0]]);
+  });
+
   it("404 for nobody and for another organisation's member, whose keys live on", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
