@@ -172,6 +172,9 @@ describe("money", () => {
   });
 });
 
+/** Without the age of what waits in an outbox, which grows between two answers. */
+const ageless = (text: string): string => text.replaceAll(/"oldest_ms":\d+/g, '"oldest_ms":0');
+
 it("--json prints the region's own answer, to the letter", async () => {
   const { orgId } = account;
   const at = `/orgs/${orgId}`;
@@ -187,9 +190,8 @@ it("--json prints the region's own answer, to the letter", async () => {
     ["health", "/health"],
   ] as const;
   for (const [command, path] of calls) {
-    expect(await operator.prints(`${command} --json`), path).toBe(
-      `${await operator.asked(path)}\n`,
-    );
+    const printed = await operator.prints(`${command} --json`);
+    expect(ageless(printed), path).toBe(`${ageless(await operator.asked(path))}\n`);
   }
 });
 
