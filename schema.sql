@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS keys (
   revoked_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_by_organization ON keys (org_id, created_at);
+-- What a new key counts: the live ones, however many were revoked.
+CREATE INDEX IF NOT EXISTS live_keys_by_organization ON keys (org_id) WHERE revoked_at IS NULL;
 
 -- Which key an Idempotency-Key of POST /v1/keys made; gone a day later. Hashes, nothing that can be read.
 CREATE TABLE IF NOT EXISTS idempotency_keys (
