@@ -74,6 +74,7 @@ async function tellPeers(
   );
   for (const told of await Promise.all(tellings)) {
     if (told.unanswered) return refuse(told.failure);
+    if (!told.result.ok) return told.result; // overloaded: it refused to take the notice
   }
   return success(null);
 }

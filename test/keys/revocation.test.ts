@@ -24,12 +24,14 @@ function prepare(sql: string): D1PreparedStatement {
   return env.DB.prepare(sql);
 }
 
-/** The real limiter and book, noting the order of the steps; the first `faults` calls of the limiter throw. */
+/** The real limiter and book, noting the order of the steps; the first `faults` calls of the limiter throw, and `deaf` ones of the outbox. */
 function services(
   at: number,
   faults: readonly Record<string, boolean>[] = [],
+  deaf: readonly Record<string, boolean>[] = [],
 ): RevocationServices & { readonly stubs: () => number } {
   let stubs = 0;
+  let outboxes = 0;
   return {
     db: { prepare } as unknown as D1Database,
     limiter: (hash) => {
@@ -43,11 +45,15 @@ function services(
       };
     },
     peers: ["us"],
-    outbox: () => ({
-      enqueueRevocations: async () => {
-        steps.push("peer");
-      },
-    }),
+    outbox: (name) => {
+      const fault = deaf[outboxes++];
+      return {
+        enqueueRevocations: async (items) => {
+          steps.push(`${name} ${items.map(({ revokedAt }) => revokedAt).join()}`);
+          if (fault !== undefined) throw Object.assign(new Error("gone"), fault);
+        },
+      };
+    },
     now: at,
     stubs: () => stubs,
   };
@@ -112,6 +118,36 @@ describe("a revocation", () => {
     expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
     expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
     expect(await revokeKeyEverywhere(services(8), row)).toMatchObject({ value: { revoked_at: 5 } });
+  });
+
+  it("of a global key tells the peer before the book, again on every call", async () => {
+    const { row } = await makeKey({ scope: "global" });
+    for (const at of [5, 9]) {
+      steps = [];
+      // oxlint-disable-next-line no-await-in-loop -- one call after the other
+      expect(await revokeKeyEverywhere(services(at), row)).toMatchObject({
+        value: { revoked_at: 5 },
+      });
+      expect(steps).toEqual(["limiter", "us/revocations 5", "book"]);
+    }
+  });
+
+  it.each([
+    ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
+    ["overloaded", 1, [{ overloaded: true }]],
+  ] as const)("is %s while the peer cannot be told, and a repeat tells it", async (...given) => {
+    const [kind, calls, deaf] = given;
+    const { row } = await makeKey({ scope: "global" });
+    await limiterOf(row.hash).admit();
+    const failed = await revokeKeyEverywhere(services(5, [], deaf), row);
+    expect(failed).toEqual({ ok: false, failure: { kind } });
+    const told = Array.from({ length: calls }, () => "us/revocations 5");
+    expect(steps).toEqual(["limiter", ...told]);
+    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
+    steps = [];
+    expect(await revokeKeyEverywhere(services(9), row)).toMatchObject({ value: { revoked_at: 5 } });
+    expect(steps).toEqual(["limiter", "us/revocations 5", "book"]);
   });
 
   it("of a key that the book does not have is not_found", async () => {
