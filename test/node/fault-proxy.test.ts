@@ -68,6 +68,7 @@ it.each<[Fault, string, number]>([
   ["reset-after", "reset", 1],
   ["lose-reply", "silence", 1],
   ["duplicate", `answered 201 ${REPLY}`, 2],
+  ["resend", `answered 201 ${REPLY}`, 2],
   ["garbage", "answered 200 <html>", 0],
   ["5xx", "answered 503 {}", 0],
 ])("%j: the client sees %s, the target %i requests", async (fault, fate, reached) => {
@@ -77,6 +78,26 @@ it.each<[Fault, string, number]>([
   expect(proxy.counts.forwarded).toBe(reached);
   await proxy.set("pass");
   expect(await fateOf("b")).toBe(`answered 201 ${REPLY}`);
+});
+
+it("redirects to the target, which a client that follows would reach", async () => {
+  await proxy.set("redirect");
+  expect((await post("a")).status).toBe(201);
+  expect(heard).toMatchObject([
+    { tag: "a", host: expect.not.stringContaining(proxy.url.slice(7)) },
+  ]);
+  expect(proxy.counts).toMatchObject({ received: 1, forwarded: 0 });
+});
+
+it("does to each request what is chosen for it, and counts by path", async () => {
+  await proxy.set((operation, body) =>
+    operation === "path?q=1" && body === "body of b" ? "garbage" : "pass",
+  );
+  expect([await fateOf("a"), await fateOf("b")]).toEqual([
+    `answered 201 ${REPLY}`,
+    "answered 200 <html>",
+  ]);
+  expect(proxy.counts.operations).toEqual({ "path?q=1": 2 });
 });
 
 it("delays a request, and forwards it then", async () => {

@@ -2,12 +2,12 @@ import { createServer, request as send } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { bytesOf, endToEnd, instead } from "./proxy-reply.ts";
+import type { Reply } from "./proxy-reply.ts";
 
 const HOST = "127.0.0.1";
 /** A request that is to arrive late waits for a later one to pass, but not for ever. */
 const REORDER_MAX_MS = 300;
-/** Headers that are about one connection, not about the message. */
-const OF_THE_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-length"]);
 
 /** What is done to a request, or to its reply on the way back. */
 export const REQUEST_FAULTS = [
@@ -27,12 +27,16 @@ export const REQUEST_FAULTS = [
   "lose-reply",
   /** Forwarded twice, one after the other; the first reply is answered. */
   "duplicate",
+  /** Forwarded twice, one after the other; the second reply is answered, as by a hop that tries again. */
+  "resend",
   /** Forwarded once a later request has passed (or none came for 300 ms). */
   "reorder",
   /** Not forwarded; answered with a 200 that is no JSON. */
   "garbage",
   /** Not forwarded; answered with a 503. */
   "5xx",
+  /** Not forwarded; answered with a redirect to where it would have been forwarded. */
+  "redirect",
 ] as const;
 export type RequestFault = (typeof REQUEST_FAULTS)[number];
 
@@ -41,8 +45,10 @@ export type Mix = {
   readonly seed: number;
   readonly odds: Readonly<Partial<Record<RequestFault, number>>>;
 };
+/** What happens to each request, by what it is. */
+export type Choice = (operation: string, body: string) => RequestFault;
 /** `refuse`: nobody listens, connections are refused. */
-export type Fault = RequestFault | "refuse" | Mix;
+export type Fault = RequestFault | "refuse" | Mix | Choice;
 
 export type Counts = {
   received: number;
@@ -50,6 +56,8 @@ export type Counts = {
   forwarded: number;
   /** Replies that went back whole. */
   answered: number;
+  /** Requests received, by the last part of their path. */
+  readonly operations: Record<string, number>;
   readonly drawn: Record<RequestFault, number>;
 };
 
@@ -76,6 +84,7 @@ export class FaultProxy {
       received: 0,
       forwarded: 0,
       answered: 0,
+      operations: {},
       drawn: drawn as Counts["drawn"],
     };
     this.#server = createServer((request, response) => {
@@ -125,25 +134,36 @@ export class FaultProxy {
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await bytesOf(request);
-    const fault = this.#draw();
+    const operation = request.url?.split("/").at(-1) ?? "";
+    const fault = this.#draw(operation, body);
     this.counts.received++;
+    this.counts.operations[operation] = (this.counts.operations[operation] ?? 0) + 1;
     this.counts.drawn[fault]++;
     if (fault === "drop") return;
     if (fault === "reset-before") {
       request.socket.resetAndDestroy();
       return;
     }
-    const instead = ANSWERED_HERE[fault];
-    if (instead !== undefined) {
-      this.#answer(response, instead);
+    const reply = instead(fault, `${this.#target.origin}${request.url}`);
+    if (reply !== null) {
+      this.#answer(response, reply);
       return;
     }
     if (fault === "delay") await sleep(this.delayMs);
     if (fault === "reorder") await this.#laterOne();
-    const reply = await this.#forward(request, body);
+    const first = await this.#forward(request, body);
     for (const release of this.#held.splice(0)) release();
-    if (fault === "duplicate") await this.#forward(request, body);
-    this.#reply(fault, reply, response);
+    this.#reply(fault, await this.#again(fault, { request, body, first }), response);
+  }
+
+  /** What is answered after a second time, where there is one. */
+  async #again(
+    fault: RequestFault,
+    { request, body, first }: { request: IncomingMessage; body: Buffer; first: Reply },
+  ): Promise<Reply> {
+    if (fault !== "duplicate" && fault !== "resend") return first;
+    const second = await this.#forward(request, body);
+    return fault === "resend" ? second : first;
   }
 
   #reply(fault: RequestFault, reply: Reply, response: ServerResponse): void {
@@ -166,8 +186,9 @@ export class FaultProxy {
     this.counts.answered++;
   }
 
-  #draw(): RequestFault {
+  #draw(operation: string, body: Buffer): RequestFault {
     if (typeof this.#fault === "string") return this.#fault;
+    if (typeof this.#fault === "function") return this.#fault(operation, body.toString());
     let left = this.#random();
     for (const fault of REQUEST_FAULTS) {
       left -= this.#fault.odds[fault] ?? 0;
@@ -200,28 +221,6 @@ export class FaultProxy {
       sent.end(body);
     });
   }
-}
-
-const ANSWERED_HERE: Readonly<Partial<Record<RequestFault, Reply>>> = {
-  garbage: { status: 200, headers: [], body: Buffer.from("<html>") },
-  "5xx": { status: 503, headers: [], body: Buffer.from("{}") },
-};
-
-type Reply = {
-  readonly status: number;
-  readonly headers: readonly string[];
-  readonly body: Buffer;
-};
-
-/** Names and values in turn, as `rawHeaders` has them. */
-function endToEnd(raw: readonly string[]): string[] {
-  return raw.filter((_, i) => !OF_THE_HOP.has((raw[i - (i % 2)] ?? "").toLowerCase()));
-}
-
-async function bytesOf(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 /** Mulberry32: uniform enough for odds, and the same for the same seed. */

@@ -1,0 +1,34 @@
+/** What comes back through the fault proxy: `headers` are names and values in turn, as `rawHeaders` has them. */
+export type Reply = {
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: Buffer;
+};
+
+/** Headers that are about one connection, not about the message. */
+const OF_THE_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-length"]);
+
+/** What is answered in the place of the target, which is at `location`; null where it is asked. */
+export function instead(fault: string, location: string): Reply | null {
+  switch (fault) {
+    case "garbage":
+      return { status: 200, headers: [], body: Buffer.from("<html>") };
+    case "5xx":
+      return { status: 503, headers: [], body: Buffer.from("{}") };
+    case "redirect":
+      return { status: 307, headers: ["location", location], body: Buffer.alloc(0) };
+    default:
+      return null;
+  }
+}
+
+/** Names and values in turn, as `rawHeaders` has them. */
+export function endToEnd(raw: readonly string[]): string[] {
+  return raw.filter((_, i) => !OF_THE_HOP.has((raw[i - (i % 2)] ?? "").toLowerCase()));
+}
+
+export async function bytesOf(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
