@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { failureResponse } from "../http/failure-response.ts";
 import type { Admitted } from "../lib/caller.ts";
@@ -21,11 +22,12 @@ const PEERS_OWN = /^\/v1\/(?:chat\/|embeddings|models)/;
 /**
  * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
  * taking a place in the key's minute here. A write whose id was seen in the last minute is a duplicate
- * that the network made: 409, and nothing is done twice.
+ * that the network made: 409 to the peer, whose client is told 503, and nothing is done twice.
  */
 export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
-  if (forwarded === null || PEERS_OWN.test(forwarded.path)) {
+  const url = forwarded === null ? null : urlOf(c, forwarded);
+  if (forwarded === null || url === null || PEERS_OWN.test(forwarded.path)) {
     return c.json({ ok: false, failure: { kind: "internal" } });
   }
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
@@ -34,8 +36,9 @@ export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promi
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
   const { callerKeyHash } = forwarded;
   const key = await identifyGlobalKey((name) => limiters.getByName(name), callerKeyHash, writeId);
+  if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
-    ? await dispatched(c, forwarded, {
+    ? await dispatched(c, requestOf(url, forwarded), {
         admitted: admittedAs(key.value, callerKeyHash, config.region),
         dispatch,
       })
@@ -52,18 +55,22 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
   return failureResponse(failure, c.var.requestId);
 }
 
+/** Null for a path that means another one, such as `/v1/../admin/v1`. */
+function urlOf(c: Context<AppEnv>, { path, query }: ForwardedRequest): URL | null {
+  const url = new URL(new URL(c.req.url).origin + path + query);
+  return url.pathname === path ? url : null;
+}
+
+function requestOf(url: URL, { method, headers, body }: ForwardedRequest): Request {
+  const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };
+  return new Request(url, { method, headers, ...bytes });
+}
+
 function dispatched(
   c: Context<AppEnv>,
-  forwarded: ForwardedRequest,
+  request: Request,
   { admitted, dispatch }: { admitted: Admitted; dispatch: Dispatch },
 ): Promise<Response> | Response {
-  const url = new URL(c.req.url).origin + forwarded.path + forwarded.query;
-  const { method, headers, body } = forwarded;
-  const request = new Request(url, {
-    method,
-    headers,
-    ...(body !== null && { body: Uint8Array.fromBase64(body) }),
-  });
   vouchFor(request, admitted);
   return dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
