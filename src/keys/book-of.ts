@@ -10,6 +10,7 @@ export function bookOf(env: Env, home: Region | null): KeyBook {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
     return {
+      isOurs: true,
       find: (keyHash) => findKeyByHash(env.DB, keyHash),
       touch: (keyHash, usedAt) => touchKey(env.DB, keyHash, usedAt),
     };

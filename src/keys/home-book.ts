@@ -41,5 +41,5 @@ export function homeBook(home: PeerConfig | undefined, now: () => number): KeyBo
     const { key_id: id, org_id, member_id, scope, rpm_limit } = found;
     return { id, org_id, member_id, scope, rpm_limit, revoked_at: null };
   };
-  return { find, touch: find };
+  return { isOurs: false, find, touch: find };
 }

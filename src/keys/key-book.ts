@@ -15,6 +15,8 @@ export type BookedKey = {
  * the key's home. Null: no such key. Both throw when they cannot be asked; `HomeUnreachable` says which.
  */
 export type KeyBook = {
+  /** Whether uses are noted there. Home notes them by itself, with each request that it authorises. */
+  readonly isOurs: boolean;
   find(keyHash: string): Promise<BookedKey | null>;
   /** Notes a use, where the book is ours, and says what is true now. */
   touch(

@@ -156,7 +156,8 @@ export class KeyLimiter extends DurableObject<Env> {
 
   async #readBook(): Promise<void> {
     const limitsSet = this.#limitsSet;
-    const row = await within(this.#book().find(this.#hash()), BOOK_TIMEOUT_MS);
+    const book = this.#book();
+    const row = await within(book.find(this.#hash()), BOOK_TIMEOUT_MS);
     // A read that began before the revocation must not revive the key: the tombstone is asked now.
     if (row === null || this.#remember().revokedAt !== null) return;
     if (row.revoked_at !== null) {
@@ -167,7 +168,8 @@ export class KeyLimiter extends DurableObject<Env> {
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     createTables(this.ctx.storage.sql);
     this.#memory = null;
-    storeRecord(this.ctx.storage.sql, row);
+    // Of a use that is not noted here a minute from now is early enough to ask home again.
+    storeRecord(this.ctx.storage.sql, row, book.isOurs ? 0 : now(this.env));
   }
 
   /** Once a minute of use: notes the use in the book after the answer, and takes over what it says. */

@@ -71,14 +71,16 @@ export function storeClamp(storage: DurableObjectStorage, clockMs: number): void
   });
 }
 
-export function storeRecord(sql: SqlStorage, key: BookedKey): void {
+/** `touchedAt` as in `StoredRecord`. */
+export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number): void {
   sql.exec(
     `INSERT OR REPLACE INTO record (one, key_id, org_id, member_id, scope, rpm_limit, touched_at)
-     VALUES (1, ?, ?, ?, ?, ?, 0)`,
+     VALUES (1, ?, ?, ?, ?, ?, ?)`,
     key.id,
     key.org_id,
     key.member_id,
     key.scope,
     key.rpm_limit,
+    touchedAt,
   );
 }
