@@ -25,6 +25,8 @@ export type AppEnv = {
     /** The limiter's verdict, asked for before the body is read. */
     admission: Promise<Result<Admitted>>;
     admitted: Admitted;
+    /** How long that verdict took: at a peer a key's first use asks its home. */
+    admissionMs: number;
     /** Set by `requireMember` on the paths that ask for a role. */
     member: Member;
     /** All deadlines of the request; whoever answers it closes them. */

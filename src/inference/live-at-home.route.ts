@@ -12,11 +12,11 @@ export async function requireLiveAtHome(
   c: Context<AppEnv>,
   next: Next,
 ): Promise<Response | undefined> {
-  const { admitted, config, requestId } = c.var;
+  const { admissionMs: spentMs, admitted, config, requestId } = c.var;
   const { home: region, keyHash } = admitted.caller;
   if (region !== config.region) {
     const home = config.peers.find((peer) => peer.region === region);
-    const at = { requestId, now: () => now(c.env) };
+    const at = { requestId, now: () => now(c.env), spentMs };
     const reached = await authorizeAtHome(home, { keyHash, hold: null }, at);
     if (reached.unanswered) return fail(c, reached.failure);
     if (!reached.result.ok) return fail(c, reached.result.failure);

@@ -30,7 +30,7 @@ export function runServices(c: Context<AppEnv>): RunServices {
     };
   }
   const home = config.peers.find((peer) => peer.region === caller.home);
-  const at = { requestId: c.var.requestId, now: clock };
+  const at = { requestId: c.var.requestId, now: clock, spentMs: c.var.admissionMs };
   return {
     ...here,
     hold: (hold) => authorizeAtHome(home, { keyHash: caller.keyHash, hold }, at),

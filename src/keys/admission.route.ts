@@ -1,6 +1,7 @@
 import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { elapsedMs } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { success } from "../lib/failure.ts";
 import { Timers } from "../lib/timers.ts";
@@ -15,6 +16,7 @@ export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<vo
   const vouched = vouchedFor(c.req.raw);
   if (vouched !== undefined) {
     c.set("admitted", vouched);
+    c.set("admissionMs", 0);
     c.set("admission", Promise.resolve(success(vouched)));
     c.set("timers", new Timers());
     return next();
@@ -23,6 +25,7 @@ export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<vo
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
   const timers = new Timers();
   c.set("timers", timers);
+  const startedMs = elapsedMs();
   const admission = startAuthentication({
     authorization: c.req.header("authorization") ?? null,
     keySecrets: config.keySecrets,
@@ -31,6 +34,7 @@ export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<vo
     limiter: (keyHash) => limiters.getByName(keyHash),
   }).then((result) => {
     if (result.ok) c.set("admitted", result.value);
+    c.set("admissionMs", elapsedMs() - startedMs);
     return result;
   });
   c.set("admission", admission);

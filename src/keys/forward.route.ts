@@ -7,13 +7,12 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { within } from "../lib/within.ts";
 import { peerShard } from "../regions/outbox-schedule.ts";
+import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-wire.ts";
 
 /** Outcomes of the same organisation get this long to arrive before home reads. */
 const FLUSH_MS = 1000;
-/** Flush and call together: 503 within 2.5 s when home is away. */
-const BUDGET_MS = 2200;
 
 /**
  * With a global key away from its home, home answers: the request goes there and its answer comes back
@@ -50,7 +49,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
           {
             requestId: c.var.requestId,
             now: () => now(c.env),
-            budgetMs: BUDGET_MS - (elapsedMs() - startedMs),
+            budgetMs: homeBudgetMs(c.var.admissionMs + elapsedMs() - startedMs),
             attempts: isRead ? 2 : 1,
           },
         );
