@@ -20,6 +20,7 @@ export function welcome(demo: Demo, directory: string): string {
     regionWords("EU", demo.eu),
     regionWords("US", demo.us),
     `Each organisation began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
+    "Operate them with: npm run -s admin -- --help",
     "Stop with Ctrl-C.",
     "",
   ].join("\n");
