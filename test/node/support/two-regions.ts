@@ -22,6 +22,8 @@ export type TestRegion = Region & {
   readonly adminUrl: string;
   /** Everything the Worker has logged so far. */
   readonly log: readonly LogLine[];
+  /** Where its D1 and objects are kept. */
+  readonly directory: string;
 };
 export type TwoRegions = {
   readonly eu: TestRegion;
@@ -167,14 +169,21 @@ type Place = {
 async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
   const peer = name === "eu" ? "us" : "eu";
   const log: LogLine[] = [];
+  const directory = path.join(place.directory, name);
   const region = await startRegion({
     region: name,
     port: place.port,
     peers: [{ region: peer, url: place.peerUrl }],
-    directory: path.join(place.directory, name),
+    directory,
     code: await bundleOf(place.entry),
     bindings: { ...SECRETS, ...linkBindings(name, LINK), SANDBOX: "on", ...place.bindings },
     onLog: (line) => log.push(line),
   });
-  return { ...region, baseUrl: `${region.url}v1`, adminUrl: `${region.url}admin/v1`, log };
+  return {
+    ...region,
+    baseUrl: `${region.url}v1`,
+    adminUrl: `${region.url}admin/v1`,
+    log,
+    directory,
+  };
 }

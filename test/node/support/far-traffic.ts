@@ -1,0 +1,129 @@
+import { randomBytes } from "node:crypto";
+import { answerOf } from "./account.ts";
+import type { Account } from "./account.ts";
+import { openRaw } from "./raw-request.ts";
+import type { TestRegion } from "./two-regions.ts";
+
+/**
+ * What a client knows at the end of a request. `paid`: answered whole, with its cost if it was told.
+ * `charged`: it left a stream that had begun. `free`: refused. `unknown`: the region died under it.
+ */
+export type Told = {
+  readonly id: string;
+  readonly fate: "paid" | "charged" | "free" | "unknown";
+  readonly cost: number | null;
+};
+type Send = (account: Account, region: TestRegion, wish: Wish) => Promise<Told>;
+type Wish = { readonly input: string; readonly user: string | undefined };
+
+const USERS = ["ann", "bob", undefined, "cy"];
+
+/** JSON, streams that ask for usage and not, embeddings, clients that leave, an upstream that fails. */
+export const SHAPES: readonly Send[] = [
+  (account, region, wish) => json(account, region, "/chat/completions", chatOf("echo", wish)),
+  (account, region, wish) => streamed(account, region, withUsage(chatOf("echo", wish))),
+  (account, region, { input, user }) =>
+    json(account, region, "/embeddings", { model: "sandbox/embed", input: [input, "b"], user }),
+  (account, region, wish) => streamed(account, region, chatOf("no-usage", wish)),
+  (account, region, wish) => left(account, region, withUsage(chatOf("endless", wish))),
+  (account, region, wish) => json(account, region, "/chat/completions", chatOf("echo", wish)),
+  (account, region, wish) => json(account, region, "/chat/completions", chatOf("status-500", wish)),
+  (account, region, wish) => streamed(account, region, withUsage(chatOf("split-utf8", wish))),
+];
+
+/** The n-th of a mixed load of requests to `region`. */
+export function send(n: number, account: Account, region: TestRegion): Promise<Told> {
+  const shape = SHAPES[n % SHAPES.length];
+  if (shape === undefined) throw new Error("no such shape");
+  const input = randomBytes(1 + (n % 40)).toString("hex");
+  return shape(account, region, { input, user: USERS[Math.floor(n / SHAPES.length) % 4] });
+}
+
+/** Sends `jobs` requests, so many at a time. */
+export async function sendAll(
+  count: number,
+  callers: number,
+  one: (n: number) => Promise<Told>,
+): Promise<Told[]> {
+  const told: Told[] = [];
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (next < count) told.push(await one(next++));
+  };
+  await Promise.all(Array.from({ length: callers }, caller));
+  return told;
+}
+
+export function chatOf(model: string, { input, user }: Wish): object {
+  const messages = [{ role: "user", content: `${input} ${input}` }];
+  return { model: `sandbox/${model}`, messages, user, max_tokens: 200 };
+}
+
+export function withUsage(body: object): object {
+  return { ...body, stream: true, stream_options: { include_usage: true } };
+}
+
+/** A request to any region with an account's key. */
+export function callAt(
+  region: TestRegion,
+  account: Account,
+  path: string,
+  body?: object,
+): Promise<Response> {
+  return fetch(`${region.baseUrl}${path}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { authorization: `Bearer ${account.key}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+const NEVER_HEARD: Told = { id: "", fate: "unknown", cost: null };
+
+async function json(
+  account: Account,
+  region: TestRegion,
+  path: string,
+  body: object,
+): Promise<Told> {
+  const response = await callAt(region, account, path, body).catch(() => null);
+  if (response === null) return NEVER_HEARD;
+  const id = idOf(response.headers);
+  const text = await response.text().catch(() => null);
+  if (text === null) return { ...NEVER_HEARD, id };
+  if (response.status !== 200) return { id, fate: "free", cost: null };
+  return { id, fate: "paid", cost: Number(response.headers.get("x-cost-micro")) };
+}
+
+async function streamed(account: Account, region: TestRegion, body: object): Promise<Told> {
+  const whole = { ...body, stream: true };
+  const response = await callAt(region, account, "/chat/completions", whole).catch(() => null);
+  if (response === null) return NEVER_HEARD;
+  const id = idOf(response.headers);
+  const text = await response.text().catch(() => "");
+  if (response.status !== 200) return { id, fate: "free", cost: null };
+  if (!text.includes("data: [DONE]")) return { ...NEVER_HEARD, id };
+  const cost = /"cost_micro":(\d+)/.exec(text)?.[1];
+  return { id, fate: "paid", cost: cost === undefined ? null : Number(cost) };
+}
+
+/** A client that resets its connection once the first words of a stream have come. */
+async function left(account: Account, region: TestRegion, body: object): Promise<Told> {
+  const connection = await openRaw({
+    url: `${region.baseUrl}/chat/completions`,
+    headers: { authorization: `Bearer ${account.key}` },
+    body: JSON.stringify(body),
+  }).catch(() => null);
+  if (connection === null) return NEVER_HEARD;
+  await connection.readUntil(
+    (received) => received.includes('"content":"') || received.includes('"error":'),
+  );
+  const { status, headers } = answerOf(connection);
+  await connection.reset();
+  const id = idOf(headers);
+  if (id === "") return NEVER_HEARD;
+  return { id, fate: status === 200 ? "charged" : "free", cost: null };
+}
+
+function idOf(headers: Headers): string {
+  return headers.get("x-request-id") ?? "";
+}
