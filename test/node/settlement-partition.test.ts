@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { readdirSync, rmSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { peerShard } from "../../src/regions/outbox-schedule.ts";
+import type { Account } from "./support/account.ts";
+import { delivered, expectAtRest, openFar, outboxesOf } from "./support/far-money.ts";
+import { callAt, chatOf, withUsage } from "./support/far-traffic.ts";
+import { killRegion } from "./support/kill-region.ts";
+import { startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions } from "./support/two-regions.ts";
+
+const ECHO = chatOf("echo", { input: "once", user: "ann" });
+/** A word every 150 ms: time to cut the line while it is told. */
+const SLOW = withUsage(chatOf("slow-stream", { input: "one two three four", user: "ann" }));
+const AFTER_HOLDS_END_MS = String(36 * 60_000);
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+
+let account: Account;
+beforeEach(async () => {
+  await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
+  account = await openFar(regions);
+  assert.equal((await callAt(regions.us, account, "/models")).status, 200); // the US knows the key
+});
+
+const inUs = (body: object): Promise<Response> =>
+  callAt(regions.us, account, "/chat/completions", body);
+const openHolds = async (): Promise<number> => (await account.standing()).open_holds;
+const paidIds = async (): Promise<(string | null)[]> =>
+  (await account.ledger()).filter(({ kind }) => kind === "usage").map((row) => row.generation_id);
+
+/** A stream of the US, begun; `rest` reads it to its end. */
+async function begun() {
+  const response = await inUs(SLOW);
+  assert.equal(response.status, 200);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  const read = async (enough: () => boolean): Promise<void> => {
+    while (!enough()) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, { stream: true });
+    }
+  };
+  await read(() => text.includes('"content":"'));
+  return {
+    id: response.headers.get("x-request-id") ?? "",
+    rest: async () => {
+      await read(() => false);
+      return { text, cost: Number(/"cost_micro":(\d+)/.exec(text)?.[1]) };
+    },
+  };
+}
+
+describe("a line cut after dispatch", () => {
+  it("the client gets the whole stream; its charge arrives once, by itself, when the line is back (104)", async () => {
+    const { id, rest } = await begun();
+    await regions.toEu.set("refuse");
+    const { text, cost } = await rest();
+    const words = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, word]) => word).join("");
+    expect(words).toBe("one two three four one two three four");
+    expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+    expect((await outboxesOf(regions.us)).waiting).toBe(1);
+    expect(await openHolds()).toBe(1);
+    expect(await paidIds()).toEqual([]);
+    await regions.toEu.set("pass");
+    await delivered(regions.us);
+    expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
+  });
+
+  it("home that hears the charge but is never heard charges once, and the notice is taken off when it is (105)", async () => {
+    const { id, rest } = await begun();
+    await regions.toEu.set("reset-after");
+    const { cost } = await rest();
+    const before = regions.toEu.counts.forwarded;
+    await expect.poll(() => regions.toEu.counts.forwarded, { timeout: 10_000 }).toBe(before + 2);
+    expect((await outboxesOf(regions.us)).waiting).toBe(1);
+    expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
+    await regions.toEu.set("pass");
+    await delivered(regions.us);
+    expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
+  });
+});
+
+describe("a line on which requests pass and every reply is lost", () => {
+  it.each(["reset-after", "lose-reply"] as const)(
+    "%s: 503, the one hold that both attempts made is released though home is not heard (105)",
+    async (fault) => {
+      await regions.toEu.set(fault);
+      const refused = await inUs(ECHO);
+      expect(refused.status).toBe(503);
+      expect(await refused.json()).toMatchObject({ error: { code: "home_region_unreachable" } });
+      await expect.poll(openHolds, { timeout: 10_000 }).toBe(0);
+      expect((await outboxesOf(regions.us)).waiting).toBe(1);
+      expect((await expectAtRest(account)).size).toBe(0);
+      await regions.toEu.set("pass");
+      await delivered(regions.us);
+      expect((await expectAtRest(account)).size).toBe(0);
+      expect((await inUs(ECHO)).status).toBe(200);
+    },
+  );
+});
+
+describe("every message between the regions twice", () => {
+  it("does what it does once: holds, charges, releases, reads, writes, revocations (96)", async () => {
+    await Promise.all([regions.toEu.set("duplicate"), regions.toUs.set("duplicate")]);
+    const { toEu, toUs } = regions;
+    const before = { eu: { ...toEu.counts }, us: { ...toUs.counts } };
+    const costs = new Map<string, number>();
+    for (let i = 0; i < 10; i++) {
+      const answer = await inUs(ECHO);
+      costs.set(
+        answer.headers.get("x-request-id") ?? "",
+        Number(answer.headers.get("x-cost-micro")),
+      );
+      expect((await inUs(chatOf("status-500", { input: "no", user: "bob" }))).status).toBe(502);
+    }
+    const made = await callAt(regions.us, account, "/keys", { name: "twice", scope: "global" });
+    expect(made.status).toBe(201);
+    const { id, key } = (await made.json()) as { id: string; key: string };
+    const user = { external_id: "cy", daily_quota_dollars: 2 };
+    expect((await callAt(regions.us, account, "/users", user)).status).toBe(201);
+    const headers = { authorization: `Bearer ${key}` };
+    const gone = await fetch(`${regions.us.baseUrl}/keys/${id}`, { method: "DELETE", headers });
+    expect(gone.status).toBe(200);
+    await Promise.all([delivered(regions.us), delivered(regions.eu)]);
+    expect((await fetch(`${regions.us.baseUrl}/models`, { headers })).status).toBe(401);
+    expect(await expectAtRest(account)).toEqual(costs);
+    const { keys } = (await (await account.call("/keys")).json()) as { keys: { name: string }[] };
+    expect(keys.filter(({ name }) => name === "twice")).toHaveLength(1);
+    for (const [now, then] of [
+      [toEu.counts, before.eu],
+      [toUs.counts, before.us],
+    ] as const) {
+      expect(now.received).toBeGreaterThan(then.received);
+      expect(now.forwarded - then.forwarded).toBe(2 * (now.received - then.received));
+    }
+  });
+});
+
+describe("an outbox that loses its storage", () => {
+  it("its charge is lost: the hold expires at home, releases and charges nothing, and is logged (106)", async () => {
+    const { rest } = await begun();
+    await regions.toEu.set("refuse");
+    const { cost } = await rest();
+    expect(cost).toBeGreaterThan(0);
+    await loseOutbox();
+    await regions.toEu.set("pass");
+    expect((await outboxesOf(regions.us)).waiting).toBe(0);
+    expect(await openHolds()).toBe(1);
+    const later = { CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS };
+    await Promise.all([regions.restart("eu", later), regions.restart("us", later)]);
+    await account.resolved();
+    expect((await expectAtRest(account)).size).toBe(0);
+    expect(await account.balance()).toBe(1_000_000);
+    const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");
+    expect(expired).toMatchObject([{ amount_micro: 0 }]);
+    expect(regions.eu.log.some(({ message }) => message.includes("holds_expired"))).toBe(true);
+    expect((await inUs(ECHO)).status).toBe(200); // the outbox takes what comes now
+    await delivered(regions.us);
+    expect((await expectAtRest(account)).size).toBe(1);
+  });
+});
+
+/** The disk under the organisation's outbox is lost, and the machine with it. */
+async function loseOutbox(): Promise<void> {
+  const { miniflare, directory } = regions.us;
+  const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");
+  const id = outboxes.idFromName(peerShard("eu", account.orgId)).toString();
+  const files = readdirSync(directory, { recursive: true, encoding: "utf8" });
+  const lost = files.filter((file) => file.includes(id));
+  assert.ok(lost.length > 0, "the outbox has a file");
+  for (const file of lost) rmSync(path.join(directory, file));
+  await killRegion(regions.us);
+}
