@@ -111,6 +111,18 @@ it("delays a request, and forwards it then", async () => {
   expect(heard.map(({ tag }) => tag)).toEqual(["early", "late"]);
 });
 
+it("delays a reply, after a request that was forwarded at once", async () => {
+  proxy.delayMs = 200;
+  await proxy.set("delay-reply");
+  const late = post("late");
+  await expect.poll(() => heard.length).toBe(1);
+  await proxy.set("pass");
+  await post("early");
+  expect(proxy.counts.answered).toBe(1);
+  expect(await (await late).text()).toBe(REPLY);
+  expect(heard.map(({ tag }) => tag)).toEqual(["late", "early"]);
+});
+
 it("forwards a held request after a later one has passed, or alone after a while", async () => {
   await proxy.set("reorder");
   const first = post("first");

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,6 +18,8 @@ export const REQUEST_FAULTS = [
   "drop",
   /** Forwarded after `delayMs`. */
   "delay",
+  /** Forwarded at once; the reply comes `delayMs` after the target's. */
+  "delay-reply",
   /** Forwarded; half of the reply's body comes, then silence on an open connection. */
   "half-open",
   /** The connection is reset; nothing is forwarded. */
@@ -68,7 +71,7 @@ export type Counts = {
  */
 export class FaultProxy {
   readonly counts: Counts;
-  /** How long `delay` waits. */
+  /** How long `delay` and `delay-reply` wait. */
   delayMs = 100;
   readonly #server: Server;
   readonly #target: URL;
@@ -76,6 +79,7 @@ export class FaultProxy {
   #fault: Exclude<Fault, "refuse"> = "pass";
   #random: () => number = () => 1;
   #held: (() => void)[] = [];
+  #underWay = 0;
 
   private constructor(target: string) {
     this.#target = new URL(target);
@@ -90,7 +94,10 @@ export class FaultProxy {
     this.#server = createServer((request, response) => {
       request.on("error", () => undefined);
       response.on("error", () => undefined);
-      void this.#take(request, response).catch(() => request.socket.destroy());
+      this.#underWay++;
+      void this.#take(request, response)
+        .catch(() => request.socket.destroy())
+        .finally(() => this.#underWay--);
     });
   }
 
@@ -103,6 +110,11 @@ export class FaultProxy {
   /** What takes the place of the target's URL; without a slash at its end. */
   get url(): string {
     return `http://${HOST}:${this.#port}`;
+  }
+
+  /** Requests that may still reach the target, or its replies to them. */
+  get underWay(): number {
+    return this.#underWay;
   }
 
   /** From now on. Requests under way go on as they began, unless connections are refused. */
@@ -125,10 +137,8 @@ export class FaultProxy {
   }
 
   async #listen(): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(this.#port, HOST, resolve);
-    });
+    this.#server.listen(this.#port, HOST);
+    await once(this.#server, "listening"); // or throws
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
@@ -153,6 +163,7 @@ export class FaultProxy {
     if (fault === "reorder") await this.#laterOne();
     const first = await this.#forward(request, body);
     for (const release of this.#held.splice(0)) release();
+    if (fault === "delay-reply") await sleep(this.delayMs);
     this.#reply(fault, await this.#again(fault, { request, body, first }), response);
   }
 
