@@ -1,0 +1,98 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Account } from "./support/account.ts";
+import { askedOfEu, isBuriedAt, makeKey, openFar, revoke, statusOf } from "./support/far-keys.ts";
+import { startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions } from "./support/two-regions.ts";
+
+const CALLERS = 200;
+const RELAXED = { timeout: 25_000, interval: 20 };
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+afterEach(() => regions.toEu.set("pass"));
+
+const callers = async ({ key }: Account): Promise<Record<number, number>> => {
+  const statuses = await Promise.all(
+    Array.from({ length: CALLERS }, () => statusOf(regions.us, key)),
+  );
+  const counts: Record<number, number> = {};
+  for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+};
+
+describe("a key with a limit of 1 that 200 callers use at once where it was never used", () => {
+  it("one is admitted, and home is asked once who it is", async () => {
+    const account = await openFar(regions, 1);
+    let counts = {};
+    expect(await askedOfEu(regions, async () => (counts = await callers(account)))).toEqual({
+      lookup: 1,
+      authorize: 1,
+    });
+    expect(counts).toEqual({ 200: 1, 429: CALLERS - 1 });
+  });
+
+  it.each(["5xx", "drop", "reset-after"] as const)(
+    "while home does not say who it is (%s): 503 for all, and one is admitted when it does",
+    async (fault) => {
+      const account = await openFar(regions, 1);
+      await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
+      const seen = await askedOfEu(regions, async () => {
+        expect(await callers(account)).toEqual({ 503: CALLERS });
+      });
+      expect(Object.keys(seen)).toEqual(["lookup"]);
+      expect(seen["lookup"]).toBeLessThan(CALLERS / 4); // most of them share a question and its retry
+      await regions.toEu.set("pass");
+      expect(await callers(account)).toEqual({ 200: 1, 429: CALLERS - 1 });
+    },
+  );
+
+  it("while home is slow to say so: one is admitted, after one question", async () => {
+    const account = await openFar(regions, 1);
+    regions.toEu.delayMs = 700;
+    await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
+    let counts = {};
+    const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
+    expect(seen).toEqual({ lookup: 1, authorize: 1 });
+    expect(counts).toEqual({ 200: 1, 429: CALLERS - 1 });
+  });
+
+  it("while home knows it and authorises nothing: one 503, and the minute is used up", async () => {
+    const account = await openFar(regions, 1);
+    await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
+    expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });
+    await regions.toEu.set("pass");
+    expect(await callers(account)).toEqual({ 429: CALLERS });
+  });
+});
+
+it("a key that is revoked while home's answer of who it is is on its way stays dead (87)", async () => {
+  const { key: owner } = await openFar(regions);
+  const victim = await makeKey(regions, owner);
+  regions.toEu.delayMs = 900;
+  await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
+  const { lookup = 0 } = regions.toEu.counts.operations;
+  const { forwarded } = regions.toEu.counts;
+  const first = statusOf(regions.us, victim.key);
+  await expect.poll(() => regions.toEu.counts.operations["lookup"]).toBe(lookup + 1);
+  await expect.poll(() => regions.toEu.counts.forwarded).toBe(forwarded + 1);
+  expect(await hasBeenAsked(victim.id)).toBe(true); // home said that it lives, and noted the use
+  const { answered } = regions.toUs.counts;
+  expect(await revoke(regions, owner, victim.id)).toBe(200);
+  await expect.poll(() => regions.toUs.counts.answered, RELAXED).toBe(answered + 1);
+  expect(regions.toEu.underWay).toBe(1); // what home said before is still on its way
+  expect(await first).toBe(401);
+  expect(await isBuriedAt(regions.us, victim)).toBe(true);
+  await regions.toEu.set("refuse");
+  expect(await statusOf(regions.us, victim.key)).toBe(401);
+});
+
+async function hasBeenAsked(id: string): Promise<boolean> {
+  const book = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
+  const used = (): Promise<{ last_used_at: number | null } | null> =>
+    book.prepare("SELECT last_used_at FROM keys WHERE id = ?").bind(id).first();
+  await expect.poll(async () => (await used())?.last_used_at ?? null, RELAXED).not.toBeNull();
+  return true;
+}

@@ -1,0 +1,112 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { Account } from "./support/account.ts";
+import {
+  askedOfEu,
+  CHAT,
+  EVERY_CALL,
+  isBuriedAt,
+  makeKey,
+  openFar,
+  PAID,
+  revoke,
+  statusOf,
+} from "./support/far-keys.ts";
+import { startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions } from "./support/two-regions.ts";
+
+const PATH = "/chat/completions";
+const RELAXED = { timeout: 25_000, interval: 20 };
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+afterEach(() => regions.toEu.set("pass"));
+
+const EVERY = Object.entries(EVERY_CALL);
+
+describe("what crosses the link", () => {
+  it("of a regional key: nothing, whatever it is used for, at home or in the wrong region (77)", async () => {
+    const account = await Account.open(() => regions.us);
+    const stranger = await Account.open(() => regions.eu);
+    const seen = await askedOfEu(regions, async () => {
+      for (const [name, [path, of]] of EVERY) {
+        const status = await statusOf(regions.us, account.key, path, of);
+        expect([name, status]).toEqual([name, name === "POST users" ? 201 : 200]);
+        expect(await statusOf(regions.us, stranger.key, path, of)).toBe(403);
+      }
+    });
+    expect(seen).toEqual({});
+  });
+
+  it("of a key whose prefix was changed, between regions or scopes: nothing, and it is 401 (78)", async () => {
+    const regional = await Account.open(() => regions.eu);
+    const far = await openFar(regions);
+    const changed = [
+      regional.key.replace("svc_sk_eu_", "svc_sk_us_"),
+      regional.key.replace("svc_sk_eu_", "svc_sk_gbl_eu_"),
+      regional.key.replace("svc_sk_eu_", "svc_sk_gbl_us_"),
+      far.key.replace("svc_sk_gbl_eu_", "svc_sk_gbl_us_"),
+      far.key.replace("svc_sk_gbl_eu_", "svc_sk_us_"),
+      far.key.replace("svc_sk_gbl_eu_", "svc_sk_eu_"),
+    ];
+    const seen = await askedOfEu(regions, async () => {
+      for (const key of changed) {
+        for (const region of [regions.eu, regions.us]) {
+          expect(await statusOf(region, key, PATH, CHAT)).toBe(401);
+        }
+      }
+    });
+    expect(seen).toEqual({});
+  });
+
+  it("of a global key: one call before the answer, and one after it that brings what it cost", async () => {
+    const { key } = await openFar(regions);
+    expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
+      lookup: 1,
+      authorize: 1,
+    });
+    for (const [name, [path, of]] of EVERY) {
+      const seen = await askedOfEu(regions, async () => {
+        expect(await statusOf(regions.us, key, path, of)).toBeLessThan(300);
+      });
+      const isForwarded = name === "balance" || name === "POST users";
+      expect([name, seen]).toEqual([
+        name,
+        isForwarded
+          ? { forward: 1 }
+          : { authorize: 1, ...(PAID.includes(name) && { outcomes: 1 }) },
+      ]);
+    }
+  });
+
+  it("of a key over its limit here: nothing (68)", async () => {
+    const { key } = await openFar(regions, 1);
+    expect(await statusOf(regions.us, key)).toBe(200);
+    const seen = await askedOfEu(regions, async () => {
+      for (const [path, of] of Object.values(EVERY_CALL)) {
+        expect(await statusOf(regions.us, key, path, of)).toBe(429);
+      }
+    });
+    expect(seen).toEqual({});
+    expect(await statusOf(regions.eu, key)).toBe(200); // its minute at home is another one
+  });
+
+  it("of a key whose revocation has arrived: nothing, also if it was never used here", async () => {
+    const { key: owner } = await openFar(regions);
+    const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
+    for (const victim of victims) {
+      expect(await revoke(regions, owner, victim.id)).toBe(200);
+      await expect.poll(() => isBuriedAt(regions.us, victim), RELAXED).toBe(true);
+    }
+    const seen = await askedOfEu(regions, async () => {
+      for (const { key } of victims) {
+        for (const [path, of] of Object.values(EVERY_CALL)) {
+          expect(await statusOf(regions.us, key, path, of)).toBe(401);
+        }
+      }
+    });
+    expect(seen).toEqual({});
+  });
+});
