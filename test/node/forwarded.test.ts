@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { signMessage } from "../fixtures/peer-message.ts";
+import type { Account } from "./support/account.ts";
+import {
+  askedOfEu,
+  call,
+  CHAT,
+  hashOfAccount,
+  makeKey,
+  openFar,
+  statusOf,
+} from "./support/far-keys.ts";
+import { LINK, startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions } from "./support/two-regions.ts";
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+afterEach(() => regions.toEu.set("pass"));
+
+type Listed = { readonly id: string; readonly name: string; readonly revoked: boolean };
+
+async function keysOf({ key }: Account): Promise<readonly Listed[]> {
+  const response = await call(regions.eu, key, "/keys");
+  assert.equal(response.status, 200);
+  return ((await response.json()) as { keys: Listed[] }).keys;
+}
+
+describe("a write that is forwarded", () => {
+  it.each([
+    ["duplicate", 201],
+    ["resend", 503],
+    ["lose-reply", 503],
+    ["reset-after", 503],
+  ] as const)("%s on its way: %i, and one key is made", async (fault, status) => {
+    const account = await openFar(regions);
+    expect(await statusOf(regions.us, account.key)).toBe(200);
+    const before = (await keysOf(account)).length;
+    await regions.toEu.set((operation) => (operation === "forward" ? fault : "pass"));
+    const of = { body: { name: fault, scope: "global" }, headers: { "idempotency-key": fault } };
+    const answer = await call(regions.us, account.key, "/keys", of);
+    expect(answer.status).toBe(status);
+    const body: unknown = await answer.json();
+    const made = (await keysOf(account)).filter(({ name }) => name === fault);
+    expect([made.length, (await keysOf(account)).length]).toEqual([1, before + 1]);
+    expect(body).toMatchObject(
+      status === 201 ? { id: made[0]?.id } : { error: { code: "home_region_unreachable" } },
+    );
+    await regions.toEu.set("pass");
+    const again = await call(regions.us, account.key, "/keys", of);
+    expect([again.status, await again.json()]).toMatchObject([
+      409,
+      { error: { code: "idempotency_replay", key_id: made[0]?.id } },
+    ]);
+    expect(await keysOf(account)).toHaveLength(before + 1);
+  });
+
+  it("duplicated: a DELETE is answered as one", async () => {
+    const account = await openFar(regions);
+    const { id } = await makeKey(regions, account.key);
+    await regions.toEu.set("duplicate");
+    const gone = await call(regions.us, account.key, `/keys/${id}`, { method: "DELETE" });
+    expect([gone.status, await gone.json()]).toMatchObject([200, { id, revoked: true }]);
+  });
+
+  it("20 keys made and revoked through both regions at once: home alone has them, each once (108)", async () => {
+    const account = await openFar(regions);
+    const through = (i: number) => (i % 2 === 0 ? regions.eu : regions.us);
+    const made = await Promise.all(
+      Array.from({ length: 20 }, async (_, i) => {
+        const of = { body: { name: `both ${i}`, scope: "global" } };
+        const response = await call(through(i), account.key, "/keys", of);
+        expect(response.status).toBe(201);
+        return (await response.json()) as { id: string; key: string };
+      }),
+    );
+    const gone = await Promise.all(
+      made.flatMap(({ id }) =>
+        [0, 1].map((i) => statusOf(through(i), account.key, `/keys/${id}`, { method: "DELETE" })),
+      ),
+    );
+    expect(new Set(gone)).toEqual(new Set([200]));
+    const listed = (await keysOf(account)).filter(({ name }) => name.startsWith("both"));
+    expect(listed.map(({ revoked }) => revoked)).toEqual(Array.from({ length: 20 }, () => true));
+    expect(new Set(listed.map(({ id }) => id))).toEqual(new Set(made.map(({ id }) => id)));
+    for (const { key } of made) {
+      expect([await statusOf(regions.eu, key), await statusOf(regions.us, key)]).toEqual([
+        401, 401,
+      ]);
+    }
+    const book = await regions.us.miniflare.getD1Database("DB", "turnpike-us");
+    const { results } = await book
+      .prepare("SELECT id FROM keys WHERE org_id = ?")
+      .bind(account.orgId)
+      .all();
+    expect(results).toEqual([]);
+  });
+});
+
+describe("a read with a global key away from home", () => {
+  it("shows what was spent here though it could not be told before", async () => {
+    const account = await openFar(regions);
+    await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
+    const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
+    const cost = Number(answer.headers.get("x-cost-micro"));
+    expect([answer.status, cost > 0]).toEqual([200, true]);
+    const balance = async (): Promise<unknown> =>
+      (await call(regions.us, account.key, "/balance")).json();
+    expect(await balance()).toMatchObject({ credits_micro: 1_000_000 }); // home does not know yet
+    await regions.toEu.set("pass");
+    expect(await balance()).toMatchObject({ credits_micro: 1_000_000 - cost });
+    expect(await account.balance()).toBe(1_000_000 - cost);
+  });
+});
+
+describe("what is not forwarded", () => {
+  const CREDITS = { amount_micro: 5, reference: "never" };
+
+  it("an operator's calls: a key opens none of them, and nothing of it crosses the link", async () => {
+    const { key, orgId } = await openFar(regions);
+    expect(await statusOf(regions.us, key)).toBe(200);
+    const seen = await askedOfEu(regions, async () => {
+      const answer = await fetch(`${regions.us.adminUrl}/orgs/${orgId}/credits`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify(CREDITS),
+      });
+      expect(answer.status).toBe(401);
+    });
+    expect(seen).toEqual({});
+  });
+
+  it.each([
+    ["/admin/v1/orgs/ORG/credits"],
+    ["/v1/../admin/v1/orgs/ORG/credits"],
+    ["/v1/%2e%2e/admin/v1/orgs/ORG/credits"],
+    ["/v1/chat/completions"],
+    ["/v1/embeddings"],
+    ["/v1/models"],
+    ["/internal/v1/lookup"],
+    ["/healthz"],
+  ])("%s, though a peer signs it: home carries nothing out", async (path) => {
+    const account = await openFar(regions);
+    const text = path.endsWith("completions") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);
+    const message = {
+      method: path === "/v1/models" || path === "/healthz" ? "GET" : "POST",
+      path: path.replace("ORG", account.orgId),
+      query: "",
+      headers: { "content-type": "application/json" },
+      body: path === "/v1/models" || path === "/healthz" ? null : btoa(text),
+      caller_key_hash: await hashOfAccount(regions, account),
+      v: 1,
+    };
+    const { method, headers, body, url } = await signMessage({
+      url: `${regions.eu.url}internal/v1/forward`,
+      sender: "us",
+      secret: LINK.US_SIGNS,
+      signedAt: Date.now(),
+      body: JSON.stringify(message),
+    });
+    const answer = await fetch(url, { method, headers, body });
+    expect(await answer.json()).toMatchObject({ ok: false });
+    expect(await account.balance()).toBe(1_000_000);
+  });
+});
