@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { workerdPid } from "../../scripts/workerd.ts";
+import type { Account } from "./support/account.ts";
+import {
+  chat,
+  delivered,
+  isBuriedAt,
+  keysInUse,
+  makeKey,
+  openFar,
+  revoke,
+  statusOf,
+} from "./support/far-keys.ts";
+import type { FarKey } from "./support/far-keys.ts";
+import { figure } from "./support/figure.ts";
+import { killRegion } from "./support/kill-region.ts";
+import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
+
+const IS_LONG = process.env["TURNPIKE_LONG"] === "1";
+const KILLS = IS_LONG ? 50 : 4;
+const AN_HOUR = { CLOCK_OFFSET_MS: "3600000" };
+
+let regions: FaultyRegions;
+let owner: Account;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+beforeEach(async () => {
+  owner = await openFar(regions);
+});
+afterEach(() => heal());
+
+async function heal(): Promise<void> {
+  await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
+}
+async function cut(): Promise<void> {
+  await Promise.all([regions.toEu.set("refuse"), regions.toUs.set("refuse")]);
+}
+
+const isRevoked = (key: FarKey) => revoke(regions, owner.key, key.id);
+
+const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =>
+  Promise.all(keys.map((one) => chat(region, one)));
+const all = (count: number, status: number): number[] =>
+  Array.from({ length: count }, () => status);
+
+/** Waits until every tombstone is in the US, which nobody asks anything. */
+async function buried(keys: readonly FarKey[]): Promise<void> {
+  await delivered(regions.eu);
+  for (const key of keys) expect(await isBuriedAt(regions.us, key)).toBe(true);
+}
+
+describe("a key revoked while the regions cannot hear each other", () => {
+  it("503 at the peer, never 200, until the link is back; then the tombstone arrives by itself, and counts without home (85, 86)", async () => {
+    const keys = await keysInUse(regions, owner, 5);
+    await cut();
+    for (const key of keys) expect(await isRevoked(key)).toBe(200);
+    expect(await chats(regions.eu, keys)).toEqual(all(5, 401));
+    for (const { key } of keys) {
+      for (const path of ["/models", "/balance"]) {
+        expect(await statusOf(regions.us, key, path)).toBe(503);
+      }
+    }
+    expect(await chats(regions.us, keys)).toEqual(all(5, 503));
+    await heal();
+    await buried(keys);
+    await cut();
+    expect(await chats(regions.us, keys)).toEqual(all(5, 401));
+  });
+
+  it("notices lost, requests not: home says 401 for the peer, also before a tombstone is there", async () => {
+    const [key] = await keysInUse(regions, owner, 1);
+    assert.ok(key !== undefined);
+    await regions.toUs.set("refuse");
+    expect(await isRevoked(key)).toBe(200);
+    for (let round = 0; round < 5; round++) expect(await chat(regions.us, key)).toBe(401);
+    await regions.toEu.set("refuse");
+    expect(await chat(regions.us, key)).toBe(503); // it does not know by itself
+    await regions.toUs.set("pass");
+    await buried([key]);
+    expect(await chat(regions.us, key)).toBe(401);
+  });
+
+  it("an hour later, both started anew meanwhile: told once, and nothing comes back (86)", async () => {
+    const keys = await keysInUse(regions, owner, 5);
+    const other = await makeKey(regions, owner.key);
+    await cut();
+    for (const key of keys) expect(await isRevoked(key)).toBe(200);
+    await Promise.all([regions.restart("eu", AN_HOUR), regions.restart("us", AN_HOUR)]);
+    expect(await chats(regions.us, keys)).toEqual(all(5, 503));
+    const told: string[] = [];
+    await regions.toUs.set((operation, body) => {
+      if (operation === "revocations") told.push(body);
+      return "pass";
+    });
+    await buried(keys);
+    expect(keys.map(({ hash }) => told.filter((body) => body.includes(hash)).length)).toEqual(
+      all(5, 1),
+    );
+    await cut();
+    for (let round = 0; round < 2; round++) {
+      await Promise.all([killRegion(regions.us), killRegion(regions.eu)]);
+      expect(await chats(regions.us, keys)).toEqual(all(5, 401));
+      expect(await chats(regions.eu, keys)).toEqual(all(5, 401));
+    }
+    await heal();
+    expect(await chats(regions.us, keys)).toEqual(all(5, 401));
+    expect(await chat(regions.us, other)).toBe(200);
+    await Promise.all([regions.restart("eu"), regions.restart("us")]);
+    expect(await chats(regions.us, keys)).toEqual(all(5, 401));
+  }, 60_000);
+
+  it("notices doubled, lost and out of order: every tombstone arrives, and stands (107)", async () => {
+    const keys = await keysInUse(regions, owner, 20);
+    const odds = { duplicate: 0.3, reorder: 0.3, "lose-reply": 0.1, "reset-after": 0.1 };
+    await regions.toUs.set({ seed: 107, odds });
+    const gone = await Promise.all(keys.flatMap((key) => [isRevoked(key), isRevoked(key)]));
+    expect(new Set(gone)).toEqual(new Set([200]));
+    await delivered(regions.eu);
+    await heal();
+    await buried(keys);
+    await cut();
+    expect(await chats(regions.us, keys)).toEqual(all(20, 401));
+  });
+});
+
+async function onBook(statement: string): Promise<void> {
+  const db = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
+  await db.prepare(statement).run();
+}
+
+describe("a DELETE that fails half-way", () => {
+  it("the book refuses it: 503, the key is dead in both regions, and a repeat completes it", async () => {
+    const [key] = await keysInUse(regions, owner, 1);
+    assert.ok(key !== undefined);
+    await onBook(
+      `CREATE TRIGGER refuse_revocation BEFORE UPDATE OF revoked_at ON keys
+       BEGIN SELECT RAISE(ABORT, 'the book is down'); END`,
+    );
+    try {
+      expect(await isRevoked(key)).toBe(503);
+      expect([await chat(regions.eu, key), await chat(regions.us, key)]).toEqual([401, 401]);
+      await buried([key]);
+    } finally {
+      await onBook("DROP TRIGGER refuse_revocation");
+    }
+    expect(await isRevoked(key)).toBe(200);
+  });
+
+  it(`home dies during it: it was answered, or a repeat completes it, and the peer hears of it, ${KILLS} of ${KILLS}`, async () => {
+    const keys = await keysInUse(regions, owner, KILLS);
+    const answered: (number | null)[] = [];
+    for (const [i, key] of keys.entries()) {
+      const pid = workerdPid(regions.eu.port);
+      const told = Promise.withResolvers<void>();
+      await regions.toUs.set(() => {
+        told.resolve();
+        return "reset-before"; // what was stored of it must outlive the kill
+      });
+      const deleting = isRevoked(key).catch(() => null);
+      await (i % 2 === 0 ? told.promise : sleep(1 + (i % 8)));
+      await killRegion(regions.eu, pid);
+      const answer = await deleting;
+      answered.push(answer);
+      if (i % 4 > 1) await killRegion(regions.us);
+      // A DELETE that was answered has nothing left to do.
+      if (answer === null) assert.equal(await isRevoked(key), 200);
+      expect([await chat(regions.eu, key), await chat(regions.us, key)]).toEqual([401, 401]);
+      await regions.toUs.set("pass");
+      await buried([key]);
+    }
+    figure(`DELETE and a kill: answered ${answered.map(String).join(" ")}`);
+  }, 600_000);
+});
+
+const operator = (path: string, method: string, body?: object): Promise<Response> =>
+  fetch(`${regions.eu.adminUrl}/orgs/${owner.orgId}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+
+describe("every other way to end a key", () => {
+  it("an operator's DELETE: 401 in both regions at once, and the peer is told", async () => {
+    const [key] = await keysInUse(regions, owner, 1);
+    assert.ok(key !== undefined);
+    expect((await operator(`/keys/${key.id}`, "DELETE")).status).toBe(200);
+    expect([await chat(regions.us, key), await chat(regions.eu, key)]).toEqual([401, 401]);
+    await buried([key]);
+    await cut();
+    expect(await chat(regions.us, key)).toBe(401);
+  });
+
+  it("the removal of their member: all its keys, in both regions, and no other", async () => {
+    const email = "leaves@example.com";
+    const added = await operator("/members", "POST", { email, role: "admin" });
+    const { id } = (await added.json()) as { id: string };
+    const made = await operator(`/members/${id}/keys`, "POST", { name: "x", scope: "global" });
+    const { key: theirs } = (await made.json()) as { key: string };
+    const keys = await Promise.all([1, 2, 3].map(() => makeKey(regions, theirs)));
+    const [kept] = await keysInUse(regions, owner, 1);
+    assert.ok(kept !== undefined);
+    expect(await chats(regions.us, keys)).toEqual(all(3, 200));
+    expect((await operator(`/members/${id}`, "DELETE")).status).toBe(200);
+    expect(await chats(regions.us, keys)).toEqual(all(3, 401));
+    expect(await chats(regions.eu, keys)).toEqual(all(3, 401));
+    expect(await statusOf(regions.us, theirs)).toBe(401);
+    await buried(keys);
+    expect(await chat(regions.us, kept)).toBe(200);
+    await cut();
+    expect(await chats(regions.us, keys)).toEqual(all(3, 401));
+  });
+
+  it("a key that revokes itself through the peer", async () => {
+    const [key] = await keysInUse(regions, owner, 1);
+    assert.ok(key !== undefined);
+    const path = `/keys/${key.id}`;
+    expect(await statusOf(regions.us, key.key, path, { method: "DELETE" })).toBe(200);
+    expect([await chat(regions.us, key), await chat(regions.eu, key)]).toEqual([401, 401]);
+    await buried([key]);
+  });
+});

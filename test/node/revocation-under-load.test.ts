@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Account } from "./support/account.ts";
+import { chat, isBuriedAt, keysInUse, openFar, revoke, statusOf } from "./support/far-keys.ts";
+import type { FarKey } from "./support/far-keys.ts";
+import { figure } from "./support/figure.ts";
+import { startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
+
+const KEYS = process.env["TURNPIKE_LONG"] === "1" ? 1000 : 60;
+/** An owner makes and revokes its own, within what its key may ask in a minute. */
+const KEYS_OF_ONE = 100;
+const CALLERS = 4;
+const RELAXED = { timeout: 25_000, interval: 1 };
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions();
+});
+afterAll(() => regions.stop());
+
+type Seen = { readonly status: number; readonly isAfter: boolean; readonly where: string };
+
+/** Uses the keys in turn, also those that are dead, until it is told to stop. */
+function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
+  const seen: Seen[] = [];
+  const control = { isOver: false };
+  let next = 0;
+  const caller = async (region: TestRegion, isChat: boolean): Promise<void> => {
+    while (!control.isOver) {
+      // every other call is made with the key that goes next or went last
+      const at = next++ % 2 === 0 ? Math.max(0, dead.size - (next % 4)) : next;
+      const key = keys[at % keys.length];
+      assert.ok(key !== undefined);
+      const isAfter = dead.has(key);
+      // oxlint-disable-next-line no-await-in-loop -- one after another
+      const status = await (isChat ? chat(region, key) : statusOf(region, key.key));
+      seen.push({ status, isAfter, where: region.name });
+    }
+  };
+  const callers = Array.from({ length: CALLERS }, (_, i) => [
+    caller(regions.us, i % 2 === 0),
+    caller(regions.eu, i % 2 === 0),
+  ]).flat();
+  const stop = async (): Promise<readonly Seen[]> => {
+    control.isOver = true;
+    await Promise.all(callers);
+    return seen;
+  };
+  return { stop };
+}
+
+/** How long after DELETE's answer the US's own limiter has the tombstone. */
+async function arrival(key: FarKey): Promise<number> {
+  const answeredMs = performance.now();
+  await expect.poll(() => isBuriedAt(regions.us, key), RELAXED).toBe(true);
+  return performance.now() - answeredMs;
+}
+
+it(`none of ${KEYS} is admitted at home or at the peer once DELETE has answered (82, 83)`, async () => {
+  const keys: (FarKey & { readonly owner: Account })[] = [];
+  while (keys.length < KEYS) {
+    const owner = await openFar(regions);
+    const made = await keysInUse(regions, owner, Math.min(KEYS_OF_ONE, KEYS - keys.length));
+    for (const key of made) keys.push({ ...key, owner });
+  }
+  const dead = new Set<FarKey>();
+  const { stop } = load(keys, dead);
+  const arrivals: Promise<number>[] = [];
+  for (const key of keys) {
+    expect(await revoke(regions, key.owner.key, key.id)).toBe(200);
+    dead.add(key);
+    arrivals.push(arrival(key));
+    expect([await chat(regions.us, key), await chat(regions.eu, key)]).toEqual([401, 401]);
+  }
+  const tookMs = (await Promise.all(arrivals)).toSorted((one, other) => one - other);
+  const seen = await stop();
+  const at = (share: number): number => Math.round(tookMs[Math.ceil(share * KEYS) - 1] ?? 0);
+  const figures = `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`;
+  figure(`tombstone in the peer after DELETE's answer, ${KEYS} keys: ${figures}`);
+  expect(seen.filter(({ isAfter, status }) => isAfter && status !== 401)).toEqual([]);
+  expect(seen.filter(({ status }) => status !== 200 && status !== 401)).toEqual([]);
+  for (const where of ["eu", "us"]) {
+    const here = seen.filter((one) => one.where === where);
+    expect(here.filter(({ isAfter }) => isAfter).length).toBeGreaterThan(KEYS / 4);
+    expect(here.filter(({ status }) => status === 200).length).toBeGreaterThan(KEYS / 4);
+  }
+  for (const owner of new Set(keys.map((key) => key.owner))) {
+    await owner.resolved();
+    expect(await owner.differences()).toEqual([]);
+  }
+}, 3_600_000);
