@@ -1,0 +1,74 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { configOf } from "../../src/config.ts";
+import { authorizeAtHome } from "../../src/inference/authorize.ts";
+import { micros } from "../../src/lib/money.ts";
+
+const HOLD = {
+  id: "req_000000000000000000000000",
+  least: micros(10),
+  most: micros(20),
+  externalId: null,
+  idempotency: null,
+};
+let answer: unknown;
+let bodies: unknown[];
+
+beforeEach(() => {
+  bodies = [];
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    bodies.push(await new Request(input, init).json());
+    return Response.json(answer);
+  });
+});
+afterEach(() => vi.restoreAllMocks());
+
+function ask(hold: typeof HOLD | null) {
+  const parsed = configOf(env);
+  if (!parsed.ok) throw new Error("the tests' bindings are not valid");
+  const [home] = parsed.config.peers;
+  const at = { requestId: HOLD.id, now: () => Date.now(), spentMs: 0 };
+  return authorizeAtHome(home, { keyHash: "ab", hold }, at);
+}
+
+const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } };
+
+it.each([10, 15, 20])("a grant of %i between least and most is spent from", async (granted) => {
+  answer = { ok: true, granted };
+  expect(await ask(HOLD)).toEqual({ unanswered: false, result: { ok: true, value: { granted } } });
+  expect(bodies).toMatchObject([{ key_hash: "ab", hold: { least: 10, most: 20, user: null } }]);
+});
+
+it.each([
+  { ok: true, granted: 9 },
+  { ok: true, granted: 21 },
+  { ok: true, granted: 0 },
+  { ok: true, granted: 15.5 },
+  { ok: true },
+  { ok: false },
+  { ok: false, failure: { kind: "internal" } },
+  { ok: false, failure: { kind: "balance_too_low" } },
+  { granted: 15 },
+  [],
+  null,
+])("%j is no answer: no grant, no refusal, and what home did is not known", async (said) => {
+  answer = said;
+  expect(await ask(HOLD)).toEqual(AWAY);
+});
+
+it("home's own fault is ours, and whether it holds is not known", async () => {
+  for (const kind of ["storage_unavailable", "overloaded"]) {
+    answer = { ok: false, failure: { kind } };
+    // oxlint-disable-next-line no-await-in-loop -- one answer after the other
+    expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
+  }
+});
+
+it("without a hold nothing is granted, and a dead key is one", async () => {
+  answer = { ok: true, granted: 0 };
+  expect(await ask(null)).toMatchObject({ result: { ok: true } });
+  answer = { ok: false, failure: { kind: "invalid_api_key" } };
+  expect(await ask(null)).toEqual({ unanswered: false, result: answer });
+});
