@@ -127,6 +127,8 @@ export type Outbox = {
 export type Health = {
   readonly region: string;
   readonly version: string;
+  /** The model id that each alias means; absent from versions that did not say it yet. */
+  readonly aliases?: Readonly<Record<string, string>>;
   readonly book: boolean;
   readonly outboxes: readonly Outbox[];
 };

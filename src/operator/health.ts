@@ -4,13 +4,17 @@ import { bookAnswers } from "../organizations/organizations.store.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import type { JsonObject, OperatorContext } from "./operator-context.ts";
 
-/** `GET /health`: whether the book answers, and what waits in each outbox; null for one that cannot say. */
+/**
+ * `GET /health`: what this deployment is and what its aliases mean, whether the book answers, and what
+ * waits in each outbox; null for one that cannot say.
+ */
 export async function getHealth(context: OperatorContext): Promise<Result<JsonObject>> {
   const [book, ...outboxes] = await Promise.all([
     bookAnswers(context.db),
     ...outboxNames(context.peers).map((name) => outboxHealth(context, name)),
   ]);
-  return success({ region: context.region, version: context.version, book, outboxes });
+  const { region, version } = context;
+  return success({ region, version, aliases: Object.fromEntries(context.aliases), book, outboxes });
 }
 
 async function outboxHealth(context: OperatorContext, name: string): Promise<JsonObject> {

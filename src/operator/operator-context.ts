@@ -54,6 +54,8 @@ export type OperatorContext = {
   readonly region: Region;
   readonly peers: readonly Region[];
   readonly version: string;
+  /** The model that each alias means here. */
+  readonly aliases: ReadonlyMap<string, string>;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
   /** A stub of this organisation's wallet. */

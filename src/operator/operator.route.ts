@@ -1,6 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context, Next } from "hono";
+import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { methodNotAllowed } from "../http/not-found.ts";
@@ -11,16 +12,22 @@ import { isOperator } from "./admin-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
-/** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts. */
-export const operatorRoutes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
+/** The model that each alias means under a configuration. */
+type AliasesOf = (config: Config) => ReadonlyMap<string, string>;
 
-operatorRoutes.use(requireOperator);
-for (const endpoint of OPERATOR_ENDPOINTS) {
-  operatorRoutes.on(endpoint.method, endpoint.path, (c) => answer(c, endpoint));
-}
-for (const path of new Set(OPERATOR_ENDPOINTS.map((endpoint) => endpoint.path))) {
-  const methods = OPERATOR_ENDPOINTS.filter((endpoint) => endpoint.path === path);
-  operatorRoutes.all(path, methodNotAllowed(methods.map((endpoint) => endpoint.method)));
+/** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts, which knows the offer. */
+export function operatorRoutes(aliasesOf: AliasesOf): HonoBase<AppEnv> {
+  const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
+  routes.use(requireOperator);
+  for (const endpoint of OPERATOR_ENDPOINTS) {
+    const { method, path } = endpoint;
+    routes.on(method, path, (c) => answer(c, endpoint, aliasesOf(c.var.config)));
+  }
+  for (const path of new Set(OPERATOR_ENDPOINTS.map((endpoint) => endpoint.path))) {
+    const methods = OPERATOR_ENDPOINTS.filter((endpoint) => endpoint.path === path);
+    routes.all(path, methodNotAllowed(methods.map((endpoint) => endpoint.method)));
+  }
+  return routes;
 }
 
 async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
@@ -32,10 +39,14 @@ async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response
   return undefined;
 }
 
-async function answer(c: Context<AppEnv>, endpoint: OperatorEndpoint): Promise<Response> {
+async function answer(
+  c: Context<AppEnv>,
+  endpoint: OperatorEndpoint,
+  aliases: ReadonlyMap<string, string>,
+): Promise<Response> {
   const body = await bodyOf(c, endpoint);
   if (!body.ok) return fail(c, body.failure);
-  const result = await endpoint.handle(contextOf(c), {
+  const result = await endpoint.handle(contextOf(c, aliases), {
     params: c.req.param(),
     url: c.req.url,
     body: body.value,
@@ -55,7 +66,7 @@ function bodyOf(
   return readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
 }
 
-function contextOf(c: Context<AppEnv>): OperatorContext {
+function contextOf(c: Context<AppEnv>, aliases: ReadonlyMap<string, string>): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
@@ -65,6 +76,7 @@ function contextOf(c: Context<AppEnv>): OperatorContext {
     region: config.region,
     peers: config.peers.map(({ region }) => region),
     version: config.version,
+    aliases,
     keySecrets: config.keySecrets,
     now: now(c.env),
     wallet: (orgId) => wallets.getByName(orgId),

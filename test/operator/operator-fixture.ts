@@ -103,6 +103,7 @@ export function context(): OperatorContext {
     region: "eu",
     peers: ["us"],
     version: "test",
+    aliases: new Map([["smart", "sandbox/echo"]]),
     keySecrets: keySecrets(),
     now: Date.now(),
     wallet: walletOf,
