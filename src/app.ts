@@ -44,12 +44,17 @@ import { patchSettingsRoute, readSettingsRoute } from "./wallet/settings.route.t
 import { usageRoute } from "./wallet/usage.route.ts";
 
 /**
- * The whole surface. Order matters: `requestContext` wraps every answer; below `/v1` everything is
- * authenticated, and everything but the two paid paths (which read their body meanwhile) has been
- * admitted before its handler runs; below `/internal/v1` nothing exists but for a peer. The router finds a route in one match, whatever their number,
- * and throws for paths that it cannot tell apart, where the default one falls back to a slow one.
+ * The whole surface. Order matters: `requestContext` wraps every answer; below `/internal/v1` nothing
+ * exists but for a peer; below `/v1` everything is authenticated, and everything but the two paid paths
+ * (which read their body meanwhile) has been admitted before its handler runs; from `forwardToHome` on
+ * a global key away from home is answered by its home. The router finds a route in one match, whatever
+ * their number, and throws for paths that it cannot tell apart, where the default one falls back to a
+ * slow one.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
+
+/** Who may read what was spent, and change what may be. */
+const requireAccountant = requireRole("owner", "admin", "billing");
 
 app.use(requestContext);
 app.onError(failUnexpectedly);
@@ -79,11 +84,11 @@ app.get("/v1/models", (c) => listModelsRoute(c, offerOf(c.var.config).catalog));
 app.all("/v1/models", methodNotAllowed(["GET"]));
 app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, offerOf(c.var.config).catalog));
 app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
+
 app.use("/v1/*", forwardToHome);
 app.get("/v1/balance", balanceRoute);
 app.all("/v1/balance", methodNotAllowed(["GET"]));
 
-const requireAccountant = requireRole("owner", "admin", "billing");
 app.get("/v1/keys", requireMember, listKeysRoute);
 app.post("/v1/keys", requireMember, createKeyRoute);
 app.all("/v1/keys", methodNotAllowed(["GET", "POST"]));

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { ADMIN_TOKEN, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
-describe("GET /admin/v1/health: 200", () => {
-  const aliases = async (bindings?: Env): Promise<unknown> => {
-    const sending = { key: ADMIN_TOKEN, ...(bindings && { bindings }) };
-    const response = await send("/admin/v1/health", sending);
-    expect(response.status).toBe(200);
-    return (await response.json<{ aliases: unknown }>()).aliases;
-  };
+async function aliases(bindings?: Env): Promise<unknown> {
+  const sending = { key: ADMIN_TOKEN, ...(bindings && { bindings }) };
+  const response = await send("/admin/v1/health", sending);
+  expect(response.status).toBe(200);
+  return (await response.json<{ aliases: unknown }>()).aliases;
+}
 
+describe("GET /admin/v1/health: 200", () => {
   it("says which model each alias means here, by its concrete id", async () => {
     expect(await aliases()).toEqual({
       smart: "sandbox/echo",
