@@ -13,15 +13,17 @@ export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result
   return parsed.success ? success(parsed.data) : refusal(parsed.error, value);
 }
 
+/** Stands for the values of a parameter that came more than once, however many they are. */
+const GIVEN_TWICE: readonly string[] = [];
+
 /**
  * A URL's query parameters in the schema's shape, or a 400 with `param`. Values are strings; one
  * given twice is an array and fits no schema here. Unknown parameters are ignored.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
-  const query = new Map<string, string | string[]>();
+  const query = new Map<string, string | readonly string[]>();
   for (const [name, text] of new URL(url).searchParams) {
-    const before = query.get(name);
-    query.set(name, before === undefined ? text : [before, text].flat());
+    query.set(name, query.has(name) ? GIVEN_TWICE : text);
   }
   return parseBody(schema, Object.fromEntries(query));
 }

@@ -109,16 +109,16 @@ export async function updateMember(
 type Standing = { readonly email_taken: 0 | 1 };
 
 /**
- * Removes a member and revokes all its keys in one batch, and answers with every key it ever had, so
- * that their limiters can be told; again: the same answer. Refusals: `not_found`, `conflict` with
- * code `last_owner`.
+ * Removes a member and revokes its live keys in one batch, and answers with those keys, so that their
+ * limiters can be told; again: the same answer. A key that was revoked before is not among them: its
+ * limiter was told before the book was. Refusals: `not_found`, `conflict` with code `last_owner`.
  */
 export async function removeMember(
   db: D1Database,
   member: MemberName,
   now: number,
 ): Promise<Result<readonly EndedKey[]>> {
-  const [, ended, found] = await db.batch<EndedKey & { readonly removed_at: number | null }>([
+  const [, , ended, found] = await db.batch<EndedKey & { readonly removed_at: number | null }>([
     db
       .prepare(
         `UPDATE members SET removed_at = ?3
@@ -127,11 +127,16 @@ export async function removeMember(
       .bind(member.id, member.orgId, now),
     db
       .prepare(
-        `UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE org_id = ?2 AND member_id = ?1
-           AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL
-         RETURNING id, hash, org_id, scope, revoked_at`,
+        `UPDATE keys SET revoked_at = ?3 WHERE org_id = ?2 AND member_id = ?1 AND revoked_at IS NULL
+           AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL`,
       )
       .bind(member.id, member.orgId, now),
+    db
+      .prepare(
+        `SELECT id, hash, org_id, scope, revoked_at FROM keys WHERE org_id = ?2 AND member_id = ?1
+           AND revoked_at >= (SELECT removed_at FROM members WHERE id = ?1)`,
+      )
+      .bind(member.id, member.orgId),
     db
       .prepare("SELECT removed_at FROM members WHERE id = ?1 AND org_id = ?2")
       .bind(member.id, member.orgId),

@@ -41,16 +41,23 @@ type Terms = {
 };
 
 /**
- * Suspended, then the Idempotency-Key, then what it would cost: a repeat is one on an empty balance too.
+ * Suspended, then the Idempotency-Key, then the rate limit and what it would cost: a repeat is one on an empty balance too.
  * A hold that is sent twice may be refused here as its own repeat: its first answer is recalled then.
  */
 function termsOf(desk: Desk, request: HoldRequest): Result<Terms> {
   if (desk.memory.row.suspended) return refuse({ kind: "organization_suspended" });
   const lapsed = lapsedBy(desk, request);
   if (!lapsed.ok) return lapsed;
+  const limited = refuseRate(desk);
+  if (limited !== null) return limited;
   const payer = endUserFor(desk, request.externalId);
   if (payer === "too_many") return refuse({ kind: "too_many_end_users" });
-  const granted = decide(desk, request, payer);
+  const granted = decideHold(desk.memory.books, {
+    least: request.least,
+    most: request.most,
+    endUser: payer?.user ?? null,
+    period: desk.period,
+  });
   return granted.ok ? success({ payer, granted: granted.value, lapsed: lapsed.value }) : granted;
 }
 
@@ -80,19 +87,13 @@ function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
   return { user, isNew: true };
 }
 
-function decide(desk: Desk, request: HoldRequest, payer: Payer): Result<Micros> {
-  const { memory, nowMs } = desk;
+/** The organisation's own rate limit, if it has one. */
+function refuseRate({ memory, nowMs }: Desk): Refusal | null {
   const limit = memory.row.rpmLimit;
-  const retryAfterMs = limit === null ? 0 : rateWait(memory.rateLog, limit, nowMs);
-  if (limit !== null && retryAfterMs > 0) {
-    return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
-  }
-  return decideHold(memory.books, {
-    least: request.least,
-    most: request.most,
-    endUser: payer?.user ?? null,
-    period: desk.period,
-  });
+  if (limit === null) return null;
+  const retryAfterMs = rateWait(memory.rateLog, limit, nowMs);
+  if (retryAfterMs <= 0) return null;
+  return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
 }
 
 /** Stores and applies a grant; null, and nothing changed, when the id is known. */
