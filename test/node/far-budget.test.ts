@@ -1,0 +1,59 @@
+import path from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Counts } from "../../scripts/workers/counts.ts";
+import { Account } from "./support/account.ts";
+import { call, CHAT, delivered, openFar } from "./support/far-keys.ts";
+import { startFaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
+
+const REQUESTS = 10;
+/** The gateway with counters around its objects and its book. */
+const ENTRY = path.join(import.meta.dirname, "../../scripts/workers/counting.ts");
+
+let regions: FaultyRegions;
+beforeAll(async () => {
+  regions = await startFaultyRegions({ entry: ENTRY });
+});
+afterAll(() => regions.stop());
+
+/** What a region counted since it was last asked. */
+async function countsOf(region: TestRegion): Promise<Counts> {
+  return (await fetch(`${region.url}__counts`)).json() as Promise<Counts>;
+}
+
+/** What so many completions in the US cost in both regions, from the second use of a key on. */
+async function costOf(key: string, stream: boolean): Promise<{ us: Counts; eu: Counts }> {
+  const chat = async (): Promise<void> => {
+    const answer = await call(regions.us, key, "/chat/completions", {
+      body: { ...CHAT.body, stream },
+    });
+    await answer.text();
+    expect(answer.status).toBe(200);
+  };
+  await chat();
+  await delivered(regions.us);
+  await Promise.all([countsOf(regions.us), countsOf(regions.eu)]);
+  for (let i = 0; i < REQUESTS; i++) await chat();
+  const us = await countsOf(regions.us); // now: asking whether all is delivered is counted too
+  await delivered(regions.us);
+  return { us, eu: await countsOf(regions.eu) };
+}
+
+it.each([false, true])(
+  "a completion away from home (stream %s): two object calls here, three at home, no D1",
+  async (stream) => {
+    const { key } = await openFar(regions);
+    const { us, eu } = await costOf(key, stream);
+    expect([us.objectCalls, us.d1Queries]).toEqual([2 * REQUESTS, 0]);
+    expect([eu.objectCalls, eu.d1QueriesBeforeUpstream]).toEqual([3 * REQUESTS, 0]);
+  },
+);
+
+it.each([false, true])(
+  "a completion with a regional key (stream %s): three object calls, and the other region does not hear of it",
+  async (stream) => {
+    const { key } = await Account.open(() => regions.us);
+    const { us, eu } = await costOf(key, stream);
+    expect([us.objectCalls, eu.objectCalls, eu.requests]).toEqual([3 * REQUESTS, 0, 0]);
+  },
+);
