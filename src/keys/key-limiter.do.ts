@@ -168,7 +168,7 @@ export class KeyLimiter extends DurableObject<Env> {
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     createTables(this.ctx.storage.sql);
     this.#memory = null;
-    // Of a use that is not noted here a minute from now is early enough to ask home again.
+    // Home notes uses by itself: a minute from now is early enough to ask it again.
     storeRecord(this.ctx.storage.sql, row, book.isOurs ? 0 : now(this.env));
   }
 

@@ -24,7 +24,10 @@ function prepare(sql: string): D1PreparedStatement {
   return env.DB.prepare(sql);
 }
 
-/** The real limiter and book, noting the order of the steps; the first `faults` calls of the limiter throw, and `deaf` ones of the outbox. */
+/**
+ * The real limiter and book, noting the order of the steps; the first `faults` calls of the limiter
+ * throw, and the first `deaf` ones of the outbox.
+ */
 function services(
   at: number,
   faults: readonly Record<string, boolean>[] = [],
