@@ -9,7 +9,8 @@ export const SHARDS = 16;
 
 const REVOCATIONS = "revocations";
 const BACKOFF_FIRST_MS = 1000;
-const BACKOFF_MAX_MS = 30_000;
+/** The longest that a message waits for its next attempt. */
+export const BACKOFF_MAX_MS = 30_000;
 
 /**
  * How long to wait after the n-th failed attempt (1 is the first): 1 s doubling to 30 s, of which a

@@ -1,5 +1,5 @@
 import { logAlert } from "../lib/log.ts";
-import { backoffMs, DELIVER_MAX, PARK_AFTER_MS } from "./outbox-schedule.ts";
+import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, PARK_AFTER_MS } from "./outbox-schedule.ts";
 import type { Delivery, Message } from "./outbox-message.ts";
 
 /** How much a queue holds. `oldestMs`: age of the oldest message still waiting, null when none is. */
@@ -75,6 +75,18 @@ export class OutboxQueue {
         );
       }
     });
+  }
+
+  /**
+   * The clock stepped back: what it made wait for longer than any backoff is due at once, not when the
+   * clock has caught up.
+   */
+  followClock(nowMs: number): void {
+    this.#storage.sql.exec(
+      "UPDATE messages SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?2",
+      nowMs,
+      nowMs + BACKOFF_MAX_MS,
+    );
   }
 
   /** Up to 100 messages that are due, the longest due first. */

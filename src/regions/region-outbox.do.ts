@@ -17,7 +17,7 @@ import {
 import type { Post, Route } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
 import type { Delivery, Message, OutcomeItem, RevocationItem } from "./outbox-message.ts";
-import { addresseeOf } from "./outbox-schedule.ts";
+import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
 import type { Addressee } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
 import { OutboxQueue } from "./region-outbox-queue.do.ts";
@@ -196,16 +196,23 @@ export class RegionOutbox extends DurableObject<Env> {
    * platform's alarms are not: what counts is how long it is until then.
    */
   async #arm(leastWaitMs = 0): Promise<void> {
+    const nowMs = now(this.env);
+    this.#queue.followClock(nowMs);
     const dueAt = this.#queue.nextDueAt();
     if (dueAt === null) return;
-    await this.ctx.storage.setAlarm(now({}) + Math.max(leastWaitMs, dueAt - now(this.env)));
+    await this.ctx.storage.setAlarm(now({}) + Math.max(leastWaitMs, dueAt - nowMs));
   }
 
-  /** What waits must have an alarm: one that was lost, or is long past, is set again. */
+  /** What waits must have an alarm: one that was lost, long past or far off is set again. */
   async #restoreAlarm(): Promise<void> {
     if (this.#queue.nextDueAt() === null) return;
     const alarmAt = await this.ctx.storage.getAlarm();
-    if (alarmAt === null || alarmAt < now({}) - STALE_MS) await this.#arm();
+    const platformMs = now({});
+    const isSound =
+      alarmAt !== null &&
+      alarmAt >= platformMs - STALE_MS &&
+      alarmAt <= platformMs + BACKOFF_MAX_MS;
+    if (!isSound) await this.#arm();
   }
 
   #mayEnqueue(what: Addressee["carries"], count: number): void {

@@ -16,6 +16,7 @@ import {
 import type { Outbox } from "./outbox-steps.ts";
 import { Peer } from "./peer-fixture.ts";
 
+const HOUR_MS = 3_600_000;
 let peer: Peer;
 let outbox: Outbox;
 
@@ -88,6 +89,29 @@ it.each([
     expect(set.mock.calls).toHaveLength(isSetAgain ? 1 : 0);
     expect(started.depth().waiting).toBe(1);
   });
+});
+
+it.each([true, false])(
+  "a clock that was an hour ahead when a message was put off, and is right again: it is tried at the next alarm (evicted: %s)",
+  async (isEvicted) => {
+    shiftClock(HOUR_MS);
+    const id = await oneWaiting();
+    shiftClock(0);
+    if (isEvicted) await evictDurableObject(outbox);
+    await runDurableObjectAlarm(outbox); // finds nothing due, and the message an hour off
+    await runDurableObjectAlarm(outbox);
+    await depthIs(outbox, EMPTY);
+    expect([...peer.effects.keys()]).toEqual([id]);
+  },
+);
+
+it("an alarm that a wrong clock set an hour off is set again when the outbox starts", async () => {
+  await oneWaiting();
+  await runInDurableObject(outbox, (_outbox, { storage }) =>
+    storage.setAlarm(Date.now() + HOUR_MS),
+  );
+  await evictDurableObject(outbox);
+  expect(await armed(outbox)).toBeLessThanOrEqual(Date.now() + 30_000);
 });
 
 it("an outbox with nothing in it has no alarm, whatever happens to it", async () => {
