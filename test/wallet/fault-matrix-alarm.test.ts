@@ -1,0 +1,151 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { FAULTS, WORK } from "../fixtures/fault-matrix.ts";
+import { settleOf } from "../regions/outbox-fixture.ts";
+import { armed, depthIs, EMPTY, outboxOf, withAlarms } from "../regions/outbox-steps.ts";
+import { Peer } from "../regions/peer-fixture.ts";
+import { abort, booked, world } from "./fault-world.ts";
+import type { Cells } from "./fault-world.ts";
+import { differences, holdOf, setClock, stubOf, valueOf } from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** Longer than a hold lives at home. */
+const AFTER_HOLDS_END = 21 * MINUTE;
+
+/** A wallet with an open hold of 40. */
+async function holding() {
+  const made = await world();
+  valueOf(await made.stub.hold(holdOf(40)));
+  return made;
+}
+
+const alarmOf = (stub: Stub): Promise<number | null> =>
+  runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
+
+/** Rows of holds that ended because their time was up. */
+async function expirations(stub: Stub): Promise<number> {
+  const page = valueOf(await stub.ledger(0, 100));
+  return page.rows.filter(({ kind }) => kind === "expire").length;
+}
+
+const CELLS: Cells = {
+  "home object evicted": async () => {
+    const { stub } = await holding();
+    await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAlarm());
+    expect(await alarmOf(stub)).toBeNull();
+    await evictDurableObject(stub);
+    valueOf(await stub.balance());
+    expect(await alarmOf(stub)).not.toBeNull();
+    return differences(stub);
+  },
+  "home object aborted": async () => {
+    const { stub, orgId } = await holding();
+    await abort(stub);
+    const next = stubOf(orgId);
+    valueOf(await next.balance());
+    expect(await alarmOf(next)).not.toBeNull();
+    setClock(Date.now() + AFTER_HOLDS_END);
+    await runDurableObjectAlarm(next);
+    expect([await expirations(next), valueOf(await next.balance()).openHolds]).toEqual([1, 0]);
+    return differences(next);
+  },
+  "D1 down": async () => {
+    const { stub, database } = await holding();
+    database.fault = "throw";
+    for (let round = 1; round <= 10; round++) {
+      setClock(Date.now() + round * 2 * MINUTE);
+      await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+      expect(await alarmOf(stub)).not.toBeNull();
+    }
+    database.fault = "none";
+    setClock(Date.now() + 23 * MINUTE);
+    await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+    expect(await expirations(stub)).toBe(1);
+    return booked({ stub, database }, 990);
+  },
+  "home unreachable": async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const [peer, outbox] = [new Peer(), outboxOf("us")];
+    peer.fault = () => "request-lost";
+    const item = settleOf(crypto.randomUUID(), 1);
+    await outbox.enqueue([item]);
+    let offset = 0;
+    while (peer.requests.length < 4) {
+      await withAlarms(outbox, (offset += MINUTE), () => undefined);
+      await vi.waitFor(async () => expect(await armed(outbox)).not.toBeNull()); // none while it runs
+    }
+    await depthIs(outbox, { ...EMPTY, waiting: 1 });
+    peer.fault = () => "none";
+    await withAlarms(outbox, offset + MINUTE, () => depthIs(outbox, EMPTY));
+    expect(peer.effects.get(item.holdId)).toBe("settle");
+    return [...peer.effects.keys()].filter((id) => id !== item.holdId);
+  },
+  "message dup/reorder": async () => {
+    const { stub } = await holding();
+    setClock(Date.now() + AFTER_HOLDS_END);
+    await runInDurableObject(stub, (wallet: Wallet) =>
+      Promise.all([wallet.alarm(), wallet.alarm()]),
+    );
+    await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+    expect(await expirations(stub)).toBe(1);
+    return differences(stub);
+  },
+  "clock +1 h": async () => {
+    const { stub } = await holding();
+    setClock(Date.now() + HOUR);
+    await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+    expect([await expirations(stub), await differences(stub)]).toEqual([1, []]);
+    setClock(null);
+    await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+    expect(await expirations(stub)).toBe(1);
+    return differences(stub);
+  },
+  "clock -1 h": async () => {
+    const { stub } = await holding();
+    const back = Date.now() - HOUR;
+    for (const [later, open] of [
+      [0, 1],
+      [19 * MINUTE, 1],
+      [AFTER_HOLDS_END, 0],
+    ] as const) {
+      setClock(back + later);
+      await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+      expect(valueOf(await stub.balance()).openHolds).toBe(open);
+    }
+    expect(await expirations(stub)).toBe(1);
+    return differences(stub);
+  },
+  "exec worker dies": async () => {
+    const { stub, orgId, database } = await holding();
+    database.fault = "hang";
+    setClock(Date.now() + AFTER_HOLDS_END);
+    const ran = runInDurableObject(stub, (wallet: Wallet) => wallet.alarm()).catch(() => null);
+    await abort(stub);
+    await ran;
+    const next = stubOf(orgId);
+    valueOf(await next.balance());
+    expect(await alarmOf(next)).not.toBeNull();
+    await runInDurableObject(next, (wallet: Wallet) => wallet.alarm());
+    valueOf(await next.poke());
+    expect(await expirations(next)).toBe(1);
+    return booked({ stub: next, database }, 990);
+  },
+};
+
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+describe("alarm", () => {
+  it.each(FAULTS.map((fault) => [fault, WORK["alarm"][fault]] as const))(
+    "alarm x %s: %s",
+    async (fault) => {
+      vi.spyOn(console, "error").mockImplementation(() => undefined);
+      expect(await CELLS[fault]()).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,100 @@
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { FAULTS, WORK } from "../fixtures/fault-matrix.ts";
+import { abort, booked, world } from "./fault-world.ts";
+import type { Cells } from "./fault-world.ts";
+import { pay, setClock, stubOf, valueOf } from "./wallet-desk.ts";
+
+const HOUR = 3_600_000;
+
+async function publishesAt(offset: number): Promise<readonly unknown[]> {
+  const { stub, database } = await world();
+  setClock(Date.now() + offset);
+  await pay(stub, 5, "u");
+  valueOf(await stub.poke());
+  const { balances } = await database.rows();
+  expect(balances).toMatchObject([{ credits_micro: 985 }]);
+  setClock(null);
+  await pay(stub, 5, "u");
+  valueOf(await stub.poke());
+  return booked({ stub, database }, 980);
+}
+
+const CELLS: Cells = {
+  "home object evicted": async () => {
+    const { stub, database } = await world();
+    database.fault = "delay";
+    valueOf(await stub.poke());
+    await evictDurableObject(stub);
+    await pay(stub, 5, "u");
+    valueOf(await stub.poke());
+    expect(database.late).toHaveLength(1);
+    await database.deliver(0);
+    return booked({ stub, database }, 985);
+  },
+  "home object aborted": async () => {
+    const { stub, orgId, database } = await world();
+    database.fault = "hang";
+    const lost = stub.poke().catch(() => null);
+    await abort(stub);
+    await lost;
+    const next = stubOf(orgId);
+    valueOf(await next.poke());
+    return booked({ stub: next, database }, 990);
+  },
+  "D1 down": async () => {
+    const { stub, database } = await world();
+    database.fault = "throw";
+    for (let i = 0; i < 3; i++) {
+      await pay(stub, 5, "u");
+      valueOf(await stub.poke());
+    }
+    expect((await database.rows())["balances"]).not.toMatchObject([{ credits_micro: 975 }]);
+    database.fault = "none";
+    valueOf(await stub.poke());
+    return booked({ stub, database }, 975);
+  },
+  "home unreachable": async () => {
+    const { stub, database } = await world();
+    const called = vi.spyOn(globalThis, "fetch");
+    valueOf(await stub.poke());
+    expect(called).not.toHaveBeenCalled();
+    return booked({ stub, database }, 990);
+  },
+  "message dup/reorder": async () => {
+    const { stub, database } = await world();
+    database.fault = "duplicate";
+    valueOf(await stub.poke());
+    await pay(stub, 5, "u");
+    valueOf(await stub.poke());
+    expect(database.late.length).toBeGreaterThanOrEqual(2);
+    while (database.late.length > 0) await database.deliver(database.late.length - 1);
+    return booked({ stub, database }, 985);
+  },
+  "clock +1 h": () => publishesAt(HOUR),
+  "clock -1 h": () => publishesAt(0 - HOUR),
+  "exec worker dies": async () => {
+    const { stub, database } = await world();
+    database.fault = "throw-after";
+    valueOf(await stub.poke());
+    expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 990 }]);
+    await evictDurableObject(stub);
+    valueOf(await stub.poke());
+    return booked({ stub, database }, 990);
+  },
+};
+
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+describe("flush to D1", () => {
+  it.each(FAULTS.map((fault) => [fault, WORK["flush to D1"][fault]] as const))(
+    "flush to D1 x %s: %s",
+    async (fault) => {
+      vi.spyOn(console, "error").mockImplementation(() => undefined);
+      expect(await CELLS[fault]()).toEqual([]);
+    },
+  );
+});

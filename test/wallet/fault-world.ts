@@ -1,0 +1,39 @@
+import { runInDurableObject } from "cloudflare:test";
+import { expect } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Fault } from "../fixtures/fault-matrix.ts";
+import { FaultyDatabase } from "./faulty-database.ts";
+import { differences, newWallet, pay } from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+/** A row of the fault matrix: each cell's story, which ends with what does not add up, if anything. */
+export type Cells = Readonly<Record<Fault, () => Promise<readonly unknown[]>>>;
+
+/** A wallet of 1000 micros of which 10 were paid, behind a book that a test can break. */
+export async function world() {
+  const { stub, orgId } = await newWallet(1000);
+  await pay(stub, 10, "u");
+  const database = new FaultyDatabase(orgId);
+  await database.install(stub);
+  return { stub, orgId, database };
+}
+
+/** The book has this balance. What does not add up in the wallet, if anything. */
+export async function booked(
+  { database, stub }: { readonly database: FaultyDatabase; readonly stub: Stub },
+  balance: number,
+): Promise<readonly unknown[]> {
+  const { balances, end_users: users } = await database.rows();
+  expect(balances).toMatchObject([{ credits_micro: balance }]);
+  expect(users).toMatchObject([{ external_id: "u", daily_spend_micro: 1000 - balance }]);
+  return differences(stub);
+}
+
+/** The object dies in the middle of things, what it has written kept. */
+export async function abort(stub: Stub): Promise<void> {
+  const died = runInDurableObject(stub, async (_wallet: Wallet, state) => {
+    await state.storage.sync();
+    state.abort("killed");
+  });
+  await expect(died).rejects.toThrow("killed");
+}
