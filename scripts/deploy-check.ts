@@ -1,0 +1,90 @@
+// npm run deploy:check: whether a region's configuration is fit for `wrangler deploy`, before it.
+// Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
+import path from "node:path";
+import { Command, CommanderError, Option } from "commander";
+import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
+import { targetOf } from "./admin/target.ts";
+import { check } from "./deploy/check.ts";
+import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
+import type { SecretNames } from "./deploy/secrets.ts";
+import { REGION_NAMES } from "./deploy/settings.ts";
+import type { RegionName } from "./region.ts";
+
+const ROOT = path.join(import.meta.dirname, "..");
+const NOT_READY = 1;
+const WRONG_USAGE = 2;
+
+type Options = {
+  readonly env: RegionName;
+  readonly config: string;
+  readonly set?: SecretNames;
+  readonly live?: string;
+  readonly acceptAliasChange?: true;
+  readonly json?: true;
+};
+
+process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
+process.exitCode = await run(process.argv.slice(2));
+
+async function run(given: readonly string[]): Promise<number> {
+  try {
+    refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
+    const options = program().parse(given, { from: "user" }).opts<Options>();
+    const running =
+      options.live === undefined ? null : targetOf({ url: options.live }, process.env);
+    const report = await check({
+      region: options.env,
+      file: path.resolve(options.config),
+      names: options.set,
+      running,
+      isAccepted: options.acceptAliasChange === true,
+      today: Date.now(),
+    });
+    process.stdout.write(`${options.json === true ? jsonOf(report) : wordsOf(report)}\n`);
+    return isReady(report) ? 0 : NOT_READY;
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
+    if (!(thrown instanceof WrongUsage)) throw thrown;
+    process.stderr.write(`error: ${thrown.message}\n`);
+    return WRONG_USAGE;
+  }
+}
+
+function program(): Command {
+  return new Command("npm run -s deploy:check --")
+    .description("Checks a region's configuration before `wrangler deploy`. Changes nothing.")
+    .addOption(
+      new Option("--env <region>", "the region").choices(REGION_NAMES).makeOptionMandatory(),
+    )
+    .option("--config <file>", "the configuration", path.join(ROOT, "wrangler.toml"))
+    .option(
+      "--set <names>",
+      "the secrets that are set, names with commas between; else Cloudflare is asked",
+      secretNames,
+    )
+    .option("--live <url>", "compare aliases with the region that runs at this address")
+    .option("--accept-alias-change", "an embedding alias may come to mean another model")
+    .option("--json", "print the report as JSON")
+    .showHelpAfterError("(--help says more)")
+    .exitOverride()
+    .addHelpText(
+      "after",
+      `
+Environment:
+  TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN, for --live; only here, never an argument
+  CLOUDFLARE_API_TOKEN   for wrangler, unless you are logged in: it is asked for names of secrets
+
+Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
+
+Examples:
+  npm run -s deploy:check -- --env eu
+  npm run -s deploy:check -- --env eu --live https://eu.example.com/admin/v1`,
+    );
+}
+
+/** The words never repeat what was given: it might be a secret's value. */
+function secretNames(text: string): SecretNames {
+  const names = text.split(",").filter((name) => name !== "");
+  if (names.every((name) => /^[A-Z][A-Z0-9_]*$/.test(name))) return new Set(names);
+  throw new WrongUsage("--set takes names as KEY_SECRETS,ADMIN_TOKEN, never values.");
+}

@@ -1,0 +1,63 @@
+import type { RegionName } from "../region.ts";
+import { error, those, warning } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import { addressesOf, peersOf } from "./settings.ts";
+import type { Settings } from "./settings.ts";
+
+/** Where this region answers, and whether the others are where PEERS says. */
+export function addressFindings(settings: Settings): Finding[] {
+  return [...ownFindings(settings), ...peerFindings(settings)];
+}
+
+function ownFindings({ region, config }: Settings): Finding[] {
+  const where = `[env.${region}] routes`;
+  const addresses = addressesOf(config);
+  if (addresses.length === 0) {
+    const remedy = 'Add { pattern = "<host name>", custom_domain = true }.';
+    return [error(where, "name no address, so nobody reaches the region", remedy)];
+  }
+  return addresses.flatMap(({ host, isCustomDomain }) =>
+    those(
+      [isExample(host), error(where, `name ${host}, an example`, "Put your own host name here.")],
+      [
+        !isCustomDomain,
+        error(
+          where,
+          `name ${host}, which is no custom domain: a request from a Worker in the same zone would go past it`,
+          "Add custom_domain = true.",
+        ),
+      ],
+    ),
+  );
+}
+
+function peerFindings({ region, config, others }: Settings): Finding[] {
+  const peers = peersOf(config);
+  if (peers.length === 0) {
+    const remedy =
+      'Set PEERS to [{"region":"...","url":"https://..."}] when there is another region.';
+    return [warning("PEERS", "names no region, so global keys work at home only", remedy)];
+  }
+  return peers.flatMap((peer) => {
+    const host = URL.parse(peer.url)?.host;
+    if (host === undefined) return []; // parseConfig says so
+    if (isExample(host)) {
+      return [
+        error("PEERS", `names ${host}, an example`, `Put the address of ${peer.region} here.`),
+      ];
+    }
+    const other = others.get(peer.region as RegionName);
+    if (other === undefined || addressesOf(other).some((one) => one.host === host)) return [];
+    return [
+      error(
+        "PEERS",
+        `says that ${peer.region} answers on ${host}, but its routes do not name it`,
+        `Make PEERS of ${region} and routes of ${peer.region} the same.`,
+      ),
+    ];
+  });
+}
+
+function isExample(host: string): boolean {
+  return /(^|\.)example\.(com|net|org)(:\d+)?$/.test(host);
+}

@@ -1,0 +1,77 @@
+import { getHealth } from "../admin-client.ts";
+import { Refused, Unreachable } from "../admin/transport.ts";
+import type { AdminClient } from "../admin/transport.ts";
+import type { RegionName } from "../region.ts";
+import { addressFindings } from "./address-findings.ts";
+import { aliasChanges } from "./alias-changes.ts";
+import { error, warning } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import type { Report } from "./report.ts";
+import { askCloudflare, secretFindings } from "./secrets.ts";
+import type { SecretNames } from "./secrets.ts";
+import { readSettings, requiredSecrets } from "./settings.ts";
+import { outlookOf } from "./worker-findings.ts";
+import type { Outlook } from "./worker-findings.ts";
+import { wranglerFindings } from "./wrangler-findings.ts";
+
+export type CheckOptions = {
+  readonly region: RegionName;
+  /** wrangler.toml, an absolute path. */
+  readonly file: string;
+  /** The secrets that are set; without it Cloudflare is asked. */
+  readonly names?: SecretNames | undefined;
+  /** The region as it runs now, to compare aliases with. */
+  readonly running: AdminClient | null;
+  /** Whether an embedding alias may come to mean another model. */
+  readonly isAccepted: boolean;
+  /** Unix ms. */
+  readonly today: number;
+};
+
+/** Everything that can be known before a deploy. Changes nothing. */
+export async function check(options: CheckOptions): Promise<Report> {
+  const { region, file, running, today } = options;
+  const settings = readSettings(file, region);
+  if (settings === null) {
+    const remedy = `npx wrangler deploy --env ${region} --dry-run says why.`;
+    const unread = error("wrangler.toml", `cannot be read for ${region}`, remedy);
+    return { region, findings: [unread], aliases: new Map(), assumed: [] };
+  }
+  const known = options.names ?? (await askCloudflare(region, file));
+  const outlook = outlookOf(settings, known, today);
+  const findings = [
+    ...wranglerFindings(settings, today),
+    ...addressFindings(settings),
+    ...outlook.findings,
+    ...secretFindings(region, requiredSecrets(settings.config), known),
+    ...(running === null ? [] : await liveFindings(options, running, outlook)),
+  ];
+  return { region, findings, aliases: outlook.aliases ?? new Map(), assumed: outlook.assumed };
+}
+
+/** What would change for the clients of the region that runs now. */
+async function liveFindings(
+  { region, isAccepted }: CheckOptions,
+  running: AdminClient,
+  { aliases: after, kindOf }: Outlook,
+): Promise<Finding[]> {
+  try {
+    const health = await getHealth(running);
+    if (health.region !== region) {
+      const remedy = `Give the address of ${region}.`;
+      return [error("--live", `is the address of ${health.region}, not of ${region}`, remedy)];
+    }
+    if (health.aliases === undefined) {
+      const remedy = "Compare GET /v1/models there with what stands below; from now on it says.";
+      return [warning("--live", "runs a version that does not say what its aliases mean", remedy)];
+    }
+    if (after === null) return []; // what keeps it from serving is said
+    const now = new Map(Object.entries(health.aliases));
+    return aliasChanges({ now, after, kindOf, isAccepted });
+  } catch (thrown) {
+    if (!(thrown instanceof Refused || thrown instanceof Unreachable)) throw thrown;
+    const status = thrown instanceof Refused ? `answered ${thrown.status}` : "did not answer";
+    const remedy = "Look at the address and at TURNPIKE_ADMIN_TOKEN, then try again.";
+    return [error("--live", `${status}, so aliases could not be compared`, remedy)];
+  }
+}

@@ -1,0 +1,58 @@
+import type { RegionName } from "../region.ts";
+import { printable, textTable } from "../table.ts";
+import type { Finding } from "./finding.ts";
+
+/** What a check came to. */
+export type Report = {
+  readonly region: RegionName;
+  readonly findings: readonly Finding[];
+  /** The model that each alias would mean after the deploy. */
+  readonly aliases: ReadonlyMap<string, string>;
+  /** Provider secrets that were taken as set because nobody could say. */
+  readonly assumed: readonly string[];
+};
+
+/** Whether nothing stands in the way of the deploy. */
+export function isReady({ findings }: Report): boolean {
+  return findings.every(({ level }) => level !== "error");
+}
+
+export function jsonOf(report: Report): string {
+  const { region, findings, aliases, assumed } = report;
+  const ready = isReady(report);
+  return JSON.stringify({ region, ready, findings, aliases: Object.fromEntries(aliases), assumed });
+}
+
+/** The report in words, errors first, each with what to do. */
+export function wordsOf(report: Report): string {
+  const { region, findings, aliases, assumed } = report;
+  const of = (level: Finding["level"]) => findings.filter((one) => one.level === level);
+  const [errors, warnings, notes] = [of("error"), of("warning"), of("note")];
+  const said = [...errors, ...warnings, ...notes].map(
+    ({ level, where, problem, remedy }) =>
+      `${level.toUpperCase().padEnd(8)} ${where} ${problem}.\n         -> ${remedy}`,
+  );
+  const meaning =
+    aliases.size === 0
+      ? "No alias can be resolved."
+      : `After this deploy the aliases mean:\n${textTable(
+          [{ title: "" }, { title: "" }, { title: "" }],
+          [...aliases].map(([alias, id]) => ["", alias, id]),
+          false,
+        )}`;
+  const assuming =
+    assumed.length === 0
+      ? []
+      : [`(as if these were set, which nobody could say: ${assumed.join(", ")})`];
+  const counts = `${counted(errors, "error")}, ${counted(warnings, "warning")}`;
+  const verdict = isReady(report)
+    ? `${counts}. Next: npx wrangler deploy --env ${region}`
+    : `${counts}. Do not deploy ${region} yet.`;
+  return [...said, [meaning, ...assuming].join("\n"), verdict]
+    .map((part) => part.split("\n").map(printable).join("\n"))
+    .join("\n\n");
+}
+
+function counted(findings: readonly Finding[], word: string): string {
+  return `${findings.length} ${word}${findings.length === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,100 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import type { RegionName } from "../region.ts";
+import { error, note, warning } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const ASK_MS = 60_000;
+const NEXT = /^PEER_(?:IN|OUT)_[A-Z]+_NEXT$/;
+
+/** The names of the secrets that a region's Worker has; null where nobody could say. */
+export type SecretNames = ReadonlySet<string> | null;
+
+/**
+ * Asks Cloudflare through wrangler, without a terminal, so that it never opens a browser. What wrangler
+ * says is read for names and never repeated. A Worker that does not exist has none.
+ */
+export async function askCloudflare(region: RegionName, configFile: string): Promise<SecretNames> {
+  const given = ["secret", "list", "--env", region, "--format", "json", "--config", configFile];
+  const child = spawn("wrangler", given, {
+    cwd: ROOT,
+    env: {
+      ...process.env,
+      // This Node first: wrangler needs a newer one than the machine may have.
+      PATH: [path.dirname(process.execPath), process.env["PATH"], `${ROOT}/node_modules/.bin`].join(
+        path.delimiter,
+      ),
+      WRANGLER_LOG: "log",
+      WRANGLER_LOG_PATH: path.join(tmpdir(), "turnpike-wrangler-logs"),
+      WRANGLER_SEND_METRICS: "false",
+      NO_COLOR: "1",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: ASK_MS,
+  });
+  const closed = once(child, "close").catch(() => null); // there is no wrangler here
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  if (child.exitCode === 0) return namesIn(out);
+  return /Worker "[^"]*"(?: \(env: \w+\))? not found/.test(err) ? new Set() : null;
+}
+
+function namesIn(output: string): SecretNames {
+  try {
+    const list = JSON.parse(output) as unknown;
+    if (!Array.isArray(list)) return null;
+    const names = list.map((one) => (one as { name?: unknown } | null)?.name);
+    return names.every((name) => typeof name === "string") ? new Set(names) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Which required secrets are not set, and what only a person can make sure of. */
+export function secretFindings(
+  region: RegionName,
+  required: readonly string[],
+  known: SecretNames,
+): Finding[] {
+  const always = note(
+    "KEY_SECRETS",
+    "must be the same in every region, and cannot be read back to compare",
+    "Put it into every region from one place. Proof: a global key made in one region answers in the other; with another value there it is a 401.",
+  );
+  if (known === null) {
+    const list = `npx wrangler secret list --env ${region}`;
+    return [
+      warning(
+        "secrets",
+        "cannot be listed: Cloudflare could not be asked",
+        `npx wrangler login and try again, or run it yourself: ${list}. These must be in it: ${required.join(", ")}. Then give the names that are set with --set.`,
+      ),
+      always,
+    ];
+  }
+  const missing = required.filter((name) => !known.has(name));
+  const rotating = [...known].filter((name) => NEXT.test(name));
+  return [
+    ...missing.map((name) => error(name, "is not set", remedyFor(name, region))),
+    ...rotating.map((name) =>
+      note(name, "is set: a rotation is under way", "End it, as under Deploy in README.md."),
+    ),
+    always,
+  ];
+}
+
+function remedyFor(name: string, region: RegionName): string {
+  const put = `npx wrangler secret put ${name} --env ${region}`;
+  const [, direction, peer] = /^PEER_(OUT|IN)_([A-Z]+)$/.exec(name) ?? [];
+  if (direction !== undefined && peer !== undefined) {
+    const there = `PEER_${direction === "OUT" ? "IN" : "OUT"}_${region.toUpperCase()}`;
+    return `${put}, with the value that ${there} has in ${peer.toLowerCase()}; make it with openssl rand -hex 32.`;
+  }
+  if (name === "KEY_SECRETS") {
+    return `${put}, with the value that the other region has; the first time "a:" and what openssl rand -hex 32 prints.`;
+  }
+  return `${put}, with what openssl rand -hex 32 prints; keep it.`;
+}

@@ -1,0 +1,198 @@
+import type { Unstable_Config } from "wrangler";
+import { ALIAS_KINDS } from "../../src/catalog/aliases.ts";
+import type { ModelKind } from "../../src/catalog/model.ts";
+import { OPENAI_MODELS } from "../../src/catalog/models.ts";
+import { parseConfig } from "../../src/config.ts";
+import type { Config } from "../../src/config.ts";
+import { offerOf } from "../../src/inference/offer.ts";
+import type { Offer } from "../../src/inference/offer.ts";
+import { error, those, warning } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import type { SecretNames } from "./secrets.ts";
+import { entriesOf, requiredSecrets } from "./settings.ts";
+import type { Settings } from "./settings.ts";
+
+const DAY_MS = 86_400_000;
+const PRICE_DAYS_MAX = 60;
+/** Vars that src reads where no configuration is parsed. */
+const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS"]);
+const OPENAI_KEY = "OPENAI_API_KEY";
+const SECRET_NAME = /^(?:KEY_SECRETS|ADMIN_TOKEN|PEER_(?:IN|OUT)_\w+)$|_API_KEY$/;
+
+/** What the Worker itself would make of the settings. */
+export type Outlook = {
+  readonly findings: readonly Finding[];
+  /** The model that each alias would mean; null where the Worker would refuse to serve. */
+  readonly aliases: ReadonlyMap<string, string> | null;
+  /** The kind of model that an alias or model id stands for, as far as it is known. */
+  readonly kindOf: (name: string) => ModelKind | undefined;
+  /** Provider secrets that are taken as set because nobody could say. */
+  readonly assumed: readonly string[];
+};
+
+/**
+ * Parses the vars as the Worker does, with stand-ins for the secrets that `known` names (or, where
+ * nobody knows, all that could be set), and looks at what it would then sell. `today` is Unix ms.
+ */
+export function outlookOf(settings: Settings, known: SecretNames, today: number): Outlook {
+  const { region, config } = settings;
+  const providers = providerSecrets(config);
+  const set = known === null ? providers : [...known];
+  const assumed = known === null ? providers : [];
+  const read = new Set<string>();
+  const bindings = standIns(settings, set, read);
+  const plain = [...regionFindings(settings), ...varFindings(config, providers)];
+  const parsed = parseConfig(bindings);
+  if (!parsed.ok) {
+    const remedy = `Correct it in [env.${region}] vars; wrangler.toml and README.md say what it may be.`;
+    const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
+    return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
+  }
+  const offer = offerOf(parsed.config);
+  const unsound = offer.problems.map(({ variable, problem }) =>
+    error(variable, problem, "Correct it: with this every request is answered 503 misconfigured."),
+  );
+  const findings = [
+    ...plain,
+    ...unknownVars(config, read),
+    ...unsound,
+    ...saleFindings(settings, parsed.config, offer),
+    ...priceFindings(parsed.config, offer, today),
+  ];
+  return {
+    findings,
+    aliases: unsound.length === 0 ? offer.catalog.aliases : null,
+    kindOf: (name) => ALIAS_KINDS.get(name) ?? offer.catalog.models.get(name)?.kind,
+    assumed,
+  };
+}
+
+/** The names of the secrets that would make a provider live. */
+function providerSecrets(config: Unstable_Config): string[] {
+  const named = entriesOf(config, "PROVIDERS").map(({ secret }) => secret);
+  return [...new Set([OPENAI_KEY, ...named.filter((name) => isName(name))])];
+}
+
+function isName(secret: unknown): secret is string {
+  return typeof secret === "string" && /^[A-Z][A-Z0-9_]*$/.test(secret);
+}
+
+/** Bindings as the Worker would see them; `read` learns the names that are asked for. */
+function standIns({ region, config }: Settings, set: readonly string[], read: Set<string>): object {
+  const secrets = [...requiredSecrets(config), ...set].map((name): [string, string] => [
+    name,
+    name === "KEY_SECRETS" ? `a:${"k".repeat(32)}` : `stand-in-for-${name}`.padEnd(64, "-"),
+  ]);
+  // A wrong REGION is one finding of its own, not one more about PEERS.
+  const vars = { ...config.vars, REGION: region };
+  const bindings: Record<string, unknown> = { ...vars, ...Object.fromEntries(secrets) };
+  return new Proxy(bindings, {
+    get: (target, name) => {
+      if (typeof name === "string") read.add(name);
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+}
+
+function regionFindings({ region, config }: Settings): Finding[] {
+  const { REGION, JURISDICTION, SANDBOX } = config.vars;
+  const remedy = (name: string): string => `Set ${name} = "${region}" in [env.${region}] vars.`;
+  return those(
+    [REGION !== region, error("REGION", `is not ${region}`, remedy("REGION"))],
+    [
+      JURISDICTION !== region,
+      error(
+        "JURISDICTION",
+        `is not ${region}, so the objects' data would not be kept there`,
+        `${remedy("JURISDICTION")} Objects that were made under another one are not found again.`,
+      ),
+    ],
+    [
+      SANDBOX === "on",
+      warning(
+        "SANDBOX",
+        "is on: everybody with a key may use the test models, and CLOCK_OFFSET_MS counts",
+        "Take it out of the vars unless this deployment is for tests.",
+      ),
+    ],
+  );
+}
+
+/** A secret in a file that everybody with the repository reads, or a var that the Worker cannot read. */
+function varFindings(config: Unstable_Config, providers: readonly string[]): Finding[] {
+  return Object.entries(config.vars).flatMap(([name, value]) => {
+    if (SECRET_NAME.test(name) || providers.includes(name)) {
+      const remedy = `Take it out of wrangler.toml, make a new one, and use npx wrangler secret put ${name}.`;
+      return [error(name, "is a secret, but stands among the vars", remedy)];
+    }
+    if (typeof value === "string") return [];
+    return [error(name, "is no text, and the Worker reads texts only", "Put it in quotes.")];
+  });
+}
+
+function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Finding[] {
+  const names = Object.keys(config.vars);
+  const unknown = names.filter((name) => !read.has(name) && !READ_ELSEWHERE.has(name));
+  return unknown.map((name) =>
+    warning(name, "is a var that nothing reads", "Is it misspelt? wrangler.toml lists them."),
+  );
+}
+
+function saleFindings({ region }: Settings, config: Config, { catalog }: Offer): Finding[] {
+  const findings: Finding[] = [];
+  const sold = [...catalog.models.values()];
+  if (sold.every(({ routes }) => routes.every(({ provider }) => provider === "sandbox"))) {
+    findings.push(
+      warning(
+        "providers",
+        "are not live, so there is no real model to buy",
+        `npx wrangler secret put ${OPENAI_KEY} --env ${region}, or set PROVIDERS and MODELS.`,
+      ),
+    );
+  }
+  for (const { id, secret } of config.providers) {
+    if (secret === undefined || config.secret(secret) !== undefined) continue;
+    if (!isName(secret)) {
+      const remedy =
+        "Put the name of a secret there, as MY_API_KEY; if it was the key, replace it.";
+      findings.push(error("PROVIDERS", `has "${id}" with a secret that is no name`, remedy));
+      continue;
+    }
+    const put = `npx wrangler secret put ${secret} --env ${region}`;
+    findings.push(
+      warning("PROVIDERS", `has "${id}", which is not live: ${secret} is not set`, put),
+    );
+  }
+  for (const { id } of config.models.filter((model) => !catalog.models.has(model.id))) {
+    const remedy = "Look at regions of its providers, at RESIDENCY and at their secrets.";
+    findings.push(
+      warning("MODELS", `has "${id}", which is not sold: no route of it is live here`, remedy),
+    );
+  }
+  for (const [alias, id] of Object.entries(config.aliases)) {
+    if (catalog.aliases.has(alias)) continue;
+    const remedy = "Pin it to a model that is, or the alias is answered 404.";
+    findings.push(warning("ALIASES", `has "${alias}" for "${id}", which is not live`, remedy));
+  }
+  return findings;
+}
+
+/** Built-in prices at which something would be sold, and which nobody has looked at for long. */
+function priceFindings(config: Config, { catalog }: Offer, today: number): Finding[] {
+  const own = new Set(config.models.map(({ id }) => id));
+  const old = OPENAI_MODELS.filter(
+    ({ id, pricedOn }) =>
+      catalog.models.has(id) &&
+      !own.has(id) &&
+      today - Date.parse(pricedOn) > PRICE_DAYS_MAX * DAY_MS,
+  ).toSorted((a, b) => (a.pricedOn < b.pricedOn ? -1 : 1));
+  const [oldest] = old;
+  if (oldest === undefined) return [];
+  return [
+    warning(
+      "prices",
+      `of ${old.length} built-in models were looked up more than ${PRICE_DAYS_MAX} days ago, the oldest on ${oldest.pricedOn}: ${old.map(({ id }) => id).join(", ")}`,
+      "Compare them with the maker's, and correct src/catalog/models.ts or set a price in MODELS.",
+    ),
+  ];
+}

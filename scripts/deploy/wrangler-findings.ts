@@ -1,0 +1,141 @@
+import type { Unstable_Config } from "wrangler";
+import { error, those, warning } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+import { requiredSecrets } from "./settings.ts";
+import type { Settings } from "./settings.ts";
+
+const DAY_MS = 86_400_000;
+const COMPATIBILITY_DAYS_MAX = 365;
+/** The Durable Objects by the name under which src asks for them. */
+const OBJECTS = { KEY_LIMITER: "KeyLimiter", WALLET: "Wallet", REGION_OUTBOX: "RegionOutbox" };
+/** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
+const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
+
+/** What wrangler.toml lacks for this region, beside its addresses and vars; `today` is Unix ms. */
+export function wranglerFindings(settings: Settings, today: number): Finding[] {
+  const { config } = settings;
+  return [
+    ...databaseFindings(settings),
+    ...dateFindings(config, today),
+    ...objectFindings(config),
+    ...platformFindings(config),
+    ...requiredFindings(settings),
+  ];
+}
+
+function databaseFindings({ region, config, others }: Settings): Finding[] {
+  const where = `[[env.${region}.d1_databases]]`;
+  const database = config.d1_databases.find(({ binding }) => binding === "DB");
+  if (database === undefined) {
+    return [error(where, "has no database with the binding DB", "Add it, as in the other region.")];
+  }
+  const id = database.database_id ?? "";
+  const name = database.database_name ?? `turnpike-${region}`;
+  if (isPlaceholder(id)) {
+    return [
+      error(
+        `${where} database_id`,
+        id === "" ? "is not set" : "is a placeholder",
+        `npx wrangler d1 create ${name} --jurisdiction ${region}, and put the id that it prints here. Then: npx wrangler d1 execute ${name} --env ${region} --remote --file schema.sql`,
+      ),
+    ];
+  }
+  const sharing = [...others].filter(([, other]) =>
+    other.d1_databases.some((one) => one.database_id === id),
+  );
+  return sharing.map(([other]) =>
+    error(
+      `${where} database_id`,
+      `is also that of ${other}`,
+      "Each region has a database of its own: npx wrangler d1 list shows them.",
+    ),
+  );
+}
+
+/** One digit throughout, as in the repository's own file, or no UUID at all. */
+function isPlaceholder(id: string): boolean {
+  const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
+  return !isUuid || new Set(id.replaceAll("-", "")).size === 1;
+}
+
+function dateFindings(config: Unstable_Config, today: number): Finding[] {
+  const where = "compatibility_date";
+  const remedy = "Set it to a day that the tests have run with: npm test.";
+  const date = config.compatibility_date ?? "";
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? Date.parse(date) : NaN;
+  if (Number.isNaN(day)) return [error(where, "is not a day", remedy)];
+  if (day > today) return [error(where, `${date} is in the future`, remedy)];
+  const isOld = today - day > COMPATIBILITY_DAYS_MAX * DAY_MS;
+  return isOld ? [warning(where, `${date} is more than a year old`, remedy)] : [];
+}
+
+function objectFindings(config: Unstable_Config): Finding[] {
+  const made = new Set<string>();
+  for (const step of config.migrations) {
+    for (const name of step.new_sqlite_classes ?? []) made.add(name);
+    for (const { from, to } of step.renamed_classes ?? []) if (made.delete(from)) made.add(to);
+    for (const name of step.deleted_classes ?? []) made.delete(name);
+  }
+  return Object.entries(OBJECTS).flatMap(([binding, name]) => {
+    const isBound = config.durable_objects.bindings.some(
+      (one) => one.name === binding && one.class_name === name,
+    );
+    return those(
+      [
+        !isBound,
+        error(
+          "durable_objects",
+          `do not bind ${name} as ${binding}`,
+          `Add { name = "${binding}", class_name = "${name}" }.`,
+        ),
+      ],
+      [
+        !made.has(name),
+        error(
+          "[[migrations]]",
+          `do not make ${name} with SQLite`,
+          `Add a step with a tag of its own: new_sqlite_classes = ["${name}"]. A class made without SQLite cannot be changed to it later.`,
+        ),
+      ],
+    );
+  });
+}
+
+function platformFindings(config: Unstable_Config): Finding[] {
+  const { compatibility_flags, triggers, version_metadata } = config;
+  const missing = FLAGS.filter((flag) => !compatibility_flags.includes(flag));
+  return [
+    ...missing.map((flag) => error("compatibility_flags", `lack ${flag}`, `Add "${flag}".`)),
+    ...those(
+      [
+        (triggers.crons ?? []).length === 0,
+        error(
+          "triggers",
+          "have no cron, so nothing pokes wallets and outboxes whose alarm was lost",
+          'Add crons = ["0 * * * *"].',
+        ),
+      ],
+      [
+        version_metadata?.binding !== "CF_VERSION",
+        warning(
+          "version_metadata",
+          "does not bind CF_VERSION, so /healthz cannot say which version answers",
+          'Add binding = "CF_VERSION".',
+        ),
+      ],
+    ),
+  ];
+}
+
+function requiredFindings({ region, config }: Settings): Finding[] {
+  const listed = config.secrets?.required ?? [];
+  const missing = requiredSecrets(config).filter((name) => !listed.includes(name));
+  if (missing.length === 0) return [];
+  return [
+    error(
+      `[env.${region}.secrets] required`,
+      `lacks ${missing.join(", ")}`,
+      "Add them, so that wrangler refuses a deploy without them.",
+    ),
+  ];
+}

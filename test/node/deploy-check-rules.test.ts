@@ -1,0 +1,122 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { check } from "../../scripts/deploy/check.ts";
+import type { Finding } from "../../scripts/deploy/finding.ts";
+import { isReady, wordsOf } from "../../scripts/deploy/report.ts";
+import type { Report } from "../../scripts/deploy/report.ts";
+import { FAULTS, model, provider } from "./support/deploy-faults.ts";
+import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
+
+const TODAY = Date.UTC(2026, 10, 21);
+const DAY_MS = 86_400_000;
+const files = new DeployFiles();
+afterAll(() => files.remove());
+
+type Checking = { readonly names?: readonly string[]; readonly days?: number };
+
+function checked(file: string, { names = EU_SECRETS, days = 0 }: Checking = {}): Promise<Report> {
+  const today = TODAY + days * DAY_MS;
+  const set = new Set(names);
+  return check({ region: "eu", file, names: set, running: null, isAccepted: false, today });
+}
+const errors = ({ findings }: Report): Finding[] => findings.filter((one) => one.level === "error");
+const warnings = ({ findings }: Report): Finding[] =>
+  findings.filter((one) => one.level === "warning" && one.where !== "prices");
+const prices = async (checking: Checking): Promise<string[]> => {
+  const { findings } = await checked(files.write(), checking);
+  return findings.filter(({ where }) => where === "prices").map(({ problem }) => problem);
+};
+const lines = (findings: readonly Finding[]): string[] =>
+  findings.map(({ where, problem }) => `${where} ${problem}`);
+
+describe("a region that is ready", () => {
+  it("has no error and no warning, and every alias means a model", async () => {
+    const report = await checked(files.write());
+    expect(errors(report)).toEqual([]);
+    expect(warnings(report)).toEqual([]);
+    expect(isReady(report)).toBe(true);
+    expect(Object.fromEntries(report.aliases)).toMatchObject({
+      smart: expect.stringMatching(/^openai\//),
+      "embeddings/cheapest": "openai/text-embedding-3-small",
+    });
+    expect(wordsOf(report)).toContain("Next: npx wrangler deploy --env eu");
+  });
+
+  it("is told all the same that KEY_SECRETS must be one, and how to make sure", async () => {
+    const { findings } = await checked(files.write());
+    const note = findings.find((one) => one.level === "note");
+    expect(note).toMatchObject({ where: "KEY_SECRETS" });
+    expect(note?.remedy).toContain("a global key made in one region answers in the other");
+  });
+});
+
+describe("one fault is one error, with what to do:", () => {
+  it.each(FAULTS)("%s", async (_name, changes, expected) => {
+    const report = await checked(files.write(...changes));
+    expect(lines(errors(report))).toEqual([expect.stringMatching(expected)]);
+    expect(errors(report)[0]?.remedy).not.toBe("");
+    expect(isReady(report)).toBe(false);
+    expect(wordsOf(report)).toContain("1 error, ");
+    expect(wordsOf(report)).toContain("Do not deploy eu yet.");
+  });
+
+  it("a file that is no TOML, and one without the region", async () => {
+    for (const change of [
+      ["[env.eu]", "[env.eu"],
+      [/env\.eu\b/g, "env.fr"],
+    ] as const) {
+      const report = await checked(files.write(change));
+      expect(lines(errors(report))).toEqual(["wrangler.toml cannot be read for eu"]);
+    }
+  });
+});
+
+describe("what may be meant is a warning:", () => {
+  it.each([
+    ["the sandbox", euVars('SANDBOX = "on"'), /SANDBOX is on/],
+    ["a misspelt var", euVars('MARKUP = "5"'), /MARKUP is a var that nothing reads/],
+    ["no version", ['binding = "CF_VERSION"', 'binding = "VERSION"'], /does not bind CF_VERSION/],
+    ["no peer", [/, PEERS = '[^']*eu?[^']*'/, ""], /PEERS names no region/],
+    [
+      "a provider whose secret is not set",
+      euVars(provider('"secret":"OWN_KEY",')),
+      /PROVIDERS has "own", which is not live: OWN_KEY is not set/,
+    ],
+    [
+      "an alias of what is not live",
+      euVars(`${provider('"secret":"OPENAI_API_KEY",')}, ALIASES = '{"mine":"sandbox/echo"}'`),
+      /ALIASES has "mine" for "sandbox\/echo", which is not live/,
+    ],
+    [
+      "a model that residency keeps out",
+      euVars(`${provider("").replace('["eu"]', '["us"]')}, ${model()}`),
+      /MODELS has "own\/m", which is not sold/,
+    ],
+  ] as const)("%s", async (_name, change, expected) => {
+    const report = await checked(files.write(change));
+    expect(errors(report)).toEqual([]);
+    expect(lines(warnings(report))).toEqual([expect.stringMatching(expected)]);
+  });
+
+  it("a compatibility date of more than a year ago", async () => {
+    const file = files.write();
+    expect(warnings(await checked(file, { days: 365 - 19 }))).toEqual([]);
+    const late = await checked(file, { days: 365 - 18 });
+    expect(lines(warnings(late))).toEqual([
+      "compatibility_date 2026-11-02 is more than a year old",
+    ]);
+  });
+
+  it("nothing to sell", async () => {
+    const report = await checked(files.write(), { names: EU_SECRETS.slice(0, 4) });
+    expect(lines(warnings(report))).toEqual([
+      "providers are not live, so there is no real model to buy",
+    ]);
+    expect(report.aliases.size).toBe(0);
+  });
+
+  it("prices of more than 60 days ago, of what is sold at them", async () => {
+    expect(await prices({ days: -142 })).toEqual([]); // 2026-07-02: the day of the first ones
+    expect(await prices({ days: 400 })).toEqual([expect.stringContaining("openai/gpt-4o")]);
+    expect(await prices({ names: EU_SECRETS.slice(0, 4), days: 400 })).toEqual([]);
+  });
+});

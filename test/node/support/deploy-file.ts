@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { removeDirectory } from "../../../scripts/tmpfs.ts";
+
+const FILE = path.join(import.meta.dirname, "../../../wrangler.toml");
+const EU_ID = "3f2a8c1e-5b7d-4e90-a1c4-6d8e0f2b4a71";
+const US_ID = "9c1d7e5b-2f4a-4b68-8e30-1a5c7d9f3b26";
+
+/** A place for copies of wrangler.toml with something changed in each. */
+export class DeployFiles {
+  readonly directory = mkdtempSync(path.join(tmpdir(), "turnpike-deploy-"));
+  #count = 0;
+
+  /** The repository's own file, ready to deploy, with these texts replaced; each must be in it. */
+  write(...changes: readonly (readonly [from: string | RegExp, to: string])[]): string {
+    const filled: readonly (readonly [string | RegExp, string])[] = [
+      [/turnpike\.example\.com/g, "gateway.test"],
+      ["11111111-1111-1111-1111-111111111111", EU_ID],
+      ["22222222-2222-2222-2222-222222222222", US_ID],
+      ...changes,
+    ];
+    let text = readFileSync(FILE, "utf8");
+    for (const [from, to] of filled) {
+      const changed = text.replace(from, to);
+      if (changed === text) throw new Error(`wrangler.toml has no ${from}`);
+      text = changed;
+    }
+    const file = path.join(this.directory, `wrangler-${this.#count++}.toml`);
+    writeFileSync(file, text);
+    return file;
+  }
+
+  remove(): void {
+    removeDirectory(this.directory);
+  }
+}
+
+/** A replacement that adds vars to the EU's. */
+export function euVars(vars: string): readonly [string, string] {
+  return ['vars = { REGION = "eu",', `vars = { ${vars}, REGION = "eu",`];
+}
+
+/** Every secret that the EU must have, and a provider's. */
+export const EU_SECRETS: readonly string[] = [
+  "KEY_SECRETS",
+  "ADMIN_TOKEN",
+  "PEER_OUT_US",
+  "PEER_IN_US",
+  "OPENAI_API_KEY",
+];
