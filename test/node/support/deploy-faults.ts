@@ -154,7 +154,7 @@ export const FAULTS: readonly (readonly [
   ],
   [
     "a secret among the vars",
-    [euVars('PEER_IN_US_NEXT = "t"')],
+    [euVars('PEER_IN_US_NEXT = "a-secret-of-more-than-32-characters"')],
     /PEER_IN_US_NEXT is a secret, but stands among the vars/,
   ],
   [

@@ -1,0 +1,240 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { check } from "../../scripts/deploy/check.ts";
+import type { CheckOptions } from "../../scripts/deploy/check.ts";
+import { jsonOf, wordsOf } from "../../scripts/deploy/report.ts";
+import { changed, DeployFiles, EU_SECRETS, euVars, unset } from "./support/deploy-file.ts";
+import type { Said } from "./support/deploy-file.ts";
+import { startProgram } from "./support/program.ts";
+import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+import type { KeptRegion } from "./support/two-regions.ts";
+
+const REQUIRED = EU_SECRETS.slice(0, 4);
+const NAMES = EU_SECRETS.join(",");
+const CANARY = "canary-of-a-secret-that-nobody-may-see";
+const files = new DeployFiles();
+afterAll(() => files.remove());
+
+type Ran = { readonly code: number | null; readonly said: string };
+
+/** Runs the program to its end. No secret may be in anything that it says. */
+async function run(given: readonly string[], variables: Record<string, string> = {}): Promise<Ran> {
+  const inherited = {
+    TURNPIKE_ADMIN_TOKEN: "",
+    TURNPIKE_URL: "",
+    CLOUDFLARE_API_TOKEN: "",
+    NODE_COMPILE_CACHE: path.join(files.directory, "compiled"), // a run costs half of the first one
+  };
+  const program = startProgram(["scripts/deploy-check.ts", ...given], {
+    ...inherited,
+    ...variables,
+  });
+  const code = await program.ended;
+  const said = program.output();
+  for (const secret of [CANARY, ADMIN_TOKEN]) expect(said).not.toContain(secret);
+  return { code, said };
+}
+
+/** What it says of the EU, in this process. Without `names` Cloudflare is asked. */
+async function checked(file: string, more: Partial<CheckOptions> = {}): Promise<Said> {
+  const today = Date.now();
+  const options = { region: "eu", file, running: null, isAccepted: false, today, ...more } as const;
+  const report = await check(options);
+  for (const said of [wordsOf(report), jsonOf(report)]) expect(said).not.toContain(CANARY);
+  return JSON.parse(jsonOf(report)) as Said;
+}
+
+/** What it says of a region that is ready, when `wrangler` is this shell script. */
+async function asked(script: string): Promise<Said> {
+  const bin = mkdtempSync(path.join(files.directory, "bin-"));
+  const file = path.join(bin, "wrangler");
+  writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  vi.stubEnv("PATH", `${bin}${path.delimiter}${process.env["PATH"]}`);
+  try {
+    return await checked(files.write());
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
+/** Secrets as wrangler lists them. */
+function listed(names: readonly string[]): string {
+  return JSON.stringify(names.map((name) => ({ name, type: "secret_text" })));
+}
+
+describe("ends with", () => {
+  it("0 when the region is ready, in words and as JSON", async () => {
+    const file = files.write();
+    const words = await run(["--env", "eu", "--config", file, "--set", NAMES]);
+    expect(words).toMatchObject({ code: 0 });
+    expect(words.said).toMatch(/embeddings\/cheapest +openai\/text-embedding-3-small\n/);
+    expect(words.said).toMatch(/\n0 errors, \d warnings?\. Next: npx wrangler deploy --env eu\n$/);
+    const json = await run(["--env", "eu", "--json", "--config", file, "--set", NAMES]);
+    expect(json.code).toBe(0);
+    expect(JSON.parse(json.said)).toMatchObject({
+      ready: true,
+      assumed: [],
+      aliases: { "embeddings/cheapest": "openai/text-embedding-3-small" },
+    });
+  });
+
+  it("0 for the US too, which has secrets of other names", async () => {
+    const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
+    const given = ["--env", "us", "--config", files.write(), "--set", names];
+    expect(await run(given)).toMatchObject({ code: 0 });
+  });
+
+  it("1 for the repository's own file, which names what is to be filled in", async () => {
+    const { code, said } = await run(["--env", "eu", "--set", NAMES]);
+    expect(code).toBe(1);
+    for (const what of ["database_id is a placeholder", "routes name", "PEERS names"]) {
+      expect(said).toContain(what);
+    }
+    expect(said).toContain("3 errors, ");
+  });
+
+  it.each([
+    ["no region", []],
+    ["a region that is none", ["--env", "fr"]],
+    ["an unknown option", ["--env", "eu", "--force"]],
+    ["values for names", ["--env", "eu", "--set", `KEY_SECRETS=${CANARY}`]],
+    ["a live region without its token", ["--env", "eu", "--live", "https://eu.gateway.test"]],
+    ["a live region over http", ["--env", "eu", "--live", "http://eu.gateway.test"]],
+    ["a secret as an argument", ["--env", "eu", CANARY]],
+  ])("2 for %s", async (_name, given) => {
+    expect(await run(given)).toMatchObject({ code: 2 });
+  });
+
+  it("0 for --help, which names the exit codes", async () => {
+    const { code, said } = await run(["--help"]);
+    expect(code).toBe(0);
+    expect(said).toContain("Ends with 0; 1 when something must be put right first; 2");
+  });
+});
+
+describe("which secrets are set", () => {
+  it("is asked of wrangler, for this region and file, names only", async () => {
+    const given = path.join(files.directory, "given");
+    const said = await asked(`echo "$@" > ${given}; echo '${listed(EU_SECRETS)}'`);
+    expect(said).toMatchObject({ ready: true, assumed: [] });
+    expect(readFileSync(given, "utf8")).toMatch(
+      /^secret list --env eu --format json --config \S+wrangler-\d+\.toml\n$/,
+    );
+  });
+
+  it("each missing one is an error with the command that sets it", async () => {
+    const said = await asked(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
+    expect(said.ready).toBe(false);
+    const missing = unset(said);
+    expect(missing.map(({ where }) => where)).toEqual(["KEY_SECRETS", "PEER_OUT_US", "PEER_IN_US"]);
+    for (const { level, where, remedy } of missing) {
+      expect(level).toBe("error");
+      expect(remedy).toContain(`npx wrangler secret put ${where} --env eu`);
+    }
+    expect(missing[1]?.remedy).toContain("the value that PEER_IN_EU has in us");
+    expect(said.findings).toContainEqual(
+      expect.objectContaining({ level: "note", where: "PEER_IN_US_NEXT" }),
+    );
+  });
+
+  it("a Worker that does not exist yet has none", async () => {
+    const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
+    expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
+  });
+
+  it.each([
+    ["fails", `echo ${CANARY}; echo ${CANARY} >&2; exit 1`],
+    ["says something else", `echo 'You are logged in: ${CANARY}'`],
+    ["lists no names", `echo '[{"value":"${CANARY}"}]'`],
+    ["is killed", "kill -9 $$"],
+  ])("wrangler %s: a warning, what to run, and what was assumed", async (_name, script) => {
+    const said = await asked(script);
+    expect(said).toMatchObject({ ready: true, assumed: ["OPENAI_API_KEY"] });
+    const unknown = said.findings.find(({ where }) => where === "secrets");
+    expect(unknown).toMatchObject({ level: "warning" });
+    for (const name of ["npx wrangler secret list --env eu", ...REQUIRED]) {
+      expect(unknown?.remedy).toContain(name);
+    }
+  });
+
+  it("without a login wrangler itself cannot say, and no browser is opened", async () => {
+    const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
+    const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
+    expect(code).toBe(0);
+    expect(said).toContain("secrets cannot be listed: Cloudflare could not be asked.");
+    expect(said).toContain("(as if these were set, which nobody could say: OPENAI_API_KEY)");
+  });
+});
+
+describe("a value of a secret is never said, wherever it stands:", () => {
+  it.each([
+    ["among the vars", euVars(`PEER_IN_US_NEXT = "${CANARY}"`)],
+    ["under a name of its own", euVars(`MY_KEY = "${CANARY}"`)],
+    [
+      "where its name should",
+      euVars(
+        `PROVIDERS = '[{"id":"a","base_url":"https://a.test","secret":"${CANARY}","regions":["eu"]}]'`,
+      ),
+    ],
+    ["in an address", ["https://us.gateway.test", `https://user:${CANARY}@us.gateway.test`]],
+    ["on a line that is no TOML", ["[env.eu]", `ADMIN_TOKEN = "${CANARY}\n[env.eu]`]],
+    ["in JSON that is none", euVars(`MODELS = '[{"key":"${CANARY}'`)],
+  ] as const)("%s", async (_name, change) => {
+    const said = await checked(files.write(change), { names: new Set(EU_SECRETS) });
+    expect(said.findings[0]?.level).not.toBe("note");
+  });
+});
+
+describe("--live: what the running region's aliases would become", () => {
+  let kept: KeptRegion;
+  let file: string;
+  beforeAll(async () => {
+    kept = await startKeptRegion();
+    file = files.write(euVars('SANDBOX = "on"'));
+  });
+  afterAll(() => kept.stop());
+  const live = (names: readonly string[], more: Partial<CheckOptions> = {}) => {
+    const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
+    return checked(file, { names: new Set(names), running, ...more });
+  };
+
+  it("the same: nothing to say", async () => {
+    const said = await live(REQUIRED);
+    expect(said.ready).toBe(true);
+    expect(changed(said)).toEqual([]);
+    expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
+  });
+
+  it("other embeddings: an error, until it is accepted", async () => {
+    const change =
+      "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
+    const refused = await live(EU_SECRETS);
+    expect(refused.ready).toBe(false);
+    expect(changed(refused)).toContain(`error ${change}`);
+    expect(changed(refused)).toHaveLength(4);
+    const accepted = await live(EU_SECRETS, { isAccepted: true });
+    expect(accepted.ready).toBe(true);
+    expect(changed(accepted)).toContain(`warning ${change}`);
+  });
+
+  it("from the command line, with the token of the environment", async () => {
+    const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
+    const given = ["--env", "eu", "--config", file, "--set", NAMES, "--live", kept.region().url];
+    expect(await run(given, token)).toMatchObject({ code: 1 });
+    expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
+  });
+
+  it("another token, nobody there, another region: an error each, never a comparison", async () => {
+    for (const [more, problem] of [
+      [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
+      [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
+      [{ region: "us" }, "is the address of eu, not of us"],
+    ] as const) {
+      const said = await live(EU_SECRETS, more);
+      expect(changed(said)).toEqual([]);
+      const found = said.findings.find(({ where }) => where === "--live");
+      expect(found).toMatchObject({ level: "error", problem: expect.stringContaining(problem) });
+    }
+  });
+});
