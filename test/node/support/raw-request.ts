@@ -50,8 +50,12 @@ export async function openRaw(request: RawRequest): Promise<RawConnection> {
     },
     reset: async () => {
       if (socket.closed) return;
+      // Node reports a reset that comes while the other side ends the connection as an error, without "close".
+      const gone = new Promise<void>((resolve) => {
+        for (const event of ["close", "error"]) socket.once(event, () => resolve());
+      });
       socket.resetAndDestroy();
-      await once(socket, "close");
+      await gone;
     },
   };
 }
