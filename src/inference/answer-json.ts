@@ -8,9 +8,12 @@ import { outputText } from "./output-text.ts";
 import { completionId } from "./paid-request.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 import { receiptHeaders } from "./receipt.ts";
-import { settleRun } from "./settle.ts";
+import { settleLate, settleRun } from "./settle.ts";
 
-/** Settles, then answers with the upstream's JSON under our id and model. */
+/**
+ * Settles, then answers with the upstream's JSON under our id and model. A charge that was definitely not
+ * taken is a 503 instead; one that may have been is answered, so that nobody pays for a 503.
+ */
 export async function answerJson(
   run: Run,
   route: ServingRoute,
@@ -23,12 +26,13 @@ export async function answerJson(
   };
   const outcome = chargeFor(run, route, seen, { ending: "complete", readerAway: false });
   const settled = await settleRun(run, outcome);
-  if (!settled.saved || outcome.kind === "void") {
+  if (settled.stored === "refused" || outcome.kind === "void") {
     return run.refuse({ kind: "storage_unavailable" });
   }
   const headers = receiptHeaders(run, route);
   headers.set("x-cost-micro", String(settled.charged));
   run.answer(Response.json(clientBody(run, answer.body, outcome.usage), { headers }));
+  if (settled.stored === "unknown") await settleLate(run, outcome);
 }
 
 /** The body as the client sees it: our id, the concrete model, usage that adds up. */

@@ -146,7 +146,7 @@ async function finish(streaming: Streaming, ending: Ending, clientGone: boolean)
   } else {
     await client.end(`${usageChunk(streaming, outcome, settled.charged)}data: [DONE]\n\n`);
   }
-  if (!settled.saved) await settleLate(run, outcome);
+  if (settled.stored !== "saved") await settleLate(run, outcome);
 }
 
 function usageChunk({ run, writer }: Streaming, outcome: Outcome, charged: number): string {

@@ -9,10 +9,17 @@ import type { SettleAnswer } from "../wallet/wallet-contract.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { Outcome, Run } from "./paid-request.ts";
 import { reachObject } from "../lib/reach-object.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 
-/** `saved` false: neither the wallet nor the outbox took it. `charged`: what the customer paid, as far as known. */
-export type Settled = { readonly saved: boolean; readonly charged: Micros };
+/**
+ * Where an outcome is: `saved` in the wallet or the outbox; `refused`, definitely in neither; `unknown`
+ * when a call was lost, which may have been carried out all the same.
+ */
+export type Stored = "saved" | "refused" | "unknown";
+
+/** `charged`: what the customer paid, as far as known. */
+export type Settled = { readonly stored: Stored; readonly charged: Micros };
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
@@ -30,23 +37,25 @@ export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   const generation = generationOf(run, outcome);
   const { orgId } = run.caller;
   const { wallet } = run.services;
+  let isLost = false;
   if (wallet !== null) {
     const settlement = { id: run.id, cost, generation };
     const reached = await reachObject(() => wallet(orgId).settle(settlement), {
       after: run.timers.after,
     });
     if (!reached.unanswered && reached.result.ok) {
-      return { saved: true, charged: chargedBy(run, reached.result.value) };
+      return { stored: "saved", charged: chargedBy(run, reached.result.value) };
     }
+    isLost = reached.unanswered;
   }
   const item: OutcomeItem = { holdId: run.id, orgId, kind: "settle", cost, generation };
-  const saved = await enqueue(run, item);
-  return { saved, charged: cost };
+  const stored = await enqueue(run, item);
+  return { stored: isLost && stored === "refused" ? "unknown" : stored, charged: cost };
 }
 
 /**
- * The last resort of a stream that has already ended well: tries on until second 28, then leaves
- * the outcome in the log, from where an operator can post it.
+ * The last resort of an answer that was given, while nobody knows whether its charge is stored: tries
+ * on until second 28, then leaves the outcome in the log, from where an operator can post it.
  */
 export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
@@ -55,7 +64,7 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
     await scheduler.wait(RETRY_PAUSE_MS);
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
-    if ((await settleRun(run, outcome)).saved) return;
+    if ((await settleRun(run, outcome)).stored === "saved") return;
   }
   if (outcome.kind === "void") return;
   logEvent("settlement_unsaved", {
@@ -67,9 +76,9 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
 }
 
 async function voidRun(run: Run, reason: string): Promise<Settled> {
-  const saved = (await voidInWallet(run)) || (await enqueue(run, voidItem(run)));
+  const stored = (await voidInWallet(run)) ? "saved" : await enqueue(run, voidItem(run));
   logEvent("hold_voided", { request_id: run.id, reason });
-  return { saved, charged: micros(0) };
+  return { stored, charged: micros(0) };
 }
 
 /** False also where the wallet is at home: it hears of it by the outbox. */
@@ -81,19 +90,24 @@ async function voidInWallet(run: Run): Promise<boolean> {
   return !reached.unanswered && reached.result.ok;
 }
 
-/** True once the region's own outbox holds the outcome durably. */
-export async function enqueue(run: Run, item: OutcomeItem): Promise<boolean> {
+/**
+ * `saved` once the region's own outbox holds the outcome durably. Only what is overloaded is known not
+ * to have taken it, and is not asked again; any other failed call may have arrived.
+ */
+export async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
   const { outbox } = run.services;
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
       await within(outbox(run.caller.orgId).enqueue([item]), OUTBOX_TIMEOUT_MS);
-      return true;
+      return "saved";
     } catch (error) {
       logEvent("outbox_unreachable", { request_id: run.id, attempt, reason: reasonOf(error) });
+      if (storageFailure(error).kind !== "overloaded") continue;
+      return attempt === 1 ? "refused" : "unknown";
     }
   }
-  return false;
+  return "unknown";
 }
 
 export function voidItem(run: Run): OutcomeItem {

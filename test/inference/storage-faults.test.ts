@@ -92,25 +92,49 @@ describe.each([false, true])("a charge that the wallet does not take (stream %s)
   });
 });
 
-describe("a charge that neither the wallet nor the outbox takes", () => {
+describe("a charge that neither the wallet nor the outbox is known to have", () => {
+  describe.each([false, true])("stream %s", (stream) => {
+    it.each([
+      ["lost", "lost"],
+      ["lost", "down"],
+      ["down", "lost"],
+      ["lost", "overloaded"],
+      ["overloaded", "lost"],
+    ] as const)("wallet %s, outbox %s: answered, and charged once", async (settle, enqueue) => {
+      world.faults["settle"] = [settle];
+      world.faults["enqueue"] = [enqueue];
+      const answer = await world.ask("sandbox/echo", stream);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+      expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
+      await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+      expect(await world.paid()).toEqual([-cost, -cost]);
+    });
+  });
+
+  it("JSON, both overloaded, a definite no: 503, nothing of the answer, never charged", async () => {
+    world.faults["settle"] = ["overloaded"];
+    world.faults["enqueue"] = ["overloaded"];
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
+    expect(answer.text).not.toContain("one two");
+    expect(answer.headers.get("x-cost-micro")).toBeNull();
+    expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
+    expect(await world.paid()).toEqual([-cost]);
+    expect(events("settlement_unsaved")).toEqual([]);
+  });
+});
+
+describe.each([false, true])("a charge that both lines are down for (stream %s)", (stream) => {
   beforeEach(() => {
     world.faults["settle"] = ["down"];
     world.faults["enqueue"] = ["down"];
   });
 
-  it("JSON: 503, nothing of the answer, not charged", async () => {
-    const answer = await world.ask("sandbox/echo", false);
-    expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
-    expect(answer.text).not.toContain("one two");
-    expect(answer.headers.get("x-cost-micro")).toBeNull();
-    expect(await world.paid()).toEqual([-cost]);
-    expect(events("settlement_unsaved")).toEqual([]);
-  });
-
-  it("a stream: ends well, tries until second 28, then says what is to be posted", async () => {
+  it("ends well, tries until second 28, then says what is to be posted", async () => {
     const startedMs = Number(world.env.CLOCK_OFFSET_MS);
-    const answer = await world.ask("sandbox/echo", true);
-    expect(answer.text).toMatch(/data: \[DONE\]\n\n$/);
+    const answer = await world.ask("sandbox/echo", stream);
+    expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
     expect(world.count("settle")).toBeGreaterThan(20);
     expect(Number(world.env.CLOCK_OFFSET_MS) - startedMs).toBeLessThan(30_000);
     expect(events("settlement_unsaved")).toMatchObject([
@@ -124,9 +148,9 @@ describe("a charge that neither the wallet nor the outbox takes", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("a stream: as soon as one of them comes back it is charged, once, and nothing is said", async () => {
+  it("as soon as one of them comes back it is charged, once, and nothing is said", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
-    await world.ask("sandbox/echo", true);
+    await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);
     await eventually(async () => expect(await world.paid()).toEqual([-cost, -cost]));
     expect(events("settlement_unsaved")).toEqual([]);

@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { EventStream, JsonObject, StreamEvent } from "../../src/providers/provider.ts";
+import { answerJson } from "../../src/inference/answer-json.ts";
+import { meterStream } from "../../src/inference/meter-stream.ts";
+import { RunTimer } from "../../src/inference/run-timer.ts";
+import type { Run, RunServices } from "../../src/inference/paid-request.ts";
+import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import { runOf, SERVING, USAGE } from "./run-fixture.ts";
+
+/** Away from home the outbox is the only place for a charge. */
+type Fault = "ok" | "lost" | "down" | "overloaded";
+
+const BODY: JsonObject = {
+  choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
+};
+
+let nowMs: number;
+let logged: string[];
+let kept: Map<string, OutcomeItem>;
+let calls: number;
+
+beforeEach(() => {
+  nowMs = 0;
+  logged = [];
+  kept = new Map();
+  calls = 0;
+  vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
+  vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => void (nowMs += ms));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** An outbox behind a bad line: the faults of its calls, the last one for ever. */
+function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
+  return () => ({
+    enqueue: async (items) => {
+      const fault = faults[Math.min(calls, faults.length - 1)];
+      calls += 1;
+      if (fault === "overloaded") throw Object.assign(new Error("too busy"), { overloaded: true });
+      if (fault !== "down") for (const item of items) kept.set(`${item.kind} ${item.holdId}`, item);
+      if (fault !== "ok") throw new Error("Network connection lost.");
+    },
+  });
+}
+
+/** What the client got: "answer", or the kind of its failure. */
+async function answered(faults: readonly Fault[]): Promise<string[]> {
+  const got: string[] = [];
+  const run: Run = {
+    ...runOf({ wallet: null, outbox: outboxWith(faults), now: () => nowMs }),
+    answer: () => void got.push("answer"),
+    refuse: ({ kind }) => void got.push(kind),
+  };
+  await answerJson(run, SERVING, { body: BODY, usage: USAGE });
+  run.timers.close();
+  return got;
+}
+
+/** The same for a stream: its text. */
+async function streamed(faults: readonly Fault[]): Promise<string> {
+  const texts: Promise<string>[] = [];
+  const services = { wallet: null, outbox: outboxWith(faults), now: () => nowMs };
+  const numbers = { UPSTREAM_IDLE_MS: 60_000 } as RunServices["numbers"];
+  const run: Run = {
+    ...runOf({ ...services, numbers }),
+    answer: (response) => void texts.push(response.text()),
+  };
+  const limits = { deadlineMs: 60_000, drainMs: 20_000 };
+  const timer = new RunTimer(new AbortController().signal, run.timers, limits);
+  await meterStream(run, SERVING, { events: eventsOf(), timer });
+  run.timers.close();
+  return (await Promise.all(texts)).join();
+}
+
+function eventsOf(): EventStream {
+  const end = { delta: { content: "hi" }, finish_reason: "stop" };
+  const choices = [
+    { index: 0, ...end },
+    { index: 1, ...end },
+  ];
+  const batch: readonly StreamEvent[] = [
+    { kind: "chunk", chunk: { choices } },
+    { kind: "usage", usage: USAGE },
+    { kind: "end" },
+  ];
+  return { next: () => Promise.resolve(batch), cancel: () => undefined };
+}
+
+const isUnsaved = (): boolean => logged.some((line) => line.includes('"settlement_unsaved"'));
+
+describe("a JSON answer away from home, its charge", () => {
+  it.each([
+    ["kept at once", ["ok"], 1],
+    ["lost, then kept", ["lost", "ok"], 2],
+    ["kept after both calls of the first attempt", ["down", "down", "ok"], 3],
+    ["refused by an overloaded outbox after a lost call", ["down", "overloaded", "ok"], 3],
+  ] as const)("%s: is answered, kept once, and nothing is said", async (_, faults, count) => {
+    expect(await answered(faults)).toEqual(["answer"]);
+    expect([...kept.keys()]).toEqual(["settle req_test"]);
+    expect(calls).toBe(count);
+    expect(isUnsaved()).toBe(false);
+  });
+
+  it.each([
+    ["lost", 1],
+    ["down", 0],
+  ] as const)("%s for ever: is answered, and the log says what to post", async (fault, count) => {
+    expect(await answered([fault])).toEqual(["answer"]);
+    expect(kept.size).toBe(count);
+    expect(isUnsaved()).toBe(true);
+    expect(nowMs).toBeLessThan(30_000);
+  });
+
+  it("refused by an overloaded outbox: 503, never charged, asked once", async () => {
+    expect(await answered(["overloaded"])).toEqual(["storage_unavailable"]);
+    expect([kept.size, calls]).toEqual([0, 1]);
+    expect(isUnsaved()).toBe(false);
+  });
+});
+
+describe("a stream away from home, its charge", () => {
+  it.each([
+    ["kept at once", ["ok"], 1],
+    ["lost, then kept", ["lost", "ok"], 2],
+    ["kept after both calls of the first attempt", ["down", "down", "ok"], 3],
+    ["refused at first", ["overloaded", "ok"], 2],
+  ] as const)("%s: ends well, kept once, and nothing is said", async (_, faults, count) => {
+    expect(await streamed(faults)).toMatch(/data: \[DONE\]\n\n$/);
+    expect([...kept.keys()]).toEqual(["settle req_test"]);
+    expect(calls).toBe(count);
+    expect(isUnsaved()).toBe(false);
+  });
+
+  it.each(["lost", "down", "overloaded"] as const)(
+    "%s for ever: ends well, and the log says what to post",
+    async (fault) => {
+      expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
+      expect(isUnsaved()).toBe(true);
+    },
+  );
+});
