@@ -6,7 +6,7 @@ import * as z from "zod/mini";
  */
 export type ForwardedRequest = {
   readonly method: string;
-  /** As in the URL, percent-escapes untouched; `query` with its question mark, or "". */
+  /** As in the URL, slashes and percent-escapes untouched; `query` with its question mark, or "". */
   readonly path: string;
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ const ANSWER_HEADERS = [
 const headers = z.record(z.string(), z.string());
 const requestSchema = z.object({
   method: z.string().check(z.regex(/^[A-Z]{1,20}$/)),
-  path: z.string().check(z.regex(/^\/v1\//)),
+  path: z.string().check(z.regex(/^\//)),
   query: z.string().check(z.regex(/^(?:\?|$)/)),
   headers,
   body: z.nullable(z.string()),

@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { failureResponse } from "../http/failure-response.ts";
+import { routingPath } from "../http/routing-path.ts";
 import type { Admitted } from "../lib/caller.ts";
 import type { Failure } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
@@ -16,8 +17,9 @@ type Dispatch = (
   context: ExecutionContext,
 ) => Promise<Response> | Response;
 
-/** What a peer answers itself, with home's money only: home never runs these for it. */
-const PEERS_OWN = /^\/v1\/(?:chat\/|embeddings|models)/;
+/** What home answers for a peer: a path as routes see it, without what a peer answers itself. */
+const HOMES = /^\/v1(?:\/|$)/;
+const PEERS_OWN = /^\/v1\/(?:chat\/completions$|embeddings$|models(?:\/|$))/;
 
 /**
  * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
@@ -26,8 +28,8 @@ const PEERS_OWN = /^\/v1\/(?:chat\/|embeddings|models)/;
  */
 export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
-  const url = forwarded === null ? null : urlOf(c, forwarded);
-  if (forwarded === null || url === null || PEERS_OWN.test(forwarded.path)) {
+  const request = forwarded === null ? null : requestOf(c, forwarded);
+  if (forwarded === null || request === null) {
     return c.json({ ok: false, failure: { kind: "internal" } });
   }
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
@@ -38,7 +40,7 @@ export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promi
   const key = await identifyGlobalKey((name) => limiters.getByName(name), callerKeyHash, writeId);
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
-    ? await dispatched(c, requestOf(url, forwarded), {
+    ? await dispatched(c, request, {
         admitted: admittedAs(key.value, callerKeyHash, config.region),
         dispatch,
       })
@@ -55,15 +57,20 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
   return failureResponse(failure, c.var.requestId);
 }
 
-/** Null for a path that means another one, such as `/v1/../admin/v1`. */
-function urlOf(c: Context<AppEnv>, { path, query }: ForwardedRequest): URL | null {
+/**
+ * Null for a path that means another one, such as `/v1/../admin/v1`, and for one that home runs for no
+ * peer. Decided by the path that routes are matched on, however its slashes and letters are written.
+ */
+function requestOf(
+  c: Context<AppEnv>,
+  { method, path, query, headers, body }: ForwardedRequest,
+): Request | null {
   const url = new URL(new URL(c.req.url).origin + path + query);
-  return url.pathname === path ? url : null;
-}
-
-function requestOf(url: URL, { method, headers, body }: ForwardedRequest): Request {
+  if (url.pathname !== path) return null;
   const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };
-  return new Request(url, { method, headers, ...bytes });
+  const request = new Request(url, { method, headers, ...bytes });
+  const routed = routingPath(request);
+  return HOMES.test(routed) && !PEERS_OWN.test(routed) ? request : null;
 }
 
 function dispatched(

@@ -4,6 +4,8 @@ import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readBytes } from "../http/read-json.ts";
 import type { Caller } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { within } from "../lib/within.ts";
 import { peerShard } from "../regions/outbox-schedule.ts";
@@ -25,13 +27,13 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
     await next();
     return undefined;
   }
-  const body = await bodyOf(c);
+  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+  const body = isRead ? success(null) : await bodyOf(c);
   if (!body.ok) return fail(c, body.failure);
   const startedMs = elapsedMs();
   await flush(c, caller);
   const home = c.var.config.peers.find((peer) => peer.region === caller.home);
   const url = new URL(c.req.url);
-  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   const answer =
     home === undefined
       ? null
@@ -59,16 +61,12 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
   return new Response(answered.body === "" ? null : answered.body, { status, headers });
 }
 
-async function bodyOf(
-  c: Context<AppEnv>,
-): Promise<
-  | { readonly ok: true; readonly value: string | null }
-  | Extract<Awaited<ReturnType<typeof readBytes>>, { ok: false }>
-> {
-  if (c.req.raw.body === null) return { ok: true, value: null };
+/** The request's body in base64, or null without one; 408, 413. */
+async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
+  if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const bytes = await readBytes(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
-  return bytes.ok ? { ok: true, value: bytes.value.toBase64() } : bytes;
+  return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 
 /** At most a second; what does not arrive in it is not waited for. */

@@ -137,14 +137,17 @@ describe("what is not forwarded", () => {
     ["/admin/v1/orgs/ORG/credits"],
     ["/v1/../admin/v1/orgs/ORG/credits"],
     ["/v1/%2e%2e/admin/v1/orgs/ORG/credits"],
+    ["//admin/v1/orgs/ORG/credits"],
+    ["/%61dmin/v1/orgs/ORG/credits"],
     ["/v1/chat/completions"],
+    ["/v1//chat/completion%73/"],
     ["/v1/embeddings"],
     ["/v1/models"],
     ["/internal/v1/lookup"],
     ["/healthz"],
   ])("%s, though a peer signs it: home carries nothing out", async (path) => {
     const account = await openFar(regions);
-    const text = path.endsWith("completions") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);
+    const text = path.includes("completion") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);
     const message = {
       method: path === "/v1/models" || path === "/healthz" ? "GET" : "POST",
       path: path.replace("ORG", account.orgId),
