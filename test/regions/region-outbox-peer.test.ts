@@ -170,7 +170,7 @@ describe("a peer that comes back", () => {
     peer.failing.add(bad.holdId);
     await outbox.enqueue([bad]);
     await eventually(() => expect(peer.requests).toHaveLength(1));
-    shiftClock(-60_000); // its backoff does not end while this test runs
+    shiftClock(-20_000); // its backoff does not end while this test runs
     await outbox.enqueue([settleOf(org(), 2)]);
     await eventually(() => depthIs(outbox, { ...EMPTY, waiting: 1 }));
     expect(peer.heard().filter((id) => id === bad.holdId)).toHaveLength(1);
