@@ -1,49 +1,14 @@
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { check } from "../../scripts/deploy/check.ts";
-import type { CheckOptions } from "../../scripts/deploy/check.ts";
-import { jsonOf, wordsOf } from "../../scripts/deploy/report.ts";
-import { changed, DeployFiles, EU_SECRETS, euVars, unset } from "./support/deploy-file.ts";
-import type { Said } from "./support/deploy-file.ts";
-import { startProgram } from "./support/program.ts";
-import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
-import type { KeptRegion } from "./support/two-regions.ts";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
+import { CANARY, checked, run, unset } from "./support/deploy-run.ts";
+import type { Said } from "./support/deploy-run.ts";
 
 const REQUIRED = EU_SECRETS.slice(0, 4);
 const NAMES = EU_SECRETS.join(",");
-const CANARY = "canary-of-a-secret-that-nobody-may-see";
 const files = new DeployFiles();
 afterAll(() => files.remove());
-
-type Ran = { readonly code: number | null; readonly said: string };
-
-/** Runs the program to its end. No secret may be in anything that it says. */
-async function run(given: readonly string[], variables: Record<string, string> = {}): Promise<Ran> {
-  const inherited = {
-    TURNPIKE_ADMIN_TOKEN: "",
-    TURNPIKE_URL: "",
-    CLOUDFLARE_API_TOKEN: "",
-    NODE_COMPILE_CACHE: path.join(files.directory, "compiled"), // a run costs half of the first one
-  };
-  const program = startProgram(["scripts/deploy-check.ts", ...given], {
-    ...inherited,
-    ...variables,
-  });
-  const code = await program.ended;
-  const said = program.output();
-  for (const secret of [CANARY, ADMIN_TOKEN]) expect(said).not.toContain(secret);
-  return { code, said };
-}
-
-/** What it says of the EU, in this process. Without `names` Cloudflare is asked. */
-async function checked(file: string, more: Partial<CheckOptions> = {}): Promise<Said> {
-  const today = Date.now();
-  const options = { region: "eu", file, running: null, isAccepted: false, today, ...more } as const;
-  const report = await check(options);
-  for (const said of [wordsOf(report), jsonOf(report)]) expect(said).not.toContain(CANARY);
-  return JSON.parse(jsonOf(report)) as Said;
-}
 
 /** What it says of a region that is ready, when `wrangler` is this shell script. */
 async function asked(script: string): Promise<Said> {
@@ -183,58 +148,5 @@ describe("a value of a secret is never said, wherever it stands:", () => {
   ] as const)("%s", async (_name, change) => {
     const said = await checked(files.write(change), { names: new Set(EU_SECRETS) });
     expect(said.findings[0]?.level).not.toBe("note");
-  });
-});
-
-describe("--live: what the running region's aliases would become", () => {
-  let kept: KeptRegion;
-  let file: string;
-  beforeAll(async () => {
-    kept = await startKeptRegion();
-    file = files.write(euVars('SANDBOX = "on"'));
-  });
-  afterAll(() => kept.stop());
-  const live = (names: readonly string[], more: Partial<CheckOptions> = {}) => {
-    const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
-    return checked(file, { names: new Set(names), running, ...more });
-  };
-
-  it("the same: nothing to say", async () => {
-    const said = await live(REQUIRED);
-    expect(said.ready).toBe(true);
-    expect(changed(said)).toEqual([]);
-    expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
-  });
-
-  it("other embeddings: an error, until it is accepted", async () => {
-    const change =
-      "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
-    const refused = await live(EU_SECRETS);
-    expect(refused.ready).toBe(false);
-    expect(changed(refused)).toContain(`error ${change}`);
-    expect(changed(refused)).toHaveLength(4);
-    const accepted = await live(EU_SECRETS, { isAccepted: true });
-    expect(accepted.ready).toBe(true);
-    expect(changed(accepted)).toContain(`warning ${change}`);
-  });
-
-  it("from the command line, with the token of the environment", async () => {
-    const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
-    const given = ["--env", "eu", "--config", file, "--set", NAMES, "--live", kept.region().url];
-    expect(await run(given, token)).toMatchObject({ code: 1 });
-    expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
-  });
-
-  it("another token, nobody there, another region: an error each, never a comparison", async () => {
-    for (const [more, problem] of [
-      [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
-      [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
-      [{ region: "us" }, "is the address of eu, not of us"],
-    ] as const) {
-      const said = await live(EU_SECRETS, more);
-      expect(changed(said)).toEqual([]);
-      const found = said.findings.find(({ where }) => where === "--live");
-      expect(found).toMatchObject({ level: "error", problem: expect.stringContaining(problem) });
-    }
   });
 });

@@ -49,23 +49,3 @@ export const EU_SECRETS: readonly string[] = [
   "PEER_IN_US",
   "OPENAI_API_KEY",
 ];
-
-/** The report as JSON. */
-export type Said = {
-  readonly ready: boolean;
-  readonly findings: readonly { level: string; where: string; problem: string; remedy: string }[];
-  readonly aliases: Readonly<Record<string, string>>;
-  readonly assumed: readonly string[];
-};
-
-/** The aliases that would change, each with its level and both models. */
-export function changed({ findings }: Said): string[] {
-  return findings
-    .filter(({ problem }) => problem.includes("and would mean"))
-    .map(({ level, where, problem }) => `${level} ${where} ${problem.replace(/:.*/, "")}`);
-}
-
-/** What is said of secrets that are not set. */
-export function unset({ findings }: Said): Said["findings"] {
-  return findings.filter(({ problem }) => problem === "is not set");
-}

@@ -1,0 +1,98 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { CheckOptions } from "../../scripts/deploy/check.ts";
+import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
+import { CANARY, changed, checked, run } from "./support/deploy-run.ts";
+import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+import type { KeptRegion } from "./support/two-regions.ts";
+
+const REQUIRED = EU_SECRETS.slice(0, 4);
+const files = new DeployFiles();
+afterAll(() => files.remove());
+
+describe("--live: what the running region's aliases would become", () => {
+  let kept: KeptRegion;
+  let file: string;
+  beforeAll(async () => {
+    kept = await startKeptRegion();
+    file = files.write(euVars('SANDBOX = "on"'));
+  });
+  afterAll(() => kept.stop());
+  const live = (names: readonly string[], more: Partial<CheckOptions> = {}) => {
+    const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
+    return checked(file, { names: new Set(names), running, ...more });
+  };
+
+  it("the same: nothing to say", async () => {
+    const said = await live(REQUIRED);
+    expect(said.ready).toBe(true);
+    expect(changed(said)).toEqual([]);
+    expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
+  });
+
+  it("other embeddings: an error, until it is accepted", async () => {
+    const change =
+      "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
+    const refused = await live(EU_SECRETS);
+    expect(refused.ready).toBe(false);
+    expect(changed(refused)).toContain(`error ${change}`);
+    expect(changed(refused)).toHaveLength(4);
+    const accepted = await live(EU_SECRETS, { isAccepted: true });
+    expect(accepted.ready).toBe(true);
+    expect(changed(accepted)).toContain(`warning ${change}`);
+  });
+
+  it("from the command line, with the token of the environment", async () => {
+    const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
+    const given = [
+      "--env",
+      "eu",
+      "--config",
+      file,
+      "--set",
+      EU_SECRETS.join(","),
+      "--live",
+      kept.region().url,
+    ];
+    expect(await run(given, token)).toMatchObject({ code: 1 });
+    expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
+  });
+
+  it("another token, nobody there, another region: an error each, never a comparison", async () => {
+    for (const [more, problem] of [
+      [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
+      [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
+      [{ region: "us" }, "is the address of eu, not of us"],
+    ] as const) {
+      const said = await live(EU_SECRETS, more);
+      expect(changed(said)).toEqual([]);
+      const found = said.findings.find(({ where }) => where === "--live");
+      expect(found).toMatchObject({ level: "error", problem: expect.stringContaining(problem) });
+    }
+  });
+
+  it("nothing is compared with a configuration that would not serve", async () => {
+    const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
+    const wrong = files.write(euVars('MARKUP_PERCENT = "-1"'));
+    const said = await checked(wrong, { names: new Set(EU_SECRETS), running });
+    expect(said.findings.filter(({ level }) => level === "error")).toHaveLength(1);
+    expect(changed(said)).toEqual([]);
+  });
+
+  it("a running version that does not say it: a warning", async () => {
+    const server = createServer((_request, response) => {
+      response.end(JSON.stringify({ region: "eu", version: "v", book: true, outboxes: [] }));
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, "127.0.0.1", resolve);
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/admin/v1`;
+    const said = await live(EU_SECRETS, { running: { url, token: CANARY } });
+    server.close();
+    expect(said.ready).toBe(true);
+    expect(said.findings).toContainEqual(
+      expect.objectContaining({ level: "warning", where: "--live" }),
+    );
+  });
+});
