@@ -25,13 +25,17 @@ export async function answerJson(
     finishReason: finishReasonOf(answer.body),
   };
   const outcome = chargeFor(run, route, seen, { ending: "complete", readerAway: false });
-  const settled = await settleRun(run, outcome);
-  if (settled.stored === "refused" || outcome.kind === "void") {
+  if (outcome.kind === "void") {
+    await settleRun(run, outcome);
     return run.refuse({ kind: "storage_unavailable" });
   }
-  const headers = receiptHeaders(run, route);
-  headers.set("x-cost-micro", String(settled.charged));
-  run.answer(Response.json(clientBody(run, answer.body, outcome.usage), { headers }));
+  // Made before the charge: an answer that cannot be made is not paid for.
+  const body = clientBody(run, answer.body, outcome.usage);
+  const response = Response.json(body, { headers: receiptHeaders(run, route) });
+  const settled = await settleRun(run, outcome);
+  if (settled.stored === "refused") return run.refuse({ kind: "storage_unavailable" });
+  response.headers.set("x-cost-micro", String(settled.charged));
+  run.answer(response);
   if (settled.stored === "unknown") await settleLate(run, outcome);
 }
 

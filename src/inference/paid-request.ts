@@ -51,6 +51,8 @@ export type Run = {
   readonly request: PaidRequest;
   /** Its Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
+  /** `mayBeCharged`: a store has its charge, or may have it. From then on nothing may void it. */
+  readonly progress: { mayBeCharged: boolean };
   /** All deadlines of the run; closed when it ends. */
   readonly timers: Timers;
   readonly services: RunServices;

@@ -33,6 +33,7 @@ export async function answerPaid(
     startedMs: c.get("startedMs"),
     caller: c.get("admitted").caller,
     ...asked.value,
+    progress: { mayBeCharged: false },
     timers,
     services: runServices(c),
     answer: answered.resolve,

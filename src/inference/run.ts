@@ -29,8 +29,9 @@ export async function runPaid(run: Run, client: AbortSignal): Promise<void> {
   try {
     await holdAndAnswer(run, timer);
   } catch (error) {
-    // A bug: the customer does not pay for it. What was settled before it stays settled.
-    await settleRun(run, { kind: "void", reason: "exception" });
+    // A bug: the customer does not pay for it. What was settled before it stays settled: a void now
+    // could overtake a charge that still waits in the outbox, and win.
+    if (!run.progress.mayBeCharged) await settleRun(run, { kind: "void", reason: "exception" });
     throw error;
   } finally {
     run.timers.close();

@@ -33,6 +33,12 @@ const RETRY_UNTIL_MS = 22_000;
  */
 export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   if (outcome.kind === "void") return voidRun(run, outcome.reason);
+  const settled = await storeCharge(run, outcome);
+  if (settled.stored !== "refused") run.progress.mayBeCharged = true;
+  return settled;
+}
+
+async function storeCharge(run: Run, outcome: Charge): Promise<Settled> {
   const cost = costOfOutcome(outcome);
   const generation = generationOf(run, outcome);
   const { orgId } = run.caller;

@@ -56,6 +56,7 @@ export function runOf(services: Partial<RunServices> = {}): Run {
       bounds: { least: micros(1), most: micros(2) },
     },
     idempotency: null,
+    progress: { mayBeCharged: false },
     services: { now: () => 7, region: "eu", ...services } as RunServices,
     timers: new Timers(),
     answer: () => undefined,

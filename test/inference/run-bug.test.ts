@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { success } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { RouteHealth } from "../../src/providers/route-health.ts";
+import type { Run, RunServices } from "../../src/inference/paid-request.ts";
+import { runPaid } from "../../src/inference/run.ts";
+import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import { runOf, USAGE } from "./run-fixture.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  vi.spyOn(scheduler, "wait").mockImplementation(() => Promise.resolve());
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const BODY = {
+  choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
+};
+
+const broken = (): never => {
+  throw new Error("a bug");
+};
+
+/** The kinds of what a run away from home queues that meets a bug when it answers, or before. */
+async function queuedBy(bug: "answer" | "routes" | "body", isLost: boolean): Promise<string[]> {
+  const queued: string[] = [];
+  const body = bug === "body" ? { ...BODY, toJSON: broken } : BODY;
+  const upstream: Provider = {
+    id: "up",
+    send: () => Promise.resolve({ kind: "json", body, usage: USAGE }),
+  };
+  const run: Run = {
+    ...runOf(servicesOf(bug === "routes" ? broken : () => upstream, enqueue)),
+    answer: broken,
+  };
+  const done = runPaid({ ...run, request: { ...run.request, stream: false } }, idle());
+  await expect(done).rejects.toThrow("a bug");
+  return queued;
+
+  async function enqueue(items: readonly OutcomeItem[]): Promise<void> {
+    queued.push(...items.map(({ kind }) => kind));
+    if (isLost) throw new Error("Network connection lost.");
+  }
+}
+
+function servicesOf(
+  provider: () => Provider,
+  enqueue: (items: readonly OutcomeItem[]) => Promise<void>,
+): Partial<RunServices> {
+  return {
+    wallet: null,
+    outbox: () => ({ enqueue }),
+    providers: Object.assign(new Map<string, Provider>(), { get: provider }),
+    health: new RouteHealth(),
+    hold: () =>
+      Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
+    numbers: {
+      REQUEST_DEADLINE_S: 900,
+      DRAIN_S: 20,
+      UPSTREAM_HEADERS_MS: 1000,
+      UPSTREAM_FIRST_MS: 1000,
+    } as RunServices["numbers"],
+  };
+}
+
+const idle = (): AbortSignal => new AbortController().signal;
+
+it.each(["routes", "body"] as const)("a bug before the charge (%s) voids the hold", async (bug) => {
+  expect(await queuedBy(bug, false)).toEqual(["void"]);
+});
+
+it.each([
+  ["is stored", false, ["settle"]],
+  ["may be stored", true, ["settle", "settle"]],
+] as const)(
+  "a bug after a charge that %s queues no void, which could arrive first and win",
+  async (_, isLost, queued) => {
+    expect(await queuedBy("answer", isLost)).toEqual(queued);
+  },
+);
