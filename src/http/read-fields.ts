@@ -3,7 +3,7 @@ import type * as z from "zod/mini";
 import type { Result } from "../lib/failure.ts";
 import type { AppEnv } from "./context.ts";
 import { parseBody } from "./parse-body.ts";
-import { BODY_BYTES_MAX, readJson } from "./read-json.ts";
+import { MANAGEMENT_BYTES_MAX, readJson } from "./read-json.ts";
 
 /**
  * The fields of a request's JSON body that the schema names, or 400 with `param`, 408, 413, 415.
@@ -14,6 +14,6 @@ export async function readFields<T>(
   schema: z.core.$ZodType<T>,
 ): Promise<Result<T>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  const body = await readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  const body = await readJson(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
   return body.ok ? parseBody(schema, body.value) : body;
 }

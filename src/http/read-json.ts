@@ -5,8 +5,10 @@ import type { After } from "../lib/timers.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
-/** The largest body: 20 MiB. */
+/** The largest body of a request that is paid for: 20 MiB. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
+/** Of every other, which anybody with a key may send without paying: 1 MiB. */
+export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
 /** `timeoutMs` bounds the whole body, from the call to its last byte. */
 export type BodyLimits = {
@@ -38,7 +40,7 @@ export async function readJsonBody(
   request: Request,
   limits: BodyLimits,
 ): Promise<Result<JsonBody>> {
-  const refusal = refusedHeaders(request.headers, limits.bytesMax);
+  const refusal = refusedHeaders(request.headers);
   if (refusal !== null) return refusal;
   const bytes = await readBytes(request, limits);
   if (!bytes.ok) return bytes;
@@ -52,7 +54,7 @@ export function parseJsonBytes(bytes: Uint8Array): Result<JsonObject> {
   return text.ok ? parseJsonText(text.value) : text;
 }
 
-function refusedHeaders(headers: Headers, bytesMax: number): Refusal | null {
+function refusedHeaders(headers: Headers): Refusal | null {
   const type = headers.get("content-type") ?? "";
   if (type !== "application/json" && !JSON_TYPE.test(type)) {
     return refuse({ kind: "unsupported_media_type", message: NOT_JSON });
@@ -61,7 +63,7 @@ function refusedHeaders(headers: Headers, bytesMax: number): Refusal | null {
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") {
     return refuse({ kind: "unsupported_media_type", message: COMPRESSED });
   }
-  return Number(headers.get("content-length")) > bytesMax ? tooLarge(bytesMax) : null;
+  return null;
 }
 
 type Bytes = Result<Uint8Array>;
@@ -69,11 +71,13 @@ type Bytes = Result<Uint8Array>;
 /** The raw bytes of a body, bounded in size and time: 400, 408, 413. */
 export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   if (request.body === null) return success(new Uint8Array());
+  const declared = request.headers.get("content-length") ?? "";
+  if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
   const deadline = Promise.withResolvers<"late">();
   const cancel = (limits.after ?? afterTimeout)(limits.timeoutMs, () => deadline.resolve("late"));
   // HTTP itself ends a body at its declared length, which was found small enough: one native read,
   // at half the cost of 4 KiB chunks. Without a length the chunks are counted as they come.
-  const isDeclared = /^\d+$/.test(request.headers.get("content-length") ?? "");
+  const isDeclared = /^\d+$/.test(declared);
   try {
     return isDeclared
       ? await readWhole(request, limits.bytesMax, deadline.promise)

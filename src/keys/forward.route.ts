@@ -1,7 +1,7 @@
 import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { BODY_BYTES_MAX, readBytes } from "../http/read-json.ts";
+import { MANAGEMENT_BYTES_MAX, readBytes } from "../http/read-json.ts";
 import type { Caller } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
@@ -65,7 +65,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
 async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  const bytes = await readBytes(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  const bytes = await readBytes(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 

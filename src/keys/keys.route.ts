@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
-import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
+import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now } from "../lib/clock.ts";
 import type { Result } from "../lib/failure.ts";
@@ -36,7 +36,7 @@ export async function createKeyRoute(c: AppContext): Promise<Response> {
   const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!name.ok) return fail(c, name.failure);
-  const body = await readJsonBody(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
   if (!body.ok) return fail(c, body.failure);
   const fields = parseBody(newKeySchema, body.value.json);
   if (!fields.ok) return fail(c, fields.failure);

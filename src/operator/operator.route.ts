@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { methodNotAllowed } from "../http/not-found.ts";
-import { BODY_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { MANAGEMENT_BYTES_MAX, readJson } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isOperator } from "./admin-token.ts";
@@ -63,7 +63,7 @@ function bodyOf(
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (!takesBody || isEmpty) return Promise.resolve({ ok: true, value: null });
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  return readJson(c.req.raw, { bytesMax: BODY_BYTES_MAX, timeoutMs });
+  return readJson(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
 }
 
 function contextOf(c: Context<AppEnv>, aliases: ReadonlyMap<string, string>): OperatorContext {

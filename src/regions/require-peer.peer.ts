@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import type { AppEnv } from "../http/context.ts";
 import type { JsonObject } from "../http/json-text.ts";
 import { notFound } from "../http/not-found.ts";
-import { BODY_BYTES_MAX, parseJsonBytes, readBytes } from "../http/read-json.ts";
+import { MANAGEMENT_BYTES_MAX, parseJsonBytes, readBytes } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { logWarning } from "../lib/log.ts";
 import type { Region } from "../lib/caller.ts";
@@ -18,7 +18,7 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   lookup: MESSAGE_BYTES_MAX,
   outcomes: MESSAGE_BYTES_MAX,
   revocations: MESSAGE_BYTES_MAX,
-  forward: Math.ceil((BODY_BYTES_MAX * 4) / 3) + 64 * 1024,
+  forward: Math.ceil((MANAGEMENT_BYTES_MAX * 4) / 3) + 64 * 1024,
 };
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 
@@ -50,7 +50,6 @@ async function verified(
   if (!verdict.ok) return verdict.reason;
   const bytesMax = bytesMaxOf.get(c.req.path.slice(PREFIX.length));
   if (bytesMax === undefined) return "no such operation";
-  if (Number(c.req.header("content-length")) > bytesMax) return "body too large";
   const bytes = await readBytes(c.req.raw, { bytesMax, timeoutMs: numbers.BODY_TIMEOUT_MS });
   if (!bytes.ok) return `body not read: ${bytes.failure.kind}`;
   if ((await contentDigestOf(bytes.value)) !== verdict.contentDigest) return "another body";

@@ -1,10 +1,19 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { BODY_BYTES_MAX } from "../../src/http/read-json.ts";
-import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import { BODY_BYTES_MAX, MANAGEMENT_BYTES_MAX } from "../../src/http/read-json.ts";
+import {
+  ADMIN_TOKEN,
+  balanceOf,
+  bindingsWith,
+  chat,
+  errorOf,
+  openAccount,
+  send,
+} from "./client.ts";
 
 let key: string;
+let orgId: string;
 beforeAll(async () => {
-  ({ key } = await openAccount());
+  ({ key, orgId } = await openAccount());
 });
 
 const PATHS = ["/v1/chat/completions", "/v1/embeddings"];
@@ -22,6 +31,7 @@ const bytes = (...parts: (string | number[])[]): Uint8Array =>
       typeof part === "string" ? Array.from(new TextEncoder().encode(part)) : part,
     ),
   );
+const padded = (size: number): Uint8Array => bytes(`{"name":7,"x":"${"x".repeat(size - 17)}"}`);
 const left = (response: Response): number =>
   Number(response.headers.get("x-ratelimit-remaining-requests"));
 const nested = (depth: number): string =>
@@ -128,6 +138,35 @@ describe("hostile bodies: 413", () => {
     });
     await errorOf(await post(body), 413);
     expect(megabytes).toBeLessThan(25);
+  });
+
+  it.each([
+    ["POST", "/v1/users"],
+    ["PATCH", "/v1/users/nobody"],
+    ["POST", "/v1/keys"],
+    ["PATCH", "/v1/orgs/ORG"],
+    ["PATCH", "/v1/orgs/ORG/settings"],
+    ["POST", "/admin/v1/orgs"],
+    ["PATCH", "/admin/v1/orgs/ORG"],
+  ])("%s %s: one byte more than 1 MiB, declared or not; 1 MiB is read", async (method, path) => {
+    const sent = (body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
+      send(path.replace("ORG", orgId), {
+        method,
+        key: path.startsWith("/admin") ? ADMIN_TOKEN : key,
+        body,
+        headers,
+      });
+    const over = padded(MANAGEMENT_BYTES_MAX + 1);
+    const declared = await sent(over, { "content-length": String(over.byteLength) });
+    expect((await errorOf(declared, 413)).message).toContain(String(MANAGEMENT_BYTES_MAX));
+    const undeclared = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(over);
+        controller.close();
+      },
+    });
+    await errorOf(await sent(undeclared), 413);
+    expect((await sent(padded(MANAGEMENT_BYTES_MAX))).status).not.toBe(413);
   });
 });
 

@@ -21,6 +21,7 @@ afterAll(() => regions.stop());
 type Wire = { readonly body?: string; readonly headers?: Readonly<Record<string, string>> };
 type Row = readonly [status: number, line: string, of?: Wire];
 
+const MIB = 1024 * 1024;
 const JSON_TYPE = { "content-type": "application/json" };
 const json = (body: string): Wire => ({ body, headers: JSON_TYPE });
 /** What two answers to the same request may differ in. */
@@ -102,6 +103,8 @@ const ROWS: readonly Row[] = [
   [415, "POST /v1/keys", { body: "{}", headers: { "content-type": "text/plain" } }],
   [415, "POST /v1/users", { body: "{}", headers: { ...JSON_TYPE, "content-encoding": "br" } }],
   [400, "POST /v1/users", json('{"external_id":"\u0000"}')],
+  [200, "POST /v1/users", json(`{"external_id":"a/b","x":"${"x".repeat(MIB - 28)}"}`)],
+  [413, "POST /v1/users", json(`{"external_id":"a/b","x":"${"x".repeat(MIB - 27)}"}`)],
   [400, "PATCH /v1/users/a%2Fb", json('{"daily_quota_dollars":-1}')],
   [200, "PATCH /v1/users/a%2Fb", json('{"daily_quota_dollars":2}')],
   [404, "GET /v1/orgs/none"],
