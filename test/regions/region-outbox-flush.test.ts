@@ -25,7 +25,7 @@ it("a flush delivers what waits whatever its backoff, and says that nothing is l
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-  shiftClock(-20_000);
+  shiftClock(-20_000); // nothing is due; a clock further back would make all of it due
   peer.fault = () => "none";
   peer.requests.length = 0;
   expect(await outbox.flush(1000)).toBe(true);
@@ -40,7 +40,7 @@ it("a flush asks a peer that is away once, says that something waits, and leaves
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-  shiftClock(-20_000);
+  shiftClock(-20_000); // nothing is due; a clock further back would make all of it due
   peer.requests.length = 0;
   expect(await outbox.flush(1000)).toBe(false);
   expect(peer.requests).toHaveLength(1);

@@ -58,7 +58,7 @@ it("revocations that are new are tried at once, whatever the backoff of those be
   await outbox.enqueueRevocations([old]);
   await eventually(() => expect(peer.requests).toHaveLength(1));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-  shiftClock(-20_000); // from here on no backoff ends
+  shiftClock(-20_000); // no backoff ends while this test runs
   peer.fault = () => "request-lost";
   await outbox.enqueueRevocations([fresh]);
   await eventually(() => expect(peer.heard().at(-1)).toBe(fresh.keyHash));
