@@ -42,8 +42,8 @@ export const STRIKES: Readonly<Record<Fault, Strike>> = {
   },
   "D1 down": {
     strike: async (regions) => {
-      await onBook(regions, (table) => `ALTER TABLE ${table} RENAME TO ${table}_away`);
       await lines(regions, "pass");
+      await onBook(regions, (table) => `ALTER TABLE ${table} RENAME TO ${table}_away`);
     },
     heal: (regions) => onBook(regions, (table) => `ALTER TABLE ${table}_away RENAME TO ${table}`),
   },
