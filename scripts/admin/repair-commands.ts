@@ -162,7 +162,7 @@ function addHealth(program: Command): void {
     .description("whether the database answers and what waits; ends with 1 when something is wrong")
     .addHelpText(
       "after",
-      "\nWrong: no database, an outbox that is silent or has dead or parked rows.",
+      "\nWrong: no database, an outbox that is silent, has dead or parked rows, or rows that wait for over 10 minutes.",
     );
   examples(health, "health --local eu");
   does(health, async (session) => {
@@ -172,8 +172,17 @@ function addHealth(program: Command): void {
   });
 }
 
+/** What an outbox delivers is gone within seconds; a receiver that was away this long is a fault. */
+const WAITING_MS_MAX = 10 * 60_000;
+
 function isWell({ book, outboxes }: Health): boolean {
-  return book && outboxes.every(({ dead, parked }) => dead === 0 && parked === 0);
+  return (
+    book &&
+    outboxes.every(
+      ({ dead, parked, oldest_ms }) =>
+        dead === 0 && parked === 0 && (oldest_ms ?? 0) <= WAITING_MS_MAX,
+    )
+  );
 }
 
 /** Outboxes that hold nothing are counted, the others listed. */

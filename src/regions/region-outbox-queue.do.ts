@@ -13,12 +13,16 @@ export type Depth = {
 /** The reason kept with a message while nobody answers for any of them. */
 const UNREACHABLE = "unreachable";
 
+/** The `attempts` of a message that was parked before: it gets one, and its alert was logged. */
+const REVIVED = -1;
+
 /** When an answer came, and where in its range (0 to 1) the backoff of what failed lies. */
 export type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
  * Messages in an object's own storage until each is answered: `waiting` ones have a time at which
- * they are due, `dead` ones were refused for good, `parked` ones grew too old. Nothing is dropped.
+ * they are due, `dead` ones were refused for good, `parked` ones grew too old and are tried again only
+ * when the addressee is heard and by each sweep. Nothing is dropped.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
@@ -37,6 +41,7 @@ export class OutboxQueue {
         PRIMARY KEY (id, kind)
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX IF NOT EXISTS messages_due ON messages (due_at) WHERE state = 'waiting';
+      CREATE INDEX IF NOT EXISTS messages_parked ON messages (due_at) WHERE state = 'parked';
     `);
   }
 
@@ -124,6 +129,7 @@ export class OutboxQueue {
         return;
       case "refused":
         this.#end(message, "dead", delivery.reason);
+        this.#alert(message, "dead", delivery.reason);
         return;
       case "failed":
         this.#postpone(message, delivery.reason, moment);
@@ -133,12 +139,27 @@ export class OutboxQueue {
     }
   }
 
-  /** The addressee answers again: what waits only because it did not is due at once. */
+  /** The addressee answers again: what waits, or was parked, only because it did not is due at once. */
   heard(nowMs: number): void {
+    this.#storage.sql.exec(
+      `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED}
+       WHERE state = 'parked' AND reason = ?`,
+      nowMs,
+      UNREACHABLE,
+    );
     this.#storage.sql.exec(
       "UPDATE messages SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?1 AND reason = ?2",
       nowMs,
       UNREACHABLE,
+    );
+  }
+
+  /** One more attempt, at once, for up to 100 parked messages, those first that had none for longest. */
+  revive(nowMs: number): void {
+    this.#storage.sql.exec(
+      `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED} WHERE (id, kind) IN
+         (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVER_MAX})`,
+      nowMs,
     );
   }
 
@@ -172,9 +193,10 @@ export class OutboxQueue {
     // Parked only after an attempt: what waited out a week of downtime is still tried once.
     if (nowMs - row.created_at > PARK_AFTER_MS) {
       this.#end(message, "parked", reason);
+      if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);
       return;
     }
-    const attempts = row.attempts + 1;
+    const attempts = Math.max(0, row.attempts) + 1;
     this.#storage.sql.exec(
       "UPDATE messages SET attempts = ?, due_at = ?, reason = ? WHERE id = ? AND kind = ?",
       attempts,
@@ -194,6 +216,9 @@ export class OutboxQueue {
       id,
       kind,
     );
+  }
+
+  #alert({ id, kind }: Message, state: "dead" | "parked", reason: string): void {
     logAlert(`outbox_${state}`, { outbox: this.#name, id, kind, reason });
   }
 }

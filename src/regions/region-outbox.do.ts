@@ -86,8 +86,9 @@ export class RegionOutbox extends DurableObject<Env> {
     return this.#queue.nextDueAt() === null;
   }
 
-  /** For the cron sweep: an alarm that was lost or is overdue is set again. */
+  /** For the cron sweep: what is parked is tried once more, and a lost or overdue alarm is set again. */
   async poke(): Promise<void> {
+    this.#queue.revive(now(this.env));
     await this.#arm();
   }
 

@@ -175,6 +175,23 @@ it("a slug is found on a later page of the list", async () => {
   ]);
 });
 
+it.each([
+  ["empty", {}, 0],
+  ["whose rows wait for ten minutes", { waiting: 1, oldest_ms: 600_000 }, 0],
+  ["whose rows wait for longer", { waiting: 1, oldest_ms: 600_001 }, 1],
+  ["with a dead row", { dead: 1 }, 1],
+  ["with a parked row", { parked: 1 }, 1],
+  ["that is silent", { waiting: null, dead: null, parked: null }, 1],
+])("health with an outbox %s ends with its verdict", async (_name, depth, code) => {
+  const outbox = { name: "us/0", waiting: 0, dead: 0, parked: 0, oldest_ms: null, ...depth };
+  const { server, url } = await listening((_request, response) => {
+    response.end(JSON.stringify({ region: "eu", version: "v", book: true, outboxes: [outbox] }));
+  });
+  const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+  server.close();
+  expect(ran.code).toBe(code);
+});
+
 describe("--local", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));

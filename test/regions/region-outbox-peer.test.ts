@@ -134,6 +134,34 @@ describe("outcomes for a peer's wallets", () => {
     expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   });
 
+  it("parked, are tried once by each sweep, and heard when the peer is back; the alert is logged once", async () => {
+    await parkedAfterAWeek(1);
+    for (let sweep = 2; sweep <= 4; sweep++) {
+      const before = peer.requests.length;
+      await outbox.poke();
+      await eventually(() => expect(peer.requests).toHaveLength(before + 1));
+      await eventually(() => depthIs(outbox, { ...EMPTY, parked: 1 }));
+    }
+    expect(alerts).toHaveLength(1);
+    peer.fault = () => "none";
+    await outbox.poke();
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.effects.size).toBe(1);
+  });
+
+  it("parked, cost a sweep one request however many they are, and are all heard once one is", async () => {
+    await parkedAfterAWeek(250);
+    peer.requests.length = 0;
+    await outbox.poke();
+    await eventually(() => depthIs(outbox, { ...EMPTY, parked: 250 }));
+    expect(peer.requests.map((request) => request.items.length)).toEqual([100]);
+    expect(alerts).toHaveLength(250);
+    peer.fault = () => "none";
+    await outbox.enqueue([settleOf(org(), 1)]);
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.effects.size).toBe(251);
+  });
+
   it("wait while the configuration names no such peer", async () => {
     const nobody = env.REGION_OUTBOX.getByName(`eu/${crypto.randomUUID()}`);
     await nobody.enqueue([settleOf(org(), 5)]);
@@ -201,3 +229,11 @@ it("what a peer is told by a message of no meaning is dead, and stops nothing el
   await eventually(() => depthIs(outbox, { ...EMPTY, dead: 1 }));
   expect(peer.heard()).toEqual([good.holdId]);
 });
+
+/** So many settles that the peer, which is away, could not hear for eight days. */
+async function parkedAfterAWeek(count: number): Promise<void> {
+  peer.fault = () => "request-lost";
+  await outbox.enqueue(Array.from({ length: count }, () => settleOf(org(), 5)));
+  await eventually(() => expect(peer.requests.length).toBeGreaterThan(0));
+  await withAlarms(outbox, 8 * DAY_MS, () => depthIs(outbox, { ...EMPTY, parked: count }));
+}

@@ -121,7 +121,7 @@ it("a wallet whose storage is away is not a refusal", async () => {
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("what cannot be delivered for seven days is parked with an alert, never dropped", async () => {
+it("what cannot be delivered for seven days is parked with an alert, and charged by a sweep once it can be", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);
@@ -131,6 +131,10 @@ it("what cannot be delivered for seven days is parked with an alert, never dropp
   await withAlarms(outbox, 8 * DAY_MS, () => depthIs(outbox, { ...EMPTY, parked: 1 }));
   expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   expect(await armed(outbox)).toBeNull();
+  wallets.down = false;
+  await outbox.poke();
+  await eventually(() => depthIs(outbox, EMPTY));
+  expect([...wallets.charged.values()]).toEqual([5]);
 });
 
 it("one alarm delivers at most 100, and alarms follow until all is delivered, each once", async () => {
