@@ -33,7 +33,7 @@ export function hold(desk: Desk, request: HoldRequest): Result<HoldGrant> {
   return grant(desk, request, terms.value) ?? recall(desk, request);
 }
 
-/** What a hold is granted on. `lapsed`: the expired request whose Idempotency-Key it takes, or null. */
+/** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
 type Terms = {
   readonly payer: Payer;
   readonly granted: Micros;

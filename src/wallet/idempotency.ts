@@ -15,7 +15,9 @@ export type NameHolder = {
 
 /**
  * Whether a request may run under an Idempotency-Key. Yes, with the id of a request to void first, or
- * null: a lost one that expired may still be charged late, and must not once another runs in its place.
+ * null: a lost one that expired may still be charged late, and must not once its repeat runs in its place,
+ * whatever becomes of that: should the repeat be voided, neither is charged. Another body is another
+ * request: it may have the key of an expired one, which is charged when it comes, and remembered no more.
  * Refused while the first request is held, and for 24 hours from its admission once it was settled.
  */
 export function decideName(
@@ -26,7 +28,7 @@ export function decideName(
   if (holder === null) return success(null);
   if (nowMs - holder.admittedAt >= IDEMPOTENCY_MS) return success(null);
   if (holder.state === "voided" || holder.state === "refused") return success(null);
-  if (holder.state === "expired") return success(holder.id);
+  if (holder.state === "expired") return success(holder.body === body ? holder.id : null);
   if (holder.body !== body) return refuse({ kind: "idempotency_mismatch" });
   return holder.state === "held"
     ? refuse({ kind: "idempotency_in_progress" })

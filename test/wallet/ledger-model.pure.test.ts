@@ -94,6 +94,15 @@ describe("the model objects when a guard is taken away:", () => {
       /charged once a day/,
     ],
     [
+      "an expired request is not voided by another body under its Idempotency-Key",
+      {
+        decideName: (holder, body, nowMs) =>
+          decideName(holder?.state === "expired" ? { ...holder, body } : holder, body, nowMs),
+      },
+      9,
+      /another body voids nothing/,
+    ],
+    [
       "a voided request frees its Idempotency-Key",
       {
         decideName: (holder, body, nowMs) =>

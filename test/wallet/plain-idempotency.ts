@@ -11,6 +11,8 @@ type Granted = Pick<NameHolder, "id" | "body" | "admittedAt"> & { readonly name:
 /** Idempotency-Keys in memory: the real rule, and every request that was ever granted under one. */
 export class PlainIdempotency {
   readonly #granted: Granted[] = [];
+  /** Expired requests whose key another body took: requests of their own, charged when they come. */
+  readonly #left = new Set<string>();
   readonly #rows: ReadonlyMap<string, Known>;
   readonly #rule: typeof decideName;
 
@@ -27,6 +29,9 @@ export class PlainIdempotency {
     const holder =
       newest === undefined ? null : { ...newest, state: this.#rows.get(newest.id)?.state ?? null };
     const verdict = this.#rule(holder, named.body, nowMs);
+    if (verdict.ok && verdict.value !== null && newest?.body !== named.body) {
+      throw new Error("broken: another body voids nothing");
+    }
     const counts = earlier.some(
       (one) =>
         nowMs - one.admittedAt < DAY_MS &&
@@ -37,12 +42,19 @@ export class PlainIdempotency {
   }
 
   granted(id: string, named: Named | null, admittedAt: number): void {
-    if (named !== null) this.#granted.push({ ...named, id, admittedAt });
+    if (named === null) return;
+    const before = this.#granted.findLast((one) => one.name === named.name);
+    if (before !== undefined && before.body !== named.body) {
+      if (this.#rows.get(before.id)?.state === "expired") this.#left.add(before.id);
+    }
+    this.#granted.push({ ...named, id, admittedAt });
   }
 
-  /** Throws when two requests of one key were charged that were admitted within a day. */
+  /** Throws when two requests of one key were charged that were admitted within a day, but for those left. */
   check(): void {
-    const paid = this.#granted.filter((one) => this.#rows.get(one.id)?.state === "settled");
+    const paid = this.#granted.filter(
+      ({ id }) => this.#rows.get(id)?.state === "settled" && !this.#left.has(id),
+    );
     for (const [index, one] of paid.entries()) {
       const before = paid.slice(0, index).findLast((other) => other.name === one.name);
       if (before !== undefined && one.admittedAt - before.admittedAt < DAY_MS) {

@@ -125,6 +125,22 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
+  it("of an expired request is free for another body too, and each is charged then: they are two requests", async () => {
+    const { stub } = await newWallet(1000);
+    setClock(LATE);
+    const lost = named();
+    valueOf(await stub.hold(lost));
+    setClock(LATE + 21 * MINUTE);
+    const other = named("2");
+    valueOf(await stub.hold(other));
+    expect(valueOf(await settle(stub, lost.id, 10))).toMatchObject({ charged: 10 });
+    expect(await refusal(stub)).toEqual(MISMATCH);
+    valueOf(await settle(stub, other.id, 10));
+    expect(await refusal(stub, named("2"))).toEqual(replayOf(other.id));
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 980, openHolds: 0 });
+    expect(await differences(stub)).toEqual([]);
+  });
+
   it("of an expired request that nothing replaced, also not a refused one, is used up by its late charge", async () => {
     const { stub } = await newWallet(15);
     setClock(LATE);
