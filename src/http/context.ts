@@ -12,7 +12,9 @@ import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import { failureResponse } from "./failure-response.ts";
 import type { JsonObject } from "./json-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
+import { givenId } from "./given-id.ts";
 import { logRequest } from "./request-log.ts";
+import type { LoggedFailure } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 
 /** What travels with a request. `admission` and `admitted` are set by authentication. */
@@ -34,8 +36,8 @@ export type AppEnv = {
     /** On the peers' paths: the region that signed the request, and the body that it signed. */
     peer: Region;
     peerBody: JsonObject;
-    /** What the request failed with, for its log line; set by `fail`. */
-    failure: Failure["kind"];
+    /** What the request failed with, for its log line; set by `fail`, and for an answer of home's. */
+    failure: LoggedFailure;
   };
 };
 
@@ -43,12 +45,12 @@ type AppContext = Context<AppEnv>;
 
 /**
  * The outermost middleware and the only one for every path: mints the request id (a client's own is
- * ignored), refuses to serve a misconfigured deployment, answers preflights, and finishes every
+ * ignored; what a peer asks for keeps the id that its client was told), refuses to serve a misconfigured deployment, answers preflights, and finishes every
  * answer, errors and streams included, with its headers and one log line. Never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
-  c.set("requestId", mintId("req_", c.get("startedMs")));
+  c.set("requestId", givenId(c.req.raw) ?? mintId("req_", c.get("startedMs")));
   const answer = early(c);
   if (answer === null) await guarded(c, next);
   else c.res = answer;
@@ -125,7 +127,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
     durationMs: now(c.env) - c.get("startedMs"),
     orgId: admitted?.caller.orgId ?? null,
     keyId: admitted?.caller.keyId ?? null,
-    failure: (c.get("failure") as Failure["kind"] | undefined) ?? null,
+    failure: (c.get("failure") as LoggedFailure | undefined) ?? null,
   });
 }
 

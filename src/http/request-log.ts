@@ -1,6 +1,9 @@
 import type { Failure } from "../lib/failure.ts";
 import { logEvent } from "../lib/log.ts";
 
+/** A kind of failure; at a peer `home_404`, say, when the answer is home's, whose line names the kind. */
+export type LoggedFailure = Failure["kind"] | `home_${number}`;
+
 /** What is told of a request: ids and outcomes, never a key, prompt, answer, path or query value. */
 export type RequestRecord = {
   readonly requestId: string;
@@ -12,7 +15,7 @@ export type RequestRecord = {
   readonly durationMs: number;
   readonly orgId: string | null;
   readonly keyId: string | null;
-  readonly failure: Failure["kind"] | null;
+  readonly failure: LoggedFailure | null;
 };
 
 /** One structured line per request. */

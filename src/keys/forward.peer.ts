@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { failureResponse } from "../http/failure-response.ts";
+import { giveId } from "../http/given-id.ts";
 import { routingPath } from "../http/routing-path.ts";
 import type { Admitted } from "../lib/caller.ts";
 import type { Failure } from "../lib/failure.ts";
@@ -33,11 +34,14 @@ export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promi
     return c.json({ ok: false, failure: { kind: "internal" } });
   }
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
-  const writeId = isRead ? null : (c.req.header("x-request-id") ?? null);
-  const { config } = c.var;
+  const { config, requestId } = c.var;
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
   const { callerKeyHash } = forwarded;
-  const key = await identifyGlobalKey((name) => limiters.getByName(name), callerKeyHash, writeId);
+  const key = await identifyGlobalKey(
+    (name) => limiters.getByName(name),
+    callerKeyHash,
+    isRead ? null : requestId,
+  );
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
     ? await dispatched(c, request, {
@@ -79,5 +83,6 @@ function dispatched(
   { admitted, dispatch }: { admitted: Admitted; dispatch: Dispatch },
 ): Promise<Response> | Response {
   vouchFor(request, admitted);
+  giveId(request, c.var.requestId);
   return dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }

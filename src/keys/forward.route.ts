@@ -58,6 +58,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
   const answered = answer === null ? null : readForwardAnswer(answer.body);
   if (answered === null) return fail(c, { kind: "home_region_unreachable" });
   const { status, headers } = answered;
+  if (status >= 400) c.set("failure", `home_${status}`);
   return new Response(answered.body === "" ? null : answered.body, { status, headers });
 }
 

@@ -23,8 +23,9 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 
 /**
- * The door of `/internal/v1`: for a message that a configured peer has signed it sets `peer` and
- * `peerBody`, to everybody else these paths do not exist. An unsigned body is not even read.
+ * The door of `/internal/v1`: for a message that a configured peer has signed it sets `peer`, `peerBody`
+ * and the peer's id of what it asks for as `requestId`, so that both logs name the same. To everybody else
+ * these paths do not exist. An unsigned body is not even read.
  */
 export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const message = await verified(c);
@@ -34,6 +35,7 @@ export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Respo
     if (claims) logWarning("peer_refused", { reason: message, request_id: requestId });
     return notFound(c);
   }
+  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // signed, so the peer's own
   c.set("peer", message.peer);
   c.set("peerBody", message.body);
   await next();

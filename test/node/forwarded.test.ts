@@ -12,11 +12,11 @@ import {
   statusOf,
 } from "./support/far-keys.ts";
 import { LINK, startFaultyRegions } from "./support/two-regions.ts";
-import type { FaultyRegions } from "./support/two-regions.ts";
+import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 
 let regions: FaultyRegions;
 beforeAll(async () => {
-  regions = await startFaultyRegions();
+  regions = await startFaultyRegions({ bindings: { LOG_REQUESTS: "all" } });
 });
 afterAll(() => regions.stop());
 afterEach(() => regions.toEu.set("pass"));
@@ -27,6 +27,14 @@ async function keysOf({ key }: Account): Promise<readonly Listed[]> {
   const response = await call(regions.eu, key, "/keys");
   assert.equal(response.status, 200);
   return ((await response.json()) as { keys: Listed[] }).keys;
+}
+
+/** What a region's request lines say under an id: route, status and failure. */
+function told(region: TestRegion, id: string): readonly unknown[] {
+  return region.log
+    .filter(({ message }) => message.includes(`"request_id":"${id}"`))
+    .map(({ message }) => JSON.parse(message) as Record<string, unknown>)
+    .map(({ route, status, failure }) => [route, status, failure]);
 }
 
 describe("a write that is forwarded", () => {
@@ -113,6 +121,31 @@ describe("a read with a global key away from home", () => {
     await regions.toEu.set("pass");
     expect(await balance()).toMatchObject({ credits_micro: 1_000_000 - cost });
     expect(await account.balance()).toBe(1_000_000 - cost);
+  });
+});
+
+describe("a request that is forwarded", () => {
+  it.each([
+    ["/users/nobody", 404, "/v1/users/:external_id{.+}", "not_found"],
+    ["/balance", 200, "/v1/balance", null],
+  ])("%s is found in both logs by the id that its client was told", async (path, ...expected) => {
+    const [status, route, failure] = expected;
+    const account = await openFar(regions);
+    const answer = await call(regions.us, account.key, path, {
+      headers: { "x-request-id": "req_theirs" },
+    });
+    expect(answer.status).toBe(status);
+    const id = answer.headers.get("x-request-id") ?? "";
+    expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
+    const answered = status === 200 ? null : `home_${status}`;
+    await expect.poll(() => told(regions.us, id)).toEqual([[expect.any(String), status, answered]]);
+    await expect
+      .poll(() => told(regions.eu, id))
+      .toEqual([
+        [route, status, failure],
+        ["/internal/v1/forward", 200, null],
+      ]);
+    expect(told(regions.eu, "req_theirs")).toEqual([]);
   });
 });
 
