@@ -8,6 +8,8 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
+/** With less than this left an attempt gets all of it: half would be too short for another continent. */
+const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
 const GIVEN_UP = "the caller gave up";
 
@@ -36,7 +38,8 @@ export type PeerCallOptions = {
 /**
  * Asks a peer: `POST /internal/v1/{operation}`, signed anew in each attempt. Null when there was no
  * well-formed answer in time: then the peer may or may not have done it. Retried, each attempt with an
- * equal share of what is left of the budget, after a lost connection, silence, a 5xx and garbage;
+ * equal share of what is left of the budget (below 600 ms with all of it, so that only a failure that
+ * comes before its end is retried), after a lost connection, silence, a 5xx and garbage;
  * not after another status: a 404 says that the peer does not take our signature or knows no such
  * operation. Never throws.
  */
@@ -56,7 +59,7 @@ export async function callPeer(
     if (options.signal?.aborted === true) reason = GIVEN_UP;
     if (leftMs <= 0 || reason === GIVEN_UP) break;
     // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
-    const attempted = await attempt(message, Math.ceil(leftMs / left));
+    const attempted = await attempt(message, shareOf(leftMs, left));
     if (attempted.answer !== null) return attempted.answer;
     ({ reason } = attempted);
     if (!attempted.mayRetry) break;
@@ -64,6 +67,10 @@ export async function callPeer(
   const { requestId } = options;
   logWarning("peer_unreachable", { peer: peer.region, operation, reason, request_id: requestId });
   return null;
+}
+
+function shareOf(leftMs: number, attemptsLeft: number): number {
+  return Math.ceil(leftMs < SHARED_MS_MIN ? leftMs : leftMs / attemptsLeft);
 }
 
 type Message = {

@@ -153,7 +153,7 @@ describe("a peer that is not there", () => {
   ])("and %s: no answer, after two attempts", async (_name, behave) => {
     const { url, reached } = await broken(behave);
     await regions.restart("eu", { PEERS: JSON.stringify([{ region: "us", url }]) });
-    const answer = await lookUp("eu", { key: keys.us, budgetMs: 400 });
+    const answer = await lookUp("eu", { key: keys.us, budgetMs: 1000 });
     expect(answer).toMatchObject({ status: null, body: null });
     expect(reached()).toBe(2);
     const lines = regions.eu.log.filter(({ message }) => message.includes("peer_unreachable"));

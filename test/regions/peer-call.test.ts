@@ -130,10 +130,20 @@ describe("a call to a peer", () => {
     ["a body that does not end", endless],
   ])("after %s is made once more, within the budget", async (_name, first) => {
     peerAnswers(first, ok);
-    expect(await call({ budgetMs: 60 })).toMatchObject({ body: { ok: true } });
+    expect(await call({ budgetMs: 700 })).toMatchObject({ body: { ok: true } });
     sent = [];
     peerAnswers(first, first);
-    expect(await call({ budgetMs: 60 })).toBeNull();
+    expect(await call({ budgetMs: 700 })).toBeNull();
+    expect(sent).toHaveLength(2);
+  });
+
+  it("with little time left is one attempt that has all of it; what fails at once is repeated", async () => {
+    peerAnswers(silent);
+    expect(await call({ budgetMs: 40 })).toBeNull();
+    expect(sent).toHaveLength(1);
+    sent = [];
+    peerAnswers(lost, ok);
+    expect(await call({ budgetMs: 590 })).toMatchObject({ body: { ok: true } });
     expect(sent).toHaveLength(2);
   });
 
@@ -184,7 +194,7 @@ describe("a call to a peer", () => {
 
   it("lets go of an attempt that it gave up on", async () => {
     peerAnswers(silent, silent);
-    expect(await call({ budgetMs: 40 })).toBeNull();
+    expect(await call({ budgetMs: 640 })).toBeNull();
     expect(sent.map(({ request }) => request.signal.aborted)).toEqual([true, true]);
   });
 
