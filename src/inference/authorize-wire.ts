@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import type { Failure, Result } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
+import { keyHash as hash } from "../keys/key-hash.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import type { HoldRequest } from "../wallet/wallet-contract.ts";
@@ -18,7 +19,7 @@ const amount = z.int().check(z.minimum(0));
 const word = z.string().check(z.minLength(1), z.maxLength(256));
 
 const requestSchema = z.object({
-  key_hash: word,
+  key_hash: hash,
   hold: z.nullable(
     z.object({
       id: word,

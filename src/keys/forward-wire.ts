@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { keyHash } from "./key-hash.ts";
 
 /**
  * A request that a peer hands to the caller's home: everything that its answer may depend on. `body`
@@ -39,7 +40,7 @@ const requestSchema = z.object({
   query: z.string().check(z.regex(/^(?:\?|$)/)),
   headers,
   body: z.nullable(z.string()),
-  caller_key_hash: z.string().check(z.minLength(1), z.maxLength(256)),
+  caller_key_hash: keyHash,
 });
 const answerSchema = z.object({
   ok: z.literal(true),

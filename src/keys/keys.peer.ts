@@ -5,10 +5,9 @@ import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { identifyGlobalKey } from "./identify.ts";
+import { keyHash } from "./key-hash.ts";
 
-const lookup = z.object({
-  key_hash: z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters")),
-});
+const lookup = z.object({ key_hash: keyHash });
 
 /**
  * `POST /internal/v1/lookup`: whose a global key of this region is. 200 with the record, or with

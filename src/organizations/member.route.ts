@@ -1,13 +1,9 @@
 import type { Context, MiddlewareHandler, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { askBook } from "../lib/ask-book.ts";
 import type { Role } from "../lib/caller.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { storageFailure } from "../lib/storage-failure.ts";
-import { within } from "../lib/within.ts";
 import { findMember } from "./members.store.ts";
-
-const BOOK_TIMEOUT_MS = 5000;
 
 /**
  * Reads the caller's member and role from the book, never from a cache, and sets `member`. A key that
@@ -16,17 +12,16 @@ const BOOK_TIMEOUT_MS = 5000;
  */
 export async function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const { keyId } = c.var.admitted.caller;
-  try {
-    const member = await within(findMember(c.env.DB, keyId), BOOK_TIMEOUT_MS);
-    if (member === null) return fail(c, { kind: "invalid_api_key" });
-    if (member.suspended && !isRead(c.req.method)) {
-      return fail(c, { kind: "organization_suspended" });
-    }
-    c.set("member", member);
-  } catch (error) {
-    logWarning("member_unreadable", { key_id: keyId, reason: reasonOf(error) });
-    return fail(c, storageFailure(error));
+  const found = await askBook(() => findMember(c.env.DB, keyId), "member_unreadable", {
+    key_id: keyId,
+  });
+  if (!found.ok) return fail(c, found.failure);
+  const member = found.value;
+  if (member === null) return fail(c, { kind: "invalid_api_key" });
+  if (member.suspended && !isRead(c.req.method)) {
+    return fail(c, { kind: "organization_suspended" });
   }
+  c.set("member", member);
   await next();
   return undefined;
 }

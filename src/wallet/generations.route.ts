@@ -1,17 +1,13 @@
 import type { Context, Handler } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { askBook } from "../lib/ask-book.ts";
 import { success, refuse } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { requestIdOf } from "../lib/generation.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { storageFailure } from "../lib/storage-failure.ts";
-import { within } from "../lib/within.ts";
 import { generationView } from "./generation-view.ts";
 import { askOwnWallet } from "./own-wallet.route.ts";
 import type { GenerationRecord } from "./wallet-contract.ts";
-
-const BOOK_TIMEOUT_MS = 5000;
 
 /** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
 export type FindKey = (
@@ -47,14 +43,11 @@ async function mayBeSeen(
 ): Promise<Result<null>> {
   const { member } = c.var;
   if (member.role !== "member") return success(null);
-  try {
-    const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
-    const key = await within(findKey(c.env.DB, keyId, owner), BOOK_TIMEOUT_MS);
-    return key === null ? missing() : success(null);
-  } catch (error) {
-    logWarning("key_unreadable", { key_id: keyId, reason: reasonOf(error) });
-    return refuse(storageFailure(error));
-  }
+  const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
+  const fields = { key_id: keyId };
+  const key = await askBook(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
+  if (!key.ok) return key;
+  return key.value === null ? missing() : success(null);
 }
 
 /** One answer for what does not exist and what is not the caller's. */

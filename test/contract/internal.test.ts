@@ -3,7 +3,16 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vite
 import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
 import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
-import { deliver, LOOKUP, lookupOf, openKnown, outcome, seen, signed } from "./peer-client.ts";
+import {
+  deliver,
+  LOOKUP,
+  lookupOf,
+  openKnown,
+  outcome,
+  sayAsPeer,
+  seen,
+  signed,
+} from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
 
 const OPERATIONS = ["authorize", "lookup", "outcomes", "revocations", "forward"];
@@ -161,5 +170,33 @@ describe("/internal/v1: 404", () => {
     for (const canary of [env.PEER_IN_US, env.PEER_OUT_US, signature, account.hash]) {
       expect(log.join("\n")).not.toContain(canary);
     }
+  });
+});
+
+describe("a key's hash in a peer's message", () => {
+  const CALL = { method: "GET", path: "/v1/balance", query: "", headers: {}, body: null };
+
+  it.each(["", "ab", "A".repeat(64), "0".repeat(63), "0".repeat(65), "x".repeat(200), 7])(
+    "%j is none: authorize and forward ask no object for it",
+    async (hash) => {
+      const counted = countedBindings();
+      const answers = await Promise.all([
+        sayAsPeer("authorize", { key_hash: hash, hold: null }, counted.bindings),
+        sayAsPeer("forward", { ...CALL, caller_key_hash: hash }, counted.bindings),
+      ]);
+      const refused = { status: 200, body: { ok: false, failure: { kind: "internal" } } };
+      expect(answers).toEqual([refused, refused]);
+      expect(counted).toMatchObject({ objects: 0, statements: 0 });
+    },
+  );
+
+  it("is taken where it is one", async () => {
+    const { hash } = account;
+    expect(await sayAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
+      body: { ok: true },
+    });
+    expect(await sayAsPeer("forward", { ...CALL, caller_key_hash: hash })).toMatchObject({
+      body: { ok: true, status: 200 },
+    });
   });
 });
