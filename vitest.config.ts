@@ -53,6 +53,8 @@ export default defineConfig({
         // two real regions over HTTP, the OpenAI SDK, CLI and scripts: plain Node
         test: {
           name: "node",
+          maxWorkers: 2, // each file waits more than it computes
+          sequence: { groupOrder: 1 },
           include: ["test/node/**/*.test.ts"],
           testTimeout: 30_000,
           hookTimeout: 30_000,
@@ -62,6 +64,7 @@ export default defineConfig({
         // pure rules and fast-check models: plain Node; npm run test:long gives the models hours
         test: {
           name: "pure",
+          sequence: { groupOrder: 2 },
           include: ["test/**/*.pure.test.ts"],
           testTimeout: process.env["TURNPIKE_LONG"] === "1" ? 4 * 3_600_000 : 60_000,
         },

@@ -187,10 +187,11 @@ describe("a peer that comes back", () => {
       const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
       await outbox.enqueue(items);
       await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
-      for (let minute = 1; minute <= 6; minute++) {
+      // one failure puts off all that found nobody, so a minute may bring fewer requests than there are hundreds
+      for (let minute = 1; minute <= 8; minute++) {
         const before = peer.requests.length;
         await withAlarms(outbox, minute * 60_000, () =>
-          expect(peer.requests.length).toBeGreaterThanOrEqual(before + 3),
+          expect(peer.requests.length).toBeGreaterThan(before),
         );
       }
       await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now() + 5000));
@@ -198,7 +199,7 @@ describe("a peer that comes back", () => {
       peer.requests.length = 0;
       const news = settleOf(org(), 1);
       await outbox.enqueue([news]);
-      await withAlarms(outbox, 6 * 60_000, () => depthIs(outbox, EMPTY));
+      await withAlarms(outbox, 8 * 60_000, () => depthIs(outbox, EMPTY));
       expect(peer.requests.map((request) => request.items.length)).toEqual([1, 100, 100, 50]);
       expect(peer.effects.size).toBe(251);
     },
