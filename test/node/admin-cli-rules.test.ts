@@ -53,7 +53,7 @@ it.each(["", ".5", "5.", "1e3", "1,5", "1.0000000", "9007199254.740992", "NaN", 
 
 it("ids, slugs and free text are no secrets", () => {
   const given = [ORG, "a".repeat(32), "key_0VbYLVeiej0Be1V2ivdE8L5o", "--from", "2026-11-21"];
-  const free = ["--reference", "0".repeat(64), "--file", `/tmp/${"a".repeat(40)}`];
+  const free = ["--reference", "0".repeat(64), "--file", `/logs/${"a".repeat(40)}`];
   expect(() => refuseSecrets([...given, ...free], "t".repeat(40))).not.toThrow();
 });
 

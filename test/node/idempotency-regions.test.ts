@@ -51,6 +51,7 @@ describe("an Idempotency-Key of a global key means the same in both regions:", (
     const before = await charged(account);
     const first = await send(regions[one], how, CHAT);
     expect(first.status).toBe(200);
+    await account.resolved(); // from away the charge is on its way home: until then it is in progress
     for (const region of [regions[other], regions[one]]) {
       const { status, shouldRetry, body } = await send(region, how, CHAT);
       expect([status, shouldRetry]).toEqual([409, "false"]);
