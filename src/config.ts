@@ -66,6 +66,11 @@ const NUMBERS = {
 export type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };
 
+/** Workers AI as this Worker uses it: with `returnRawResponse` it answers with a `Response`. */
+export type AiBinding = {
+  run(model: string, inputs: object, options: object): Promise<unknown>;
+};
+
 /** Everything a deployment says about itself, parsed once. Secrets stay in here and are never logged. */
 export type Config = {
   readonly region: Region;
@@ -82,6 +87,8 @@ export type Config = {
   readonly keySecrets: readonly KeySecret[];
   readonly adminToken: string;
   readonly version: string;
+  /** The binding of Workers AI, or undefined when there is none. */
+  readonly ai: AiBinding | undefined;
   /** The value of a provider's secret by variable name, or undefined when it is not set. */
   readonly secret: (variable: string) => string | undefined;
 };
@@ -132,6 +139,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     keySecrets: parseKeySecrets(text("KEY_SECRETS"), (problem) => complain("KEY_SECRETS", problem)),
     adminToken,
     version: versionOf(env["CF_VERSION"]),
+    ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
   };
   for (const ttl of ["HOLD_TTL_S", "PEER_HOLD_TTL_S"] as const) {
@@ -197,6 +205,10 @@ function parseJsonVariable<T>(
 function versionOf(metadata: unknown): string {
   const id = (metadata as { id?: unknown } | undefined)?.id;
   return typeof id === "string" && id !== "" ? id : "dev";
+}
+
+function isAiBinding(value: unknown): value is AiBinding {
+  return typeof (value as { run?: unknown } | undefined | null)?.run === "function";
 }
 
 /** `z.url` would also do, at 1.6 KB, and would let spaces around it pass. */

@@ -5,34 +5,44 @@ import { OPENAI_MODELS } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
 /**
- * What in PROVIDERS, MODELS and ALIASES contradicts itself, beyond their shapes. A deployment with
+ * What in PROVIDERS, MODELS and ALIASES contradicts itself, beyond their shapes. MODELS may have routes
+ * to the built-in providers too, whose ids PROVIDERS may not take. A deployment with
  * problems must answer 503 `misconfigured`: guessing would sell the wrong model or price.
  */
 export function catalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,
+  builtInProviders: readonly string[],
 ): readonly ConfigProblem[] {
   return [
-    ...providerProblems(config).map((problem) => ({ variable: "PROVIDERS", problem })),
-    ...modelProblems(config).map((problem) => ({ variable: "MODELS", problem })),
+    ...providerProblems(config, builtInProviders).map((problem) => ({
+      variable: "PROVIDERS",
+      problem,
+    })),
+    ...modelProblems(config, builtInProviders).map((problem) => ({ variable: "MODELS", problem })),
     ...aliasProblems(config).map((problem) => ({ variable: "ALIASES", problem })),
   ];
 }
 
 const BUILT_IN = [...OPENAI_MODELS, ...SANDBOX_MODELS];
-const BUILT_IN_PROVIDERS: ReadonlySet<string> = new Set(BUILT_IN.map((entry) => entry.provider));
 
-function providerProblems(config: Pick<Config, "providers">): string[] {
+function providerProblems(
+  config: Pick<Config, "providers">,
+  builtInProviders: readonly string[],
+): string[] {
   const ids = config.providers.map((provider) => provider.id);
   return [
     ...repeated(ids).map((id) => `names the provider "${id}" twice`),
     ...ids
-      .filter((id) => BUILT_IN_PROVIDERS.has(id))
+      .filter((id) => id === "sandbox" || builtInProviders.includes(id))
       .map((id) => `"${id}" is a built-in provider; choose another id`),
   ];
 }
 
-function modelProblems(config: Pick<Config, "providers" | "models" | "aliases">): string[] {
-  const known = new Set(["openai", ...config.providers.map((provider) => provider.id)]);
+function modelProblems(
+  config: Pick<Config, "providers" | "models" | "aliases">,
+  builtInProviders: readonly string[],
+): string[] {
+  const known = new Set([...builtInProviders, ...config.providers.map((provider) => provider.id)]);
   const ids = config.models.map((model) => model.id);
   const routes = config.models.flatMap((model) =>
     model.routes.map((route) => ({ id: model.id, provider: route.provider })),
@@ -47,7 +57,10 @@ function modelProblems(config: Pick<Config, "providers" | "models" | "aliases">)
       .map((id) => `"${id}": ids under sandbox/ are built in`),
     ...routes
       .filter((route) => !known.has(route.provider))
-      .map(({ id, provider }) => `"${id}" has a route to "${provider}", which PROVIDERS lacks`),
+      .map(
+        ({ id, provider }) =>
+          `"${id}" has a route to "${provider}", which is neither built in nor in PROVIDERS`,
+      ),
   ];
 }
 

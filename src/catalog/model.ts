@@ -6,12 +6,30 @@ export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 /** The dearer price of the whole request when its prompt is longer than `aboveTokens`. */
 export type LongPrompt = { readonly aboveTokens: number; readonly price: Price };
 
+/**
+ * Where one route of a model falls short of the model. A request that needs more is not sent there,
+ * nor is it ever cut to fit.
+ */
+export type RouteLimits = {
+  /** Context window in tokens. */
+  readonly context?: number;
+  /** Most output tokens of one choice. */
+  readonly maxOutput?: number;
+  /** Most choices of one request (`n`). */
+  readonly choices?: number;
+  readonly lacks?: readonly Ability[];
+  /** Billed output may be so many times the cap: xAI's cap does not bind reasoning, which it bills. */
+  readonly outputFactor?: number;
+};
+
 /** One way to run a model here and what the customer pays there (markup included). */
 export type Route = {
   readonly provider: string;
   /** The provider's own name for the model. */
   readonly upstreamId: string;
   readonly price: Price;
+  /** What the route cannot do although the model can; absent where it can all of it. */
+  readonly limits?: RouteLimits;
   /** Absent where the price does not depend on the prompt's length; see `priceAt`. */
   readonly longPrompt?: LongPrompt;
 };

@@ -1,6 +1,6 @@
 import type { Usage } from "../lib/usage.ts";
 import type { JsonObject } from "../providers/provider.ts";
-import { wireUsage } from "../providers/openai-usage.ts";
+import { wireUsage } from "../providers/wire-usage.ts";
 import { encodeEmbeddings } from "../providers/embedding-encoding.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import { chargeFor } from "./charge.ts";

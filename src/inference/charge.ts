@@ -14,6 +14,8 @@ export type Ending =
 /** What was seen of an answer. `output` counts tokens of what was forwarded. */
 export type Seen = {
   readonly usage: Usage | null;
+  /** What was reported before the answer's end; its prompt counts, its output as far as it goes. */
+  readonly partial?: Usage | null;
   readonly output: number;
   readonly finishReason: string | null;
 };
@@ -29,26 +31,39 @@ export function chargeFor(
   seen: Seen,
   end: { ending: Ending; readerAway: boolean },
 ): Outcome {
-  const { finishReason } = seen;
-  if (seen.usage !== null) {
-    return { kind: "settle", route, usage: seen.usage, estimated: false, finishReason };
+  const { finishReason, partial = null } = seen;
+  // An answer that went to its end has used what was last said of it.
+  const reported = seen.usage ?? (end.ending === "complete" ? partial : null);
+  if (reported !== null) {
+    return { kind: "settle", route, usage: reported, estimated: false, finishReason };
   }
   if (end.ending === "failed" && !end.readerAway) {
     return { kind: "void", reason: "upstream failed without usage: absorbed" };
   }
-  const usage = estimatedUsage(run, route, seen.output);
+  const usage = estimatedUsage(run, route, seen);
   return { kind: "settle", route, usage, estimated: true, finishReason };
 }
 
 /** The charge for a request whose client left before anything came: its input, estimated. */
 export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs">): Outcome {
   const route: ServingRoute = { ...asked, firstByteMs: run.services.now() - run.startedMs };
-  const usage = estimatedUsage(run, route, 0);
+  const usage = estimatedUsage(run, route, { output: 0 });
   return { kind: "settle", route, usage, estimated: true, finishReason: null };
 }
 
-/** Input by its best guess, output as counted but never above what was allowed. */
-function estimatedUsage(run: Run, route: ServingRoute, output: number): Usage {
+/**
+ * Input as reported before the end, else by its best guess; output as counted or as reported so far,
+ * whichever is more, but never above what was allowed.
+ */
+function estimatedUsage(
+  run: Run,
+  route: ServingRoute,
+  { output, partial }: Pick<Seen, "output" | "partial">,
+): Usage {
   const allowed = (route.cap ?? 0) * (run.request.cap?.choices ?? 1);
-  return { ...NO_USAGE, input: run.request.prompt.likely, output: Math.min(output, allowed) };
+  if (partial === undefined || partial === null) {
+    return { ...NO_USAGE, input: run.request.prompt.likely, output: Math.min(output, allowed) };
+  }
+  const most = Math.max(partial.output, Math.min(output, allowed));
+  return { ...partial, output: most };
 }

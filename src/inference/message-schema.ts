@@ -34,6 +34,8 @@ const toolCall = z.discriminatedUnion("type", [
     id: nonempty,
     type: z.literal("function"),
     function: z.object({ name: nonempty, arguments: z.string() }),
+    // Google's thought signature (ai.google.dev, OpenAI compatibility): lost, the next turn is refused.
+    extra_content: z.nullish(z.looseObject({})),
   }),
   z.object({
     id: nonempty,
@@ -52,6 +54,8 @@ export const message = z.discriminatedUnion("role", [
     name,
     refusal: z.nullish(z.string()),
     reasoning_content: z.nullish(z.string()),
+    // What a provider needs of its own reasoning in the next turn; opaque to clients.
+    reasoning_details: z.nullish(z.array(z.looseObject({ type: nonempty }))),
     tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
   }),

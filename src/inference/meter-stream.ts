@@ -2,7 +2,7 @@ import { elapsedMs } from "../lib/clock.ts";
 import { failureObject } from "../http/failure-response.ts";
 import { logEvent } from "../lib/log.ts";
 import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
-import { wireUsage } from "../providers/openai-usage.ts";
+import { wireUsage } from "../providers/wire-usage.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
 import { ChunkWriter } from "./chunk-writer.ts";
@@ -112,7 +112,7 @@ function digest(
         text += writer.text(event.index, event.json);
         break;
       case "usage":
-        meter.report(event.usage);
+        meter.report(event.usage, event.partial);
         break;
       case "error":
         return { text, ending: "failed" };

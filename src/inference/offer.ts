@@ -3,7 +3,12 @@ import { catalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Provider } from "../providers/provider.ts";
-import { buildProviders, liveProviders, providerProblems } from "../providers/registry.ts";
+import {
+  BUILT_IN,
+  buildProviders,
+  liveProviders,
+  providerProblems,
+} from "../providers/registry.ts";
 import { RouteHealth } from "../providers/route-health.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
@@ -25,7 +30,13 @@ export function offerOf(config: Config): Offer {
     catalog: buildCatalog({ config, live: liveProviders(config) }),
     providers: buildProviders(config, sandboxProvider()),
     health: new RouteHealth(),
-    problems: [...catalogProblems(config), ...providerProblems(config)],
+    problems: [
+      ...catalogProblems(
+        config,
+        BUILT_IN.map((builtIn) => builtIn.id),
+      ),
+      ...providerProblems(config),
+    ],
   };
   offers.set(config, fresh);
   return fresh;

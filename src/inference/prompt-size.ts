@@ -81,8 +81,9 @@ class Tally {
     if (message.role !== "assistant") return;
     this.text(message.reasoning_content ?? "");
     this.text(message.refusal ?? "");
-    for (const calls of [message.tool_calls, message.function_call]) {
-      if (calls) this.text(JSON.stringify(calls));
+    const { tool_calls: calls, function_call: call, reasoning_details: details } = message;
+    for (const part of [calls, call, details]) {
+      if (part) this.text(JSON.stringify(part));
     }
   }
 

@@ -17,6 +17,7 @@ export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();
   #usage: Usage | null = null;
+  #partial: Usage | null = null;
   #counted = 0;
   #uncounted = "";
   #finishReason: string | null = null;
@@ -25,9 +26,14 @@ export class StreamMeter {
     this.#choices = choices;
   }
 
-  /** The last cumulative usage that the upstream reported, or null. */
+  /** The usage that the upstream reported for the whole answer, or null. */
   get usage(): Usage | null {
     return this.#usage;
+  }
+
+  /** The usage it reported last, when that was before the answer's end. */
+  get partial(): Usage | null {
+    return this.#partial;
   }
 
   /** Tokens of what was forwarded; an estimate, used only when no usage came. */
@@ -51,8 +57,9 @@ export class StreamMeter {
     return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.output) > tokens;
   }
 
-  report(usage: Usage): void {
-    this.#usage = usage;
+  report(usage: Usage, partial = false): void {
+    this.#usage = partial ? null : usage;
+    this.#partial = partial ? usage : null;
   }
 
   /** A text as a JSON string literal. */

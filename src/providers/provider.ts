@@ -29,8 +29,11 @@ export type StreamEvent =
    * the upstream wrote it, a JSON string literal. Adapters may give it instead of `chunk`.
    */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
-  /** Cumulative usage so far; the last one counts. */
-  | { readonly kind: "usage"; readonly usage: Usage }
+  /**
+   * Cumulative usage; the last one counts. `partial` while the answer still goes on: then its output is
+   * only what there was so far, or nothing yet.
+   */
+  | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   /** The upstream said that it failed; its text is not kept. */
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   /** The terminal marker ([DONE] or what the provider has for it). */

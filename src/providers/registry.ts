@@ -1,36 +1,24 @@
-import type { Config, ConfigProblem, ProviderEntry } from "../config.ts";
-import { openAiCompatible } from "./openai-compatible.ts";
-import { OPENAI_PROFILE, PROFILES } from "./profile.ts";
+import type { ConfigProblem, ProviderEntry } from "../config.ts";
+import { isWebAddress } from "./built-in.ts";
+import type { BuiltIn, HostTag, ProviderConfig } from "./built-in.ts";
+import { OPENAI_COMPATIBLE } from "./openai-compatible/hosts.ts";
+import { openAiCompatible } from "./openai-compatible/openai-compatible.ts";
+import { PROFILES } from "./openai-compatible/profile.ts";
 import type { Provider } from "./provider.ts";
 
-/** What the providers need of the configuration. */
-export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret">;
+/** Every provider that this Worker knows by itself, beside the sandbox. */
+export const BUILT_IN: readonly BuiltIn[] = [...OPENAI_COMPATIBLE];
 
 /** A provider that is configured here, and where its hosts promise to run. */
-export type ConfiguredProvider = {
-  readonly id: string;
-  readonly regions: readonly ("eu" | "us" | "global")[];
-};
+export type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-const OPENAI_HOSTS = {
-  eu: "https://eu.api.openai.com/v1",
-  us: "https://us.api.openai.com/v1",
-} as const;
-const OPENAI_KEY = "OPENAI_API_KEY";
-const OPENAI_BASE_URL = "OPENAI_BASE_URL";
-
-/** Every provider of this deployment by id; those whose secret is named but not set are left out. */
+/** Every provider of this deployment by id; those whose variables are not set are left out. */
 export function buildProviders(
   config: ProviderConfig,
   sandbox: Provider,
 ): ReadonlyMap<string, Provider> {
   const providers = new Map<string, Provider>();
-  const openAiKey = config.secret(OPENAI_KEY);
-  if (openAiKey !== undefined) {
-    const baseUrl = config.secret(OPENAI_BASE_URL) ?? OPENAI_HOSTS[config.region];
-    const host = { id: "openai", baseUrl, profile: OPENAI_PROFILE, secret: openAiKey };
-    providers.set("openai", openAiCompatible(host));
-  }
+  for (const builtIn of builtInHere(config)) providers.set(builtIn.id, builtIn.build(config));
   for (const entry of config.providers.filter((one) => isConfigured(one, config))) {
     const provider = providerOfEntry(entry, config);
     if (provider !== null) providers.set(entry.id, provider);
@@ -41,11 +29,10 @@ export function buildProviders(
 
 /** The same providers as the catalogue needs them: ids and host tags. */
 export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
-  const live: ConfiguredProvider[] = [];
-  // The regional hosts, and a proxy set by whoever runs this region, keep to the region.
-  if (config.secret(OPENAI_KEY) !== undefined) {
-    live.push({ id: "openai", regions: [config.region] });
-  }
+  const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
+    id: builtIn.id,
+    regions: builtIn.tags(config),
+  }));
   for (const entry of config.providers.filter((one) => isConfigured(one, config))) {
     live.push({ id: entry.id, regions: entry.regions });
   }
@@ -53,13 +40,13 @@ export function liveProviders(config: ProviderConfig): readonly ConfiguredProvid
   return live;
 }
 
-/** What in PROVIDERS and OPENAI_BASE_URL cannot work; a deployment with problems must not serve. */
+/** What in PROVIDERS and the variables of built-in providers cannot work; a deployment with problems must not serve. */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))
     .map((entry) => ({
       variable: "PROVIDERS",
-      problem: `"${entry.id}" has an unknown profile; choose ${[...PROFILES.keys()].join(" or ")}`,
+      problem: `"${entry.id}" has an unknown profile; choose one of ${[...PROFILES.keys()].join(", ")}`,
     }));
   const webOnly = config.providers
     .filter((entry) => !isWebAddress(entry.base_url))
@@ -67,10 +54,17 @@ export function providerProblems(config: ProviderConfig): readonly ConfigProblem
       variable: "PROVIDERS",
       problem: `"${entry.id}" needs a base_url of http or https, without user or password`,
     }));
-  const proxy = config.secret(OPENAI_BASE_URL);
-  const badProxy = proxy !== undefined && !isWebAddress(proxy);
-  const proxyProblem = { variable: OPENAI_BASE_URL, problem: "must be an http or https address" };
-  return [...problems, ...webOnly, ...(badProxy ? [proxyProblem] : [])];
+  return [...problems, ...webOnly, ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config))];
+}
+
+/** Those that are set, sound and have a host to call from this region. */
+function builtInHere(config: ProviderConfig): readonly BuiltIn[] {
+  return BUILT_IN.filter(
+    (builtIn) =>
+      builtIn.isSet(config) &&
+      builtIn.tags(config).length > 0 &&
+      builtIn.problems(config).length === 0,
+  );
 }
 
 function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider | null {
@@ -89,10 +83,4 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
   return entry.secret === undefined || config.secret(entry.secret) !== undefined;
-}
-
-function isWebAddress(address: string): boolean {
-  const url = URL.parse(address);
-  if (url === null || url.username !== "" || url.password !== "") return false;
-  return url.protocol === "https:" || url.protocol === "http:";
 }

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { failover } from "../../src/providers/failover.ts";
 import type { FailoverOptions } from "../../src/providers/failover.ts";
-import { openAiCompatible } from "../../src/providers/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/providers/profile.ts";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
 import type { ProviderAnswer, ProviderCall, StreamEvent } from "../../src/providers/provider.ts";
 import { RouteHealth } from "../../src/providers/route-health.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";

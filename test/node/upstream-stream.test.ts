@@ -109,14 +109,8 @@ const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estima
     }),
     micro: EXACT,
   },
-  "an end without a finish reason": {
-    script: ends(...HELLO),
-    micro: 0,
-  },
-  "DONE without a finish reason": {
-    script: endsLater(HELLO, DONE),
-    micro: 0,
-  },
+  "an end without a finish reason": { script: ends(...HELLO), micro: 0 },
+  "DONE without a finish reason": { script: endsLater(HELLO, DONE), micro: 0 },
   "bad JSON": { script: endsLater(HELLO, 'data: {"cho\n\n'), micro: 0 },
   "a line of 10 MB": {
     script: endsLater(HELLO, `data: "${"x".repeat(10 << 20)}"\n\n`),
@@ -125,6 +119,16 @@ const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estima
   silence: {
     script: stays(...HELLO),
     micro: PROMPT + 2,
+    estimated: true,
+  },
+  "silence after usage so far": {
+    script: stays(OPENING, chunkOf({ content: "Hello" }, null, { usage: USAGE })),
+    micro: EXACT,
+    estimated: true,
+  },
+  "silence after usage of the prompt": {
+    script: stays(usageChunk({ ...USAGE, completion_tokens: 0 }), ...HELLO),
+    micro: USAGE.prompt_tokens + 2,
     estimated: true,
   },
   "silence in the middle of an event": {

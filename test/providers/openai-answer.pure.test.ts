@@ -1,8 +1,13 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { base64ToFloats, floatsToBase64 } from "../../src/providers/embedding-encoding.ts";
-import { chatAnswer, embeddingsAnswer, inputCount } from "../../src/providers/openai-answer.ts";
-import { readUsage, wireUsage } from "../../src/providers/openai-usage.ts";
+import {
+  chatAnswer,
+  embeddingsAnswer,
+  inputCount,
+} from "../../src/providers/openai-compatible/answer.ts";
+import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
+import { wireUsage } from "../../src/providers/wire-usage.ts";
 
 function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { upstreamRequest } from "../../src/providers/openai-request.ts";
-import { PROFILES } from "../../src/providers/profile.ts";
+import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
 import type { JsonObject } from "../../src/providers/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { SseDecoder } from "../../src/http/server-sent-events.ts";
-import { ChunkReader } from "../../src/providers/openai-chunks.ts";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
 import type { JsonObject, StreamEvent } from "../../src/providers/provider.ts";
 import { chunkOf, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
 

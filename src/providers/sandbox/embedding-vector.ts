@@ -1,4 +1,4 @@
-import { hash32 } from "./hash.ts";
+import { hash32 } from "../hash.ts";
 
 const COORDINATES_PER_WORD = 8;
 /** Eight decimals are what a float32 near 1 can tell apart, and shorter on the wire than a double. */

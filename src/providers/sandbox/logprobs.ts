@@ -1,5 +1,5 @@
 import type { JsonObject } from "../provider.ts";
-import { hash32 } from "./hash.ts";
+import { hash32 } from "../hash.ts";
 import { numberOf } from "../json-value.ts";
 import { tokensOf } from "./tokens.ts";
 

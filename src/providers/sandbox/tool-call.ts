@@ -1,4 +1,4 @@
-import { hashedBase62 } from "./hash.ts";
+import { hashedBase62 } from "../hash.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { isObject, objectOf } from "../json-value.ts";
 import type { Tool } from "./tool-choice.ts";

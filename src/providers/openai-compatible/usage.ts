@@ -1,7 +1,6 @@
-import type { Usage } from "../lib/usage.ts";
-import { promptTokens } from "../lib/usage.ts";
-import { isObject } from "./json-value.ts";
-import type { JsonObject } from "./provider.ts";
+import type { Usage } from "../../lib/usage.ts";
+import { isObject } from "../json-value.ts";
+import type { JsonObject } from "../provider.ts";
 
 /** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
 const TOKENS_MAX = 1_000_000_000;
@@ -23,19 +22,6 @@ export function readUsage(raw: unknown, kind: "chat" | "embeddings"): Usage | nu
   const cacheWrite = Math.min(count(promptDetails["cache_write_tokens"]) ?? 0, prompt - cacheRead);
   const reasoning = Math.min(count(completionDetails["reasoning_tokens"]) ?? 0, output);
   return { input: prompt - cacheRead - cacheWrite, cacheRead, cacheWrite, output, reasoning };
-}
-
-/** The `usage` object of an OpenAI answer. */
-export function wireUsage(usage: Usage, kind: "chat" | "embeddings"): JsonObject {
-  const prompt = promptTokens(usage);
-  if (kind === "embeddings") return { prompt_tokens: prompt, total_tokens: prompt };
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: usage.output,
-    total_tokens: prompt + usage.output,
-    prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
-    completion_tokens_details: { reasoning_tokens: usage.reasoning },
-  };
 }
 
 function count(value: unknown): number | null {

@@ -1,11 +1,10 @@
-import type { Usage } from "../lib/usage.ts";
-import { isBase64Floats } from "./embedding-encoding.ts";
-import { answerMessage, envelope, finishReason } from "./openai-message.ts";
-import { isObject } from "./json-value.ts";
-import { readUsage, wireUsage } from "./openai-usage.ts";
-import type { JsonObject } from "./provider.ts";
-
-export type Answer = { readonly body: JsonObject; readonly usage: Usage | null };
+import { isBase64Floats } from "../embedding-encoding.ts";
+import { answerMessage, envelope, finishReason } from "./message.ts";
+import { isObject } from "../json-value.ts";
+import { readUsage } from "./usage.ts";
+import { wireUsage } from "../wire-usage.ts";
+import type { Answer } from "../http-provider.ts";
+import type { JsonObject } from "../provider.ts";
 
 /**
  * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none.

@@ -1,6 +1,6 @@
-import { randomBase62 } from "../lib/id.ts";
-import { isObject } from "./json-value.ts";
-import type { JsonObject } from "./provider.ts";
+import { randomBase62 } from "../../lib/id.ts";
+import { isObject } from "../json-value.ts";
+import type { JsonObject } from "../provider.ts";
 
 const FINISH_REASONS: ReadonlySet<string> = new Set([
   "stop",

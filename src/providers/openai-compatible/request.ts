@@ -1,6 +1,6 @@
-import { isObject } from "./json-value.ts";
+import { isObject } from "../json-value.ts";
 import type { Profile } from "./profile.ts";
-import type { JsonObject, ProviderCall } from "./provider.ts";
+import type { JsonObject, ProviderCall } from "../provider.ts";
 
 /**
  * The body sent upstream: the profile's fields, never null ones, with our own model, cap and stream

@@ -1,17 +1,11 @@
-import {
-  argumentsText,
-  envelope,
-  extras,
-  finishReason,
-  text,
-  toolCallId,
-} from "./openai-message.ts";
-import { isObject, parseObject } from "./json-value.ts";
-import { readUsage } from "./openai-usage.ts";
-import type { JsonObject, StreamEvent } from "./provider.ts";
+import { argumentsText, envelope, extras, finishReason, text, toolCallId } from "./message.ts";
+import type { Usage } from "../../lib/usage.ts";
+import { isObject, parseObject } from "../json-value.ts";
+import { readUsage } from "./usage.ts";
+import type { JsonObject, StreamEvent } from "../provider.ts";
 import { textOf, textTemplate } from "./text-template.ts";
 import type { TextTemplate } from "./text-template.ts";
-import { streamFailure } from "./upstream-failure.ts";
+import { streamFailure } from "../upstream-failure.ts";
 
 /** What is known of a choice so far. */
 type Choice = {
@@ -72,9 +66,20 @@ export class ChunkReader {
   #chunk(raw: JsonObject, data: string): StreamEvent[] {
     const usage = readUsage(raw["usage"], "chat");
     const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
-    if (usage !== null && !this.#ended) events.push({ kind: "usage", usage });
+    if (usage !== null && !this.#ended) events.push(this.#reported(usage, raw["choices"]));
     this.#template = this.#misses < MISSES_MAX ? templateOf(data, events) : null;
     return events;
+  }
+
+  /**
+   * Usage is the whole's in a chunk of its own after choices began, and once all that began have
+   * finished; on any other chunk it is what there was so far.
+   */
+  #reported(usage: Usage, beside: unknown): StreamEvent {
+    const known = [...this.#choices.values()];
+    const alone = !Array.isArray(beside) || beside.length === 0;
+    const whole = known.length > 0 && (alone || known.every((choice) => choice.finished));
+    return { kind: "usage", usage, ...(!whole && { partial: true }) };
   }
 
   /** The payload's text when it is the last chunk again but for that; a host that never repeats itself is not asked for long. */

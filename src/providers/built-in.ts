@@ -1,0 +1,37 @@
+import type { Config, ConfigProblem } from "../config.ts";
+import type { Provider } from "./provider.ts";
+
+/** What the providers need of the configuration. */
+export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret" | "ai">;
+
+/** Where a host promises to run: in a region, or nowhere in particular. */
+export type HostTag = "eu" | "us" | "global";
+
+/** A provider that this Worker knows by itself: live where its variables are set. */
+export type BuiltIn = {
+  readonly id: string;
+  /** The secrets or bindings that make it live, for messages and docs. */
+  readonly variables: readonly string[];
+  /** Whether they are set. */
+  isSet(config: ProviderConfig): boolean;
+  /** The promise of the host that it calls from this region; empty where there is none to call. */
+  tags(config: ProviderConfig): readonly HostTag[];
+  /** What in its variables cannot work, although they are set. */
+  problems(config: ProviderConfig): readonly ConfigProblem[];
+  /** Only called where it is set, has tags and has no problems. */
+  build(config: ProviderConfig): Provider;
+};
+
+/** Whether an operator's base URL may be called: a web address that carries no credentials. */
+export function isWebAddress(address: string): boolean {
+  const url = URL.parse(address);
+  if (url === null || url.username !== "" || url.password !== "") return false;
+  return url.protocol === "https:" || url.protocol === "http:";
+}
+
+/** The problem of a `..._BASE_URL` that is set and no web address. */
+export function baseUrlProblems(config: ProviderConfig, variable: string): ConfigProblem[] {
+  const address = config.secret(variable);
+  if (address === undefined || isWebAddress(address)) return [];
+  return [{ variable, problem: "must be an http or https address" }];
+}

@@ -1,0 +1,98 @@
+import { randomBase62 } from "../lib/id.ts";
+import type { JsonObject, StreamEvent } from "./provider.ts";
+
+/** OpenAI's reasons to end a choice that a native provider can mean. */
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+
+type Tool = { hasArguments: boolean };
+
+/**
+ * Builds one choice's chunks in OpenAI's order from what a native provider streams: the role first and
+ * once, tool calls numbered in the order in which they begin, a finish chunk of its own.
+ */
+export class ChunkBuilder {
+  readonly #index: number;
+  readonly #tools: Tool[] = [];
+  #begun = false;
+  #finished = false;
+
+  /** `index`: the choice's. */
+  constructor(index = 0) {
+    this.#index = index;
+  }
+
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  get hasTools(): boolean {
+    return this.#tools.length > 0;
+  }
+
+  /** The chunk that only carries the role; nothing once anything was said. */
+  begin(): StreamEvent[] {
+    if (this.#begun) return [];
+    this.#begun = true;
+    return [this.#chunk({ role: "assistant", content: "" })];
+  }
+
+  text(content: string): StreamEvent[] {
+    if (content === "") return [];
+    const begin = this.begin();
+    return [...begin, { kind: "text", index: this.#index, json: JSON.stringify(content) }];
+  }
+
+  reasoning(text: string): StreamEvent[] {
+    return text === "" ? [] : this.#said({ reasoning_content: text });
+  }
+
+  /** Any other part of a delta: `refusal`, `reasoning_details`. */
+  delta(delta: JsonObject): StreamEvent[] {
+    return this.#said(delta);
+  }
+
+  /**
+   * Begins the next tool call; `more` stands beside `function` (`extra_content`). Its number is the
+   * count of calls before it. Without an id of the provider's the call gets one of ours.
+   */
+  tool(id: string | null, name: string, more: JsonObject = {}): StreamEvent[] {
+    const index = this.#tools.length;
+    this.#tools.push({ hasArguments: false });
+    const call = { index, id: id === null || id === "" ? newToolCallId() : id, type: "function" };
+    return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
+  }
+
+  /** A piece of the JSON text of call `tool`'s arguments; the last one that began unless said. */
+  toolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
+    const known = this.#tools[tool];
+    if (json === "" || known === undefined) return [];
+    known.hasArguments = true;
+    return this.#said({ tool_calls: [{ index: tool, function: { arguments: json } }] });
+  }
+
+  /** Ends the choice: "{}" for calls without arguments, `tool_calls` where a plain stop follows a call. */
+  finish(reason: FinishReason): StreamEvent[] {
+    if (this.#finished) return [];
+    const open = this.begin();
+    for (const [index, tool] of this.#tools.entries()) {
+      if (!tool.hasArguments) open.push(...this.toolArguments("{}", index));
+    }
+    this.#finished = true;
+    const said = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
+    return [...open, this.#chunk({}, said)];
+  }
+
+  #said(delta: JsonObject): StreamEvent[] {
+    return [...this.begin(), this.#chunk(delta)];
+  }
+
+  #chunk(delta: JsonObject, finishReason: FinishReason | null = null): StreamEvent {
+    const choice = { index: this.#index, delta, logprobs: null, finish_reason: finishReason };
+    return { kind: "chunk", chunk: { object: "chat.completion.chunk", choices: [choice] } };
+  }
+}
+
+/** An id for a tool call whose provider gave none. */
+export function newToolCallId(): string {
+  return `call_${randomBase62(24)}`;
+}

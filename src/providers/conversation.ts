@@ -1,0 +1,158 @@
+import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
+import type { JsonObject, ProviderFailure } from "./provider.ts";
+
+/** An image of a request: inline, or somewhere on the web. */
+export type Image =
+  | { readonly mediaType: string; readonly base64: string }
+  | { readonly url: string };
+
+/** A part of a turn. Texts are never empty. */
+export type Part =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "image"; readonly image: Image }
+  /** What the provider itself wanted back (`reasoning_details`), as it said it. */
+  | { readonly kind: "thought"; readonly detail: JsonObject }
+  | {
+      readonly kind: "call";
+      readonly id: string;
+      readonly name: string;
+      readonly input: JsonObject;
+      /** `extra_content`, as the client sent it back. */
+      readonly extra: JsonObject | null;
+    }
+  | {
+      readonly kind: "result";
+      readonly id: string;
+      /** Of the call that it answers; "" when no call has this id. */
+      readonly name: string;
+      readonly text: string;
+    };
+
+/** What one side says before the other speaks again. Results stand before whatever else a user says. */
+export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
+
+/** A conversation as native providers want it: instructions first, then turns that alternate. */
+export type Conversation = { readonly system: readonly string[]; readonly turns: readonly Turn[] };
+
+/**
+ * The messages of a checked chat request as a conversation. Leading system and developer messages are
+ * the instructions; later ones stand where they were, as user text in a <system> element. Neighbours
+ * of one role are merged. Refused: arguments that are no JSON object, legacy functions, custom tools.
+ */
+export function conversationOf(body: JsonObject): Conversation | ProviderFailure {
+  const system: string[] = [];
+  const turns: { role: Turn["role"]; parts: Part[] }[] = [];
+  const names = new Map<string, string>();
+  for (const [index, message] of listOf(body["messages"]).filter(isObject).entries()) {
+    const { role } = message;
+    if (role === "function" || isObject(message["function_call"])) return noFunctions();
+    if (role === "system" || role === "developer") {
+      const text = plainText(message["content"]);
+      if (text === "") continue;
+      if (turns.length === 0) system.push(text);
+      else append(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
+    } else if (role === "tool") {
+      append(turns, "user", [resultOf(message, names)]);
+    } else if (role === "assistant") {
+      const parts = assistantParts(message, index, names);
+      if ("reason" in parts) return parts;
+      append(turns, "assistant", parts);
+    } else append(turns, "user", userParts(message["content"]));
+  }
+  return { system, turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })) };
+}
+
+/** The text of a message's content, its parts joined by newlines. */
+export function plainText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return listOf(content)
+    .filter(isObject)
+    .map((part) => textOf(part["text"]))
+    .filter((text) => text !== "")
+    .join("\n");
+}
+
+type Open = { role: Turn["role"]; parts: Part[] };
+
+function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
+  if (parts.length === 0) return;
+  const last = turns.at(-1);
+  if (last?.role === role) last.parts.push(...parts);
+  else turns.push({ role, parts: [...parts] });
+}
+
+/** Providers want the results of calls before anything else of the turn. */
+function inOrder(parts: readonly Part[]): readonly Part[] {
+  return [
+    ...parts.filter((part) => part.kind === "result"),
+    ...parts.filter((part) => part.kind !== "result"),
+  ];
+}
+
+function resultOf(message: JsonObject, names: ReadonlyMap<string, string>): Part {
+  const id = textOf(message["tool_call_id"]);
+  const text = plainText(message["content"]);
+  return { kind: "result", id, name: names.get(id) ?? "", text };
+}
+
+function userParts(content: unknown): Part[] {
+  if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
+  return listOf(content).filter(isObject).flatMap(userPart);
+}
+
+function userPart(part: JsonObject): Part[] {
+  const text = textOf(part["text"]);
+  if (text !== "") return [{ kind: "text", text }];
+  if (!isObject(part["image_url"])) return [];
+  return [{ kind: "image", image: imageOf(textOf(part["image_url"]["url"])) }];
+}
+
+/** RFC 2397, as browsers and SDKs write it. */
+function imageOf(url: string): Image {
+  const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,/i.exec(url);
+  if (match === null) return { url };
+  return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(match[0].length) };
+}
+
+function assistantParts(
+  message: JsonObject,
+  index: number,
+  names: Map<string, string>,
+): Part[] | ProviderFailure {
+  const parts: Part[] = listOf(message["reasoning_details"])
+    .filter(isObject)
+    .map((detail) => ({ kind: "thought", detail }));
+  const text = plainText(message["content"]) || textOf(message["refusal"]);
+  if (text !== "") parts.push({ kind: "text", text });
+  for (const [at, call] of listOf(message["tool_calls"]).filter(isObject).entries()) {
+    const place = `messages[${index}].tool_calls[${at}]`;
+    if (!isObject(call["function"])) return unsupported("Custom tool calls", place);
+    const given = textOf(call["function"]["arguments"]);
+    const input = given.trim() === "" ? {} : parseObject(given);
+    if (input === null) {
+      const problem = "The arguments of a tool call must be a JSON object.";
+      return refusal(problem, `${place}.function.arguments`);
+    }
+    const id = textOf(call["id"]);
+    const name = textOf(call["function"]["name"]);
+    names.set(id, name);
+    const extra = isObject(call["extra_content"]) ? call["extra_content"] : null;
+    parts.push({ kind: "call", id, name, input, extra });
+  }
+  return parts;
+}
+
+function noFunctions(): ProviderFailure {
+  return refusal(
+    "This model does not take 'functions': send 'tools' and 'tool_calls'.",
+    "messages",
+  );
+}
+
+export function unsupported(what: string, param: string): ProviderFailure {
+  return refusal(`${what} are not supported by this model.`, param);
+}
+
+export function refusal(message: string, param: string): ProviderFailure {
+  return { kind: "refused", reason: "unsupported", message, param };
+}

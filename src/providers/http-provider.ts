@@ -1,0 +1,177 @@
+import { boundedText, discardBody } from "../http/bounded-body.ts";
+import type { Usage } from "../lib/usage.ts";
+import { parseObject } from "./json-value.ts";
+import type {
+  EventStream,
+  JsonObject,
+  Provider,
+  ProviderAnswer,
+  ProviderCall,
+  ProviderFailure,
+  StreamEvent,
+} from "./provider.ts";
+
+/** A JSON answer in OpenAI's shape, and the usage to bill; null where the upstream gave none. */
+export type Answer = { readonly body: JsonObject; readonly usage: Usage | null };
+
+/** Turns the bytes of one stream into events. Holds the state of that stream. */
+export type StreamReader = {
+  /** The events that these bytes complete; they may be cut anywhere. */
+  push(bytes: Uint8Array): StreamEvent[];
+  /** What the end of file completes. */
+  flush(): StreamEvent[];
+  /** After an `end` or an `error`: nothing that follows is read. */
+  readonly ended: boolean;
+};
+
+/** One provider's wire format. Nothing in it throws for an upstream's fault. */
+export type Wire = {
+  readonly id: string;
+  /** The media type of its streams. */
+  readonly streamType: string;
+  /**
+   * Converts the request and sends it (`post`). A refusal is for what the provider cannot do; a throw
+   * is a connection that broke.
+   */
+  ask(call: ProviderCall): Promise<Response | ProviderFailure>;
+  /** Converts the JSON of a 2xx; null when it is no answer of theirs. */
+  answer(raw: JsonObject, call: ProviderCall, headers: Headers): Answer | ProviderFailure | null;
+  /** The failure that a 2xx with this JSON holds, or null. */
+  failureInside(raw: JsonObject): ProviderFailure | null;
+  /** Converts an answer outside 2xx. */
+  failure(status: number, headers: Headers, bodyText: string): ProviderFailure;
+  /** A reader for the stream that answers this call. */
+  reader(call: ProviderCall): StreamReader;
+};
+
+export const JSON_BYTES_MAX = 20 * 1024 * 1024;
+const ERROR_BYTES_MAX = 64 * 1024;
+
+/** The provider that speaks a wire format over HTTP: what all of them have in common. */
+export function httpProvider(wire: Wire): Provider {
+  return { id: wire.id, send: (call) => sendOver(wire, call) };
+}
+
+/** One request over a wire; for providers that need several for one call. */
+export async function sendOver(wire: Wire, call: ProviderCall): Promise<ProviderAnswer> {
+  let response: Response;
+  try {
+    const asked = await wire.ask(call);
+    if (!(asked instanceof Response)) return failed(asked);
+    response = asked;
+  } catch {
+    return failed(
+      call.signal.aborted
+        ? { kind: "retry", reason: "aborted" }
+        : { kind: "retry", reason: "connection", again: true },
+    );
+  }
+  try {
+    return await answered(wire, response, call);
+  } catch {
+    return failed({ kind: "retry", reason: "body" });
+  }
+}
+
+/** What a wire posts: JSON, with the provider's own headers. */
+export type Post = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** Sends a request as every provider gets it: no redirect is followed, the run's signal ends it. */
+export function post(call: ProviderCall, { url, headers, body }: Post): Promise<Response> {
+  return fetch(url, {
+    method: "POST",
+    redirect: "manual", // a redirect would carry the key and the prompt to another host
+    headers: { "content-type": "application/json", "user-agent": "turnpike", ...headers },
+    body,
+    signal: call.signal,
+  });
+}
+
+/** The base URL without the slashes that operators leave at its end. */
+export function trimmedUrl(url: string): string {
+  return url.replace(/\/+$/, "");
+}
+
+async function answered(
+  wire: Wire,
+  response: Response,
+  call: ProviderCall,
+): Promise<ProviderAnswer> {
+  if (!response.ok) {
+    const text = (await boundedText(response, ERROR_BYTES_MAX)) ?? "";
+    return failed(wire.failure(response.status, response.headers, text));
+  }
+  if (!call.stream) return jsonAnswer(wire, response, call);
+  const type = mediaType(response);
+  if ((type !== wire.streamType && type !== "") || response.body === null) {
+    return failed(await inSuccess(wire, response));
+  }
+  return { kind: "stream", events: eventStream(response.body, wire.reader(call)) };
+}
+
+/** A 200 of the wrong kind: an error as JSON where a stream was asked for, or something else. */
+async function inSuccess(wire: Wire, response: Response): Promise<ProviderFailure> {
+  if (mediaType(response) !== "application/json") {
+    discardBody(response);
+    return { kind: "retry", reason: "content_type" };
+  }
+  const raw = parseObject(await boundedText(response, ERROR_BYTES_MAX));
+  const inside = raw === null ? null : wire.failureInside(raw);
+  return inside ?? { kind: "retry", reason: "no_stream" };
+}
+
+async function jsonAnswer(
+  wire: Wire,
+  response: Response,
+  call: ProviderCall,
+): Promise<ProviderAnswer> {
+  const text = await boundedText(response, JSON_BYTES_MAX);
+  if (text === null) return failed({ kind: "retry", reason: "body_too_large" });
+  const raw = parseObject(text);
+  if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
+  const inside = wire.failureInside(raw);
+  if (inside !== null) return failed(inside);
+  const answer = wire.answer(raw, call, response.headers);
+  if (answer === null) return failed({ kind: "retry", reason: "bad_answer" });
+  return "kind" in answer ? failed(answer) : { kind: "json", ...answer };
+}
+
+type Read = { readonly done: true } | { readonly done: false; readonly value: Uint8Array };
+
+/** The events of a body, one batch for each network chunk; null once the stream has ended. */
+export function eventStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
+  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+  let done = false;
+  const cancel = (): void => {
+    done = true;
+    reader.cancel().catch(() => undefined); // already broken: nothing is left to end
+  };
+  const eventsOf = (read: Read): readonly StreamEvent[] | null => {
+    done = read.done;
+    const events = read.done ? stream.flush() : stream.push(read.value);
+    if (stream.ended && !done) {
+      // What follows the end is nobody's. The end of file follows at once from a host that behaves:
+      // read to it, the connection can serve again.
+      done = true;
+      reader.read().catch(() => undefined);
+    }
+    return done && events.length === 0 ? null : events;
+  };
+  // Not an async function: each of its awaits would be one more turn for every chunk.
+  const next = (): Promise<readonly StreamEvent[] | null> =>
+    done ? Promise.resolve(null) : reader.read().then(eventsOf);
+  return { next, cancel };
+}
+
+function failed(failure: ProviderFailure): ProviderAnswer {
+  return { kind: "failure", failure };
+}
+
+function mediaType(response: Response): string {
+  const value = response.headers.get("content-type") ?? "";
+  return value.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}

@@ -1,0 +1,36 @@
+import { SseDecoder } from "../http/server-sent-events.ts";
+import type { StreamReader } from "./http-provider.ts";
+import type { StreamEvent } from "./provider.ts";
+
+/** Reads the payloads of server-sent events, one provider's dialect. */
+export type PayloadReader = {
+  /** The events of one payload; `name` is the server-sent event's, "message" when it has none. */
+  read(data: string, name: string): StreamEvent[];
+  /** Ends the stream with an upstream failure of our own finding. */
+  fail(reason: string): StreamEvent[];
+  /** The end of file, for dialects without a terminal marker; where absent, it completes nothing. */
+  endOfFile?(): StreamEvent[];
+  readonly ended: boolean;
+};
+
+/** A stream reader for a dialect of server-sent events. */
+export function sseReader(payloads: PayloadReader): StreamReader {
+  const decoder = new SseDecoder();
+  const eventsOf = (messages: ReturnType<SseDecoder["events"]>): StreamEvent[] => {
+    const events: StreamEvent[] = [];
+    for (const { name, data } of messages) events.push(...payloads.read(data, name));
+    if (decoder.overflowed && !payloads.ended) events.push(...payloads.fail("event_too_large"));
+    return events;
+  };
+  return {
+    push: (bytes) => eventsOf(decoder.events(bytes)),
+    flush() {
+      const events = eventsOf(decoder.flushEvents());
+      if (!payloads.ended) events.push(...(payloads.endOfFile?.() ?? []));
+      return events;
+    },
+    get ended() {
+      return payloads.ended;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { refusal, unsupported } from "./conversation.ts";
+import { isObject, listOf, textOf } from "./json-value.ts";
+import type { JsonObject, ProviderFailure } from "./provider.ts";
+
+/** A function that the model may call. */
+export type Tool = {
+  readonly name: string;
+  /** "" when it has none. */
+  readonly description: string;
+  /** Its JSON schema; an object without properties when it takes nothing. */
+  readonly parameters: JsonObject;
+  readonly strict: boolean;
+};
+
+/** The tools of a request and how freely the model may choose among them. */
+export type Tools = {
+  readonly list: readonly Tool[];
+  readonly choice: "auto" | "none" | "required" | { readonly name: string };
+  /** False when the client wants at most one call a turn. */
+  readonly parallel: boolean;
+};
+
+/**
+ * `tools`, `tool_choice` (with `allowed_tools` resolved) and `parallel_tool_calls` of a checked chat
+ * request. Refused: legacy functions, custom tools.
+ */
+export function toolsOf(body: JsonObject): Tools | ProviderFailure {
+  if (body["functions"] !== undefined || body["function_call"] !== undefined) {
+    return refusal("This model does not take 'functions': send 'tools'.", "functions");
+  }
+  const list: Tool[] = [];
+  for (const [index, raw] of listOf(body["tools"]).filter(isObject).entries()) {
+    if (!isObject(raw["function"])) return unsupported("Custom tools", `tools[${index}]`);
+    list.push(toolOf(raw["function"]));
+  }
+  const parallel = body["parallel_tool_calls"] !== false;
+  return { ...chosen(list, body["tool_choice"]), parallel };
+}
+
+function chosen(list: readonly Tool[], raw: unknown): Pick<Tools, "list" | "choice"> {
+  if (typeof raw === "string" && list.length > 0) {
+    return { list, choice: raw === "none" || raw === "required" ? raw : "auto" };
+  }
+  if (!isObject(raw) || list.length === 0) return { list, choice: "auto" };
+  if (isObject(raw["function"])) return { list, choice: { name: textOf(raw["function"]["name"]) } };
+  const allowed = isObject(raw["allowed_tools"]) ? raw["allowed_tools"] : raw;
+  const names = new Set(
+    listOf(allowed["tools"])
+      .filter(isObject)
+      .map((tool) => (isObject(tool["function"]) ? tool["function"]["name"] : null)),
+  );
+  const some = list.filter((tool) => names.has(tool.name));
+  return { list: some, choice: allowed["mode"] === "required" ? "required" : "auto" };
+}
+
+const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
+
+function toolOf(raw: JsonObject): Tool {
+  return {
+    name: textOf(raw["name"]),
+    description: textOf(raw["description"]),
+    parameters: isObject(raw["parameters"]) ? raw["parameters"] : NO_PARAMETERS,
+    strict: raw["strict"] === true,
+  };
+}
