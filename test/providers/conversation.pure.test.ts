@@ -1,0 +1,185 @@
+import { expect, it } from "vitest";
+import { conversationOf } from "../../src/providers/conversation.ts";
+import type { Conversation } from "../../src/providers/conversation.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { toolsOf } from "../../src/providers/tools.ts";
+
+function conversation(...messages: JsonObject[]): Conversation {
+  const read = conversationOf({ messages });
+  if ("kind" in read) throw new Error(JSON.stringify(read));
+  return read;
+}
+
+const user = (content: unknown) => ({ role: "user", content });
+const call = (id: string, given: string, more: JsonObject = {}) => ({
+  id,
+  type: "function",
+  function: { name: `f_${id}`, arguments: given },
+  ...more,
+});
+const said = (text: string) => ({ kind: "text", text });
+
+it("leading instructions stand apart, later ones stay where they were said", () => {
+  const read = conversation(
+    { role: "system", content: "one" },
+    {
+      role: "developer",
+      content: [
+        { type: "text", text: "two" },
+        { type: "text", text: "three" },
+      ],
+    },
+    user("hi"),
+    { role: "system", content: "four" },
+    { role: "assistant", content: "yes" },
+  );
+  expect(read).toEqual({
+    system: ["one", "two\nthree"],
+    turns: [
+      { role: "user", parts: [said("hi"), said("<system>four</system>")] },
+      { role: "assistant", parts: [said("yes")] },
+    ],
+  });
+});
+
+it("turns alternate, results come before what the user says, each with the name of its call", () => {
+  const read = conversation(
+    user("a"),
+    user("b"),
+    { role: "assistant", content: null, tool_calls: [call("1", '{"x":1}'), call("2", "")] },
+    { role: "tool", tool_call_id: "2", content: "two" },
+    user("and?"),
+    { role: "tool", tool_call_id: "1", content: [{ type: "text", text: "one" }] },
+    { role: "tool", tool_call_id: "unknown", content: "" },
+  );
+  expect(read.turns).toEqual([
+    { role: "user", parts: [said("a"), said("b")] },
+    {
+      role: "assistant",
+      parts: [
+        { kind: "call", id: "1", name: "f_1", input: { x: 1 }, extra: null },
+        { kind: "call", id: "2", name: "f_2", input: {}, extra: null },
+      ],
+    },
+    {
+      role: "user",
+      parts: [
+        { kind: "result", id: "2", name: "f_2", text: "two" },
+        { kind: "result", id: "1", name: "f_1", text: "one" },
+        { kind: "result", id: "unknown", name: "", text: "" },
+        said("and?"),
+      ],
+    },
+  ]);
+});
+
+it("images are inline bytes or an address; empty texts are left out; thoughts come before the text", () => {
+  const png = "data:image/PNG;base64,iVBORw0KGgo=";
+  const detail = { type: "anthropic.thinking", thinking: "hm", signature: "s" };
+  const extra = { google: { thought_signature: "t" } };
+  const read = conversation(
+    user([
+      { type: "text", text: "" },
+      { type: "image_url", image_url: { url: png } },
+      { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+      { type: "image_url", image_url: { url: "data:image/png,notbase64" } },
+    ]),
+    {
+      role: "assistant",
+      content: "so",
+      reasoning_details: [detail],
+      tool_calls: [call("1", "{}", { extra_content: extra })],
+    },
+    user(""),
+  );
+  expect(read.turns).toEqual([
+    {
+      role: "user",
+      parts: [
+        { kind: "image", image: { mediaType: "image/png", base64: "iVBORw0KGgo=" } },
+        { kind: "image", image: { url: "https://example.com/a.png" } },
+        { kind: "image", image: { url: "data:image/png,notbase64" } },
+      ],
+    },
+    {
+      role: "assistant",
+      parts: [
+        { kind: "thought", detail },
+        said("so"),
+        { kind: "call", id: "1", name: "f_1", input: {}, extra },
+      ],
+    },
+  ]);
+});
+
+it.each([
+  ["no JSON", "{oops", "messages[1].tool_calls[0].function.arguments"],
+  ["no object", "[1]", "messages[1].tool_calls[0].function.arguments"],
+])("arguments that are %s are the client's 400", (_, given, param) => {
+  const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
+  expect(conversationOf({ messages })).toMatchObject({ kind: "refused", param });
+});
+
+it("custom tools and legacy functions are refused and named", () => {
+  const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
+  const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
+  expect(conversationOf({ messages })).toMatchObject({
+    kind: "refused",
+    param: "messages[1].tool_calls[0]",
+  });
+  const legacy = [{ role: "function", name: "f", content: "1" }];
+  expect(conversationOf({ messages: legacy })).toMatchObject({
+    kind: "refused",
+    param: "messages",
+  });
+  expect(toolsOf({ functions: [] })).toMatchObject({ kind: "refused", param: "functions" });
+  expect(toolsOf({ tools: [{ type: "custom", custom: { name: "c" } }] })).toMatchObject({
+    kind: "refused",
+    param: "tools[0]",
+  });
+});
+
+const tool = (name: string, more: JsonObject = {}) => ({
+  type: "function",
+  function: { name, ...more },
+});
+const TWO = [
+  tool("a", { description: "A", parameters: { type: "object" }, strict: true }),
+  tool("b"),
+];
+
+it.each<[string, JsonObject, object]>([
+  ["nothing", {}, { list: [], choice: "auto", parallel: true }],
+  ["tools", { tools: TWO }, { choice: "auto", parallel: true }],
+  ["none", { tools: TWO, tool_choice: "none" }, { choice: "none" }],
+  ["required", { tools: TWO, tool_choice: "required" }, { choice: "required" }],
+  [
+    "a named one",
+    { tools: TWO, tool_choice: { type: "function", function: { name: "b" } } },
+    { choice: { name: "b" } },
+  ],
+  [
+    "some allowed",
+    {
+      tools: TWO,
+      tool_choice: {
+        type: "allowed_tools",
+        allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "b" } }] },
+      },
+    },
+    { choice: "required", list: [{ name: "b" }] },
+  ],
+  ["one at a time", { tools: TWO, parallel_tool_calls: false }, { parallel: false }],
+  ["a choice without tools", { tool_choice: "required" }, { choice: "auto", list: [] }],
+])("tools and their choice: %s", (_, body, want) => {
+  expect(toolsOf(body)).toMatchObject(want);
+});
+
+it("a tool has its schema, or one that takes nothing", () => {
+  expect(toolsOf({ tools: TWO })).toMatchObject({
+    list: [
+      { name: "a", description: "A", parameters: { type: "object" }, strict: true },
+      { name: "b", description: "", parameters: { type: "object", properties: {} }, strict: false },
+    ],
+  });
+});

@@ -1,0 +1,119 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { ChunkBuilder } from "../../src/providers/chunk-builder.ts";
+import { completionOf } from "../../src/providers/completion.ts";
+import { inBatches, embeddingList } from "../../src/providers/embedding-batches.ts";
+import type { ProviderAnswer } from "../../src/providers/provider.ts";
+import { NINE, ToolCallIds, WORD_64 } from "../../src/providers/tool-call-id.ts";
+import { callOf, messageOf } from "./adapter-kit.ts";
+
+it.each([
+  ["nine", NINE],
+  ["word", WORD_64],
+])("ids for calls (%s) fit, are the same each time, and never meet", (_, shape) => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
+      const first = new ToolCallIds(shape);
+      const given = ids.map((id) => first.idFor(id));
+      for (const id of given) expect(id).toMatch(shape.pattern);
+      expect(new Set(given).size).toBe(ids.length);
+      expect(ids.map((id) => first.idFor(id))).toEqual(given);
+      const again = new ToolCallIds(shape);
+      expect(ids.map((id) => again.idFor(id))).toEqual(given);
+    }),
+  );
+});
+
+it("an id that fits already stays as it is, also when another would be mapped to it", () => {
+  const mapped = new ToolCallIds(NINE).idFor("call_long");
+  const ids = new ToolCallIds(NINE);
+  expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
+  expect(ids.idFor(mapped)).toBe(mapped);
+  expect(ids.idFor("call_long")).not.toBe(mapped);
+});
+
+it("chunks come in OpenAI's order: role once, calls numbered, {} for none, one finish", () => {
+  const builder = new ChunkBuilder();
+  const events = [
+    ...builder.reasoning("hm"),
+    ...builder.text("a"),
+    ...builder.text(""),
+    ...builder.text("b"),
+    ...builder.tool("x", "f"),
+    ...builder.toolArguments('{"k":'),
+    ...builder.toolArguments("1}"),
+    ...builder.tool(null, "g", { extra_content: { e: 1 } }),
+    ...builder.finish("stop"),
+    ...builder.finish("length"),
+  ];
+  expect(events[0]).toMatchObject({
+    chunk: { choices: [{ index: 0, delta: { role: "assistant", content: "" } }] },
+  });
+  const message = messageOf(events);
+  expect(message).toMatchObject({ content: "ab", reasoning: "hm", finish: "tool_calls" });
+  expect(message.tools).toMatchObject([
+    { id: "x", name: "f", arguments: '{"k":1}' },
+    { name: "g", arguments: "{}", more: { extra_content: { e: 1 } } },
+  ]);
+  expect(message.tools[1]?.id).toMatch(/^call_[A-Za-z0-9]{24}$/);
+  expect(JSON.stringify(events).match(/"finish_reason":"/g)).toHaveLength(1);
+});
+
+it("a completion says tool_calls when one was made, and null content beside it", () => {
+  const { body } = completionOf(
+    [{ content: "", tools: [{ id: "x", name: "f", arguments: "" }], finish: "stop" }],
+    null,
+  );
+  expect(body).toEqual({
+    object: "chat.completion",
+    choices: [
+      {
+        index: 0,
+        logprobs: null,
+        finish_reason: "tool_calls",
+        message: {
+          role: "assistant",
+          content: null,
+          refusal: null,
+          tool_calls: [{ id: "x", type: "function", function: { name: "f", arguments: "{}" } }],
+        },
+      },
+    ],
+  });
+});
+
+const used = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 });
+
+it("embeddings in slices come back whole, in order, their usage summed", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(30), fc.integer({ min: 1, max: 7 }), async (count, size) => {
+      const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
+      const sizes: number[] = [];
+      const send = (_: unknown, texts: readonly string[]): Promise<ProviderAnswer> => {
+        sizes.push(texts.length);
+        const vectors = texts.map((text) => [Number(text.slice(5))]);
+        return Promise.resolve({ kind: "json", ...embeddingList(vectors, used(texts.length)) });
+      };
+      const answer = await inBatches(callOf({ kind: "embeddings", body: { input } }), size, send);
+      const data = input.map((_, index) => ({ object: "embedding", index, embedding: [index] }));
+      expect(answer).toMatchObject({ kind: "json", body: { data }, usage: used(count + 1) });
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(size);
+    }),
+  );
+});
+
+it("one slice that fails fails the call, one without usage makes it unknown, tokens are refused", async () => {
+  const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
+  const ok: ProviderAnswer = { kind: "json", ...embeddingList([[1]], null) };
+  expect(await inBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });
+  const failure = { kind: "overloaded", reason: "429" } as const;
+  let asked = 0;
+  const second = (): Promise<ProviderAnswer> =>
+    Promise.resolve(asked++ === 0 ? ok : { kind: "failure", failure });
+  expect(await inBatches(call, 1, second)).toEqual({ kind: "failure", failure });
+  const tokens = callOf({ kind: "embeddings", body: { input: [1, 2] } });
+  expect(await inBatches(tokens, 1, second)).toMatchObject({
+    kind: "failure",
+    failure: { kind: "refused", param: "input" },
+  });
+});
