@@ -1,0 +1,109 @@
+// npm run provider-check: a provider's live wire against what its adapter expects, with your own key.
+// Ends with 0; 1 when a check failed or a variable is missing; 2 when it was called wrongly.
+import { Command, CommanderError, Option } from "commander";
+import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
+import { runChecks } from "./provider-check/checks.ts";
+import type { Finding } from "./provider-check/checks.ts";
+import { recordFetch } from "./provider-check/recorded-fetch.ts";
+import { subjectOf } from "./provider-check/subject.ts";
+import type { Missing } from "./provider-check/subject.ts";
+import { REGION_NAMES } from "./deploy/settings.ts";
+import type { RegionName } from "./region.ts";
+import { printable } from "./table.ts";
+
+const FAILED = 1;
+const WRONG_USAGE = 2;
+
+type Options = {
+  readonly region?: RegionName;
+  readonly model?: string;
+  readonly embeddings?: string;
+  readonly raw?: true;
+  readonly json?: true;
+};
+
+process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
+process.exitCode = await run(process.argv.slice(2));
+
+async function run(given: readonly string[]): Promise<number> {
+  try {
+    refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
+    const program = programOf();
+    program.parse(given, { from: "user" });
+    return await checked(program.args[0] ?? "", program.opts<Options>());
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
+    if (!(thrown instanceof WrongUsage)) throw thrown;
+    process.stderr.write(`error: ${thrown.message}\n`);
+    return WRONG_USAGE;
+  }
+}
+
+async function checked(provider: string, options: Options): Promise<number> {
+  const subject = subjectOf(provider, options, process.env);
+  if ("missing" in subject) {
+    process.stderr.write(`${wordsOfMissing(provider, subject)}\n`);
+    return FAILED;
+  }
+  const { chat, embeddings, region } = subject;
+  const models = [chat?.model, embeddings?.model].filter((id) => id !== undefined).join(", ");
+  process.stderr.write(`${provider} as region ${region} calls it: ${models}\n`);
+  const recorder = recordFetch(subject.secrets);
+  const findings: Finding[] = [];
+  for await (const finding of runChecks(subject, recorder)) {
+    findings.push(finding);
+    if (options.json !== true) say(finding, options.raw === true);
+  }
+  recorder.restore();
+  const failed = findings.filter((finding) => finding.problem !== null).length;
+  if (options.json === true) {
+    process.stdout.write(`${JSON.stringify({ provider, region, findings })}\n`);
+  } else {
+    process.stdout.write(`\n${findings.length - failed} passed, ${failed} failed\n`);
+  }
+  return failed === 0 ? 0 : FAILED;
+}
+
+function say({ name, note, problem, raw }: Finding, always: boolean): void {
+  const head = `${problem === null ? "pass" : "FAIL"}  ${name.padEnd(12)} ${problem ?? note}`;
+  const lines =
+    problem === null && !always ? [head] : [head, ...raw.map((line) => `      ${line}`)];
+  process.stdout.write(`${lines.map(printable).join("\n")}\n`);
+}
+
+function wordsOfMissing(provider: string, { missing, known }: Missing): string {
+  if (missing.length === 0) {
+    return `error: no provider "${printable(provider)}". Known: ${known.join(", ")}, and the ids of your PROVIDERS.`;
+  }
+  return `error: ${provider} needs ${missing.join(" and ")} in the environment, as the region has it.`;
+}
+
+function programOf(): Command {
+  return new Command("npm run -s provider-check --")
+    .description(
+      "Asks a provider, with your own key, for a chat, a stream, tools, JSON, embeddings and errors,\nand compares each answer with what this Worker's adapter expects. Costs a fraction of a cent.",
+    )
+    .argument("<provider>", "its id, e.g. openai, anthropic, bedrock")
+    .addOption(
+      new Option("--region <region>", "the region whose host is called").choices(REGION_NAMES),
+    )
+    .option("--model <id>", "the catalogue's chat model; else the provider's cheapest")
+    .option("--embeddings <id>", "the catalogue's embedding model; else its cheapest")
+    .option("--raw", "print what went over the wire also for checks that pass")
+    .option("--json", "print the findings as JSON")
+    .showHelpAfterError("(--help says more)")
+    .exitOverride()
+    .addHelpText(
+      "after",
+      `
+Environment: the provider's own variables, as wrangler secret would set them (OPENAI_API_KEY, ...);
+PROVIDERS and MODELS for upstreams of your own. Keys are never printed.
+workers-ai has no key of its own: CLOUDFLARE_ACCOUNT_ID and CLOUDFLARE_API_TOKEN stand for its binding.
+
+Ends with 0; 1 when a check failed or a variable is missing; 2 when it was called wrongly.
+
+Examples:
+  OPENAI_API_KEY=... npm run -s provider-check -- openai
+  npm run -s provider-check -- bedrock --region eu --model anthropic/claude-sonnet-5`,
+    );
+}

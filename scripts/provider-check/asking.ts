@@ -1,0 +1,95 @@
+import type {
+  JsonObject,
+  Provider,
+  ProviderAnswer,
+  ProviderFailure,
+  StreamEvent,
+} from "../../src/providers/provider.ts";
+import type { Target } from "./subject.ts";
+
+/** Thrown where an answer is not as expected; the message says what was and what came instead. */
+export class Difference extends Error {}
+
+const CAP = 300;
+const TIMEOUT_MS = 60_000;
+
+/** One call at a provider, as the path makes it. */
+export function ask(
+  provider: Provider,
+  { upstreamId }: Pick<Target, "upstreamId">,
+  body: JsonObject,
+  { stream = false, kind = "chat" }: { stream?: boolean; kind?: "chat" | "embeddings" } = {},
+): Promise<ProviderAnswer> {
+  const cap = kind === "chat" ? CAP : null;
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  return provider.send({ kind, upstreamId, body, stream, cap, signal });
+}
+
+/** Every event of a stream. */
+export async function eventsOf(answer: ProviderAnswer): Promise<StreamEvent[]> {
+  if (answer.kind !== "stream") throw new Difference(`expected a stream, not ${summary(answer)}`);
+  const events: StreamEvent[] = [];
+  try {
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+      const batch = await answer.events.next();
+      if (batch === null) return events;
+      events.push(...batch);
+    }
+  } catch (thrown) {
+    throw new Difference(`the stream broke off: ${String(thrown)}`, { cause: thrown });
+  }
+}
+
+/** A JSON answer. */
+export function json(answer: ProviderAnswer): Extract<ProviderAnswer, { kind: "json" }> {
+  if (answer.kind === "json") return answer;
+  throw new Difference(`expected an answer, not ${summary(answer)}`);
+}
+
+/** A failure. */
+export function failed(answer: ProviderAnswer): ProviderFailure {
+  if (answer.kind === "failure") return answer.failure;
+  throw new Difference(`expected a failure, not ${summary(answer)}`);
+}
+
+function summary(answer: ProviderAnswer): string {
+  return answer.kind === "failure" ? JSON.stringify(answer.failure) : answer.kind;
+}
+
+/** A tool call of a completion. */
+export type ToolCall = {
+  readonly id: string;
+  readonly function: { name: string; arguments: string };
+};
+
+/** The first choice of a completion. */
+export function choiceOf(body: JsonObject): {
+  message: JsonObject;
+  content: string;
+  finish: string;
+} {
+  const [choice] = (body["choices"] ?? []) as readonly JsonObject[];
+  const message = (choice?.["message"] ?? {}) as JsonObject;
+  const content = typeof message["content"] === "string" ? message["content"] : "";
+  return { message, content, finish: String(choice?.["finish_reason"]) };
+}
+
+/** A user message. */
+export function user(content: string): JsonObject {
+  return { role: "user", content };
+}
+
+/** The value of a JSON text; null for none. */
+export function parsed(text: string): JsonObject | null {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    return null;
+  }
+}
+
+/** `what` says what was expected, and "not" what came. */
+export function expect(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Difference(`expected ${what}`);
+}

@@ -1,0 +1,187 @@
+import type { Usage } from "../../src/lib/usage.ts";
+import { promptTokens } from "../../src/lib/usage.ts";
+import { estimateTokens } from "../../src/lib/tokens.ts";
+import type { JsonObject, Provider } from "../../src/providers/provider.ts";
+import {
+  ask,
+  choiceOf,
+  Difference,
+  eventsOf,
+  expect,
+  failed,
+  json,
+  parsed,
+  user,
+} from "./asking.ts";
+import type { ToolCall } from "./asking.ts";
+import type { Recorder } from "./recorded-fetch.ts";
+import type { Subject, Target } from "./subject.ts";
+
+/** What a check came to: a problem, or a note on what was seen; `raw` is what went over the wire. */
+export type Finding = {
+  readonly name: string;
+  readonly note: string;
+  readonly problem: string | null;
+  readonly raw: readonly string[];
+};
+
+type Check = {
+  readonly name: string;
+  /** Says what was seen; throws a Difference. */
+  readonly run: () => Promise<string>;
+};
+
+const PROMPT = "Answer with the single word: ready";
+const SCHEMA = {
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+};
+const TOOL = {
+  type: "function",
+  function: { name: "get_weather", description: "The weather of a city", parameters: SCHEMA },
+};
+
+/** Runs every check that the subject's models allow, one after the other. */
+export async function* runChecks(subject: Subject, recorder: Recorder): AsyncGenerator<Finding> {
+  for (const { name, run } of checksOf(subject)) {
+    let problem: string | null = null;
+    let note = "";
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other, so that the wire is told apart
+      note = recorder.clean(await run());
+    } catch (thrown) {
+      if (!(thrown instanceof Difference)) throw thrown;
+      problem = recorder.clean(thrown.message);
+    }
+    // oxlint-disable-next-line no-await-in-loop -- the wire of this check
+    yield { name, note, problem, raw: await recorder.take() };
+  }
+}
+
+function checksOf({ provider, stranger, chat, embeddings }: Subject): Check[] {
+  const checks: Check[] = [];
+  if (chat !== null) {
+    const can = (ability: Target["facts"]["abilities"][number]) =>
+      chat.facts.abilities.includes(ability);
+    checks.push(
+      { name: "chat", run: () => chatCheck(provider, chat) },
+      { name: "stream", run: () => streamCheck(provider, chat) },
+      ...(can("tools") ? [{ name: "tools", run: () => toolCheck(provider, chat) }] : []),
+      { name: "json schema", run: () => schemaCheck(provider, chat) },
+    );
+  }
+  if (embeddings !== null) {
+    checks.push({ name: "embeddings", run: () => embeddingsCheck(provider, embeddings) });
+  }
+  const [kind, target] =
+    chat === null ? (["embeddings", embeddings] as const) : (["chat", chat] as const);
+  if (target === null) return checks;
+  checks.push({ name: "no such model", run: () => unknownModelCheck(provider, kind) });
+  if (stranger !== null) {
+    checks.push({ name: "wrong key", run: () => wrongKeyCheck(stranger, kind, target) });
+  }
+  return checks;
+}
+
+async function chatCheck(provider: Provider, target: Target): Promise<string> {
+  const { body, usage } = json(await ask(provider, target, { messages: [user(PROMPT)] }));
+  const { content, finish } = choiceOf(body);
+  expect(content.trim() !== "", `an answer with text, not ${JSON.stringify(body)}`);
+  expect(finish === "stop" || finish === "length", `finish_reason stop, not ${finish}`);
+  return `"${content.trim().slice(0, 40)}", ${usageNote(usage, target)}`;
+}
+
+async function streamCheck(provider: Provider, target: Target): Promise<string> {
+  const answer = await ask(provider, target, { messages: [user(PROMPT)] }, { stream: true });
+  const events = await eventsOf(answer);
+  const failure = events.find((event) => event.kind === "error")?.failure;
+  expect(failure === undefined, `no error event, not ${JSON.stringify(failure)}`);
+  expect(events.at(-1)?.kind === "end", "the stream to reach its end marker");
+  expect(JSON.stringify(events).includes('"finish_reason":"'), "a finish_reason");
+  const usages = events.filter((event) => event.kind === "usage");
+  const last = usages.at(-1);
+  expect(last !== undefined, "usage in the stream");
+  expect(last.partial !== true, `usage of the whole, not only so far: ${JSON.stringify(last)}`);
+  return `${events.length} events, ${usageNote(last.usage, target)}`;
+}
+
+async function toolCheck(provider: Provider, target: Target): Promise<string> {
+  const messages = [user("What is the weather in Paris? Use the tool.")];
+  const tools = { tools: [TOOL], tool_choice: "auto" };
+  const { body } = json(await ask(provider, target, { messages, ...tools }));
+  const { message, finish } = choiceOf(body);
+  const calls = (message["tool_calls"] ?? []) as readonly ToolCall[];
+  const [call] = calls;
+  expect(call !== undefined, `a tool call, not ${JSON.stringify(message)}`);
+  expect(finish === "tool_calls", `finish_reason tool_calls, not ${finish}`);
+  const given = parsed(call.function.arguments);
+  expect(
+    typeof given?.["city"] === "string",
+    `arguments with a city, not ${call.function.arguments}`,
+  );
+  const results = calls.map(({ id }) => ({ role: "tool", tool_call_id: id, content: "21 °C" }));
+  const again = await ask(provider, target, {
+    messages: [...messages, message, ...results],
+    ...tools,
+  });
+  const { content } = choiceOf(json(again).body);
+  expect(content.includes("21"), `the tool's result in the answer, not "${content}"`);
+  return `${call.function.name}(${call.function.arguments}), then "${content.slice(0, 40)}"`;
+}
+
+async function schemaCheck(provider: Provider, target: Target): Promise<string> {
+  const format = {
+    type: "json_schema",
+    json_schema: { name: "place", schema: SCHEMA, strict: true },
+  };
+  const messages = [user("Name the capital of France as JSON with the key city.")];
+  const answer = await ask(provider, target, { messages, response_format: format });
+  const { content } = choiceOf(json(answer).body);
+  expect(typeof parsed(content)?.["city"] === "string", `JSON with a city, not "${content}"`);
+  return content.slice(0, 60);
+}
+
+async function embeddingsCheck(provider: Provider, target: Target): Promise<string> {
+  const input = ["the first text", "the second text"];
+  const { body, usage } = json(await ask(provider, target, { input }, { kind: "embeddings" }));
+  const data = body["data"] as readonly { embedding: unknown }[];
+  expect(data.length === input.length, `${input.length} vectors, not ${data.length}`);
+  const sizes = data.map(({ embedding }) => (Array.isArray(embedding) ? embedding.length : -1));
+  expect(
+    sizes.every((size) => size > 0 && size === sizes[0]),
+    `vectors of one size: ${sizes.join()}`,
+  );
+  return `${sizes[0]} dimensions, ${usage === null ? "no usage: estimated" : usageNote(usage, target)}`;
+}
+
+async function unknownModelCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
+  const target = { upstreamId: "turnpike-no-such-model" };
+  const failure = failed(await ask(provider, target, bodyFor(kind), { kind }));
+  expect(failure.kind === "disabled", `kind disabled, not ${JSON.stringify(failure)}`);
+  return `${failure.reason}: the route would be left out`;
+}
+
+async function wrongKeyCheck(
+  stranger: Provider,
+  kind: "chat" | "embeddings",
+  target: Target,
+): Promise<string> {
+  const failure = failed(await ask(stranger, target, bodyFor(kind), { kind }));
+  expect(failure.kind === "disabled", `kind disabled, not ${JSON.stringify(failure)}`);
+  return `${failure.reason}: the route would be left out`;
+}
+
+function bodyFor(kind: "chat" | "embeddings"): JsonObject {
+  return kind === "chat" ? { messages: [user(PROMPT)] } : { input: ["a text"] };
+}
+
+/** Reported tokens beside what a hold would have reserved for the prompt: the reserve must be more. */
+function usageNote(usage: Usage | null, { facts }: Target): string {
+  if (usage === null) throw new Difference("expected usage, there is none");
+  const prompt = promptTokens(usage);
+  const reserve = Math.ceil(estimateTokens(PROMPT) * facts.estimateFactor) + 24;
+  expect(prompt > 0, `prompt tokens above 0: ${JSON.stringify(usage)}`);
+  return `${prompt} prompt tokens (at least ${reserve} would be held), ${usage.output} of output`;
+}

@@ -1,0 +1,165 @@
+import type { Model, Route } from "../../src/catalog/model.ts";
+import { parseConfig } from "../../src/config.ts";
+import type { AiBinding, Config } from "../../src/config.ts";
+import { offerOf } from "../../src/inference/offer.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
+import { WrongUsage } from "../admin/arguments.ts";
+import type { RegionName } from "../region.ts";
+
+/** A provider to be checked, with the cheapest of its models unless others were asked for. */
+export type Subject = {
+  readonly region: RegionName;
+  readonly provider: Provider;
+  /** The same provider with a key that is none. */
+  readonly stranger: Provider | null;
+  readonly chat: Target | null;
+  readonly embeddings: Target | null;
+  /** Values that must not be printed. */
+  readonly secrets: readonly string[];
+};
+
+/** A model of the catalogue and how the provider calls it. */
+export type Target = {
+  readonly model: string;
+  readonly upstreamId: string;
+  readonly facts: Pick<Model, "abilities" | "estimateFactor" | "imageTokens">;
+};
+
+/** The variables that are missing; none where there is no such provider. */
+export type Missing = { readonly missing: readonly string[]; readonly known: readonly string[] };
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type Wishes = {
+  readonly region?: RegionName;
+  readonly model?: string;
+  readonly embeddings?: string;
+};
+
+const CLOUDFLARE = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"] as const;
+
+/** The provider as a region with this environment has it. A wish that cannot be met is a wrong usage. */
+export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject | Missing {
+  const known = BUILT_IN.map((builtIn) => builtIn.id);
+  const builtIn = BUILT_IN.find((one) => one.id === id);
+  const variables = id === "workers-ai" ? CLOUDFLARE : (builtIn?.variables ?? []);
+  const regions: readonly RegionName[] =
+    wishes.region === undefined ? ["eu", "us"] : [wishes.region];
+  for (const region of regions) {
+    const config = configFor(region, env);
+    const { providers, catalog, problems } = offerOf(config);
+    const [problem] = problems;
+    if (problem !== undefined) throw new WrongUsage(`${problem.variable} ${problem.problem}.`);
+    const provider = providers.get(id);
+    if (provider === undefined) continue;
+    const secrets = secretsOf(env, variables);
+    const strange = offerOf(configFor(region, strangeEnvironment(env, variables)));
+    return {
+      region,
+      provider,
+      stranger: secrets.length === 0 ? null : (strange.providers.get(id) ?? null),
+      chat: targetOf(id, "chat", [...catalog.models.values()], wishes.model),
+      embeddings: targetOf(id, "embeddings", [...catalog.models.values()], wishes.embeddings),
+      secrets,
+    };
+  }
+  if (builtIn === undefined) return { missing: [], known };
+  const missing = variables.filter((name) => (env[name] ?? "") === "");
+  if (missing.length > 0) return { missing, known };
+  throw new WrongUsage(`${id} has no host that ${regions.join(" or ")} may call.`);
+}
+
+/** A whole configuration around the provider's own variables: all hosts allowed, no sandbox. */
+function configFor(region: RegionName, env: Environment): Config {
+  const ai = workersAi(env);
+  const parsed = parseConfig({
+    ...env,
+    REGION: region,
+    RESIDENCY: "relaxed",
+    SANDBOX: "off",
+    PEERS: "",
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+    ...(ai !== null && { AI: ai }),
+  });
+  if (parsed.ok) return parsed.config;
+  const [problem] = parsed.problems;
+  throw new WrongUsage(`${problem?.variable} ${problem?.problem}.`);
+}
+
+function secretsOf(env: Environment, variables: readonly string[]): string[] {
+  return variables.flatMap((name) => {
+    const value = env[name] ?? "";
+    return value === "" ? [] : [value, ...textsInside(value)];
+  });
+}
+
+/** The texts in credentials that are a JSON object, in both of their spellings. */
+function textsInside(value: string): string[] {
+  if (!value.startsWith("{")) return [];
+  try {
+    const texts = Object.values(JSON.parse(value) as object).filter(
+      (text) => typeof text === "string",
+    );
+    return texts.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]);
+  } catch {
+    return [];
+  }
+}
+
+/** Every key replaced by one of the same length that nobody issued; JSON credentials are left out. */
+function strangeEnvironment(env: Environment, variables: readonly string[]): Environment {
+  const strange = variables.map((name) => {
+    const value = env[name] ?? "";
+    return [name, value.startsWith("{") ? "" : `${value.slice(0, 3)}${"x".repeat(24)}`] as const;
+  });
+  return { ...env, ...Object.fromEntries(strange) };
+}
+
+function targetOf(
+  provider: string,
+  kind: Model["kind"],
+  models: readonly Model[],
+  wish: string | undefined,
+): Target | null {
+  const sold = models.flatMap((model) =>
+    model.kind === kind
+      ? model.routes
+          .filter((route) => route.provider === provider)
+          .map((route) => ({ model, route }))
+      : [],
+  );
+  const chosen =
+    wish === undefined
+      ? sold.toSorted((a, b) => blended(a.route) - blended(b.route))[0]
+      : sold.find(({ model }) => model.id === wish);
+  if (wish !== undefined && chosen === undefined) {
+    const ids = sold.map(({ model }) => model.id).join(", ");
+    throw new WrongUsage(`${provider} does not sell "${wish}" for ${kind} here; it sells: ${ids}.`);
+  }
+  if (chosen === undefined) return null;
+  const { model, route } = chosen;
+  return { model: model.id, upstreamId: route.upstreamId, facts: model };
+}
+
+function blended({ price }: Route): number {
+  return 3 * price.input + price.output;
+}
+
+/** Workers AI outside a Worker: the binding's one call, over Cloudflare's REST interface. */
+function workersAi(env: Environment): AiBinding | null {
+  const [account, token] = CLOUDFLARE.map((name) => env[name] ?? "");
+  if (account === undefined || account === "" || token === undefined || token === "") return null;
+  return {
+    async run(model, inputs) {
+      const url = `https://api.cloudflare.com/client/v4/accounts/${account}/ai/run/${model}`;
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(inputs) });
+      const isJson = answer.headers.get("content-type")?.includes("json") === true;
+      if (!answer.ok || !isJson) return answer;
+      // Over REST the answer stands in an envelope that the binding does not have.
+      const { result } = (await answer.json()) as { result?: unknown };
+      return Response.json(result);
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import type { ServerResponse } from "node:http";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import type { MockRequest, OpenAiMock } from "../fixtures/openai-mock.ts";
+import { CHUNK, USAGE } from "../fixtures/openai-wire.ts";
+import { startProgram } from "./support/program.ts";
+
+const KEY = "sk-the-operators-own-key-0123456789";
+const CHECKS = "chat stream tools json schema embeddings no such model wrong key";
+
+let mock: OpenAiMock;
+beforeAll(async () => {
+  mock = await startOpenAiMock();
+});
+afterEach(() => mock.script(null));
+afterAll(() => mock.close());
+
+async function check(given: readonly string[], variables: Record<string, string> = {}) {
+  const program = startProgram(["scripts/provider-check.ts", ...given], {
+    OPENAI_API_KEY: KEY,
+    OPENAI_BASE_URL: mock.url,
+    ...variables,
+  });
+  const code = await program.ended;
+  expect(program.output()).not.toContain(KEY);
+  return { code, said: program.output() };
+}
+
+type Body = { readonly messages?: readonly { role: string }[]; readonly response_format?: object };
+
+/** A provider that does all of it well; `over` is what one test changes of it. */
+function behaves(over: (request: MockRequest, response: ServerResponse) => boolean = () => false) {
+  mock.script((request, response) => {
+    if (over(request, response)) return true;
+    const { messages, response_format: format } = request.json as Body;
+    if (request.headers.authorization !== `Bearer ${KEY}`) return reply(response, 401, wrongKey());
+    if (request.json["model"] === "turnpike-no-such-model") {
+      return reply(response, 404, { error: { message: "no such model", code: "model_not_found" } });
+    }
+    if (messages?.at(-1)?.role === "tool") return said(response, "It is 21 °C in Paris.");
+    if (format !== undefined) return said(response, '{"city":"Paris"}');
+    if (request.json["tools"] === undefined) return false;
+    const call = { name: "get_weather", arguments: '{"city":"Paris"}' };
+    return said(response, null, [{ id: "call_1", type: "function", function: call }]);
+  });
+}
+
+const wrongKey = () => ({
+  error: { message: `Incorrect API key: ${KEY}`, code: "invalid_api_key" },
+});
+
+function said(response: ServerResponse, content: string | null, calls?: readonly object[]): true {
+  const message = { role: "assistant", content, ...(calls && { tool_calls: calls }) };
+  const choice = { index: 0, message, finish_reason: calls ? "tool_calls" : "stop" };
+  return reply(response, 200, {
+    ...CHUNK,
+    object: "chat.completion",
+    choices: [choice],
+    usage: USAGE,
+  });
+}
+
+function reply(response: ServerResponse, status: number, body: object): true {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  return true;
+}
+
+it("a provider that answers as its adapter expects passes every check", async () => {
+  behaves();
+  const { code, said: output } = await check(["openai"]);
+  expect(output).toContain("7 passed, 0 failed");
+  for (const name of CHECKS.match(/no such model|wrong key|json schema|\w+/g) ?? []) {
+    expect(output).toMatch(new RegExp(`^pass {2}${name}`, "m"));
+  }
+  expect(code).toBe(0);
+});
+
+it("what differs is said, with what went over the wire, without the key", async () => {
+  behaves((request, response) => {
+    if (request.json["tools"] === undefined) return false;
+    return said(response, `I have no tools, ${KEY}`);
+  });
+  const { code, said: output } = await check(["openai", "--region", "us"]);
+  expect(output).toMatch(/^FAIL {2}tools +expected a tool call, not .*I have no tools/m);
+  expect(output).toMatch(/^ {6}> POST http:\S+\/chat\/completions \{"model":/m);
+  expect(output).toMatch(/^ {6}< 200 .*I have no tools, \[key\]/m);
+  expect(output).toContain("6 passed, 1 failed");
+  expect(code).toBe(1);
+});
+
+it.each([
+  ["usage that is missing", { usage: undefined }, "chat", "expected usage, there is none"],
+  ["an answer of another kind", { choices: [] }, "chat", "bad_answer"],
+])("%s fails its check", async (_, over, name, words) => {
+  behaves((request, response) => {
+    const message = { role: "assistant", content: "ready" };
+    const choices = [{ index: 0, message, finish_reason: "stop" }];
+    if (request.json["tools"] !== undefined || request.json["stream"] === true) return false;
+    if (request.path !== "/v1/chat/completions") return false;
+    return reply(response, 200, { ...CHUNK, choices, usage: USAGE, ...over });
+  });
+  const { code, said: output } = await check(["openai", "--json"]);
+  const { findings } = JSON.parse(output.slice(output.indexOf("{"))) as {
+    findings: { name: string; problem: string | null }[];
+  };
+  expect(findings.find((finding) => finding.name === name)?.problem).toContain(words);
+  expect(code).toBe(1);
+});
+
+it("without a key it says which variable to set; an unknown provider or model lists those that are known", async () => {
+  expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
+    code: 1,
+    said: "error: openai needs OPENAI_API_KEY in the environment, as the region has it.\n",
+  });
+  const unknown = await check(["nobody"]);
+  expect(unknown.code).toBe(1);
+  expect(unknown.said).toMatch(/no provider "nobody"\. Known: openai/);
+  const model = await check(["openai", "--model", "openai/gpt-99"]);
+  expect(model.code).toBe(2);
+  expect(model.said).toMatch(
+    /does not sell "openai\/gpt-99" for chat here; it sells: openai\/gpt-/,
+  );
+  expect((await check(["openai", "--region", "mars"])).code).toBe(2);
+});
