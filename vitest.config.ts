@@ -32,6 +32,7 @@ export default defineConfig({
                 JURISDICTION: "",
                 SANDBOX: "on",
                 LOG_REQUESTS: "all",
+                METRICS_DELAY_MS: "0", // what a test counts is there at once
                 TEST_SCHEMA,
               },
               outboundService: (request: Request) => {

@@ -28,6 +28,7 @@ import {
   patchOrganizationRoute,
   readOrganizationRoute,
 } from "./organizations/organizations.route.ts";
+import { countRequests } from "./metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 import { alertsRoute } from "./wallet/alerts.route.ts";
@@ -56,6 +57,7 @@ export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: r
 /** Who may read what was spent, and change what may be. */
 const requireAccountant = requireRole("owner", "admin", "billing");
 
+app.use(countRequests);
 app.use(requestContext);
 app.onError(failUnexpectedly);
 app.notFound(notFound);

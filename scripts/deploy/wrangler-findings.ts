@@ -7,7 +7,12 @@ import type { Settings } from "./settings.ts";
 const DAY_MS = 86_400_000;
 const COMPATIBILITY_DAYS_MAX = 365;
 /** The Durable Objects by the name under which src asks for them. */
-const OBJECTS = { KEY_LIMITER: "KeyLimiter", WALLET: "Wallet", REGION_OUTBOX: "RegionOutbox" };
+const OBJECTS = {
+  KEY_LIMITER: "KeyLimiter",
+  WALLET: "Wallet",
+  REGION_OUTBOX: "RegionOutbox",
+  REGION_METRICS: "RegionMetrics",
+};
 /** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
 

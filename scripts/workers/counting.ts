@@ -9,6 +9,7 @@ import { noCounts } from "./counts.ts";
 
 const counts = noCounts();
 const atStart = noCounts(); // of the request in progress
+const afterwards = noCounts(); // counts handed over at any time, which belong to no request
 const wrapped = new WeakMap<Env, Env>();
 const upstream = globalThis.fetch;
 
@@ -28,6 +29,7 @@ function countedEnv(env: Env): Env {
     KEY_LIMITER: countedNamespace(env.KEY_LIMITER, counts),
     WALLET: countedNamespace(env.WALLET, counts),
     REGION_OUTBOX: countedNamespace(env.REGION_OUTBOX, counts),
+    REGION_METRICS: countedNamespace(env.REGION_METRICS, afterwards),
   };
   wrapped.set(env, made);
   return made;
@@ -51,14 +53,21 @@ export class RegionOutbox extends gateway.RegionOutbox {
     super(ctx, countedEnv(env));
   }
 }
+export class RegionMetrics extends gateway.RegionMetrics {
+  constructor(ctx: DurableObjectState, env: Env) {
+    countStorage(ctx.storage, counts);
+    super(ctx, env);
+  }
+}
 for (const object of [KeyLimiter, Wallet, RegionOutbox]) countAlarms(object.prototype);
 
 export default {
   ...worker,
   fetch(request, env, ctx) {
     if (new URL(request.url).pathname === "/__counts") {
-      const seen = { ...counts };
+      const seen = { ...counts, objectCalls: counts.objectCalls + afterwards.objectCalls };
       Object.assign(counts, noCounts());
+      Object.assign(afterwards, noCounts());
       return Response.json(seen);
     }
     counts.requests++;

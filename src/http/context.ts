@@ -38,6 +38,8 @@ export type AppEnv = {
     peerBody: JsonObject;
     /** What the request failed with, for its log line; set by `fail`, and for an answer of home's. */
     failure: LoggedFailure;
+    /** Whoever answers writes the request's line itself, once it has ended: a paid one's comes after its charge. */
+    logged: boolean;
   };
 };
 
@@ -115,6 +117,7 @@ function finish(c: AppContext): void {
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
   const config = c.get("config") as Config | undefined;
+  if ((c.get("logged") as boolean | undefined) === true) return;
   if (c.res.status >= 400 || config?.logRequests === "all") log(c, admitted);
 }
 
@@ -122,7 +125,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({
     requestId: c.get("requestId"),
     method: c.req.method,
-    route: routePath(c, -1),
+    route: routePath(c),
     status: c.res.status,
     durationMs: now(c.env) - c.get("startedMs"),
     orgId: admitted?.caller.orgId ?? null,

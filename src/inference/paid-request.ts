@@ -42,6 +42,17 @@ export type RunServices = {
   readonly now: () => number;
 };
 
+/** What a run has come to so far. */
+export type Progress = {
+  /** A store has its charge, or may have it. From then on nothing may void it. */
+  mayBeCharged: boolean;
+  /** Its outcome, once it was stored or could not be; null while it goes on or was refused before. */
+  outcome: Outcome | null;
+  /** Micros charged, and those that no balance could pay, as far as known. */
+  charged: number;
+  shortfall: number;
+};
+
 /** One run of THE PATH: who, what, with what, and where the answer goes. */
 export type Run = {
   /** `req_` + 24: request id, hold id and generation id. */
@@ -51,8 +62,7 @@ export type Run = {
   readonly request: PaidRequest;
   /** Its Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
-  /** `mayBeCharged`: a store has its charge, or may have it. From then on nothing may void it. */
-  readonly progress: { mayBeCharged: boolean };
+  readonly progress: Progress;
   /** All deadlines of the run; closed when it ends. */
   readonly timers: Timers;
   readonly services: RunServices;

@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import { routePath } from "hono/route";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
@@ -8,6 +9,8 @@ import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
+import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
+import { countRun, dataPointOf, logRun } from "./observe.ts";
 import { offerOf } from "./offer.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { runServices } from "./run-services.route.ts";
@@ -33,17 +36,41 @@ export async function answerPaid(
     startedMs: c.get("startedMs"),
     caller: c.get("admitted").caller,
     ...asked.value,
-    progress: { mayBeCharged: false },
+    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0 },
     timers,
     services: runServices(c),
     answer: answered.resolve,
     refuse: (failure) => answered.resolve(fail(c, failure)),
   };
-  const done = runPaid(run, c.req.raw.signal).catch((error: unknown) => {
-    answered.resolve(failUnexpectedly(error, c));
-  });
-  c.executionCtx.waitUntil(done);
+  c.set("logged", true);
+  c.executionCtx.waitUntil(toItsEnd(c, run, answered));
   return answered.promise;
+}
+
+/** The run with whatever it throws answered, then its counts and its line. */
+async function toItsEnd(
+  c: Context<AppEnv>,
+  run: Run,
+  answered: PromiseWithResolvers<Response>,
+): Promise<void> {
+  try {
+    await runPaid(run, c.req.raw.signal);
+  } catch (error) {
+    answered.resolve(failUnexpectedly(error, c));
+  }
+  const { status } = await answered.promise;
+  observe(c, run, status);
+}
+
+/** After the run's end: its counts, and its line in the log. */
+function observe(c: Context<AppEnv>, run: Run, status: number): void {
+  countRun(run, recorderOf(c.var.config).tally);
+  const point = c.env.ANALYTICS === undefined ? null : dataPointOf(run);
+  if (point !== null) c.env.ANALYTICS?.writeDataPoint(point);
+  handOver(c);
+  const failure = (c.get("failure") as string | undefined) ?? null;
+  const isTold = status >= 400 || c.var.config.logRequests === "all";
+  if (isTold) logRun(run, { route: routePath(c), status, failure });
 }
 
 /** The request, checked and bounded; refused for its API key, then its Idempotency-Key, then its body. */

@@ -32,9 +32,11 @@ const RETRY_UNTIL_MS = 22_000;
  * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
  */
 export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
+  run.progress.outcome = outcome;
   if (outcome.kind === "void") return voidRun(run, outcome.reason);
   const settled = await storeCharge(run, outcome);
   if (settled.stored !== "refused") run.progress.mayBeCharged = true;
+  run.progress.charged = settled.stored === "refused" ? 0 : settled.charged;
   return settled;
 }
 
@@ -122,7 +124,10 @@ export function voidItem(run: Run): OutcomeItem {
 }
 
 function chargedBy(run: Run, answer: SettleAnswer): Micros {
-  if (answer.kind === "settled") return answer.charged;
+  if (answer.kind === "settled") {
+    run.progress.shortfall = answer.shortfall;
+    return answer.charged;
+  }
   logEvent("settle_without_hold", {
     request_id: run.id,
     org_id: run.caller.orgId,

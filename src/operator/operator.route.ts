@@ -10,6 +10,7 @@ import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isOperator } from "./admin-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
+import { metricsRoute } from "./metrics.route.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
 /** The model that each alias means under a configuration. */
@@ -23,6 +24,8 @@ export function operatorRoutes(aliasesOf: AliasesOf): HonoBase<AppEnv> {
     const { method, path } = endpoint;
     routes.on(method, path, (c) => answer(c, endpoint, aliasesOf(c.var.config)));
   }
+  routes.get("/metrics", metricsRoute);
+  routes.all("/metrics", methodNotAllowed(["GET"]));
   for (const path of new Set(OPERATOR_ENDPOINTS.map((endpoint) => endpoint.path))) {
     const methods = OPERATOR_ENDPOINTS.filter((endpoint) => endpoint.path === path);
     routes.all(path, methodNotAllowed(methods.map((endpoint) => endpoint.method)));

@@ -1,11 +1,12 @@
 import { configOf } from "../config.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { logWarning } from "../lib/log.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { REGION_METRICS } from "../metrics/region-metrics.do.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { sweep } from "./sweep.store.ts";
 
-/** What the hourly cron does: `sweep` over this region's wallets and outboxes. */
+/** What the hourly cron does: `sweep` over this region's wallets and outboxes, whose depths become gauges. */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
@@ -16,8 +17,18 @@ export async function runScheduled(env: Env): Promise<void> {
   const names = outboxNames(peers.map(({ region }) => region));
   const wallets = inJurisdiction(env.WALLET, jurisdiction);
   const outboxes = inJurisdiction(env.REGION_OUTBOX, jurisdiction);
-  await sweep(env.DB, now(env), {
+  const { depths } = await sweep(env.DB, now(env), {
     wallet: (orgId) => wallets.getByName(orgId),
-    outboxes: names.map((name) => outboxes.getByName(name)),
+    outboxes: names.map((name) => ({
+      name,
+      poke: () => outboxes.getByName(name).poke(),
+      depth: () => outboxes.getByName(name).depth(),
+    })),
   });
+  const metrics = inJurisdiction(env.REGION_METRICS, jurisdiction).getByName(REGION_METRICS);
+  try {
+    await metrics.setGauges(depths.series());
+  } catch (error) {
+    logWarning("metrics_not_taken", { reason: reasonOf(error) });
+  }
 }

@@ -143,6 +143,18 @@ export type Reconciliation = BalanceAnswer & {
   readonly differences: readonly Difference[];
 };
 
+/** What a wallet's monitoring shows; times in ms, sizes in bytes. */
+export type Vitals = {
+  readonly openHolds: number;
+  /** Of the oldest open hold; null without any. */
+  readonly oldestHoldMs: number | null;
+  /** Whether the book lacks something of it. */
+  readonly isUnpublished: boolean;
+  /** Whether the book is another wallet's, so that holds are refused. */
+  readonly isInConflict: boolean;
+  readonly bytes: number;
+};
+
 /** The calls that other folders make on a wallet. */
 export type WalletCalls = {
   /** Makes the wallet for a new organisation; again: the same epoch. */
@@ -171,8 +183,8 @@ export type WalletCalls = {
   usage(from: string, to: string, groupBy: UsageGroupBy): Promise<Result<UsageReport>>;
   /** Newest first. */
   alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
-  /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again. */
-  poke(): Promise<Result<null>>;
+  /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again; how it is then. */
+  poke(): Promise<Result<Vitals>>;
   /** Compares ledger, balance, holds, usage and book; any difference is logged as an error. */
   reconcile(): Promise<Result<Reconciliation>>;
   /** Makes this wallet the book's again after the old one was lost: adopts its epoch and figures. */

@@ -13,6 +13,7 @@ import { hold } from "./hold.do.ts";
 import { makeWallet, wasUsed } from "./lifecycle.do.ts";
 import { settle, voidHold } from "./outcome.do.ts";
 import { publish } from "./publish.do.ts";
+import { vitalsOf } from "./vitals.do.ts";
 import { readAlerts, readGeneration, readLedger, readUsage } from "./reads.do.ts";
 import { adoptBook } from "./rebuild.do.ts";
 import { reconcile } from "./reconcile.do.ts";
@@ -143,11 +144,11 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => readAlerts(desk, limit, offset));
   }
 
-  async poke(): Promise<Result<null>> {
+  async poke(): Promise<Result<Contract.Vitals>> {
     const desk = this.#decisions.tryOpen();
     if (desk === null) return unavailable();
     await this.#work(desk.memory.changed || desk.memory.row.conflict !== null);
-    return success(null);
+    return success(vitalsOf(desk));
   }
 
   async reconcile(): Promise<Result<Contract.Reconciliation>> {

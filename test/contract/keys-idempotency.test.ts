@@ -221,8 +221,7 @@ it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no youn
     insert.bind(account.keyId, "old", now - DAY_MS),
     insert.bind(account.keyId, "young", now - DAY_MS + 1),
   ]);
-  const poke = { poke: () => Promise.resolve() };
-  await sweep(env.DB, now, { wallet: () => poke, outboxes: [] });
+  await sweep(env.DB, now, { wallet: (orgId) => env.WALLET.getByName(orgId), outboxes: [] });
   const { results } = await env.DB.prepare("SELECT name FROM idempotency_keys WHERE key_id = ?")
     .bind(account.keyId)
     .all();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { bindingsWith, send } from "./client.ts";
+import { bindingsWith, chat, openAccount, send } from "./client.ts";
 
 let lines: string[] = [];
 beforeEach(() => {
@@ -34,3 +34,64 @@ it("has a line for every request where LOG_REQUESTS is all", async () => {
   await send("/v1/models", { bindings });
   expect(logged()).toEqual([200, 401]);
 });
+
+it("has one line for a paid request, after its charge: what it was, who answered, tokens and cost", async () => {
+  const { key, keyId, orgId } = await openAccount();
+  for (const stream of [false, true]) {
+    lines = [];
+    const points: AnalyticsEngineDataPoint[] = [];
+    const ANALYTICS = {
+      writeDataPoint: (point: AnalyticsEngineDataPoint) => void points.push(point),
+    };
+    const bindings = bindingsWith({ LOG_REQUESTS: "all", ANALYTICS });
+    // oxlint-disable-next-line no-await-in-loop -- one request at a time
+    const response = await chat(key, { stream }, { bindings });
+    // oxlint-disable-next-line no-await-in-loop -- its line comes after its last byte
+    await response.text();
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await expect.poll(logged).toEqual([200]);
+    const line = lines.map((one) => JSON.parse(one) as Record<string, unknown>).find(isRequest);
+    expect(line).toEqual({
+      event: "request",
+      request_id: response.headers.get("x-request-id"),
+      method: "POST",
+      route: "/v1/chat/completions",
+      status: 200,
+      duration_ms: expect.any(Number) as number,
+      org_id: orgId,
+      key_id: keyId,
+      failure: null,
+      model: "sandbox/echo",
+      streamed: stream,
+      provider: "sandbox",
+      upstream_id: "echo",
+      attempts: 1,
+      first_byte_ms: expect.any(Number) as number,
+      input_tokens: 5,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
+      output_tokens: 2,
+      reasoning_tokens: 0,
+      cost_micro: 9,
+      estimated: false,
+      finish_reason: "stop",
+    });
+    expect(points).toMatchObject([
+      { indexes: [orgId], blobs: ["eu", "sandbox/echo", "sandbox", "chat", String(stream)] },
+    ]);
+    expect(points[0]?.doubles?.slice(0, 2)).toEqual([9, 5]);
+  }
+});
+
+it("says of a paid request that was not charged why", async () => {
+  const { key } = await openAccount();
+  lines = [];
+  await (await chat(key, { model: "sandbox/status-500" })).text();
+  await expect.poll(logged).toEqual([502]);
+  const line = lines.map((one) => JSON.parse(one) as Record<string, unknown>).find(isRequest);
+  expect(line).toMatchObject({ failure: "upstream_error", not_charged: "upstream_error" });
+});
+
+function isRequest(line: Record<string, unknown>): boolean {
+  return line["event"] === "request";
+}

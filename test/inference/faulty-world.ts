@@ -90,6 +90,7 @@ export class FaultyWorld {
         body: JSON.stringify(body),
       },
       env,
+      createExecutionContext(),
     );
     if (!response.ok) throw new Error(`${path} answered ${response.status}`);
     return response.json();

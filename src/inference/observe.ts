@@ -1,0 +1,87 @@
+import { logEvent } from "../lib/log.ts";
+import type { Tally } from "../metrics/tally.ts";
+import type { Outcome, Run } from "./paid-request.ts";
+
+type Charge = Extract<Outcome, { kind: "settle" }>;
+
+/** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
+export function countRun(run: Run, tally: Tally): void {
+  const { outcome, charged, shortfall } = run.progress;
+  if (outcome === null) return;
+  if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
+  const { route, usage, estimated } = outcome;
+  const model = run.request.model.id;
+  const { provider } = route.route;
+  const kind = { kind: run.request.kind, stream: String(run.request.stream) };
+  tally.observe("firstByte", route.firstByteMs / 1000, kind);
+  tally.observe("duration", (run.services.now() - run.startedMs) / 1000, kind);
+  tally.count("cost", { model, provider }, charged);
+  tally.count("attempts", { provider }, route.attempts);
+  tally.count("shortfall", {}, shortfall);
+  if (estimated) tally.count("estimated", { provider });
+  const { input, cacheRead, cacheWrite, output, reasoning } = usage;
+  const tokens = { input, cache_read: cacheRead, cache_write: cacheWrite, output, reasoning };
+  for (const [type, count] of Object.entries(tokens)) {
+    tally.count("tokens", { model, type }, count);
+  }
+}
+
+/** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */
+export function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
+  const { outcome, charged } = run.progress;
+  if (outcome?.kind !== "settle") return null;
+  const { route, usage, estimated } = outcome;
+  const { kind, stream, model } = run.request;
+  const { input, cacheRead, cacheWrite, output, reasoning } = usage;
+  const tokens = [input, cacheRead, cacheWrite, output, reasoning];
+  const times = [route.firstByteMs, run.services.now() - run.startedMs];
+  return {
+    indexes: [run.caller.orgId],
+    blobs: [run.services.region, model.id, route.route.provider, kind, String(stream)],
+    doubles: [charged, ...tokens, ...times, route.attempts, estimated ? 1 : 0],
+  };
+}
+
+/** What the line of a paid request says beyond that of every other one. */
+export function logRun(
+  run: Run,
+  answered: { readonly route: string; readonly status: number; readonly failure: string | null },
+): void {
+  const { outcome, charged } = run.progress;
+  logEvent("request", {
+    request_id: run.id,
+    method: "POST",
+    route: answered.route,
+    status: answered.status,
+    duration_ms: run.services.now() - run.startedMs,
+    org_id: run.caller.orgId,
+    key_id: run.caller.keyId,
+    failure: answered.failure,
+    model: run.request.model.id,
+    streamed: run.request.stream,
+    ...(outcome?.kind === "settle" && chargeFields(outcome, charged)),
+    ...(outcome?.kind === "void" && { not_charged: outcome.reason }),
+  });
+}
+
+function chargeFields({ route, usage, estimated, finishReason }: Charge, charged: number) {
+  return {
+    provider: route.route.provider,
+    upstream_id: route.route.upstreamId,
+    attempts: route.attempts,
+    first_byte_ms: route.firstByteMs,
+    input_tokens: usage.input,
+    cache_read_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    output_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    cost_micro: charged,
+    estimated,
+    finish_reason: finishReason,
+  };
+}
+
+/** A reason as a label: its words are our own, and few. */
+function wordOf(reason: string): string {
+  return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
+}

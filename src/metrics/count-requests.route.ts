@@ -1,0 +1,45 @@
+import type { Context, Next } from "hono";
+import { routePath } from "hono/route";
+import type { AppEnv } from "../http/context.ts";
+import { now } from "../lib/clock.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import type { Config } from "../config.ts";
+import { Recorder } from "./recorder.ts";
+import { REGION_METRICS } from "./region-metrics.do.ts";
+
+const recorders = new WeakMap<Config, Recorder>();
+
+/** The counts of this isolate under a configuration. */
+export function recorderOf(config: Config): Recorder {
+  const known = recorders.get(config);
+  if (known !== undefined) return known;
+  const fresh = new Recorder(config.numbers.METRICS_DELAY_MS);
+  recorders.set(config, fresh);
+  return fresh;
+}
+
+/**
+ * Counts every answer by route and status, around everything else. Only a request that was admitted, or
+ * an operator's or peer's, starts a handing over: forged keys must not cost an object call, so theirs
+ * are counted and wait for the next one.
+ */
+export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
+  await next();
+  const config = c.get("config") as Config | undefined;
+  if (config === undefined) return; // misconfigured: nothing is served, and the log says so
+  const { tally } = recorderOf(config);
+  const route = routePath(c);
+  tally.count("requests", { route, status: String(c.res.status) });
+  tally.observe("headers", (now(c.env) - c.get("startedMs")) / 1000, { route });
+  if (c.res.status !== 401) handOver(c);
+}
+
+/** Hands over what is counted, after the answer. */
+export function handOver(c: Context<AppEnv>): void {
+  const { config } = c.var;
+  const objects = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
+  recorderOf(config).handOver(
+    (work) => c.executionCtx.waitUntil(work),
+    (series) => objects.getByName(REGION_METRICS).add(series),
+  );
+}

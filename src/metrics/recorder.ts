@@ -1,0 +1,45 @@
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { within } from "../lib/within.ts";
+import type { Series } from "./series.ts";
+import { Tally } from "./tally.ts";
+
+/** How long a handing over may take, in the time after the answer. */
+const ADD_TIMEOUT_MS = 5000;
+
+/**
+ * One isolate's counts on their way to the region's: the first count after a handing over starts the
+ * next one, `delayMs` later, so that an isolate hands over at most once in that time, however busy,
+ * and an idle one keeps nothing back.
+ */
+export class Recorder {
+  readonly tally = new Tally();
+  readonly #delayMs: number;
+  #isDue = false;
+
+  constructor(delayMs: number) {
+    this.#delayMs = delayMs;
+  }
+
+  /** Hands over what is counted, in a while; `waitUntil` keeps the isolate for it. */
+  handOver(
+    waitUntil: (work: Promise<unknown>) => void,
+    add: (series: Series) => Promise<unknown>,
+  ): void {
+    if (this.#isDue || this.tally.isEmpty) return;
+    this.#isDue = true;
+    waitUntil(this.#handOver(add));
+  }
+
+  async #handOver(add: (series: Series) => Promise<unknown>): Promise<void> {
+    await scheduler.wait(this.#delayMs);
+    this.#isDue = false;
+    const series = this.tally.take();
+    try {
+      await within(add(series), ADD_TIMEOUT_MS);
+    } catch (error) {
+      // Not counted again: the lost call may have arrived, and a count must never be twice the truth.
+      const lost = Object.keys(series).length;
+      logWarning("metrics_not_taken", { series: lost, reason: reasonOf(error) });
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** A metric of this region: what it counts and how Prometheus shall read it. */
+export type Metric = {
+  readonly name: string;
+  readonly type: "counter" | "histogram" | "gauge";
+  readonly help: string;
+  /** Upper bounds of a histogram's buckets, ascending. */
+  readonly buckets?: readonly number[];
+};
+
+/** Seconds, from a fast local answer to the longest stream. */
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const;
+
+const counter = (name: string, help: string): Metric => ({ name, help, type: "counter" });
+const gauge = (name: string, help: string): Metric => ({ name, help, type: "gauge" });
+const seconds = (name: string, help: string): Metric => {
+  return { name, help, type: "histogram", buckets: SECONDS };
+};
+
+/** Everything that `GET /admin/v1/metrics` may show. Units stand at the end of each name. */
+export const METRICS = {
+  requests: counter("turnpike_requests_total", "Answers by route and status."),
+  headers: seconds(
+    "turnpike_response_seconds",
+    "Time until an answer's headers left, by route; paid routes apart from the rest.",
+  ),
+  firstByte: seconds(
+    "turnpike_first_byte_seconds",
+    "Paid requests: time until the provider's answer began.",
+  ),
+  duration: seconds("turnpike_paid_seconds", "Paid requests: time until the last byte."),
+  tokens: counter("turnpike_tokens_total", "Billed tokens by model and kind."),
+  cost: counter("turnpike_cost_micro_total", "Micros charged, by model and provider."),
+  attempts: counter(
+    "turnpike_attempts_total",
+    "Attempts at routes that the answered requests took.",
+  ),
+  estimated: counter("turnpike_estimated_total", "Charges without reported usage, by provider."),
+  absorbed: counter(
+    "turnpike_absorbed_total",
+    "Dispatched requests that nobody paid for, by reason.",
+  ),
+  shortfall: counter("turnpike_shortfall_micro_total", "Micros used that no balance could pay."),
+  unsaved: counter(
+    "turnpike_unsaved_total",
+    "Charges that wallet and outbox did not take at once.",
+  ),
+  holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used in two days."),
+  holdOldest: gauge("turnpike_hold_oldest_seconds", "Age of the oldest of them."),
+  unpublished: gauge("turnpike_wallets_unpublished", "Wallets that the book does not equal yet."),
+  conflicts: gauge(
+    "turnpike_wallets_in_conflict",
+    "Wallets that refuse holds: the book is not theirs.",
+  ),
+  walletBytes: gauge(
+    "turnpike_wallet_bytes_max",
+    "Storage of the largest wallet; its limit is 10 GB.",
+  ),
+  bookBytes: gauge("turnpike_book_bytes", "Storage of the book; its limit is 10 GB."),
+  outboxMessages: gauge("turnpike_outbox_messages", "Messages in outboxes, by receiver and state."),
+  outboxOldest: gauge("turnpike_outbox_oldest_seconds", "Age of the oldest waiting message."),
+  depthsAge: gauge("turnpike_depths_age_seconds", "Time since the sweep that counted the gauges."),
+} as const satisfies Readonly<Record<string, Metric>>;
+
+export type MetricName = keyof typeof METRICS;
+export type Labels = Readonly<Record<string, string>>;
+
+/** Counts by series; a series is a metric's name and its labels as Prometheus writes them. */
+export type Series = Readonly<Record<string, number>>;
+
+/** `name{a="b"}`; labels in the order given. Escapes as the text format 0.0.4 wants them. */
+export function seriesOf(name: string, labels: Labels): string {
+  const pairs = Object.entries(labels).map(([label, value]) => `${label}="${escaped(value)}"`);
+  return pairs.length === 0 ? name : `${name}{${pairs.join(",")}}`;
+}
+
+function escaped(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

@@ -1,0 +1,31 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import { fail } from "../http/context.ts";
+import { now } from "../lib/clock.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
+import { prometheusText } from "../metrics/prometheus.ts";
+import { REGION_METRICS } from "../metrics/region-metrics.do.ts";
+import type { Counted } from "../metrics/region-metrics.do.ts";
+import { METRICS } from "../metrics/series.ts";
+
+/**
+ * `GET /admin/v1/metrics`: the region's counters and, with their age, what the last sweep found, as
+ * Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
+ */
+export async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
+  const objects = inJurisdiction(c.env.REGION_METRICS, c.var.config.jurisdiction);
+  let counted: Counted;
+  try {
+    counted = await objects.getByName(REGION_METRICS).read();
+  } catch (error) {
+    logWarning("operator_storage_failed", { path: "/metrics", reason: reasonOf(error) });
+    return fail(c, storageFailure(error));
+  }
+  const { counters, gauges } = counted;
+  const age =
+    gauges === null ? {} : { [METRICS.depthsAge.name]: (now(c.env) - gauges.atMs) / 1000 };
+  const text = prometheusText({ ...counters, ...gauges?.series, ...age });
+  return c.body(text, 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
+}

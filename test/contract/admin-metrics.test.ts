@@ -1,0 +1,148 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { beforeEach, describe, expect, it } from "vitest";
+import { app } from "../../src/app.ts";
+import { runScheduled } from "../../src/operator/scheduled.ts";
+import { REGION_METRICS } from "../../src/metrics/region-metrics.do.ts";
+import { ADMIN_TOKEN, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+
+/** Counts of the calls of one test: a region of its own, by its own object. */
+function apart() {
+  const stub = env.REGION_METRICS.getByName(`test-${crypto.randomUUID()}`);
+  let added = 0;
+  const add = (series: Record<string, number>): Promise<void> => {
+    added++;
+    return stub.add(series);
+  };
+  const methods = { add, read: () => stub.read() };
+  const bindings = bindingsWith({ REGION_METRICS: { getByName: () => methods } });
+  const ask = async (path: string, key: string, body?: object): Promise<Response> => {
+    const context = createExecutionContext();
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    const request = new Request(`https://eu.test${path}`, { headers, ...init });
+    const response = await app.fetch(request, bindings, context);
+    const copy = new Response(await response.text(), response);
+    await waitOnExecutionContext(context); // the counts are handed over after the answer
+    return copy;
+  };
+  const metrics = async (): Promise<string> => {
+    const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    return response.text();
+  };
+  return { ask, metrics, bindings, batches: () => added };
+}
+
+function gone(): Promise<never> {
+  return Promise.reject(Object.assign(new Error("gone"), { retryable: true }));
+}
+
+let key: string;
+beforeEach(async () => {
+  ({ key } = await openAccount());
+});
+
+const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
+
+describe("GET /admin/v1/metrics: 200", () => {
+  it("requests by route and status, tokens and cost by model, times as histograms", async () => {
+    const { ask, metrics } = apart();
+    await ask("/v1/chat/completions", key, HELLO);
+    const streamed = await ask("/v1/chat/completions", key, { ...HELLO, stream: true });
+    expect(await streamed.text()).toContain("[DONE]");
+    await ask("/v1/chat/completions", key, { ...HELLO, model: "nobody" });
+    await ask("/v1/embeddings", key, { model: "sandbox/embed", input: "a text" });
+    const text = await metrics();
+    expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="200"} 2');
+    expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="404"} 1');
+    expect(text).toContain('turnpike_requests_total{route="/v1/embeddings",status="200"} 1');
+    for (const stream of ["true", "false"]) {
+      const labels = `kind="chat",stream="${stream}"`;
+      expect(text).toContain(`turnpike_first_byte_seconds_count{${labels}} 1`);
+      expect(text).toContain(`turnpike_paid_seconds_count{${labels}} 1`);
+    }
+    expect(text).toMatch(/turnpike_tokens_total\{model="sandbox\/echo",type="output"\} [1-9]/);
+    expect(text).toMatch(/turnpike_cost_micro_total\{model="sandbox\/embed",provider="sandbox"\} /);
+  });
+
+  it("what was absorbed, and charges without usage", async () => {
+    const { ask, metrics } = apart();
+    await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/status-500" });
+    await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/no-usage" });
+    const text = await metrics();
+    expect(text).toContain('turnpike_absorbed_total{reason="upstream_error"} 1');
+    expect(text).toContain('turnpike_estimated_total{provider="sandbox"} 1');
+  });
+
+  it("forged keys cost no call to the object; they are counted with the next request", async () => {
+    const { ask, metrics, batches } = apart();
+    for (let i = 0; i < 5; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await ask("/v1/models", `svc_sk_eu_live_${"x".repeat(40)}`)).status).toBe(401);
+    }
+    expect(batches()).toBe(0);
+    await ask("/v1/models", key);
+    expect(batches()).toBe(1);
+    expect(await metrics()).toMatch(/turnpike_requests_total\{route="[^"]*",status="401"\} 5/);
+  });
+
+  it("what the sweep found, with its age: holds, wallets, outboxes, sizes", async () => {
+    await chat(key);
+    await runScheduled(env);
+    const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
+    const text = await response.text();
+    // Other tests may have left holds and messages: what is told is that there is a figure for each.
+    for (const gauge of [
+      "turnpike_holds_open",
+      "turnpike_hold_oldest_seconds",
+      "turnpike_wallets_unpublished",
+      "turnpike_wallets_in_conflict",
+      'turnpike_outbox_messages{receiver="own",state="waiting"}',
+      'turnpike_outbox_messages{receiver="us/revocations",state="dead"}',
+      'turnpike_outbox_oldest_seconds{receiver="us"}',
+    ]) {
+      expect(text).toContain(`\n${gauge} `);
+    }
+    expect(text).toMatch(/^turnpike_wallet_bytes_max [1-9]\d*$/m);
+    expect(text).toMatch(/^turnpike_book_bytes [1-9]\d*$/m);
+    expect(text).toMatch(/^turnpike_depths_age_seconds \d/m);
+  });
+
+  it("no key, no prompt, no answer, no id of anybody", async () => {
+    const { ask, metrics } = apart();
+    const { key: mine, keyId, orgId } = await openAccount();
+    const secret = "the-prompt-canary";
+    await ask("/v1/chat/completions", mine, {
+      ...HELLO,
+      user: "end-user-canary",
+      messages: [{ role: "user", content: secret }],
+    });
+    await ask(`/v1/users/${secret}`, mine);
+    const text = await metrics();
+    for (const word of [secret, "end-user-canary", mine, keyId, orgId]) {
+      expect(text).not.toContain(word);
+    }
+  });
+});
+
+it("GET /admin/v1/metrics: 401 without the operator's token, 405 for anything but GET", async () => {
+  await errorOf(await send("/admin/v1/metrics", { key: "x".repeat(40) }), 401);
+  const sent = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, method: "POST", body: {} });
+  expect(sent.headers.get("allow")).toMatch(/^GET\b/);
+  await errorOf(sent, 405);
+});
+
+it("GET /admin/v1/metrics: 503 when the object cannot be asked", async () => {
+  const bindings = bindingsWith({ REGION_METRICS: { getByName: () => ({ read: gone }) } });
+  const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
+  expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
+});
+
+it("a region's counts survive its object's eviction", async () => {
+  const stub = env.REGION_METRICS.getByName(`${REGION_METRICS}-kept`);
+  await stub.add({ turnpike_requests_total: 2 });
+  await stub.add({ turnpike_requests_total: 3 });
+  expect((await stub.read()).counters).toEqual({ turnpike_requests_total: 5 });
+});

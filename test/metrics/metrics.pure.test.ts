@@ -1,0 +1,74 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { prometheusText } from "../../src/metrics/prometheus.ts";
+import { METRICS, seriesOf } from "../../src/metrics/series.ts";
+import { Tally } from "../../src/metrics/tally.ts";
+
+/** The samples of an exposition: series to value. */
+function samples(text: string): Map<string, number> {
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(
+    lines.map((line) => {
+      const at = line.lastIndexOf(" ");
+      return [line.slice(0, at), Number(line.slice(at + 1))];
+    }),
+  );
+}
+
+it("counters with their labels, each metric with its help and type once", () => {
+  const tally = new Tally();
+  tally.count("requests", { route: "/v1/models", status: "200" });
+  tally.count("requests", { route: "/v1/models", status: "200" });
+  tally.count("requests", { route: "/v1/models", status: "429" }, 3);
+  tally.count("cost", { model: "m", provider: "p" }, 0);
+  expect(prometheusText(tally.take())).toBe(
+    [
+      "# HELP turnpike_requests_total Answers by route and status.",
+      "# TYPE turnpike_requests_total counter",
+      'turnpike_requests_total{route="/v1/models",status="200"} 2',
+      'turnpike_requests_total{route="/v1/models",status="429"} 3',
+      "",
+    ].join("\n"),
+  );
+});
+
+it("a histogram's buckets are cumulative, its count is that of +Inf, its sum that of its values", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
+      const tally = new Tally();
+      for (const ms of times) tally.observe("headers", ms / 1000, { route: 'a"\\\n' });
+      const text = prometheusText(tally.take());
+      const read = samples(text);
+      const labels = String.raw`route="a\"\\\n"`;
+      for (const le of METRICS.headers.buckets ?? []) {
+        const below = times.filter((ms) => ms / 1000 <= le).length;
+        expect(read.get(`turnpike_response_seconds_bucket{${labels},le="${le}"}`)).toBe(below);
+      }
+      const all = `turnpike_response_seconds_bucket{${labels},le="+Inf"}`;
+      expect(read.get(all)).toBe(times.length);
+      expect(read.get(`turnpike_response_seconds_count{${labels}}`)).toBe(times.length);
+      const sum = times.reduce((total, ms) => total + ms / 1000, 0);
+      expect(read.get(`turnpike_response_seconds_sum{${labels}}`)).toBeCloseTo(sum, 6);
+    }),
+  );
+});
+
+it("a batch added to another is the counts of both, and taking leaves nothing", () => {
+  const one = new Tally();
+  one.count("tokens", { model: "m", type: "input" }, 5);
+  const first = one.take();
+  expect(one.isEmpty).toBe(true);
+  one.count("tokens", { model: "m", type: "input" }, 7);
+  const key = seriesOf("turnpike_tokens_total", { model: "m", type: "input" });
+  expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
+});
+
+it("series of a metric that is not known any more are not shown", () => {
+  expect(prometheusText({ turnpike_gone_total: 4, turnpike_requests_total_more: 1 })).toBe("");
+});
+
+it("labels that came from an attacker cannot grow a tally without end", () => {
+  const tally = new Tally();
+  for (let i = 0; i < 6000; i++) tally.count("requests", { route: `/${i}`, status: "404" });
+  expect(Object.keys(tally.take())).toHaveLength(5000);
+});

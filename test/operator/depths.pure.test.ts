@@ -1,0 +1,59 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { Depths } from "../../src/operator/depths.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const QUIET = {
+  openHolds: 0,
+  oldestHoldMs: null,
+  isUnpublished: false,
+  isInConflict: false,
+  bytes: 1,
+};
+
+it("holds are added up, the oldest and the largest kept, shards of a receiver put together", () => {
+  const depths = new Depths();
+  depths.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
+  depths.wallet("b", {
+    ...QUIET,
+    openHolds: 1,
+    oldestHoldMs: 9000,
+    bytes: 700,
+    isInConflict: true,
+  });
+  depths.outbox("own/0", { waiting: 1, dead: 0, parked: 0, oldestMs: 1000 });
+  depths.outbox("own/15", { waiting: 2, dead: 1, parked: 3, oldestMs: 4000 });
+  depths.outbox("us/revocations", { waiting: 0, dead: 0, parked: 0, oldestMs: null });
+  depths.book(123);
+  expect(depths.series()).toEqual({
+    turnpike_holds_open: 3,
+    turnpike_hold_oldest_seconds: 9,
+    turnpike_wallets_unpublished: 1,
+    turnpike_wallets_in_conflict: 1,
+    turnpike_wallet_bytes_max: 700,
+    turnpike_book_bytes: 123,
+    'turnpike_outbox_messages{receiver="own",state="waiting"}': 3,
+    'turnpike_outbox_messages{receiver="own",state="dead"}': 1,
+    'turnpike_outbox_messages{receiver="own",state="parked"}': 3,
+    'turnpike_outbox_messages{receiver="us/revocations",state="waiting"}': 0,
+    'turnpike_outbox_messages{receiver="us/revocations",state="dead"}': 0,
+    'turnpike_outbox_messages{receiver="us/revocations",state="parked"}': 0,
+    'turnpike_outbox_oldest_seconds{receiver="own"}': 4,
+    'turnpike_outbox_oldest_seconds{receiver="us/revocations"}': 0,
+  });
+});
+
+it.each([
+  [6_999_999_999, 0],
+  [7_000_000_000, 1],
+])("storage of %i bytes is an alert at 70 %% of what it may hold: %i", (bytes, alerts) => {
+  const lines: string[] = [];
+  vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));
+  const depths = new Depths();
+  depths.wallet("org", { ...QUIET, bytes });
+  depths.book(bytes);
+  expect(lines.filter((line) => line.includes('"alert":"wallet_large"'))).toHaveLength(alerts);
+  expect(lines.filter((line) => line.includes('"alert":"book_large"'))).toHaveLength(alerts);
+});
