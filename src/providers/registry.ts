@@ -1,4 +1,5 @@
 import type { ConfigProblem, ProviderEntry } from "../config.ts";
+import { ANTHROPIC } from "./anthropic/anthropic.ts";
 import { isWebAddress } from "./built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "./built-in.ts";
 import { OPENAI_COMPATIBLE } from "./openai-compatible/hosts.ts";
@@ -7,7 +8,7 @@ import { PROFILES } from "./openai-compatible/profile.ts";
 import type { Provider } from "./provider.ts";
 
 /** Every provider that this Worker knows by itself, beside the sandbox. */
-export const BUILT_IN: readonly BuiltIn[] = [...OPENAI_COMPATIBLE];
+export const BUILT_IN: readonly BuiltIn[] = [...OPENAI_COMPATIBLE, ANTHROPIC];
 
 /** A provider that is configured here, and where its hosts promise to run. */
 export type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };

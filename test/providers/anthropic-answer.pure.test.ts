@@ -1,0 +1,245 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
+import type { JsonObject, StreamEvent } from "../../src/providers/provider.ts";
+import {
+  ANTHROPIC_CHAT,
+  PING,
+  START,
+  STOP,
+  block,
+  end,
+  event,
+  message,
+  stream,
+  text,
+  toolUse,
+} from "../fixtures/anthropic-wire.ts";
+import type { WireReply, WireScenario } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "key", geo: null });
+const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
+const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
+const FORMAT = { type: "json_schema", json_schema: { name: "x", schema: SCHEMA } };
+/** Knows no schemas: a tool gives the answer. */
+const BY_TOOL = { upstreamId: "claude-sonnet-4-20250514", body: { response_format: FORMAT } };
+
+type Call = { readonly upstreamId?: string; readonly body?: JsonObject };
+type Message = {
+  readonly content: string | null;
+  readonly refusal: string | null;
+  readonly reasoning_content?: string;
+  readonly reasoning_details?: readonly JsonObject[];
+  readonly tool_calls?: readonly {
+    readonly id: string;
+    readonly type: string;
+    readonly function: { readonly name: string; readonly arguments: string };
+  }[];
+};
+
+/** A JSON answer as `messageOf` puts a stream together. */
+async function whole(reply: WireReply, call: Call = {}) {
+  const { answer } = await answerTo(PROVIDER, { upstreamId: "claude-sonnet-5", ...call }, reply);
+  if (answer.kind !== "json") throw new Error(`no answer: ${JSON.stringify(answer)}`);
+  const [choice] = answer.body["choices"] as [{ message: Message; finish_reason: string }];
+  const { content, refusal, ...said } = choice.message;
+  return {
+    content: content ?? "",
+    reasoning: said.reasoning_content ?? "",
+    refusal: refusal ?? "",
+    details: said.reasoning_details ?? [],
+    tools: (said.tool_calls ?? []).map(({ id, function: { name, arguments: given } }) => {
+      return { id, name, arguments: JSON.parse(given) as unknown };
+    }),
+    finish: choice.finish_reason,
+    usage: answer.usage,
+  };
+}
+
+async function streamed(reply: WireReply, call: Call = {}) {
+  const events = await eventsOf(PROVIDER, { upstreamId: "claude-sonnet-5", ...call }, reply);
+  const { usage, tools, ...said } = messageOf(events);
+  const parsed = tools.map(({ id, name, arguments: given }) => {
+    return { id, name, arguments: JSON.parse(given) as unknown };
+  });
+  return { ...said, tools: parsed, usage: usage?.kind === "usage" ? usage.usage : null };
+}
+
+const CITIES = [
+  { id: expect.stringMatching(/^toolu_01A/), name: "get_weather", arguments: { city: "Paris" } },
+  { id: expect.stringMatching(/^toolu_01B/), name: "get_weather", arguments: { city: "Rome" } },
+  { id: expect.stringMatching(/^toolu_01C/), name: "get_time", arguments: {} },
+];
+const THOUGHT = {
+  type: "anthropic.thinking",
+  thinking: "Let me think.",
+  signature: expect.stringMatching(/^EsEC.*=$/),
+};
+const SAID: Readonly<Record<keyof typeof ANTHROPIC_CHAT, object>> = {
+  text: { content: "Hello, 世界!", finish: "stop" },
+  tool: { content: "Let me look.", tools: CITIES.slice(0, 1), finish: "tool_calls" },
+  tools: { content: "", tools: CITIES, finish: "tool_calls" },
+  schema: { content: '{"city":"Paris","days":3}', finish: "stop" },
+  reasoning: { content: "42", reasoning: "Let me think.", details: [THOUGHT], finish: "stop" },
+  length: { content: "Hel", finish: "length" },
+  refusal: {
+    content: "",
+    refusal: expect.stringMatching(/^This request triggered restrictions/),
+    finish: "content_filter",
+  },
+};
+const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USAGE };
+
+describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, WireScenario][])(
+  "%s",
+  (name, scenario) => {
+    it("is the same message as JSON and as a stream", async () => {
+      const expected = { ...NOTHING, ...SAID[name] };
+      expect(await whole(scenario.json)).toEqual(expected);
+      expect(await streamed(scenario.stream)).toEqual(expected);
+    });
+
+    it("is the same wherever the network cuts it", async () => {
+      await expect(
+        expectSameAtEveryByte(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
+      ).resolves.toBeUndefined();
+    });
+  },
+);
+
+it("a JSON answer is OpenAI's to the letter, and leaks no name of theirs", async () => {
+  const { answer } = await answerTo(PROVIDER, {}, ANTHROPIC_CHAT.text.json);
+  expect(answer).toEqual({
+    kind: "json",
+    usage: USAGE,
+    body: {
+      object: "chat.completion",
+      choices: [
+        {
+          index: 0,
+          message: { role: "assistant", content: "Hello, 世界!", refusal: null },
+          logprobs: null,
+          finish_reason: "stop",
+        },
+      ],
+      usage: {
+        prompt_tokens: 12,
+        completion_tokens: 3,
+        total_tokens: 15,
+        prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 0 },
+        completion_tokens_details: { reasoning_tokens: 0 },
+      },
+    },
+  });
+});
+
+it("a stream says the role first, counts partly at its start, finishes, counts, ends", async () => {
+  const events = await eventsOf(PROVIDER, {}, ANTHROPIC_CHAT.text.stream);
+  expect(events.map(summary)).toEqual([
+    { role: "assistant", content: "" },
+    "partial 1",
+    "Hello, ",
+    "世",
+    "界!",
+    "stop",
+    "usage 3",
+    "end",
+  ]);
+});
+
+function summary(one: StreamEvent): unknown {
+  if (one.kind === "usage") return `${one.partial ? "partial" : "usage"} ${one.usage.output}`;
+  if (one.kind === "text") return JSON.parse(one.json);
+  if (one.kind !== "chunk") return one.kind;
+  const [choice] = one.chunk["choices"] as [{ delta: object; finish_reason: string | null }];
+  return choice.finish_reason ?? choice.delta;
+}
+
+it.each([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["pause_turn", "stop"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "stop"],
+  ["refusal", "content_filter"],
+  ["compaction", "stop"],
+  ["something_new", "stop"],
+])("stop_reason %s is finish_reason %s", async (reason, finish) => {
+  const said = `{"type":"text","text":"x"}`;
+  expect((await whole(message(said, reason))).finish).toBe(finish);
+  expect((await streamed(stream(START, ...text(0, "x"), ...end(reason)))).finish).toBe(finish);
+});
+
+it("a schema's tool becomes the answer's text, in both forms, other tools stay calls", async () => {
+  const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
+  const reply = stream(
+    START,
+    ...toolUse(0, "t1", "json", '{"city":', '"Rome"}'),
+    ...end("tool_use"),
+  );
+  const expected = { content: '{"city":"Rome"}', tools: [], finish: "stop" };
+  expect(await whole(message(call, "tool_use"), BY_TOOL)).toMatchObject(expected);
+  expect(await streamed(reply, BY_TOOL)).toMatchObject(expected);
+  const none = stream(START, ...toolUse(0, "t1", "json"), ...end("tool_use"));
+  expect(await streamed(none, BY_TOOL)).toMatchObject({ content: "{}", finish: "stop" });
+  const tools = [{ type: "function", function: { name: "json" } }];
+  const taken = { ...BY_TOOL, body: { ...BY_TOOL.body, tools } };
+  expect(await whole(message(call, "tool_use"), taken)).toMatchObject({
+    content: "",
+    tools: [{ name: "json" }],
+    finish: "tool_calls",
+  });
+});
+
+it("redacted thoughts travel in reasoning_details, unsigned ones do not", async () => {
+  const redacted = `{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3"}`;
+  const unsigned = `{"type":"thinking","thinking":"Hm.","signature":""}`;
+  const expected = {
+    reasoning: "Hm.",
+    details: [{ type: "anthropic.redacted_thinking", data: "EmwKAhgBEgy3va3" }],
+  };
+  expect(await whole(message(`${redacted},${unsigned}`, "end_turn"))).toMatchObject(expected);
+  const hm = `{"type":"thinking_delta","thinking":"Hm."}`;
+  const start = `{"type":"thinking","thinking":"","signature":""}`;
+  const reply = stream(START, ...block(0, redacted), ...block(1, start, hm), ...end("end_turn"));
+  expect(await streamed(reply)).toMatchObject(expected);
+});
+
+it("events and blocks that nobody knows yet are passed over", async () => {
+  const unknown = ['{"type":"message_weather","sun":true}', '{"no":"type"}'];
+  const server = block(
+    0,
+    `{"type":"server_tool_use","id":"s","name":"web","input":{}}`,
+    `{"type":"input_json_delta","partial_json":"{}"}`,
+  );
+  const reply = stream(
+    START,
+    PING,
+    ...unknown,
+    ...server,
+    ...text(1, "Hi"),
+    ...end("end_turn"),
+    PING,
+  );
+  expect(await streamed(reply)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
+});
+
+it("a message without a reason to stop, or without its stop, never ends well", async () => {
+  const noReason = await eventsOf(PROVIDER, {}, stream(START, ...text(0, "Hi"), STOP));
+  expect(noReason.at(-1)).toEqual({
+    kind: "error",
+    failure: { kind: "retry", reason: "no_finish_reason" },
+  });
+  const [delta = ""] = end("end_turn");
+  const unstopped = await eventsOf(PROVIDER, {}, stream(START, ...text(0, "Hi"), delta));
+  expect(unstopped.map(({ kind }) => kind)).not.toContain("end");
+  const garbled = await eventsOf(
+    PROVIDER,
+    {},
+    { ...stream(START), body: `${event(START)}data: {"type\n\n` },
+  );
+  expect(garbled.at(-1)).toMatchObject({ kind: "error", failure: { reason: "bad_event" } });
+});

@@ -1,0 +1,241 @@
+import { describe, expect, it } from "vitest";
+import { messagesRequest } from "../../src/providers/anthropic/request.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { callOf } from "./adapter-kit.ts";
+
+const HAIKU = "claude-haiku-4-5";
+
+/** `system` and `messages` of the request for these messages, or the refusal. */
+function sent(messages: readonly JsonObject[], more: JsonObject = {}, upstreamId = HAIKU) {
+  const body = { messages, ...more };
+  const request = messagesRequest(callOf({ upstreamId, cap: 8192, body }), null);
+  if (!("body" in request)) return request as JsonObject;
+  const { system, messages: said, thinking, tools, tool_choice: choice } = request.body;
+  return JSON.parse(
+    JSON.stringify({ system, messages: said, thinking, tools, choice, beta: request.beta }),
+  ) as JsonObject;
+}
+function user(...texts: readonly string[]) {
+  return { role: "user", content: texts.map(text) };
+}
+function assistant(...content: readonly object[]) {
+  return { role: "assistant", content };
+}
+function text(words: string) {
+  return { type: "text", text: words };
+}
+function call(id: string, name = "f", more: object = {}) {
+  return { id, type: "function", function: { name, arguments: '{"a":1}' }, ...more };
+}
+const PNG = "data:image/png;base64,iVBORw0KGgo=";
+
+it.each<[string, readonly JsonObject[], JsonObject]>([
+  [
+    "instructions at the start are system blocks, later ones stand where they were",
+    [
+      { role: "system", content: "One" },
+      { role: "developer", content: [text("Two"), text("Three")] },
+      { role: "user", content: "Hi" },
+      { role: "system", content: "Four" },
+    ],
+    { system: [text("One"), text("Two\nThree")], messages: [user("Hi", "<system>Four</system>")] },
+  ],
+  [
+    "instructions alone are what is asked",
+    [{ role: "system", content: "Say hello" }],
+    { messages: [user("Say hello")] },
+  ],
+  [
+    "where nobody says anything, somebody says hello",
+    [
+      { role: "system", content: " " },
+      { role: "user", content: "\n" },
+    ],
+    { messages: [user("Hello.")] },
+  ],
+  [
+    "neighbours of one role are one turn, empty texts are none",
+    [
+      { role: "user", content: "a" },
+      { role: "user", content: [text(" \n"), text("b")] },
+      { role: "assistant", content: "" },
+      { role: "user", content: "c" },
+    ],
+    { messages: [user("a", "b", "c")] },
+  ],
+  [
+    "an image is inline or at its address",
+    [
+      {
+        role: "user",
+        content: [
+          { type: "image_url", image_url: { url: PNG } },
+          { type: "image_url", image_url: { url: "data:image/jpg;base64,/9j/" } },
+          { type: "image_url", image_url: { url: "https://example.com/a.png", detail: "low" } },
+        ],
+      },
+    ],
+    {
+      messages: [
+        {
+          role: "user",
+          content: [
+            image({ type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" }),
+            image({ type: "base64", media_type: "image/jpeg", data: "/9j/" }),
+            image({ type: "url", url: "https://example.com/a.png" }),
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    "results of one turn stand in one message, before what the user says",
+    [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "Wait", tool_calls: [call("t1"), call("t2", "g")] },
+      { role: "tool", tool_call_id: "t1", content: "one" },
+      { role: "tool", tool_call_id: "t2", content: "" },
+      { role: "user", content: "And?" },
+    ],
+    {
+      messages: [
+        user("Hi"),
+        assistant(text("Wait"), use("t1", "f"), use("t2", "g")),
+        { role: "user", content: [result("t1", "one"), result("t2"), text("And?")] },
+      ],
+      tools: [
+        { name: "f", input_schema: { type: "object", properties: {} } },
+        { name: "g", input_schema: { type: "object", properties: {} } },
+      ],
+      choice: { type: "none" },
+    },
+  ],
+  [
+    "an assistant that speaks first is greeted, one that speaks last is continued",
+    [{ role: "assistant", content: "Welcome \n" }],
+    { messages: [user("Hello."), assistant(text("Welcome"))] },
+  ],
+  [
+    "a refusal of its own is what the assistant said",
+    [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: null, refusal: "No." },
+      { role: "user", content: "Why?" },
+    ],
+    { messages: [user("Hi"), assistant(text("No.")), user("Why?")] },
+  ],
+])("%s", (_, messages, expected) => {
+  expect(sent(messages)).toEqual({ beta: null, ...expected });
+});
+
+function image(source: object) {
+  return { type: "image", source };
+}
+function use(id: string, name = "f") {
+  return { type: "tool_use", id, name, input: { a: 1 } };
+}
+function result(id: string, content?: string) {
+  return { type: "tool_result", tool_use_id: id, ...(content !== undefined && { content }) };
+}
+
+it.each(["data:image/tiff;base64,AA==", "data:,x", "file:///etc/passwd", "ftp://h/a.png"])(
+  "the image %s is refused before anything is sent",
+  (url) => {
+    const messages = [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }];
+    expect(sent(messages)).toMatchObject({ kind: "refused", param: "messages" });
+  },
+);
+
+it.each<[string, string, object?]>([
+  ["Mistral", "Xk2n9AbC1"],
+  ["OpenAI", "call_9XyZabcdefghijklmnopqrst"],
+  ["Gemini", "call_g", { extra_content: { google: { thought_signature: "c2ln" } } }],
+  ["characters that are refused here", "functions.f:0/ä"],
+  ["Bedrock, too long", "tooluse_".padEnd(90, "x")],
+])("a conversation begun elsewhere (%s) keeps call and result together", (_, id, more = {}) => {
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: null, tool_calls: [call(id, "f", more), call(`${id}2`)] },
+    { role: "tool", tool_call_id: `${id}2`, content: "two" },
+    { role: "tool", tool_call_id: id, content: "one" },
+  ];
+  const { messages: said } = sent(messages);
+  const [, { content: calls }, { content: results }] = said as [
+    object,
+    { content: { id: string }[] },
+    { content: { tool_use_id: string }[] },
+  ];
+  const [first, second] = calls.map((one) => one.id);
+  expect(results.map((one) => one.tool_use_id)).toEqual([second, first]);
+  expect(first).not.toBe(second);
+  for (const one of [first, second]) expect(one).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+  expect(sent(messages)["messages"]).toEqual(said);
+});
+
+describe("thoughts", () => {
+  const thinking = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
+  const redacted = { type: "redacted_thinking", data: "ZGF0YQ" };
+  const own = [
+    { ...thinking, type: "anthropic.thinking" },
+    { ...redacted, type: "anthropic.redacted_thinking" },
+  ];
+  const foreign = [
+    { type: "reasoning.encrypted", data: "x" },
+    { type: "anthropic.thinking", thinking: "No signature" },
+    { type: "anthropic.redacted_thinking" },
+  ];
+  const asked = { role: "user", content: "Hi" };
+  const answered = { role: "tool", tool_call_id: "t1", content: "one" };
+  const loop = (details: readonly object[]) => [
+    asked,
+    { role: "assistant", content: null, tool_calls: [call("t1")], reasoning_details: details },
+    answered,
+  ];
+
+  it("go back before the calls they led to when the next turn thinks, foreign ones do not", () => {
+    const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
+    for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
+      const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
+      expect(said["messages"], model).toEqual(expected);
+    }
+  });
+
+  it("stay away when it does not think", () => {
+    const expected = [user("Hi"), assistant(use("t1")), expect.anything()];
+    expect(sent(loop(own))["messages"]).toEqual(expected);
+    const none = sent(loop(own), { reasoning_effort: "none" }, "claude-sonnet-5-5");
+    expect(none).toMatchObject({ messages: expected, thinking: { type: "between_tools" } });
+  });
+
+  it("are dropped there, not refused, once a client has changed what they were about", () => {
+    const bound = sent(loop(own), {}, "claude-opus-5-5");
+    expect(bound["thinking"]).toEqual({
+      type: "adaptive",
+      display: "summarized",
+      block_binding: { prefix_mismatch_behavior: "drop_block" },
+    });
+    expect(bound["beta"]).toBe("thinking-binding-controls-2026-08-01");
+    for (const said of [
+      sent(loop([]), {}, "claude-opus-5-5"),
+      sent(loop(own), {}, "claude-opus-5"),
+    ]) {
+      expect(JSON.stringify(said)).not.toContain("binding");
+    }
+  });
+
+  it("that are missing keep a budget from thinking in the midst of calls, and only there", () => {
+    const effort = { reasoning_effort: "high" };
+    expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
+    expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });
+    expect(sent([...loop([]), asked], effort)["thinking"]).toMatchObject({ type: "enabled" });
+    expect(sent(loop([]), effort, "claude-sonnet-5")["thinking"]).toMatchObject({
+      type: "adaptive",
+    });
+  });
+
+  it("never end a message", () => {
+    const lost = { role: "assistant", content: "", reasoning_details: own };
+    const said = sent([asked, lost, asked], {}, "claude-sonnet-5");
+    expect(said["messages"]).toEqual([user("Hi"), user("Hi")]);
+  });
+});

@@ -1,0 +1,156 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
+import type { ProviderFailure } from "../../src/providers/provider.ts";
+import { ANTHROPIC_FAILURES, START, end, error, json, stream } from "../fixtures/anthropic-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: CANARY.key, geo: null });
+
+async function failure(reply: WireReply, asStream = false): Promise<ProviderFailure> {
+  const { answer } = await answerTo(PROVIDER, { stream: asStream }, reply);
+  if (answer.kind !== "failure") throw new Error(`no failure: ${JSON.stringify(answer)}`);
+  return answer.failure;
+}
+
+const MEANT: Readonly<Record<string, object>> = {
+  "400 bad": { kind: "refused", code: null, message: expect.stringMatching(/^messages\.0: unk/) },
+  "400 context": {
+    kind: "refused",
+    code: "context_length_exceeded",
+    param: "messages",
+    message: expect.stringContaining("prompt is too long: 209752 tokens > 200000 maximum"),
+  },
+  "400 credit": { kind: "disabled", reason: "credit_balance" },
+  "401": { kind: "disabled" },
+  "402": { kind: "disabled" },
+  "403": { kind: "disabled" },
+  "404": { kind: "disabled" },
+  "409": { kind: "retry", again: false },
+  "413": { kind: "refused", message: "The model provider refused this request." },
+  "429": { kind: "overloaded", retryAfterMs: 7000 },
+  "500": { kind: "retry", again: true },
+  "504": { kind: "retry", again: true },
+  "529": { kind: "overloaded" },
+};
+
+describe.each(Object.entries(ANTHROPIC_FAILURES.errors))("%s", (name, reply) => {
+  it("means the same for JSON and streams", async () => {
+    for (const asStream of [false, true]) {
+      const meant = await failure(reply, asStream);
+      expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });
+    }
+  });
+
+  it("shows nothing of our key, their host or our account", async () => {
+    const text = JSON.stringify(await failure(reply));
+    // What is refused may say why, cleaned; of every other failure no word is kept.
+    const words = text.includes('"refused"') ? [] : [CANARY.text];
+    for (const part of [CANARY.key, CANARY.host, CANARY.account, ...words]) {
+      expect(text).not.toContain(part);
+    }
+  });
+});
+
+it("an error as first event is the failure of its type, its words are not kept", async () => {
+  expect(await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.errorFirst)).toEqual([
+    { kind: "error", failure: { kind: "overloaded", reason: "529" } },
+  ]);
+});
+
+it("an error in mid-stream ends the stream: nothing after it is read", async () => {
+  const { headers, body } = ANTHROPIC_FAILURES.errorMid;
+  const reply = { headers, body: `${String(body)}${String(stream(...end("end_turn")).body)}` };
+  const events = await eventsOf(PROVIDER, {}, reply);
+  expect(events.map(({ kind }) => kind)).toEqual(["chunk", "usage", "text", "error"]);
+  expect(JSON.stringify(events)).not.toMatch(/canary/);
+});
+
+it("a stream that is cut never says that it ended, and its usage stays partial", async () => {
+  const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
+  expect(events.map(({ kind }) => kind)).toEqual(["chunk", "usage", "text"]);
+  expect(events[1]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
+});
+
+it.each([
+  ["invalid_request_error", "refused"],
+  ["authentication_error", "disabled"],
+  ["billing_error", "disabled"],
+  ["permission_error", "disabled"],
+  ["not_found_error", "disabled"],
+  ["conflict_error", "retry"],
+  ["request_too_large", "refused"],
+  ["rate_limit_error", "overloaded"],
+  ["api_error", "retry"],
+  ["timeout_error", "retry"],
+  ["overloaded_error", "overloaded"],
+  ["something_new", "retry"],
+])("%s inside a 200 is %s", async (type, kind) => {
+  const { body, headers } = error(200, type);
+  expect(await failure({ headers, body })).toMatchObject({ kind });
+  const [first] = await eventsOf(PROVIDER, {}, stream(String(body)));
+  expect(first).toMatchObject({ kind: "error", failure: { kind } });
+});
+
+it("words of a request that an error quotes do not take the route from everybody", async () => {
+  const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
+  expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
+    kind: "refused",
+  });
+});
+
+const DATE = "Sat, 21 Nov 2026 12:00:00 GMT";
+it.each([
+  ["the limit that is used up", { "tokens-remaining": "0", "tokens-reset": at(9) }, 9000],
+  [
+    "the last of those that are used up",
+    {
+      "requests-remaining": "0",
+      "requests-reset": at(3),
+      "input-tokens-remaining": "0",
+      "input-tokens-reset": at(40),
+    },
+    40_000,
+  ],
+  ["no limit that has something left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
+  ["a reset that has no time in it", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
+])("without retry-after a 429 waits for %s", async (_, limits, wait) => {
+  const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
+  for (const [name, value] of Object.entries(limits)) {
+    headers[`anthropic-ratelimit-${name}`] = value;
+  }
+  const { retryAfterMs = null } = await failure({ ...error(429, "rate_limit_error"), headers });
+  expect(retryAfterMs).toBe(wait);
+});
+
+it("retry-after wins over the limits' resets", async () => {
+  const headers = {
+    "retry-after": "2",
+    date: DATE,
+    "anthropic-ratelimit-tokens-remaining": "0",
+    "anthropic-ratelimit-tokens-reset": at(50),
+  };
+  const reply = { ...error(429, "rate_limit_error"), headers };
+  expect(await failure(reply)).toMatchObject({ retryAfterMs: 2000 });
+});
+
+it("a 200 that is no message is worth another route", async () => {
+  expect(await failure(json('{"ok":true}'))).toEqual({ kind: "retry", reason: "bad_answer" });
+  expect(await failure(json('{"type":"mess'))).toEqual({ kind: "retry", reason: "bad_json" });
+  const page = { headers: { "content-type": "text/html" }, body: "<html>" };
+  expect(await failure(page, true)).toEqual({ kind: "retry", reason: "content_type" });
+});
+
+it("embeddings are not asked for", async () => {
+  const { answer, asked } = await answerTo(PROVIDER, { kind: "embeddings" }, stream(START));
+  expect(answer).toMatchObject({ kind: "failure", failure: { kind: "disabled" } });
+  expect(asked).toEqual([]);
+  expect(callOf({ kind: "embeddings" }).cap).toBeNull();
+});
+
+function at(seconds: number): string {
+  return new Date(Date.parse(DATE) + seconds * 1000).toISOString().replace(".000", "");
+}

@@ -1,0 +1,44 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { ANTHROPIC } from "../../src/providers/anthropic/anthropic.ts";
+import { liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
+import { answerTo } from "./adapter-kit.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+
+function configOf(vars: Record<string, string>) {
+  const parsed = parseConfig({ ...BASE, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+it("is live by its key alone, and promises the US there and no region elsewhere", () => {
+  expect(liveProviders(configOf({}))).toEqual([]);
+  expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
+    { id: "anthropic", regions: ["global"] },
+  ]);
+  expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k", REGION: "us" }))).toEqual([
+    { id: "anthropic", regions: ["us", "global"] },
+  ]);
+});
+
+it("an address that cannot work is named, and the provider left out", () => {
+  const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
+  expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
+  expect(liveProviders(config)).toEqual([]);
+});
+
+it.each([
+  ["eu", {}, "https://api.anthropic.com/v1/messages", undefined],
+  ["us", {}, "https://api.anthropic.com/v1/messages", "us"],
+  ["us", { ANTHROPIC_BASE_URL: "https://proxy.test/a/" }, "https://proxy.test/a/messages", "us"],
+])("from %s with %j it asks %s, inference_geo %s", async (REGION, vars, url, geo) => {
+  const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
+  const call = { upstreamId: "claude-sonnet-5" };
+  const { asked } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);
+  expect(asked[0]).toMatchObject({ url, json: { model: "claude-sonnet-5" } });
+  expect(asked[0]?.json["inference_geo"]).toBe(geo);
+});

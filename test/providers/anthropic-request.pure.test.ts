@@ -1,0 +1,236 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
+import { messagesRequest } from "../../src/providers/anthropic/request.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
+import { answerTo, callOf } from "./adapter-kit.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const HAIKU = "claude-haiku-4-5-20251001";
+const OLD = "claude-sonnet-4-20250514";
+
+/** The request's body for these fields of a chat, or the refusal. */
+function sent(body: JsonObject, upstreamId = HAIKU, more: object = {}): JsonObject {
+  const request = messagesRequest(callOf({ upstreamId, body, ...more }), null);
+  return "body" in request ? request.body : request;
+}
+const HI = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
+const PLAIN = { model: HAIKU, max_tokens: 256, messages: HI, service_tier: "standard_only" };
+const WEATHER = { name: "get_weather", description: "Now", parameters: { type: "object", a: 1 } };
+const TOOLS = [
+  { type: "function", function: WEATHER },
+  { type: "function", function: { name: "get_time" } },
+];
+const SENT_TOOLS = [
+  { name: "get_weather", description: "Now", input_schema: { type: "object", a: 1 } },
+  { name: "get_time", input_schema: { type: "object", properties: {} } },
+];
+const SCHEMA = { type: "object", properties: { n: { type: "integer", minimum: 1 } } };
+const CLEAN = {
+  type: "object",
+  properties: { n: { type: "integer" } },
+  additionalProperties: false,
+};
+const FORMAT = { type: "json_schema", json_schema: { name: "x", strict: true, schema: SCHEMA } };
+
+it("asks as Anthropic's own clients do, the key in its header alone", async () => {
+  const provider = anthropic({ baseUrl: "https://upstream.test/v1//", secret: "sk-x", geo: null });
+  const { asked } = await answerTo(provider, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
+  const [{ url, headers, json, text, init } = {} as never] = asked;
+  expect(url).toBe("https://upstream.test/v1/messages");
+  expect([init.method, init.redirect]).toEqual(["POST", "manual"]);
+  expect(Object.fromEntries(headers)).toEqual({
+    accept: "application/json",
+    "content-type": "application/json",
+    "user-agent": "turnpike",
+    "anthropic-version": "2023-06-01",
+    "x-api-key": "sk-x",
+  });
+  expect(json).toEqual(PLAIN);
+  expect(text).not.toContain("sk-x");
+});
+
+it("a stream is asked for as one", async () => {
+  const provider = anthropic({ baseUrl: "https://upstream.test/v1", secret: "k", geo: null });
+  const { asked } = await answerTo(
+    provider,
+    { upstreamId: HAIKU, stream: true },
+    ANTHROPIC_CHAT.text.stream,
+  );
+  expect(asked[0]?.headers.get("accept")).toBe("text/event-stream");
+  expect(asked[0]?.json).toEqual({ ...PLAIN, stream: true });
+});
+
+it("only allowed fields leave: no end user, address, or field that costs extra", () => {
+  const body = {
+    model: "cheap",
+    user: "customer-7",
+    safety_identifier: "customer-7",
+    metadata: { user_id: "customer-7" },
+    max_tokens: 9999,
+    max_completion_tokens: 9999,
+    service_tier: "auto",
+    seed: 1,
+    logprobs: true,
+    logit_bias: { 1: 1 },
+    frequency_penalty: 1,
+    presence_penalty: 1,
+    verbosity: "low",
+    store: false,
+    inference_geo: "us",
+    thinking: { type: "enabled" },
+    system: "x",
+    top_k: 3,
+    cache_control: { type: "ephemeral", ttl: "1h" },
+    n: 1,
+  };
+  expect(sent(body)).toEqual(PLAIN);
+});
+
+it.each<[string, JsonObject, JsonObject]>([
+  ["stop, a text", { stop: "END" }, { stop_sequences: ["END"] }],
+  ["stop, without white space", { stop: [" ", "\n", "", "a "] }, { stop_sequences: ["a "] }],
+  ["stop, white space alone", { stop: ["\n\n"] }, {}],
+  ["temperature", { temperature: 0.3 }, { temperature: 0.3 }],
+  ["temperature above 1", { temperature: 1.7 }, { temperature: 1 }],
+  ["top_p", { top_p: 0.5 }, { top_p: 0.5 }],
+  ["temperature wins over top_p", { temperature: 0, top_p: 0.5 }, { temperature: 0 }],
+  ["prompt_cache_key", { prompt_cache_key: "a" }, { cache_control: { type: "ephemeral" } }],
+  [
+    "a long cache is 5 minutes",
+    { prompt_cache_retention: "24h" },
+    { cache_control: { type: "ephemeral" } },
+  ],
+  ["prompt_cache_options", { prompt_cache_options: {} }, { cache_control: { type: "ephemeral" } }],
+  [
+    "an effort where thinking has a budget, which takes the sampling away",
+    { reasoning_effort: "low", temperature: 0.1, top_p: 0.1 },
+    { max_tokens: 20_480, thinking: { type: "enabled", budget_tokens: 2048 } },
+  ],
+  ["tools", { tools: TOOLS }, { tools: SENT_TOOLS }],
+  ["tool_choice auto", { tools: TOOLS, tool_choice: "auto" }, { tools: SENT_TOOLS }],
+  ["tool_choice none", ...chosen("none", { type: "none" })],
+  ["tool_choice required", ...chosen("required", { type: "any" })],
+  ["a named tool", ...chosen(named("get_time"), { type: "tool", name: "get_time" })],
+  ["one call a turn", ...single(undefined, { type: "auto" })],
+  ["one call, required", ...single("required", { type: "any" })],
+  ["one call, named", ...single(named("get_time"), { type: "tool", name: "get_time" })],
+  ["a choice without tools", { tool_choice: "required", parallel_tool_calls: false }, {}],
+  [
+    "allowed_tools",
+    { tools: TOOLS, tool_choice: allowed("required", "get_time") },
+    { tools: SENT_TOOLS.slice(1), tool_choice: { type: "any" } },
+  ],
+  [
+    "json_object",
+    { response_format: { type: "json_object" } },
+    { system: [{ type: "text", text: expect.stringContaining("one JSON object") }] },
+  ],
+  ["response_format text", { response_format: { type: "text" } }, {}],
+  [
+    "json_schema",
+    { response_format: FORMAT },
+    { output_config: { format: { type: "json_schema", schema: CLEAN } } },
+  ],
+])("%s", (_, body, fields) => {
+  const more = fields["max_tokens"] === undefined ? {} : { cap: fields["max_tokens"] };
+  expect(sent(body, HAIKU, more)).toEqual({ ...PLAIN, ...fields });
+});
+
+function chosen(choice: unknown, field: JsonObject): [JsonObject, JsonObject] {
+  return [
+    { tools: TOOLS, tool_choice: choice },
+    { tools: SENT_TOOLS, tool_choice: field },
+  ];
+}
+function single(choice: unknown, field: JsonObject): [JsonObject, JsonObject] {
+  const [body, fields] = chosen(choice, { ...field, disable_parallel_tool_use: true });
+  return [{ ...body, parallel_tool_calls: false }, fields];
+}
+function named(name: string) {
+  return { type: "function", function: { name } };
+}
+function allowed(mode: string, name: string) {
+  return { type: "allowed_tools", allowed_tools: { mode, tools: [named(name)] } };
+}
+
+function geo(upstreamId: string, where: "us" | null): string {
+  return JSON.stringify(messagesRequest(callOf({ upstreamId }), where));
+}
+
+describe("models differ", () => {
+  it("a strict tool keeps its promise where schemas are known, and at most 20 do", () => {
+    const strict = (index: number) => ({
+      type: "function",
+      function: { name: `t${index}`, parameters: SCHEMA, strict: true },
+    });
+    const sentStrict = { name: "t0", input_schema: CLEAN, strict: true };
+    expect(sent({ tools: [strict(0)] })["tools"]).toEqual([sentStrict]);
+    expect(sent({ tools: [strict(0)] }, OLD)["tools"]).toEqual([
+      { name: "t0", input_schema: SCHEMA },
+    ]);
+    const many = Array.from({ length: 21 }, (_, index) => strict(index));
+    expect(JSON.stringify(sent({ tools: many }))).not.toContain("strict");
+  });
+
+  it("without schemas a tool's input is the answer, and it must be called", () => {
+    const json = { name: "json", input_schema: SCHEMA };
+    const one = { disable_parallel_tool_use: true };
+    expect(sent({ response_format: FORMAT }, OLD)).toEqual({
+      ...PLAIN,
+      model: OLD,
+      tools: [json],
+      tool_choice: { type: "tool", name: "json", ...one },
+    });
+    expect(sent({ response_format: FORMAT, tools: TOOLS }, OLD)).toMatchObject({
+      tools: [...SENT_TOOLS, json],
+      tool_choice: { type: "any", ...one },
+    });
+    const mine = [{ type: "function", function: { name: "json" } }];
+    expect(sent({ response_format: FORMAT, tools: mine }, OLD)).toMatchObject({
+      tools: [{ name: "json" }, { name: "json_", input_schema: SCHEMA }],
+    });
+  });
+
+  it("a forced tool goes without thinking, or is asked for in words where none can be forced", () => {
+    const body = { tools: TOOLS, tool_choice: named("get_time"), reasoning_effort: "high" };
+    expect(sent(body, "claude-sonnet-5")).toMatchObject({
+      tool_choice: { type: "tool", name: "get_time" },
+      thinking: { type: "disabled" },
+    });
+    const told = sent(body, "claude-opus-5-5");
+    expect(told["tool_choice"]).toBeUndefined();
+    expect(told["thinking"]).toMatchObject({ type: "adaptive" });
+    expect(JSON.stringify(told["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
+  });
+
+  it("newer models get neither temperature nor top_p", () => {
+    const body = { temperature: 0.2, top_p: 0.2 };
+    for (const model of ["claude-opus-4-8", "claude-sonnet-5", "claude-fable-5"]) {
+      expect(JSON.stringify(sent(body, model))).not.toMatch(/temperature|top_p/);
+    }
+  });
+
+  it("the US is promised where a model can be told, elsewhere nothing is said", () => {
+    expect(geo("claude-sonnet-5", "us")).toContain('"inference_geo":"us"');
+    expect(geo(HAIKU, "us")).not.toContain("inference_geo");
+    expect(geo("claude-sonnet-5", null)).not.toContain("inference_geo");
+  });
+
+  it("effort and schema share output_config", () => {
+    const body = { response_format: FORMAT, reasoning_effort: "medium" };
+    expect(sent(body, "claude-sonnet-5")["output_config"]).toEqual({
+      effort: "medium",
+      format: { type: "json_schema", schema: CLEAN },
+    });
+  });
+});
+
+it.each<[string, JsonObject, string]>([
+  ["several choices", { n: 2 }, "n"],
+  ["legacy functions", { functions: [{ name: "f" }] }, "functions"],
+  ["custom tools", { tools: [{ type: "custom", custom: { name: "c" } }] }, "tools[0]"],
+])("%s are refused before anything is sent", (_, body, param) => {
+  expect(sent(body)).toMatchObject({ kind: "refused", param });
+});
