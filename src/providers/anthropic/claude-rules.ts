@@ -26,7 +26,7 @@ export type ClaudeRules = {
 };
 
 /** `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-3-7-sonnet-20250219`: a date is no minor version. */
-const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?(?!\d)/;
+const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
