@@ -204,7 +204,9 @@ it("redacted thoughts travel in reasoning_details, unsigned ones do not", async 
   expect(await whole(message(`${redacted},${unsigned}`, "end_turn"))).toMatchObject(expected);
   const hm = `{"type":"thinking_delta","thinking":"Hm."}`;
   const start = `{"type":"thinking","thinking":"","signature":""}`;
-  const reply = stream(START, ...block(0, redacted), ...block(1, start, hm), ...end("end_turn"));
+  const again = `{"type":"content_block_stop","index":0}`;
+  const blocks = [...block(0, redacted), again, ...block(1, start, hm)];
+  const reply = stream(START, ...blocks, ...end("end_turn"));
   expect(await streamed(reply)).toMatchObject(expected);
 });
 

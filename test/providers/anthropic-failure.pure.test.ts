@@ -1,8 +1,16 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
 import type { ProviderFailure } from "../../src/providers/provider.ts";
-import { ANTHROPIC_FAILURES, START, end, error, json, stream } from "../fixtures/anthropic-wire.ts";
-import { CANARY } from "../fixtures/wire-scenario.ts";
+import {
+  ANTHROPIC_FAILURES,
+  START,
+  end,
+  error,
+  json,
+  message,
+  stream,
+} from "../fixtures/anthropic-wire.ts";
+import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
 
@@ -100,6 +108,17 @@ it("words of a request that an error quotes do not take the route from everybody
   expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",
   });
+});
+
+it("why an answer was refused is said without our key, their host or our account", async () => {
+  const details = `{"type":"refusal","category":"cyber","explanation":${JSON.stringify(CANARY_TEXT)}}`;
+  const { answer } = await answerTo(PROVIDER, {}, message("", "refusal", 3, details));
+  const events = await eventsOf(PROVIDER, {}, stream(START, ...end("refusal", 3, details)));
+  for (const said of [JSON.stringify(answer), JSON.stringify(events)]) {
+    expect(said).toContain(CANARY.text);
+    for (const part of [CANARY.key, CANARY.host, CANARY.account]) expect(said).not.toContain(part);
+  }
+  expect(answer).toMatchObject({ body: { choices: [{ message: { content: null } }] } });
 });
 
 const DATE = "Sat, 21 Nov 2026 12:00:00 GMT";

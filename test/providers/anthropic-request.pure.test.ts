@@ -8,6 +8,7 @@ import { answerTo, callOf } from "./adapter-kit.ts";
 afterEach(() => vi.restoreAllMocks());
 
 const HAIKU = "claude-haiku-4-5-20251001";
+const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1//", secret: "sk-x", geo: null });
 const OLD = "claude-sonnet-4-20250514";
 
 /** The request's body for these fields of a chat, or the refusal. */
@@ -35,8 +36,7 @@ const CLEAN = {
 const FORMAT = { type: "json_schema", json_schema: { name: "x", strict: true, schema: SCHEMA } };
 
 it("asks as Anthropic's own clients do, the key in its header alone", async () => {
-  const provider = anthropic({ baseUrl: "https://upstream.test/v1//", secret: "sk-x", geo: null });
-  const { asked } = await answerTo(provider, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
+  const { asked } = await answerTo(PROVIDER, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
   const [{ url, headers, json, text, init } = {} as never] = asked;
   expect(url).toBe("https://upstream.test/v1/messages");
   expect([init.method, init.redirect]).toEqual(["POST", "manual"]);
@@ -52,14 +52,19 @@ it("asks as Anthropic's own clients do, the key in its header alone", async () =
 });
 
 it("a stream is asked for as one", async () => {
-  const provider = anthropic({ baseUrl: "https://upstream.test/v1", secret: "k", geo: null });
-  const { asked } = await answerTo(
-    provider,
-    { upstreamId: HAIKU, stream: true },
-    ANTHROPIC_CHAT.text.stream,
-  );
+  const call = { upstreamId: HAIKU, stream: true };
+  const { asked } = await answerTo(PROVIDER, call, ANTHROPIC_CHAT.text.stream);
   expect(asked[0]?.headers.get("accept")).toBe("text/event-stream");
   expect(asked[0]?.json).toEqual({ ...PLAIN, stream: true });
+});
+
+it("a beta is named in its header by the requests that need it", async () => {
+  const thought = { type: "anthropic.thinking", thinking: "Hm.", signature: "c2ln" };
+  const answered = { role: "assistant", content: "Yes", reasoning_details: [thought] };
+  const body = { messages: [...HI, answered, ...HI] };
+  const call = { upstreamId: "claude-opus-5-5", body };
+  const { asked } = await answerTo(PROVIDER, call, ANTHROPIC_CHAT.text.json);
+  expect(asked[0]?.headers.get("anthropic-beta")).toBe("thinking-binding-controls-2026-08-01");
 });
 
 it("only allowed fields leave: no end user, address, or field that costs extra", () => {
@@ -187,6 +192,15 @@ describe("models differ", () => {
       tools: [...SENT_TOOLS, json],
       tool_choice: { type: "any", ...one },
     });
+    const none = sent({ response_format: FORMAT, tools: TOOLS, tool_choice: "none" }, OLD);
+    expect(none).toMatchObject({ tools: [json], tool_choice: { type: "tool", name: "json" } });
+    const other = { response_format: FORMAT, tools: TOOLS, tool_choice: named("get_time") };
+    expect(sent(other, OLD)).toMatchObject({
+      tools: SENT_TOOLS,
+      tool_choice: { type: "tool", name: "get_time" },
+    });
+    const thinking = { response_format: FORMAT, reasoning_effort: "high" };
+    expect(sent(thinking, OLD, { cap: 9999 })["thinking"]).toBeUndefined();
     const mine = [{ type: "function", function: { name: "json" } }];
     expect(sent({ response_format: FORMAT, tools: mine }, OLD)).toMatchObject({
       tools: [{ name: "json" }, { name: "json_", input_schema: SCHEMA }],

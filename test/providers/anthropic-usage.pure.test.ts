@@ -33,6 +33,8 @@ it("what the cache gave and took is not in input_tokens, thinking is in output_t
   };
   const usage = { input: 10, cacheRead: 3000, cacheWrite: 200, output: 50, reasoning: 30 };
   expect(messagesUsage(raw)).toEqual(usage);
+  const more = { ...raw, output_tokens_details: { thinking_tokens: 51 } };
+  expect(messagesUsage(more), "no part is more than its whole").toMatchObject({ reasoning: 50 });
 });
 
 it("a client sees the whole prompt: its numbers add up", async () => {

@@ -2,8 +2,7 @@ import { baseUrlProblems } from "../built-in.ts";
 import type { BuiltIn } from "../built-in.ts";
 import { httpProvider, post, trimmedUrl } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
-import { objectOf } from "../json-value.ts";
-import type { JsonObject, Provider, ProviderCall } from "../provider.ts";
+import type { Provider, ProviderCall } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
 import { messagesAnswer } from "./answer.ts";
 import { claudeRules } from "./claude-rules.ts";
@@ -63,7 +62,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
       });
     },
     answer: (raw, call) => messagesAnswer(raw, jsonToolOf(call), secret),
-    failureInside: (raw) => (isError(raw) ? eventFailure(raw, secret) : null),
+    failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => messagesFailure(status, headers, bodyText, secret),
     reader: (call) => sseReader(new MessagesReader(jsonToolOf(call), secret)),
   };
@@ -73,8 +72,4 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
 function jsonToolOf({ body, upstreamId }: ProviderCall): string | null {
   const json = jsonAnswerOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
-}
-
-function isError(raw: JsonObject): boolean {
-  return raw["type"] === "error" || objectOf(raw["error"])["message"] !== undefined;
 }

@@ -38,7 +38,7 @@ export function messagesRequest(
   geo: "us" | null,
 ): MessagesRequest | ProviderFailure {
   const { body, cap } = call;
-  if (call.kind !== "chat" || cap === null) return { kind: "disabled", reason: "no_embeddings" };
+  if (cap === null) return { kind: "disabled", reason: "no_embeddings" };
   if ((numberOf(body["n"]) ?? 1) > 1) return unsupported("Several choices", "n");
   const said = conversationOf(body);
   if ("reason" in said) return said;
