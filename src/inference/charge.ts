@@ -32,8 +32,9 @@ export function chargeFor(
   end: { ending: Ending; readerAway: boolean },
 ): Outcome {
   const { finishReason, partial = null } = seen;
-  // An answer that went to its end has used what was last said of it.
-  const reported = seen.usage ?? (end.ending === "complete" ? partial : null);
+  // An answer that went to its end has used what was last said of it, unless that was near its beginning.
+  const isWhole = end.ending === "complete" && partial !== null && !isStale(partial, seen.output);
+  const reported = isWhole ? partial : seen.usage;
   if (reported !== null) {
     return { kind: "settle", route, usage: reported, estimated: false, finishReason };
   }
@@ -42,6 +43,11 @@ export function chargeFor(
   }
   const usage = estimatedUsage(run, route, seen);
   return { kind: "settle", route, usage, estimated: true, finishReason };
+}
+
+/** No estimate of a text is four times its tokens: a report of so much less was made before most of it. */
+function isStale(partial: Usage, counted: number): boolean {
+  return counted > partial.output * 4 + 16;
 }
 
 /** The charge for a request whose client left before anything came: its input, estimated. */

@@ -8,14 +8,14 @@ const estimate = { ...NO_USAGE, input: LIKELY, output: OUTPUT };
 const run = runOf();
 
 const charged = (
-  seen: { usage?: typeof USAGE; output?: number },
+  seen: { usage?: typeof USAGE; partial?: typeof USAGE; output?: number },
   ending: "complete" | "failed" | "stopped",
   readerAway: boolean,
 ) =>
   chargeFor(
     run,
     SERVING,
-    { usage: seen.usage ?? null, output: seen.output ?? OUTPUT, finishReason: null },
+    { usage: null, output: OUTPUT, finishReason: null, ...seen },
     { ending, readerAway },
   );
 
@@ -55,6 +55,21 @@ describe("what an answer costs (design.md 8)", () => {
 
   it("one that the upstream broke off by itself, without usage, costs nothing", () => {
     expect(charged({}, "failed", false)).toMatchObject({ kind: "void" });
+  });
+
+  it.each([
+    ["a finished answer has used what was last said of it", "complete", 20, [USAGE.output, false]],
+    ["but not what was said near its beginning", "complete", 200, [CAP * CHOICES, true]],
+    ["one that we stopped counts what it forwarded", "stopped", 30, [30, true]],
+    ["and no less than was reported", "stopped", 1, [USAGE.output, true]],
+  ] as const)("usage so far: %s", (_, ending, output, [wanted, estimated]) => {
+    const outcome = charged({ partial: USAGE, output }, ending, false);
+    expect(outcome).toMatchObject({ usage: { ...USAGE, output: wanted }, estimated });
+  });
+
+  it("usage so far of one that the upstream broke off by itself is absorbed", () => {
+    expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void" });
+    expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 
   it("an estimate never counts more output than was allowed", () => {

@@ -135,11 +135,11 @@ it("a JSON answer is OpenAI's to the letter, and leaks no name of theirs", async
   });
 });
 
-it("a stream says the role first, counts partly at its start, finishes, counts, ends", async () => {
+it("a stream counts partly at its start, says the role with its first text, finishes, counts, ends", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_CHAT.text.stream);
   expect(events.map(summary)).toEqual([
-    { role: "assistant", content: "" },
     "partial 1",
+    { role: "assistant", content: "" },
     "Hello, ",
     "世",
     "界!",

@@ -73,14 +73,14 @@ it("an error in mid-stream ends the stream: nothing after it is read", async () 
   const { headers, body } = ANTHROPIC_FAILURES.errorMid;
   const reply = { headers, body: `${String(body)}${String(stream(...end("end_turn")).body)}` };
   const events = await eventsOf(PROVIDER, {}, reply);
-  expect(events.map(({ kind }) => kind)).toEqual(["chunk", "usage", "text", "error"]);
+  expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text", "error"]);
   expect(JSON.stringify(events)).not.toMatch(/canary/);
 });
 
 it("a stream that is cut never says that it ended, and its usage stays partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
-  expect(events.map(({ kind }) => kind)).toEqual(["chunk", "usage", "text"]);
-  expect(events[1]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
+  expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
+  expect(events[0]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
 });
 
 it.each([

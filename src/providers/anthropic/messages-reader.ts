@@ -54,7 +54,7 @@ export class MessagesReader implements PayloadReader {
   #message(raw: JsonObject, type: string): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = laterUsage({}, objectOf(raw["message"])["usage"]);
-      return [...this.#builder.begin(), ...this.#reported(true)];
+      return this.#reported(true); // the role comes with the first content: until then another route may be asked
     }
     if (type === "message_delta") return this.#finish(objectOf(raw["delta"]), raw["usage"]);
     return type === "message_stop" ? this.#end() : [];
