@@ -42,6 +42,11 @@ export type Wire = {
   failure(status: number, headers: Headers, bodyText: string): ProviderFailure;
   /** A reader for the stream that answers this call. */
   reader(call: ProviderCall): StreamReader;
+  /**
+   * The events of a whole answer, for a provider some of whose models answer with JSON where a stream
+   * was asked for; where absent, such an answer is a failure.
+   */
+  streamOf?(answer: Answer): readonly StreamEvent[];
 };
 
 export const JSON_BYTES_MAX = 20 * 1024 * 1024;
@@ -107,6 +112,11 @@ async function answered(
   }
   if (!call.stream) return jsonAnswer(wire, response, call);
   const type = mediaType(response);
+  if (wire.streamOf !== undefined && type === "application/json") {
+    const whole = await jsonAnswer(wire, response, call);
+    if (whole.kind !== "json") return whole;
+    return { kind: "stream", events: oneBatch(wire.streamOf(whole)) };
+  }
   if ((type !== wire.streamType && type !== "") || response.body === null) {
     return failed(await inSuccess(wire, response));
   }
@@ -165,6 +175,15 @@ export function eventStream(body: ReadableStream<Uint8Array>, stream: StreamRead
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.read().then(eventsOf);
   return { next, cancel };
+}
+
+/** A stream whose events are all there. */
+function oneBatch(events: readonly StreamEvent[]): EventStream {
+  const batches = [events];
+  return {
+    next: () => Promise.resolve(batches.pop() ?? null),
+    cancel: () => void batches.pop(),
+  };
 }
 
 function failed(failure: ProviderFailure): ProviderAnswer {

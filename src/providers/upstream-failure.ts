@@ -97,6 +97,7 @@ const CONTEXT_PATTERNS = new RegExp(
     "exceeds the available context size",
     "input tokens exceed the configured limit",
     "exceeded model token limit",
+    "exceeded this model context window limit",
   ].join("|"),
   "i",
 );
