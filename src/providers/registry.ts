@@ -2,13 +2,15 @@ import type { ConfigProblem, ProviderEntry } from "../config.ts";
 import { ANTHROPIC } from "./anthropic/anthropic.ts";
 import { isWebAddress } from "./built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "./built-in.ts";
+import { COHERE } from "./cohere/cohere.ts";
 import { OPENAI_COMPATIBLE } from "./openai-compatible/hosts.ts";
 import { openAiCompatible } from "./openai-compatible/openai-compatible.ts";
 import { PROFILES } from "./openai-compatible/profile.ts";
 import type { Provider } from "./provider.ts";
+import { WORKERS_AI } from "./workers-ai/workers-ai.ts";
 
 /** Every provider that this Worker knows by itself, beside the sandbox. */
-export const BUILT_IN: readonly BuiltIn[] = [...OPENAI_COMPATIBLE, ANTHROPIC];
+export const BUILT_IN: readonly BuiltIn[] = [...OPENAI_COMPATIBLE, ANTHROPIC, COHERE, WORKERS_AI];
 
 /** A provider that is configured here, and where its hosts promise to run. */
 export type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
