@@ -1,16 +1,13 @@
 import { plainText, refusal, unsupported } from "../conversation.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
-import { OPENAI_PROFILE } from "../openai-compatible/profile.ts";
-import type { Profile } from "../openai-compatible/profile.ts";
-import { upstreamRequest } from "../openai-compatible/request.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { NINE, ToolCallIds } from "../tool-call-id.ts";
 import { toolsOf } from "../tools.ts";
 import type { Tools } from "../tools.ts";
 import { familyOf, nearestEffort } from "./models.ts";
 
+/** What its models take as it is; `stop` only those that take OpenAI's own request. */
 const FIELDS = [
-  "messages",
   "frequency_penalty",
   "presence_penalty",
   "repetition_penalty",
@@ -19,37 +16,30 @@ const FIELDS = [
   "top_k",
   "top_p",
 ];
-const PROFILE: Profile = {
-  ...OPENAI_PROFILE,
-  chatFields: new Set(FIELDS),
-  capField: "max_tokens",
-  developerRole: false,
-};
-const OPENAI_MODELS: Profile = { ...PROFILE, chatFields: new Set([...FIELDS, "stop"]) };
 
 /**
  * The inputs of a chat model on Workers AI (reference/providers.md 1.5): OpenAI's request without its
  * model and stream options. Refused: what its models cannot do (images by address, several choices).
  */
 export function chatInputs(call: ProviderCall): JsonObject | ProviderFailure {
-  const { n } = call.body;
-  if (typeof n === "number" && n > 1) return unsupported("Several choices", "n");
-  const tools = toolsOf(call.body);
+  const { body, cap, stream, upstreamId } = call;
+  if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
+  const tools = toolsOf(body);
   if ("kind" in tools) return tools;
-  const family = familyOf(call.upstreamId);
-  const {
-    model: _model,
-    stream_options: _options,
-    ...inputs
-  } = upstreamRequest(call, family.openAi === true ? OPENAI_MODELS : PROFILE);
-  const messages = messagesOf(listOf(inputs["messages"]).filter(isObject), call.upstreamId);
+  const isOpenAi = familyOf(upstreamId).openAi === true;
+  const messages = messagesOf(listOf(body["messages"]).filter(isObject), upstreamId);
   if ("kind" in messages) return messages;
+  const fields = isOpenAi ? [...FIELDS, "stop"] : FIELDS;
   return {
-    ...inputs,
     messages,
-    ...toolInputs(tools, family.openAi === true),
-    ...responseFormat(call.body["response_format"], family.openAi === true),
-    ...reasoning(textOf(call.body["reasoning_effort"]), call.upstreamId),
+    ...Object.fromEntries(
+      fields.filter((field) => body[field] !== undefined).map((field) => [field, body[field]]),
+    ),
+    ...(cap !== null && { max_tokens: cap }),
+    ...(stream && { stream }),
+    ...toolInputs(tools, isOpenAi),
+    ...responseFormat(body["response_format"], isOpenAi),
+    ...reasoning(textOf(body["reasoning_effort"]), upstreamId),
   };
 }
 
@@ -67,23 +57,23 @@ function messagesOf(
     const calls = listOf(message["tool_calls"]).filter(isObject);
     for (const call of calls) names.set(textOf(call["id"]), objectOf(call["function"])["name"]);
     const given = message["tool_call_id"];
+    const { role } = message;
+    const called = message["name"] ?? names.get(textOf(given));
     mapped.push({
-      ...message,
-      content: contentOf(message["content"]),
+      role: role === "developer" ? "system" : role,
+      content: contentOf(message),
+      ...(typeof called === "string" && { name: called }),
       ...(calls.length > 0 && { tool_calls: calls.map((call) => toolCall(call, idFor)) }),
-      ...(typeof given === "string" && {
-        tool_call_id: idFor(given),
-        name: names.get(given) ?? "",
-      }),
+      ...(typeof given === "string" && { tool_call_id: idFor(given) }),
     });
   }
   return mapped;
 }
 
 /** Only parts with an image stay parts; the binding's schema knows no null. */
-function contentOf(content: unknown): unknown {
+function contentOf({ content, refusal: refused }: JsonObject): unknown {
   const hasImage = listOf(content).some((part) => isObject(part) && isObject(part["image_url"]));
-  return hasImage ? content : plainText(content);
+  return hasImage ? content : plainText(content) || textOf(refused);
 }
 
 function toolCall(call: JsonObject, idFor: (id: unknown) => string): JsonObject {
@@ -128,8 +118,8 @@ function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
     },
   }));
   if (choice === "auto") return { tools };
-  const named = { type: "function", function: typeof choice === "string" ? {} : choice };
-  return { tools, tool_choice: typeof choice === "string" ? choice : named };
+  const named = choice === "required" ? choice : { type: "function", function: choice };
+  return { tools, tool_choice: named };
 }
 
 function responseFormat(raw: unknown, openAi: boolean): JsonObject {

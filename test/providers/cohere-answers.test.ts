@@ -1,0 +1,130 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { cohere } from "../../src/providers/cohere/cohere.ts";
+import {
+  answer as answered,
+  COHERE_CHAT,
+  cut,
+  end,
+  json,
+  part,
+  START,
+  stream,
+} from "../fixtures/cohere-wire.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const provider = cohere("https://api.cohere.com/v2", "key");
+const PARIS = { name: "get_weather", arguments: '{"city":"Paris"}' };
+const ROME = { name: "get_weather", arguments: '{"city":"Rome"}' };
+const TIME = { name: "get_time", arguments: "{}" };
+const SAID = {
+  text: { content: "Hello, 世界!", tools: [], finish: "stop" },
+  tool: { content: "Let me look.", tools: [PARIS], finish: "tool_calls" },
+  tools: { content: "", tools: [PARIS, ROME, TIME], finish: "tool_calls" },
+  schema: { content: '{"city":"Paris","days":3}', tools: [], finish: "stop" },
+  reasoning: { content: "42", reasoning: "Let me think.", tools: [], finish: "stop" },
+  length: { content: "Hel", tools: [], finish: "length" },
+};
+const USED = { input: 12, cacheRead: 0, cacheWrite: 0, output: 3, reasoning: 0 };
+
+for (const name of Object.keys(SAID) as (keyof typeof SAID)[]) {
+  const scenario = COHERE_CHAT[name];
+  const used = name === "length" ? { ...USED, output: 256 } : USED;
+
+  it(`${name}: JSON and stream are one message, billed by billed units`, async () => {
+    const { answer } = await answerTo(provider, {}, scenario.json);
+    if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+    const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
+    const tools = choice?.message.tool_calls ?? [];
+    expect({
+      content: choice?.message.content ?? "",
+      ...("reasoning" in SAID[name] && { reasoning: choice?.message.reasoning_content }),
+      tools: tools.map((call) => call.function),
+      finish: choice?.finish_reason,
+    }).toEqual(SAID[name]);
+    expect(answer.usage).toEqual(used);
+    const events = await eventsOf(provider, {}, scenario.stream);
+    const streamed = messageOf(events);
+    expect(streamed).toMatchObject({ ...SAID[name], usage: { kind: "usage", usage: used } });
+    expect(streamed.tools.map((call) => call.id)).toEqual(tools.map((call) => call.id));
+    expect(events.at(-1)).toEqual({ kind: "end" });
+  });
+
+  it(`${name}: cut anywhere, the same events come`, async () => {
+    await expectSameAtEveryByte(provider, {}, scenario.stream);
+  });
+}
+
+type Message = {
+  readonly content: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
+};
+
+it("message-end is the end, whether [DONE] follows or not", async () => {
+  const payloads = [START, ...part(0, "text", "Hi"), end("COMPLETE")];
+  const bare = await eventsOf(provider, {}, cut(...payloads));
+  expect(bare).toEqual(await eventsOf(provider, {}, stream(...payloads)));
+  expect(bare.map((event) => event.kind)).toEqual(["chunk", "text", "chunk", "usage", "end"]);
+});
+
+it("citations, debug events and what is not known yet are left out", async () => {
+  const others = [
+    '{"type":"citation-start","index":0,"delta":{"message":{"citations":{"start":0,"end":2,"text":"Hi","sources":[]}}}}',
+    '{"type":"citation-end","index":0}',
+    '{"type":"debug","prompt":"canary"}',
+    '{"type":"of-tomorrow","delta":{"message":{"content":{"text":"canary"}}}}',
+  ];
+  const events = await eventsOf(
+    provider,
+    {},
+    stream(START, ...others, ...part(0, "text", "Hi"), end("STOP_SEQUENCE")),
+  );
+  expect(messageOf(events)).toMatchObject({ content: "Hi", finish: "stop" });
+  expect(JSON.stringify(events)).not.toContain("canary");
+});
+
+it("calls in an array are read as in an object, and arguments of null are none", async () => {
+  const start =
+    '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
+  const events = await eventsOf(provider, {}, stream(START, start, end("TOOL_CALL")));
+  expect(messageOf(events)).toMatchObject({ tools: [{ id: "a", ...TIME }], finish: "tool_calls" });
+});
+
+it("without billed units there is no usage: `tokens` is another number", async () => {
+  const usages = [
+    '"usage":{"tokens":{"input_tokens":507,"output_tokens":10}}',
+    '"usage":{"billed_units":{"input_tokens":1.5,"output_tokens":1}}',
+    '"usage":{"billed_units":{"input_tokens":-1,"output_tokens":1}}',
+    '"id":"x"',
+  ];
+  for (const usage of usages) {
+    const body = `{"message":{"content":[{"type":"text","text":"Hi"}]},"finish_reason":"COMPLETE",${usage}}`;
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    const { answer } = await answerTo(provider, {}, json(body));
+    expect(answer).toMatchObject({ kind: "json", usage: null });
+    const last = `{"type":"message-end","delta":{"finish_reason":"COMPLETE",${usage}}}`;
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    const events = await eventsOf(provider, {}, stream(START, last));
+    expect(events.map((event) => event.kind)).toEqual(["chunk", "chunk", "end"]);
+  }
+});
+
+it("a model that gave up, or a 200 that is no answer, is a failure", async () => {
+  const replies = [
+    answered('"content":[]', "ERROR"),
+    answered('"content":[]', "TIMEOUT"),
+    json('{"id":"x","message":"canary"}'),
+    json('{"message":{"content":[]}}'),
+    json("{}"),
+  ];
+  for (const reply of replies) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    const { answer } = await answerTo(provider, {}, reply);
+    expect(answer).toMatchObject({ kind: "failure", failure: { kind: "retry" } });
+    expect(JSON.stringify(answer)).not.toContain("canary");
+  }
+});

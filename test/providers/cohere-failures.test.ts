@@ -1,0 +1,153 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { cohere } from "../../src/providers/cohere/cohere.ts";
+import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { COHERE_CHAT, COHERE_FAILURES, cut, failed, gaveUp } from "../fixtures/cohere-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, callOf, eventsOf, network } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const provider = cohere("https://api.cohere.com/v2", CANARY.key);
+
+const MEANINGS: Readonly<Record<string, object>> = {
+  "400": { kind: "refused" },
+  "401": { kind: "disabled" },
+  "403": { kind: "disabled" },
+  "404": { kind: "disabled" },
+  "422": { kind: "refused" },
+  "429": { kind: "overloaded" },
+  "498": { kind: "refused", code: "content_filter" },
+  "499": { kind: "retry", again: false },
+  "500": { kind: "retry", again: true },
+  "501": { kind: "retry", again: true },
+  "503": { kind: "overloaded" },
+  "504": { kind: "retry", again: true },
+};
+
+for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
+  it(`${status} means the same for JSON and for streams`, async () => {
+    for (const stream of [true, false]) {
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      const { answer } = await answerTo(provider, { stream }, reply);
+      expect(answer).toMatchObject({
+        kind: "failure",
+        failure: { ...MEANINGS[status], reason: status },
+      });
+      for (const secret of [CANARY.key, CANARY.host, CANARY.account]) {
+        expect(JSON.stringify(answer)).not.toContain(secret);
+      }
+    }
+  });
+}
+
+it("a denied prompt is a content filter's refusal in both forms", async () => {
+  const { json, stream } = COHERE_CHAT.refusal;
+  const wanted = { failure: { kind: "refused", code: "content_filter" } };
+  expect((await answerTo(provider, {}, json)).answer).toMatchObject(wanted);
+  expect((await answerTo(provider, { stream: true }, stream)).answer).toMatchObject(wanted);
+});
+
+it("a prompt that is too long says so in OpenAI's words", async () => {
+  const words =
+    "too many tokens: size limit exceeded by 12 tokens. Try using shorter or fewer inputs";
+  const { answer } = await answerTo(provider, {}, failed(400, words));
+  expect(answer).toMatchObject({ failure: { kind: "refused" } });
+});
+
+it("a stream that fails says so once, first or later, and nothing of the upstream leaves", async () => {
+  const seen = async (reply: WireReply) => {
+    const events = await eventsOf(provider, {}, reply);
+    expect(JSON.stringify(events)).not.toContain("canary");
+    return events.map((event) => event.kind);
+  };
+  expect(await seen(COHERE_FAILURES.errorFirst)).toEqual(["error"]);
+  expect(await seen(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
+  expect(await seen(COHERE_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
+  expect(await seen(cut(gaveUp("COMPLETE")))).toEqual(["error"]);
+  expect(await seen(cut(gaveUp("TIMEOUT")))).toEqual(["error"]);
+  const bare = (body: string) => ({ headers: { "content-type": "text/event-stream" }, body });
+  expect(await seen(bare('data: {"id":"x","message":"canary"}\n\n'))).toEqual(["error"]);
+  expect(await seen(bare("data: [DONE]\n\n"))).toEqual(["error"]);
+  expect(await seen(bare("data: canary\n\n"))).toEqual(["error"]);
+});
+
+const vectors = (count: number, first = 0): WireReply => {
+  const floats = Array.from({ length: count }, (_, at) => `[${first + at},0.5]`);
+  return {
+    headers: { "content-type": "application/json" },
+    body: `{"id":"f5aa3e7b-f011-4c5c-a825-f94669f760e5","texts":[],"embeddings":{"float":[${floats.join()}]},"meta":{"api_version":{"version":"2"},"billed_units":{"input_tokens":${count}}},"response_type":"embeddings_by_type"}`,
+  };
+};
+const embed = (body: object) => ({
+  kind: "embeddings" as const,
+  upstreamId: "embed-v4.0",
+  body: body as ReturnType<typeof callOf>["body"],
+});
+
+it("texts go in batches of 96, come back in order, and their billed units are summed", async () => {
+  const input = Array.from({ length: 200 }, (_, at) => `text ${at}`);
+  const replies = [vectors(96), vectors(96, 96), vectors(8, 192)];
+  const { answer, asked } = await answerTo(provider, embed({ input, dimensions: 256 }), replies);
+  expect(asked.map((one) => (one.json["texts"] as string[]).length)).toEqual([96, 96, 8]);
+  expect(asked[2]?.url).toBe("https://api.cohere.com/v2/embed");
+  expect(asked[2]?.json).toEqual({
+    model: "embed-v4.0",
+    texts: input.slice(192),
+    input_type: "search_document",
+    embedding_types: ["float"],
+    output_dimension: 256,
+    truncate: "NONE",
+  });
+  if (answer.kind !== "json") throw new Error("no answer");
+  expect(answer.usage).toMatchObject({ input: 200, output: 0 });
+  const data = answer.body["data"] as { index: number; embedding: number[] }[];
+  expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
+});
+
+it("the purpose of an embedding is the client's, and one that Cohere does not know is refused", async () => {
+  const ask = (input_type: unknown) =>
+    answerTo(provider, embed({ input: "a", input_type }), vectors(1));
+  expect((await ask("search_query")).asked[0]?.json).toMatchObject({ input_type: "search_query" });
+  const odd = await ask("image");
+  expect(odd.answer).toMatchObject({ failure: { kind: "refused", param: "input_type" } });
+});
+
+it("a missing vector is a failure; embeddings without billed units have no usage", async () => {
+  const one = await answerTo(provider, embed({ input: ["a", "b"] }), vectors(1));
+  expect(one.answer).toMatchObject({ failure: { reason: "bad_answer" } });
+  const body = '{"embeddings":{"float":[[1]]}}';
+  const reply = { headers: { "content-type": "application/json" }, body };
+  const bare = await answerTo(provider, embed({ input: "a" }), reply);
+  expect(bare.answer).toMatchObject({ kind: "json", usage: null });
+});
+
+it("the provider is live where its key is set, on Cohere's host or on the one that is set", async () => {
+  const configOf = (more: object) => {
+    const parsed = parseConfig({
+      KEY_SECRETS: `a:${"k".repeat(32)}`,
+      ADMIN_TOKEN: "a".repeat(32),
+      REGION: "us",
+      ...more,
+    });
+    if (!parsed.ok) throw new Error("bad configuration");
+    return parsed.config;
+  };
+  expect(liveProviders(configOf({}))).toEqual([]);
+  const config = configOf({ COHERE_API_KEY: "k" });
+  expect(liveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
+  const asked = network(COHERE_CHAT.text.json);
+  await buildProviders(config, provider).get("cohere")?.send(callOf());
+  const other = configOf({ COHERE_API_KEY: "k", COHERE_BASE_URL: "https://proxy.example/v2/" });
+  await buildProviders(other, provider).get("cohere")?.send(callOf());
+  expect(asked.map((one) => one.url)).toEqual([
+    "https://api.cohere.com/v2/chat",
+    "https://proxy.example/v2/chat",
+  ]);
+  expect(providerProblems(configOf({ COHERE_BASE_URL: "ftp://x" }))).toMatchObject([
+    { variable: "COHERE_BASE_URL" },
+  ]);
+});

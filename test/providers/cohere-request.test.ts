@@ -1,0 +1,179 @@
+import * as fc from "fast-check";
+import { afterEach, expect, it, vi } from "vitest";
+import { cohere } from "../../src/providers/cohere/cohere.ts";
+import { chatRequest } from "../../src/providers/cohere/request.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
+import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
+import { answerTo, callOf } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const requestOf = (body: JsonObject, upstreamId = "command-a-03-2025") =>
+  chatRequest(callOf({ body, upstreamId })) as JsonObject;
+
+it("a request goes to /chat with the key and the cap, and nothing of the client's id", async () => {
+  const provider = cohere("https://api.cohere.com/v2/", "secret");
+  const body = { model: "smart", user: "u", logit_bias: {}, parallel_tool_calls: false };
+  const call = { body, upstreamId: "command-a-03-2025" };
+  const { asked } = await answerTo(provider, call, COHERE_CHAT.text.json);
+  expect(asked[0]?.url).toBe("https://api.cohere.com/v2/chat");
+  expect(asked[0]?.headers.get("authorization")).toBe("Bearer secret");
+  expect(asked[0]?.init.redirect).toBe("manual");
+  expect(asked[0]?.json).toEqual({
+    model: "command-a-03-2025",
+    messages: [{ role: "user", content: "Hi" }],
+    stream: false,
+    max_tokens: 256,
+  });
+});
+
+it("a conversation begun elsewhere: its ids stay, text before a call is the plan of it", () => {
+  const call = (id: string, args: string) => ({
+    id,
+    type: "function",
+    function: { name: "f", arguments: args },
+  });
+  const messages = [
+    { role: "developer", content: "Be brief." },
+    { role: "user", content: "Hi" },
+    {
+      role: "assistant",
+      content: "Let me look.",
+      tool_calls: [call("toolu_01", '{"a":1}'), call("call_2", "")],
+    },
+    { role: "tool", tool_call_id: "toolu_01", content: "one" },
+    { role: "tool", tool_call_id: "call_2", content: "two" },
+    { role: "assistant", content: "Done." },
+    { role: "user", content: "Thanks" },
+  ];
+  expect(requestOf({ messages })["messages"]).toEqual([
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "Hi" },
+    {
+      role: "assistant",
+      tool_calls: [call("toolu_01", '{"a":1}'), call("call_2", "{}")],
+      tool_plan: "Let me look.",
+    },
+    { role: "tool", tool_call_id: "toolu_01", content: "one" },
+    { role: "tool", tool_call_id: "call_2", content: "two" },
+    { role: "assistant", content: "Done." },
+    { role: "user", content: "Thanks" },
+  ]);
+});
+
+it("images go as they came, as data or by address", () => {
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+  const content = [
+    { type: "text", text: "What?" },
+    image("data:image/png;base64,AAAA"),
+    image("https://example.com/a.png"),
+  ];
+  expect(requestOf({ messages: [{ role: "user", content }] })["messages"]).toEqual([
+    { role: "user", content },
+  ]);
+});
+
+it("names and bounds are Cohere's", () => {
+  const request = requestOf({
+    temperature: 0.5,
+    top_p: 1,
+    top_k: 900,
+    frequency_penalty: -1,
+    presence_penalty: 1.5,
+    seed: 7,
+    stop: "end",
+  });
+  expect(request).toMatchObject({
+    temperature: 0.5,
+    p: 0.99,
+    k: 500,
+    frequency_penalty: 0,
+    presence_penalty: 1,
+    seed: 7,
+    stop_sequences: ["end"],
+  });
+  expect(requestOf({ top_p: 0 })).toMatchObject({ p: 0.01 });
+  expect(requestOf({ stop: ["a", "b"], seed: -1 })).toMatchObject({ stop_sequences: ["a", "b"] });
+  expect(requestOf({ seed: -1 })).not.toHaveProperty("seed");
+});
+
+const tool = (name: string, strict?: boolean) => ({
+  type: "function",
+  function: { name, parameters: {}, ...(strict !== undefined && { strict }) },
+});
+const plain = (name: string) => ({ type: "function", function: { name, parameters: {} } });
+
+it("a choice is Cohere's word, and a named one the only tool left", () => {
+  const tools = [tool("f", true), tool("g")];
+  const named = { type: "function", function: { name: "f" } };
+  const choice = (tool_choice: unknown) => {
+    const request = requestOf({ tools, tool_choice });
+    return [request["tools"], request["tool_choice"], request["strict_tools"]];
+  };
+  expect(choice("auto")).toEqual([[plain("f"), plain("g")], undefined, undefined]);
+  expect(choice("required")).toEqual([[plain("f"), plain("g")], "REQUIRED", undefined]);
+  expect(choice("none")).toEqual([[plain("f"), plain("g")], "NONE", undefined]);
+  expect(choice(named)).toEqual([[plain("f")], "REQUIRED", true]);
+});
+
+it("a schema is bare beside json_object", () => {
+  const schema = { type: "object" };
+  const format = (response_format: unknown) => requestOf({ response_format })["response_format"];
+  expect(format({ type: "json_schema", json_schema: { name: "n", strict: true, schema } })).toEqual(
+    {
+      type: "json_object",
+      json_schema: schema,
+    },
+  );
+  expect(format({ type: "json_object" })).toEqual({ type: "json_object" });
+  expect(format({ type: "text" })).toBeUndefined();
+});
+
+it("an effort is a share of the cap, for models that reason", () => {
+  const thinking = (effort: string, model = "command-a-reasoning-08-2025") =>
+    requestOf({ reasoning_effort: effort }, model)["thinking"];
+  expect(thinking("none")).toEqual({ type: "disabled" });
+  expect(thinking("low")).toEqual({ type: "enabled", token_budget: 51 });
+  expect(thinking("high")).toEqual({ type: "enabled", token_budget: 204 });
+  expect(thinking("high", "command-a-03-2025")).toBeUndefined();
+});
+
+it("what Cohere cannot do is refused", () => {
+  const custom = [{ type: "custom", custom: { name: "c" } }];
+  const call = { id: "a", type: "function", function: { name: "f", arguments: "no json" } };
+  const messages = [{ role: "assistant", tool_calls: [call] }];
+  expect(requestOf({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
+  expect(requestOf({ tools: custom })).toMatchObject({ kind: "refused", param: "tools[0]" });
+  expect(requestOf({ messages })).toMatchObject({
+    kind: "refused",
+    param: "messages[0].tool_calls[0].function.arguments",
+  });
+});
+
+const SENT = new Set(
+  "model messages stream max_tokens temperature p k frequency_penalty presence_penalty seed stop_sequences tools tool_choice strict_tools response_format thinking".split(
+    " ",
+  ),
+);
+
+it("every request that the gateway accepts is converted or refused, and only known fields are sent", () => {
+  const models = fc.constantFrom("command-a-03-2025", "command-a-reasoning-08-2025");
+  fc.assert(
+    fc.property(CHAT_BODIES, models, (body, upstreamId) => {
+      const request = chatRequest({ ...callOf({ upstreamId }), body });
+      if ("kind" in request) {
+        expect(request["kind"]).toBe("refused");
+        return;
+      }
+      expect(request["max_tokens"]).toBe(256);
+      expect(Object.keys(request).filter((field) => !SENT.has(field))).toEqual([]);
+      for (const message of request["messages"] as JsonObject[]) {
+        const hasCalls = message["tool_calls"] !== undefined;
+        expect(message["content"] !== undefined).toBe(!hasCalls);
+      }
+    }),
+  );
+});

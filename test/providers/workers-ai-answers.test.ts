@@ -1,0 +1,168 @@
+import { afterEach, expect, it, vi } from "vitest";
+import {
+  completion,
+  cut,
+  json,
+  stream,
+  total,
+  WORKERS_AI_CHAT,
+  WORKERS_AI_OPENAI_CHAT,
+} from "../fixtures/workers-ai-wire.ts";
+import type { ChatScenarios, WireScenario } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const FORMS: Readonly<Record<string, ChatScenarios>> = {
+  "Workers AI's own form": WORKERS_AI_CHAT,
+  "OpenAI's form": WORKERS_AI_OPENAI_CHAT,
+};
+const PARIS = { name: "get_weather", arguments: '{"city":"Paris"}' };
+const ROME = { name: "get_weather", arguments: '{"city":"Rome"}' };
+const TIME = { name: "get_time", arguments: "{}" };
+const SAID: { readonly [K in keyof ChatScenarios]: object } = {
+  text: { content: "Hello, 世界!", tools: [], finish: "stop" },
+  tool: { content: "Let me look.", tools: [PARIS], finish: "tool_calls" },
+  tools: { content: "", tools: [PARIS, ROME, TIME], finish: "tool_calls" },
+  schema: { content: '{"city":"Paris","days":3}', tools: [], finish: "stop" },
+  reasoning: { content: "42", reasoning: "Let me think.", tools: [], finish: "stop" },
+  length: { content: "Hel", tools: [], finish: "length" },
+  refusal: { content: "", tools: [], finish: "content_filter" },
+};
+const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
+
+/** The message of a JSON answer in the shape that `messageOf` gives for streams. */
+async function jsonMessage({ json: reply }: WireScenario) {
+  const { answer } = await answerTo(provider, {}, reply);
+  if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+  const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
+  const { message } = choice ?? { message: {} as Message };
+  return {
+    content: message.content ?? "",
+    reasoning: message.reasoning_content ?? "",
+    tools: (message.tool_calls ?? []).map((call) => call.function),
+    finish: choice?.finish_reason,
+    usage: answer.usage,
+  };
+}
+type Message = {
+  readonly content?: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly { readonly function: object }[];
+};
+
+for (const [form, scenarios] of Object.entries(FORMS)) {
+  const outcomes = Object.entries(scenarios) as [keyof ChatScenarios, WireScenario][];
+  for (const [name, scenario] of outcomes) {
+    // Its own form has no words for some; those scenarios are OpenAI's.
+    if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
+    it(`${form}, ${name}: JSON and stream are one message with one usage`, async () => {
+      const used = name === "length" ? { ...USED, output: 256 } : USED;
+      expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
+      const events = await eventsOf(provider, {}, scenario.stream);
+      expect(messageOf(events)).toMatchObject({
+        ...SAID[name],
+        usage: { kind: "usage", usage: used },
+      });
+      expect(events.at(-1)).toEqual({ kind: "end" });
+    });
+
+    it(`${form}, ${name}: cut anywhere, the same events come`, async () => {
+      await expectSameAtEveryByte(provider, {}, scenario.stream);
+    });
+  }
+}
+
+it("an event in both forms at once is said once", async () => {
+  const both = (text: string) =>
+    `{"choices":[{"delta":{"content":"${text}"},"index":0}],"response":"${text}","tool_calls":[],"p":"abd"}`;
+  const reply = stream(both("Hel"), both("lo"), total());
+  expect(messageOf(await eventsOf(provider, {}, reply)).content).toBe("Hello");
+});
+
+it("JSON mode may answer with a number or null where a text is meant", async () => {
+  const content = async (response: string) =>
+    (await jsonMessage({ json: json(`{"response":${response}}`), stream: cut() })).content;
+  expect(await content("42")).toBe("42");
+  expect(await content("null")).toBe("");
+  expect(await content("[1]")).toBe("[1]");
+});
+
+it("whole calls without an index are calls of their own", async () => {
+  const call = (city: string) =>
+    `{"tool_calls":[{"name":"get_weather","arguments":{"city":"${city}"}}]}`;
+  const events = await eventsOf(provider, {}, stream(call("Paris"), call("Rome"), total()));
+  expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
+});
+
+it("JSON where a stream was asked for is a stream of one batch", async () => {
+  for (const name of ["text", "tools", "reasoning", "length"] as const) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
+    expect(messageOf(events)).toMatchObject(SAID[name]);
+    expect(events.slice(-2)).toMatchObject([{ kind: "usage" }, { kind: "end" }]);
+    expect(events[0]).toMatchObject({ chunk: { choices: [{ delta: { role: "assistant" } }] } });
+  }
+  const { answer } = await answerTo(provider, { stream: true }, json('{"success":true}'));
+  expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
+});
+
+it("a cancelled stream of one batch gives nothing more", async () => {
+  const { json: reply } = WORKERS_AI_OPENAI_CHAT.text;
+  const { answer } = await answerTo(provider, { stream: true }, reply);
+  if (answer.kind !== "stream") throw new Error("no stream");
+  answer.events.cancel();
+  expect(await answer.events.next()).toBeNull();
+});
+
+const TOOLS = ["get_weather", "get_time"].map((name) => ({ type: "function", function: { name } }));
+const leaked = (content: string, choice: unknown) => {
+  const reply = completion(`"content":${JSON.stringify(content)},"tool_calls":null`, "stop");
+  return answerTo(provider, { body: { tools: TOOLS, tool_choice: choice } }, reply);
+};
+
+it("a forced call that a model wrote as its text is a call", async () => {
+  const forced = { type: "function", function: { name: "get_weather" } };
+  const words = [
+    '{"name":"get_weather","arguments":{"city":"Paris"}}',
+    '{"name":"get_weather","parameters":{"city":"Paris"}}',
+    '[{"name":"get_weather","city":"Paris"}]',
+    String.raw`{"name":"get_weather","arguments":"{\"city\":\"Paris\"}"}`,
+  ];
+  for (const choice of ["required", forced]) {
+    for (const content of words) {
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      const { answer } = await leaked(content, choice);
+      expect(answer).toMatchObject({
+        body: {
+          choices: [
+            {
+              finish_reason: "tool_calls",
+              message: { content: null, tool_calls: [{ function: PARIS }] },
+            },
+          ],
+        },
+      });
+    }
+  }
+});
+
+it("text stays text: no call was forced, or it is none of the tools", async () => {
+  const call = '{"name":"get_weather","arguments":{}}';
+  const kept: [string, unknown][] = [
+    [call, "auto"],
+    [call, "none"],
+    ['{"name":"analysis"}', "required"],
+    [`[${call},{"name":"other"}]`, "required"],
+    ["plain words", "required"],
+  ];
+  for (const [content, choice] of kept) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    const { answer } = await leaked(content, choice);
+    expect(answer).toMatchObject({ body: { choices: [{ message: { content } }] } });
+    expect(JSON.stringify(answer)).not.toContain("tool_calls");
+  }
+});

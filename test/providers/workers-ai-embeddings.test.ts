@@ -1,0 +1,91 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { buildProviders, liveProviders } from "../../src/providers/registry.ts";
+import { failed, json } from "../fixtures/workers-ai-wire.ts";
+import { answerTo, callOf } from "./adapter-kit.ts";
+import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const M3 = "@cf/baai/bge-m3";
+const LARGE = "@cf/baai/bge-large-en-v1.5";
+const vectors = (count: number, first = 0, pooling = "cls") => {
+  const data = Array.from({ length: count }, (_, at) => `[${first + at},0.5]`);
+  return json(`{"shape":[${count},2],"data":[${data.join()}],"pooling":"${pooling}"}`);
+};
+const embed = (body: { input: unknown; dimensions?: number }, upstreamId = M3) => ({
+  kind: "embeddings" as const,
+  upstreamId,
+  body,
+});
+
+it("texts go in batches of a hundred and come back in order, without usage", async () => {
+  const input = Array.from({ length: 250 }, (_, at) => `text ${at}`);
+  const replies = [vectors(100), vectors(100, 100), vectors(50, 200)];
+  const { answer, asked } = await answerTo(provider, embed({ input }), replies);
+  const sizes = asked.map((one) => (one.json["inputs"] as { text: string[] }).text.length);
+  expect(sizes).toEqual([100, 100, 50]);
+  if (answer.kind !== "json") throw new Error("no answer");
+  expect(answer.usage).toBeNull();
+  const data = answer.body["data"] as { index: number; embedding: number[] }[];
+  expect(data.map(({ index }) => index)).toEqual(input.map((_, at) => at));
+  expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
+});
+
+it("pooling is fixed by the model: asked for where it can be chosen, and never another in the answer", async () => {
+  const { answer, asked } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
+  expect(asked[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
+  expect(answer.kind).toBe("json");
+  const m3 = await answerTo(provider, embed({ input: "a" }), vectors(1));
+  expect(m3.asked.at(-1)?.json["inputs"]).toEqual({ text: ["a"] });
+  const other = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1, 0, "mean"));
+  expect(other.answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
+});
+
+it("a missing vector, or one that is none, is a failure; so is the first batch that fails", async () => {
+  const replies = [
+    vectors(1),
+    json('{"data":[[1],["x"]]}'),
+    json('{"data":[[1],[]]}'),
+    failed(429, 3040),
+  ];
+  for (const reply of replies) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    const { answer } = await answerTo(provider, embed({ input: ["a", "b"] }), reply);
+    expect(answer.kind).toBe("failure");
+  }
+});
+
+it("dimensions that the model does not have are refused, its own are answered", async () => {
+  const ask = async (dimensions: number) =>
+    (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
+  expect(await ask(2)).toMatchObject({ kind: "json" });
+  expect(await ask(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
+});
+
+it("tokens are refused: there are only texts", async () => {
+  const { answer, asked } = await answerTo(provider, embed({ input: [1, 2] }), vectors(2));
+  expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
+  expect(asked).toEqual([]);
+});
+
+it("the provider is live where the binding is, and promises no region", async () => {
+  const parsed = (more: object) =>
+    parseConfig({
+      KEY_SECRETS: `a:${"k".repeat(32)}`,
+      ADMIN_TOKEN: "a".repeat(32),
+      REGION: "us",
+      ...more,
+    });
+  const [without, having] = [parsed({}), parsed({ AI: BINDING })];
+  if (!without.ok || !having.ok) throw new Error("bad configuration");
+  expect(liveProviders(without.config)).toEqual([]);
+  expect(liveProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
+  const built = buildProviders(having.config, provider).get("workers-ai");
+  const { answer } = await answerTo(built ?? provider, {}, json('{"response":"Hi"}'));
+  expect(built).toBeDefined();
+  expect(answer).toMatchObject({ kind: "json" });
+  expect(await provider.send(callOf())).toMatchObject({ kind: "json" });
+});

@@ -1,0 +1,149 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { AiBinding } from "../../src/config.ts";
+import { workersAi } from "../../src/providers/workers-ai/workers-ai.ts";
+import {
+  cut,
+  failed,
+  json,
+  restFailed,
+  stream,
+  WORKERS_AI_FAILURES,
+} from "../fixtures/workers-ai-wire.ts";
+import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
+import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Codes, with the status that they come with, and what each means. */
+const CODES: readonly [number, number, object][] = [
+  [5007, 400, { kind: "disabled" }],
+  [3042, 404, { kind: "disabled" }],
+  [5004, 400, { kind: "refused" }],
+  [3003, 400, { kind: "refused" }],
+  [3039, 400, { kind: "refused" }],
+  [3006, 413, { kind: "refused" }],
+  [5016, 403, { kind: "disabled" }],
+  [5018, 403, { kind: "disabled" }],
+  [3041, 403, { kind: "disabled" }],
+  [3023, 403, { kind: "disabled" }],
+  [5005, 405, { kind: "retry", again: false }],
+  [5019, 405, { kind: "retry", again: false }],
+  [3007, 408, { kind: "retry", again: true }],
+  [3008, 408, { kind: "retry", again: true }],
+  [3036, 429, { kind: "disabled" }],
+  [4006, 429, { kind: "disabled" }],
+  [3040, 429, { kind: "overloaded" }],
+];
+
+async function failureOf(reply: WireReply, streamed = false) {
+  const { answer } = await answerTo(provider, { stream: streamed }, reply);
+  if (answer.kind !== "failure") throw new Error(`no failure: ${JSON.stringify(answer)}`);
+  return answer.failure;
+}
+
+for (const [code, status, meaning] of CODES) {
+  it(`${code} means the same from the binding, from REST, inside a 200 and thrown`, async () => {
+    const want = { ...meaning, reason: String(code) };
+    expect(await failureOf(failed(status, code))).toMatchObject(want);
+    expect(await failureOf(failed(status, code), true)).toMatchObject(want);
+    expect(await failureOf(restFailed(status, code))).toMatchObject(want);
+    expect(await failureOf(restFailed(200, code))).toMatchObject(want);
+    expect(await failureOf(restFailed(200, code), true)).toMatchObject(want);
+    for (const words of [`${code}: sorry`, `InferenceUpstreamError: ${code}: AiError: sorry`]) {
+      const thrower: AiBinding = { run: () => Promise.reject(new Error(words)) };
+      // oxlint-disable-next-line no-await-in-loop -- two at most
+      expect(await workersAi(thrower).send(callOf())).toMatchObject({ failure: want });
+    }
+  });
+}
+
+it("a code that nobody knows is its status, and a used-up allocation is known by its words", async () => {
+  expect(await failureOf(failed(429, 9999))).toMatchObject({ kind: "overloaded" });
+  expect(await failureOf(failed(502, 9999))).toMatchObject({ kind: "retry", again: true });
+  const words = "you have used up your daily free allocation of 10,000 neurons";
+  expect(await failureOf(restFailed(429, 400, words))).toMatchObject({ kind: "disabled" });
+});
+
+it("a prompt that is too long says so in OpenAI's words, whoever says it", async () => {
+  const estimate =
+    "The estimated number of input and maximum output tokens (35000) exceeded this model context window limit (24000)";
+  const total =
+    "Requested token count exceeds the model's maximum context length of 131072 tokens.";
+  const replies = [
+    failed(413, 5021, estimate),
+    restFailed(413, 3010, estimate),
+    failed(400, 5006, total),
+  ];
+  for (const reply of replies) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    expect(await failureOf(reply)).toMatchObject({
+      kind: "refused",
+      code: "context_length_exceeded",
+      message: expect.stringContaining("maximum context length"),
+    });
+  }
+});
+
+it("a refusal shows the sentence alone: no error names, no code, no id", async () => {
+  expect(await failureOf(restFailed(400, 5004, "Invalid data"))).toMatchObject({
+    message: "Invalid data",
+  });
+});
+
+it("a network that breaks may be tried again, an aborted call not, and no response is a failure", async () => {
+  const lost: AiBinding = { run: () => Promise.reject(new TypeError("Network connection lost.")) };
+  const failure = { kind: "retry", reason: "connection", again: true };
+  expect(await workersAi(lost).send(callOf())).toEqual({ kind: "failure", failure });
+  const aborted = { ...callOf(), signal: AbortSignal.abort() };
+  expect(await workersAi(lost).send(aborted)).toMatchObject({ failure: { reason: "aborted" } });
+  const plain: AiBinding = { run: () => Promise.resolve({ response: "Hi" }) };
+  expect(await workersAi(plain).send(callOf())).toMatchObject({ failure: { kind: "retry" } });
+});
+
+it("an error as the first event is a failure before anything was said", async () => {
+  const kinds = async (reply: WireReply) =>
+    (await eventsOf(provider, {}, reply)).map((event) => event.kind);
+  expect(await kinds(WORKERS_AI_FAILURES.errorFirst)).toEqual(["error"]);
+  expect(await kinds(WORKERS_AI_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
+  expect(await kinds(WORKERS_AI_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
+  expect(await kinds(stream("no json"))).toEqual(["error"]);
+  const restBody = String(restFailed(200, 3040).body);
+  expect(await eventsOf(provider, {}, cut(restBody))).toMatchObject([
+    { kind: "error", failure: { kind: "overloaded", reason: "3040" } },
+  ]);
+});
+
+it("nothing of the upstream leaves with a failure", async () => {
+  const { errors, errorFirst, errorMid } = WORKERS_AI_FAILURES;
+  const seen: unknown[] = [];
+  for (const reply of Object.values(errors)) {
+    for (const streamed of [true, false]) {
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      seen.push(await failureOf(reply, streamed));
+    }
+  }
+  for (const reply of [errorFirst, errorMid]) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    seen.push(await eventsOf(provider, {}, reply));
+  }
+  const thrower: AiBinding = { run: () => Promise.reject(new Error(`5004: ${CANARY_TEXT}`)) };
+  seen.push(await workersAi(thrower).send(callOf()));
+  const text = JSON.stringify(seen);
+  for (const secret of [CANARY.key, CANARY.host, CANARY.account])
+    expect(text).not.toContain(secret);
+  const logged = seen.map((one) => (one as { reason?: string }).reason ?? "");
+  expect(logged.join()).not.toContain("canary");
+});
+
+it("a 200 that is no answer is a failure", async () => {
+  for (const body of ["{}", '{"choices":[]}', "[]", "<html>", '{"result":{},"success":true}']) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    expect(await failureOf(json(body))).toMatchObject({ kind: "retry" });
+  }
+  const broken = '{"choices":[{"message":{"content":"Hel"},"finish_reason":"abort"}]}';
+  expect(await failureOf(json(broken))).toMatchObject({ kind: "retry", reason: "broken_off" });
+});

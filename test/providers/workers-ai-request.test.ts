@@ -1,0 +1,191 @@
+import * as fc from "fast-check";
+import { afterEach, expect, it, vi } from "vitest";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { chatInputs } from "../../src/providers/workers-ai/request.ts";
+import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
+import { WORKERS_AI_CHAT } from "../fixtures/workers-ai-wire.ts";
+import { answerTo, callOf } from "./adapter-kit.ts";
+import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const LLAMA = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
+const GLM = "@cf/zai-org/glm-4.7-flash";
+const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
+  chatInputs(callOf({ body, upstreamId, stream }));
+
+it("the binding is asked for the model, with the cap and a raw response, and nothing of the client's id", async () => {
+  const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
+  const { asked } = await answerTo(
+    provider,
+    { body, upstreamId: LLAMA },
+    WORKERS_AI_CHAT.text.json,
+  );
+  expect(asked[0]?.headers.get("cf-consn-model-id")).toBe(LLAMA);
+  expect(asked[0]?.init.signal).toBeInstanceOf(AbortSignal);
+  expect(asked[0]?.json).toEqual({
+    inputs: { messages: [{ role: "user", content: "Hi" }], temperature: 0.5, max_tokens: 256 },
+    options: { returnRawResponse: true },
+  });
+});
+
+it("a stream is asked for without stream options", () => {
+  const inputs = inputsOf({ stream_options: { include_usage: true } }, LLAMA, true);
+  expect(inputs).toMatchObject({ stream: true });
+  expect(inputs).not.toHaveProperty("stream_options");
+});
+
+it("a conversation begun elsewhere: developer is system, content is never null, results are named", () => {
+  const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
+  const messages = [
+    { role: "developer", content: [{ type: "text", text: "Be brief." }] },
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: null, tool_calls: [call], reasoning_content: "secret" },
+    { role: "tool", tool_call_id: "toolu_01", content: "done" },
+  ];
+  expect(inputsOf({ messages })).toMatchObject({
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi" },
+      {
+        role: "assistant",
+        content: "",
+        tool_calls: [{ ...call, function: { name: "f", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "toolu_01", content: "done", name: "f" },
+    ],
+  });
+  expect(JSON.stringify(inputsOf({ messages }))).not.toContain("secret");
+});
+
+it("Mistral's models get tool call ids of nine letters, the same for a call and its result", () => {
+  const call = {
+    id: "call_of_another",
+    type: "function",
+    function: { name: "f", arguments: "{}" },
+  };
+  const messages = [
+    { role: "assistant", tool_calls: [call] },
+    { role: "tool", tool_call_id: "call_of_another", content: "done" },
+  ];
+  const inputs = inputsOf({ messages }, "@cf/mistralai/mistral-small-3.1-24b-instruct");
+  const [said, result] = (inputs as { messages: JsonObject[] }).messages;
+  const [mapped] = said?.["tool_calls"] as { id: string }[];
+  expect(mapped?.id).toMatch(/^[a-zA-Z0-9]{9}$/);
+  expect(result).toMatchObject({ tool_call_id: mapped?.id, name: "f" });
+});
+
+it("images go as data URLs, an address is refused and named", () => {
+  const image = (url: string) => ({ type: "image_url", image_url: { url } });
+  const messages = (url: string) => [
+    { role: "system", content: "Look." },
+    { role: "user", content: [{ type: "text", text: "What is it?" }, image(url)] },
+  ];
+  const inline = messages("data:image/png;base64,AAAA");
+  expect(inputsOf({ messages: inline })).toMatchObject({ messages: inline });
+  expect(inputsOf({ messages: messages("https://example.com/a.png") })).toMatchObject({
+    kind: "refused",
+    param: "messages[1].content[1].image_url",
+  });
+});
+
+it("a JSON schema is bare for older models and in OpenAI's envelope for newer ones", () => {
+  const schema = { type: "object", properties: { city: { type: "string" } } };
+  const response_format = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
+  expect(inputsOf({ response_format })).toMatchObject({
+    response_format: { type: "json_schema", json_schema: schema },
+  });
+  for (const model of [GLM, "@cf/openai/gpt-oss-120b", "@cf/moonshotai/kimi-k2.6"]) {
+    expect(inputsOf({ response_format }, model)).toMatchObject({ response_format });
+  }
+  expect(inputsOf({ response_format: { type: "json_object" } })).toMatchObject({
+    response_format: { type: "json_object" },
+  });
+  expect(inputsOf({ response_format: { type: "text" } })).not.toHaveProperty("response_format");
+});
+
+const tool = (name: string) => ({ type: "function", function: { name, parameters: {} } });
+
+it("tools and their choice are OpenAI's; a choice of none sends no tools", () => {
+  const tools = [tool("f"), tool("g")];
+  const named = { type: "function", function: { name: "f" } };
+  expect(inputsOf({ tools, tool_choice: named })).toMatchObject({ tools, tool_choice: named });
+  expect(inputsOf({ tools, tool_choice: "required" })).toMatchObject({ tool_choice: "required" });
+  expect(inputsOf({ tools, tool_choice: "auto" })).not.toHaveProperty("tool_choice");
+  expect(inputsOf({ tools, tool_choice: "none" })).not.toHaveProperty("tools");
+  const allowed = {
+    type: "allowed_tools",
+    allowed_tools: { mode: "required", tools: [tool("g")] },
+  };
+  expect(inputsOf({ tools, tool_choice: allowed })).toMatchObject({
+    tools: [tool("g")],
+    tool_choice: "required",
+  });
+});
+
+it("an effort is the nearest that the model knows, never off unless asked", () => {
+  const rows: [string, string, unknown][] = [
+    ["@cf/openai/gpt-oss-120b", "none", "low"],
+    ["@cf/openai/gpt-oss-120b", "minimal", "low"],
+    ["@cf/openai/gpt-oss-120b", "medium", "medium"],
+    ["@cf/openai/gpt-oss-120b", "max", "high"],
+    ["@cf/zai-org/glm-5.3-flash", "none", "low"],
+    ["@cf/zai-org/glm-5.3-flash", "medium", "high"],
+    ["@cf/zai-org/glm-5.2", "none", "none"],
+    ["@cf/zai-org/glm-5.2", "minimal", "low"],
+    ["@cf/moonshotai/kimi-k2.6", "low", "high"],
+    ["@cf/qwen/qwen3.8-27b", "high", "xhigh"],
+    ["@cf/moonshotai/kimi-k2.7-code", "low", undefined],
+    [LLAMA, "high", undefined],
+  ];
+  for (const [model, asked, effort] of rows) {
+    const inputs = inputsOf({ reasoning_effort: asked }, model) as JsonObject;
+    expect([model, asked, inputs["reasoning_effort"]]).toEqual([model, asked, effort]);
+  }
+  expect(inputsOf({ reasoning_effort: "none" }, GLM)).toMatchObject({
+    chat_template_kwargs: { enable_thinking: false },
+  });
+});
+
+it("what no model there can do is refused", () => {
+  const tools = [{ type: "custom", custom: { name: "c" } }];
+  const custom = { id: "c", type: "custom", custom: { name: "c", input: "" } };
+  expect(inputsOf({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
+  expect(inputsOf({ tools })).toMatchObject({ kind: "refused", param: "tools[0]" });
+  expect(inputsOf({ functions: [] })).toMatchObject({ kind: "refused", param: "functions" });
+  expect(inputsOf({ messages: [{ role: "assistant", tool_calls: [custom] }] })).toMatchObject({
+    kind: "refused",
+    param: "messages[0].tool_calls[0]",
+  });
+  expect(inputsOf({ messages: [{ role: "function", name: "f", content: "" }] })).toMatchObject({
+    kind: "refused",
+    param: "messages[0]",
+  });
+});
+
+const SENT = new Set(
+  "messages temperature top_p top_k seed stop frequency_penalty presence_penalty repetition_penalty max_tokens stream tools tool_choice response_format reasoning_effort chat_template_kwargs".split(
+    " ",
+  ),
+);
+
+it("every request that the gateway accepts is converted or refused, and only known fields are sent", () => {
+  const models = fc.constantFrom(LLAMA, GLM, "@cf/openai/gpt-oss-20b", "@cf/mistral/x");
+  fc.assert(
+    fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {
+      const inputs = chatInputs({ ...callOf({ upstreamId, stream }), body });
+      if ("kind" in inputs) {
+        expect(inputs["kind"]).toBe("refused");
+        return;
+      }
+      expect(inputs["max_tokens"]).toBe(256);
+      expect(Object.keys(inputs).filter((field) => !SENT.has(field))).toEqual([]);
+      for (const message of inputs["messages"] as JsonObject[]) {
+        expect(message["content"]).not.toBeNull();
+        expect(message["role"]).not.toBe("developer");
+      }
+    }),
+  );
+});

@@ -1,0 +1,106 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { WorkersAiStream } from "../../src/providers/workers-ai/stream.ts";
+import { chunk, cut, json, openAiEnd, ROLE, stream, total } from "../fixtures/workers-ai-wire.ts";
+import { answerTo, eventsOf } from "./adapter-kit.ts";
+import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const usage = (input: number, output: number, cacheRead = 0) => ({
+  usage: { input, cacheRead, cacheWrite: 0, output, reasoning: 0 },
+});
+const text = (words: string, output = 1) => chunk(`"content":"${words}"`, "null", output);
+
+async function reports(...payloads: readonly string[]) {
+  const events = await eventsOf(provider, {}, cut(...payloads));
+  return events.filter((event) => event.kind === "usage");
+}
+
+it("the last event has the usage of the whole; what each chunk added is summed and partial", async () => {
+  // The total is above the sum, as in captures: the last event alone is right, also about the cache.
+  const seen = await reports(
+    ROLE,
+    text("Hel", 2),
+    text("lo", 3),
+    ...openAiEnd("stop", 9),
+    "[DONE]",
+  );
+  const partial = { kind: "usage", partial: true };
+  expect(seen).toEqual([
+    { ...partial, ...usage(12, 2) },
+    { ...partial, ...usage(12, 5) },
+    { ...partial, ...usage(12, 5) },
+    { ...partial, ...usage(12, 5) },
+    { kind: "usage", ...usage(8, 9, 4) },
+  ]);
+});
+
+it("totals on every chunk are partial until the end, then the last one is the whole", async () => {
+  const native = (words: string, output: number) =>
+    `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
+  expect(await reports(native("Hel", 1), native("lo", 2), "[DONE]")).toEqual([
+    { kind: "usage", partial: true, ...usage(12, 1) },
+    { kind: "usage", partial: true, ...usage(12, 2) },
+    { kind: "usage", ...usage(12, 2) },
+  ]);
+});
+
+it("a report that later text has outgrown is never the whole's", async () => {
+  const first = '{"response":"Hel","usage":{"prompt_tokens":12,"completion_tokens":1}}';
+  const seen = await reports(first, '{"response":"lo"}', "[DONE]");
+  expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
+});
+
+it("zeros without a prompt are no usage, and a prompt without output yet is not reported", async () => {
+  const zeros = '"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
+  expect(await reports(`{"response":"Hi",${zeros}}`, `{"response":"",${zeros}}`, "[DONE]")).toEqual(
+    [],
+  );
+  expect(await reports(ROLE)).toEqual([]);
+  const { answer } = await answerTo(provider, {}, json(`{"response":"Hi",${zeros}}`));
+  expect(answer).toMatchObject({ kind: "json", usage: null });
+});
+
+it("odd and missing counts are no usage", async () => {
+  for (const odd of ['{"prompt_tokens":-1,"completion_tokens":2}', '{"prompt_tokens":1.5}', "7"]) {
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    expect(await reports('{"response":"Hi"}', `{"response":"","usage":${odd}}`, "[DONE]")).toEqual(
+      [],
+    );
+  }
+});
+
+it("a finish reason without [DONE] is the end; text without either broke off", async () => {
+  const finished = await eventsOf(provider, {}, cut(ROLE, text("Hel"), ...openAiEnd("stop")));
+  expect(finished.at(-1)).toEqual({ kind: "end" });
+  const broken = await eventsOf(provider, {}, cut('{"response":"Hel"}', total()));
+  expect(broken.map((event) => event.kind)).toEqual(["chunk", "text", "usage"]);
+});
+
+it("a stream that says nothing at all is a failure, one with an empty answer is not", async () => {
+  const kinds = async (...payloads: readonly string[]) =>
+    (await eventsOf(provider, {}, stream(...payloads))).map((event) => event.kind);
+  expect(await kinds()).toEqual(["error"]);
+  expect(await kinds('{"p":"abdefgh"}')).toEqual(["error"]);
+  expect(await kinds(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
+});
+
+it("nothing is read after the end, and a model that gave up has not finished", () => {
+  const reader = new WorkersAiStream(9);
+  const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
+  expect(ends.flat().at(-1)).toEqual({ kind: "end" });
+  expect(reader.read(total(), "message")).toEqual([]);
+  const broken = new WorkersAiStream(9).read(chunk('"content":"Hel"', '"error"'), "message");
+  expect(broken.at(-1)).toMatchObject({ kind: "error", failure: { kind: "retry" } });
+});
+
+it("what follows the finish reason is no part of the answer", async () => {
+  const events = await eventsOf(
+    provider,
+    {},
+    stream(chunk('"content":"Hi"', '"stop"'), text("more"), total()),
+  );
+  expect(JSON.stringify(events)).not.toContain("more");
+});
