@@ -2,7 +2,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { cohere } from "../../src/providers/cohere/cohere.ts";
 import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
-import { COHERE_CHAT, COHERE_FAILURES, cut, failed, gaveUp } from "../fixtures/cohere-wire.ts";
+import { COHERE_CHAT, COHERE_FAILURES, cut, gaveUp } from "../fixtures/cohere-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf, network } from "./adapter-kit.ts";
@@ -51,28 +51,23 @@ it("a denied prompt is a content filter's refusal in both forms", async () => {
   expect((await answerTo(provider, { stream: true }, stream)).answer).toMatchObject(wanted);
 });
 
-it("a prompt that is too long says so in OpenAI's words", async () => {
-  const words =
-    "too many tokens: size limit exceeded by 12 tokens. Try using shorter or fewer inputs";
-  const { answer } = await answerTo(provider, {}, failed(400, words));
-  expect(answer).toMatchObject({ failure: { kind: "refused" } });
-});
+const kindsOf = async (reply: WireReply) => {
+  const events = await eventsOf(provider, {}, reply);
+  expect(JSON.stringify(events)).not.toContain("canary");
+  return events.map((event) => event.kind);
+};
+
+const unnamed = (body: string) => ({ headers: { "content-type": "text/event-stream" }, body });
 
 it("a stream that fails says so once, first or later, and nothing of the upstream leaves", async () => {
-  const seen = async (reply: WireReply) => {
-    const events = await eventsOf(provider, {}, reply);
-    expect(JSON.stringify(events)).not.toContain("canary");
-    return events.map((event) => event.kind);
-  };
-  expect(await seen(COHERE_FAILURES.errorFirst)).toEqual(["error"]);
-  expect(await seen(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
-  expect(await seen(COHERE_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
-  expect(await seen(cut(gaveUp("COMPLETE")))).toEqual(["error"]);
-  expect(await seen(cut(gaveUp("TIMEOUT")))).toEqual(["error"]);
-  const bare = (body: string) => ({ headers: { "content-type": "text/event-stream" }, body });
-  expect(await seen(bare('data: {"id":"x","message":"canary"}\n\n'))).toEqual(["error"]);
-  expect(await seen(bare("data: [DONE]\n\n"))).toEqual(["error"]);
-  expect(await seen(bare("data: canary\n\n"))).toEqual(["error"]);
+  expect(await kindsOf(COHERE_FAILURES.errorFirst)).toEqual(["error"]);
+  expect(await kindsOf(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
+  expect(await kindsOf(COHERE_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
+  expect(await kindsOf(cut(gaveUp("COMPLETE")))).toEqual(["error"]);
+  expect(await kindsOf(cut(gaveUp("TIMEOUT")))).toEqual(["error"]);
+  expect(await kindsOf(unnamed('data: {"id":"x","message":"canary"}\n\n'))).toEqual(["error"]);
+  expect(await kindsOf(unnamed("data: [DONE]\n\n"))).toEqual(["error"]);
+  expect(await kindsOf(unnamed("data: canary\n\n"))).toEqual(["error"]);
 });
 
 const vectors = (count: number, first = 0): WireReply => {
@@ -108,11 +103,14 @@ it("texts go in batches of 96, come back in order, and their billed units are su
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
 });
 
+const embedFor = (input_type: unknown) =>
+  answerTo(provider, embed({ input: "a", input_type }), vectors(1));
+
 it("the purpose of an embedding is the client's, and one that Cohere does not know is refused", async () => {
-  const ask = (input_type: unknown) =>
-    answerTo(provider, embed({ input: "a", input_type }), vectors(1));
-  expect((await ask("search_query")).asked[0]?.json).toMatchObject({ input_type: "search_query" });
-  const odd = await ask("image");
+  expect((await embedFor("search_query")).asked[0]?.json).toMatchObject({
+    input_type: "search_query",
+  });
+  const odd = await embedFor("image");
   expect(odd.answer).toMatchObject({ failure: { kind: "refused", param: "input_type" } });
 });
 
@@ -125,17 +123,18 @@ it("a missing vector is a failure; embeddings without billed units have no usage
   expect(bare.answer).toMatchObject({ kind: "json", usage: null });
 });
 
+const configOf = (more: object) => {
+  const parsed = parseConfig({
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+    REGION: "us",
+    ...more,
+  });
+  if (!parsed.ok) throw new Error("bad configuration");
+  return parsed.config;
+};
+
 it("the provider is live where its key is set, on Cohere's host or on the one that is set", async () => {
-  const configOf = (more: object) => {
-    const parsed = parseConfig({
-      KEY_SECRETS: `a:${"k".repeat(32)}`,
-      ADMIN_TOKEN: "a".repeat(32),
-      REGION: "us",
-      ...more,
-    });
-    if (!parsed.ok) throw new Error("bad configuration");
-    return parsed.config;
-  };
   expect(liveProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
   expect(liveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);

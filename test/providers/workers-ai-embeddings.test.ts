@@ -58,11 +58,12 @@ it("a missing vector, or one that is none, is a failure; so is the first batch t
   }
 });
 
+const dimensioned = async (dimensions: number) =>
+  (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
+
 it("dimensions that the model does not have are refused, its own are answered", async () => {
-  const ask = async (dimensions: number) =>
-    (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
-  expect(await ask(2)).toMatchObject({ kind: "json" });
-  expect(await ask(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
+  expect(await dimensioned(2)).toMatchObject({ kind: "json" });
+  expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });
 
 it("tokens are refused: there are only texts", async () => {
@@ -71,15 +72,16 @@ it("tokens are refused: there are only texts", async () => {
   expect(asked).toEqual([]);
 });
 
+const configWith = (more: object) =>
+  parseConfig({
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+    REGION: "us",
+    ...more,
+  });
+
 it("the provider is live where the binding is, and promises no region", async () => {
-  const parsed = (more: object) =>
-    parseConfig({
-      KEY_SECRETS: `a:${"k".repeat(32)}`,
-      ADMIN_TOKEN: "a".repeat(32),
-      REGION: "us",
-      ...more,
-    });
-  const [without, having] = [parsed({}), parsed({ AI: BINDING })];
+  const [without, having] = [configWith({}), configWith({ AI: BINDING })];
   if (!without.ok || !having.ok) throw new Error("bad configuration");
   expect(liveProviders(without.config)).toEqual([]);
   expect(liveProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);

@@ -104,13 +104,14 @@ it("a network that breaks may be tried again, an aborted call not, and no respon
   expect(await workersAi(plain).send(callOf())).toMatchObject({ failure: { kind: "retry" } });
 });
 
+const kindsOf = async (reply: WireReply) =>
+  (await eventsOf(provider, {}, reply)).map((event) => event.kind);
+
 it("an error as the first event is a failure before anything was said", async () => {
-  const kinds = async (reply: WireReply) =>
-    (await eventsOf(provider, {}, reply)).map((event) => event.kind);
-  expect(await kinds(WORKERS_AI_FAILURES.errorFirst)).toEqual(["error"]);
-  expect(await kinds(WORKERS_AI_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
-  expect(await kinds(WORKERS_AI_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
-  expect(await kinds(stream("no json"))).toEqual(["error"]);
+  expect(await kindsOf(WORKERS_AI_FAILURES.errorFirst)).toEqual(["error"]);
+  expect(await kindsOf(WORKERS_AI_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
+  expect(await kindsOf(WORKERS_AI_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
+  expect(await kindsOf(stream("no json"))).toEqual(["error"]);
   const restBody = String(restFailed(200, 3040).body);
   expect(await eventsOf(provider, {}, cut(restBody))).toMatchObject([
     { kind: "error", failure: { kind: "overloaded", reason: "3040" } },
@@ -133,8 +134,9 @@ it("nothing of the upstream leaves with a failure", async () => {
   const thrower: AiBinding = { run: () => Promise.reject(new Error(`5004: ${CANARY_TEXT}`)) };
   seen.push(await workersAi(thrower).send(callOf()));
   const text = JSON.stringify(seen);
-  for (const secret of [CANARY.key, CANARY.host, CANARY.account])
+  for (const secret of [CANARY.key, CANARY.host, CANARY.account]) {
     expect(text).not.toContain(secret);
+  }
   const logged = seen.map((one) => (one as { reason?: string }).reason ?? "");
   expect(logged.join()).not.toContain("canary");
 });

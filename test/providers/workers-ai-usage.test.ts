@@ -37,10 +37,11 @@ it("the last event has the usage of the whole; what each chunk added is summed a
   ]);
 });
 
+const nativeText = (words: string, output: number) =>
+  `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
+
 it("totals on every chunk are partial until the end, then the last one is the whole", async () => {
-  const native = (words: string, output: number) =>
-    `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
-  expect(await reports(native("Hel", 1), native("lo", 2), "[DONE]")).toEqual([
+  expect(await reports(nativeText("Hel", 1), nativeText("lo", 2), "[DONE]")).toEqual([
     { kind: "usage", partial: true, ...usage(12, 1) },
     { kind: "usage", partial: true, ...usage(12, 2) },
     { kind: "usage", ...usage(12, 2) },
@@ -79,12 +80,13 @@ it("a finish reason without [DONE] is the end; text without either broke off", a
   expect(broken.map((event) => event.kind)).toEqual(["chunk", "text", "usage"]);
 });
 
+const kindsOf = async (...payloads: readonly string[]) =>
+  (await eventsOf(provider, {}, stream(...payloads))).map((event) => event.kind);
+
 it("a stream that says nothing at all is a failure, one with an empty answer is not", async () => {
-  const kinds = async (...payloads: readonly string[]) =>
-    (await eventsOf(provider, {}, stream(...payloads))).map((event) => event.kind);
-  expect(await kinds()).toEqual(["error"]);
-  expect(await kinds('{"p":"abdefgh"}')).toEqual(["error"]);
-  expect(await kinds(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
+  expect(await kindsOf()).toEqual(["error"]);
+  expect(await kindsOf('{"p":"abdefgh"}')).toEqual(["error"]);
+  expect(await kindsOf(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
 it("nothing is read after the end, and a model that gave up has not finished", () => {

@@ -1,0 +1,18 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { cohere } from "../../src/providers/cohere/cohere.ts";
+import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
+import { expectSameAtEveryByte } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const provider = cohere("https://api.cohere.com/v2", "key");
+// Cohere refuses with a status: there is no stream to cut.
+const { refusal: _refusal, ...streams } = COHERE_CHAT;
+
+for (const [name, { stream }] of Object.entries(streams)) {
+  it(`${name}: cut anywhere, the same events come`, async () => {
+    await expect(expectSameAtEveryByte(provider, {}, stream)).resolves.toBeUndefined();
+  });
+}

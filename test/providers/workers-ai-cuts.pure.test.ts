@@ -1,0 +1,18 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { WORKERS_AI_CHAT, WORKERS_AI_OPENAI_CHAT } from "../fixtures/workers-ai-wire.ts";
+import { expectSameAtEveryByte } from "./adapter-kit.ts";
+import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const FORMS = { "Workers AI's own form": WORKERS_AI_CHAT, "OpenAI's form": WORKERS_AI_OPENAI_CHAT };
+
+for (const [form, scenarios] of Object.entries(FORMS)) {
+  for (const [name, { stream }] of Object.entries(scenarios)) {
+    it(`${form}, ${name}: cut anywhere, the same events come`, async () => {
+      await expect(expectSameAtEveryByte(provider, {}, stream)).resolves.toBeUndefined();
+    });
+  }
+}
