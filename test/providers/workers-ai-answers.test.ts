@@ -165,3 +165,9 @@ it("text stays text: no call was forced, or it is none of the tools", async () =
     expect(JSON.stringify(answer)).not.toContain("tool_calls");
   }
 });
+
+it("what closes a call that never began is no call", async () => {
+  const closing = '{"tool_calls":[{"id":null,"type":null,"index":0,"function":{"name":null}}]}';
+  const events = await eventsOf(provider, {}, stream('{"response":"Hi"}', closing, total()));
+  expect(messageOf(events)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
+});

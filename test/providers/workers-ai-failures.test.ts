@@ -100,6 +100,8 @@ it("a network that breaks may be tried again, an aborted call not, and no respon
   expect(await workersAi(lost).send(callOf())).toEqual({ kind: "failure", failure });
   const aborted = { ...callOf(), signal: AbortSignal.abort() };
   expect(await workersAi(lost).send(aborted)).toMatchObject({ failure: { reason: "aborted" } });
+  const late: AiBinding = { run: () => Promise.reject(new Error("3040: no capacity")) };
+  expect(await workersAi(late).send(aborted)).toMatchObject({ failure: { reason: "aborted" } });
   const plain: AiBinding = { run: () => Promise.resolve({ response: "Hi" }) };
   expect(await workersAi(plain).send(callOf())).toMatchObject({ failure: { kind: "retry" } });
 });

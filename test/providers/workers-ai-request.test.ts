@@ -137,6 +137,7 @@ it("an effort is the nearest that the model knows, never off unless asked", () =
     ["@cf/zai-org/glm-5.3-flash", "medium", "high"],
     ["@cf/zai-org/glm-5.2", "none", "none"],
     ["@cf/zai-org/glm-5.2", "minimal", "low"],
+    ["@cf/moonshotai/kimi-k2.6", "minimal", "high"],
     ["@cf/moonshotai/kimi-k2.6", "low", "high"],
     ["@cf/qwen/qwen3.8-27b", "high", "xhigh"],
     ["@cf/moonshotai/kimi-k2.7-code", "low", undefined],

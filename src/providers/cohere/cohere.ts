@@ -63,9 +63,7 @@ function wireOf(base: string, secret: string): Wire {
     },
     answer: (raw, call) =>
       call.kind === "chat" ? chatAnswer(raw) : embedAnswer(raw, listOf(call.body["input"]).length),
-    // Their errors are an id and a text; an answer's message is an object.
-    failureInside: (raw) =>
-      typeof raw["message"] === "string" ? { kind: "retry", reason: "error_inside" } : null,
+    failureInside: () => null, // what has no message or vectors is no answer
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };
