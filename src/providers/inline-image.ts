@@ -1,0 +1,204 @@
+import { discardBody } from "../http/bounded-body.ts";
+import { atMost } from "../lib/at-most.ts";
+import { afterTimeout } from "../lib/timers.ts";
+import type { Conversation, Image, Part, Turn } from "./conversation.ts";
+import type { ProviderFailure } from "./provider.ts";
+
+/** Images for providers that take them only inside the request: those on the web are downloaded here. */
+export type InlineImage = Extract<Image, { readonly base64: string }>;
+export type InlinePart =
+  | Exclude<Part, { readonly kind: "image" }>
+  | { readonly kind: "image"; readonly image: InlineImage };
+export type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
+
+/** A conversation whose images are all inline, in one of the four types. */
+export type InlineConversation = {
+  readonly system: readonly string[];
+  readonly turns: readonly InlineTurn[];
+};
+
+const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
+/** Of all downloads of one request: an isolate holds bytes, base64 and the request's text at once. */
+const ALL_BYTES_MAX = 20 * 1024 * 1024;
+const DOWNLOADS_MAX = 64;
+const AT_ONCE = 4;
+const REDIRECTS_MAX = 3;
+const DOWNLOAD_MS = 10_000;
+
+/** As providers name them; some hosts say `image/jpg`. */
+const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
+  ["image/png", "image/png"],
+  ["image/jpeg", "image/jpeg"],
+  ["image/jpg", "image/jpeg"],
+  ["image/gif", "image/gif"],
+  ["image/webp", "image/webp"],
+]);
+
+/**
+ * The conversation with every image inline. An image on the web is fetched once, however often it
+ * stands there; one that cannot be had refuses the request. Throws only when `signal` ends the call.
+ */
+export async function withInlineImages(
+  { system, turns }: Conversation,
+  signal: AbortSignal,
+): Promise<InlineConversation | ProviderFailure> {
+  const images = turns.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.kind === "image" ? [part.image] : [])),
+  );
+  const urls = [...new Set(images.flatMap((image) => ("url" in image ? [image.url] : [])))];
+  if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
+  const downloaded = await downloads(urls, signal);
+  if ("kind" in downloaded) return downloaded;
+  const inlined = new Map<Image, InlineImage>();
+  for (const image of images) {
+    const inline = "url" in image ? downloaded.get(image.url) : typed(image);
+    if (inline === undefined) return refused(WRONG_TYPE);
+    inlined.set(image, inline);
+  }
+  const partOf = (part: Part): InlinePart[] => {
+    if (part.kind !== "image") return [part];
+    const image = inlined.get(part.image);
+    return image === undefined ? [] : [{ kind: "image", image }];
+  };
+  return {
+    system,
+    turns: turns.map(({ role, parts }) => ({ role, parts: parts.flatMap(partOf) })),
+  };
+}
+
+const WRONG_TYPE = "it must be a PNG, JPEG, GIF or WebP image";
+const NO_ADDRESS = "it must be a data URL or an https address of a public host";
+const NOT_HAD = "it could not be downloaded";
+const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
+
+function refused(why: string): ProviderFailure {
+  const message = `An image cannot be used: ${why}.`;
+  return { kind: "refused", reason: "image", message, param: "messages" };
+}
+
+function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
+  const known = MEDIA_TYPES.get(mediaType);
+  return known === undefined ? undefined : { mediaType: known, base64 };
+}
+
+/** What one request may still download; shared by the downloads that are under way. */
+type Budget = { bytes: number };
+
+/** Each address's image, a few at a time; the first that cannot be had ends them all. */
+async function downloads(
+  urls: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, InlineImage> | ProviderFailure> {
+  const images = new Map<string, InlineImage>();
+  if (urls.length === 0) return images;
+  // Nothing is asked of anybody for a request that one address will refuse.
+  if (!urls.every((url) => publicAddress(url) !== null)) return refused(NO_ADDRESS);
+  const stop = new AbortController();
+  const budget: Budget = { bytes: ALL_BYTES_MAX };
+  const failures: ProviderFailure[] = [];
+  await atMost(Math.min(AT_ONCE, urls.length), urls, async (url) => {
+    if (failures.length > 0) return;
+    const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
+    if (!("kind" in image)) return void images.set(url, image);
+    failures.push(image);
+    stop.abort();
+  });
+  signal.throwIfAborted();
+  return failures[0] ?? images;
+}
+
+/** One image within its time; a connection that breaks is one that cannot be had. */
+async function download(
+  url: string,
+  signal: AbortSignal,
+  budget: Budget,
+): Promise<InlineImage | ProviderFailure> {
+  const late = new AbortController();
+  const cancel = afterTimeout(DOWNLOAD_MS, () => {
+    late.abort();
+  });
+  try {
+    return await fetched(url, AbortSignal.any([signal, late.signal]), budget);
+  } catch {
+    return refused(NOT_HAD);
+  } finally {
+    cancel();
+  }
+}
+
+/** Follows redirects by hand, so that each address is held against the same rules. */
+async function fetched(
+  first: string,
+  signal: AbortSignal,
+  budget: Budget,
+): Promise<InlineImage | ProviderFailure> {
+  let address = publicAddress(first);
+  for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
+    if (address === null) return refused(NO_ADDRESS);
+    const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
+    // oxlint-disable-next-line no-await-in-loop -- each address is known by the answer before it
+    const response = await fetch(address.href, { redirect: "manual", headers, signal });
+    if (response.ok) return imageIn(response, budget);
+    discardBody(response);
+    const location = response.headers.get("location");
+    if (response.status < 300 || response.status > 399 || location === null) break;
+    address = publicAddress(location, address.href);
+  }
+  return refused(NOT_HAD);
+}
+
+const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$/;
+
+/**
+ * The address when it may be called: https on its own port, no credentials, a name with a dot that is
+ * not private. The URL parser has already made IPv4 of every way to write it. What a public name
+ * resolves to is not known here.
+ */
+function publicAddress(text: string, base?: string): URL | null {
+  const url = URL.parse(text, base);
+  if (url === null || url.protocol !== "https:" || url.port !== "") return null;
+  if (url.username !== "" || url.password !== "") return null;
+  const host = url.hostname.replace(/\.+$/, "");
+  const isAddress = host.startsWith("[") || /^[\d.]+$/.test(host);
+  return isAddress || !host.includes(".") || PRIVATE_NAME.test(host) ? null : url;
+}
+
+async function imageIn(response: Response, budget: Budget): Promise<InlineImage | ProviderFailure> {
+  const said = (response.headers.get("content-type") ?? "").split(";", 1)[0] ?? "";
+  const mediaType = MEDIA_TYPES.get(said.trim().toLowerCase());
+  if (mediaType === undefined || response.body === null) {
+    discardBody(response);
+    return refused(WRONG_TYPE);
+  }
+  const bytes = await boundedBytes(response.body, budget);
+  if (bytes === null) return refused(TOO_LARGE);
+  return bytes.length === 0 ? refused(NOT_HAD) : { mediaType, base64: bytes.toBase64() };
+}
+
+/** The body's bytes, or null as soon as they are more than one image or the request may have. */
+async function boundedBytes(
+  body: ReadableStream<Uint8Array>,
+  budget: Budget,
+): Promise<Uint8Array | null> {
+  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- a body is read in order
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    length += value.length;
+    budget.bytes -= value.length;
+    if (length <= IMAGE_BYTES_MAX && budget.bytes >= 0) continue;
+    reader.cancel().catch(() => undefined); // what is being thrown away may fail as it likes
+    return null;
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
