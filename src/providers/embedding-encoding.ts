@@ -1,6 +1,6 @@
+import { toBase64 } from "./base64.ts";
+
 const BYTES_PER_FLOAT = 4;
-/** `String.fromCharCode` takes its bytes as arguments, and stacks are finite. */
-const ARGUMENTS_MAX = 8192;
 
 /** One item of an embedding list, as upstreams send it: numbers or base64. */
 type Item = { readonly index?: unknown; readonly embedding?: unknown };
@@ -34,11 +34,7 @@ export function floatsToBase64(floats: readonly number[]): string {
   for (const [index, value] of floats.entries()) {
     view.setFloat32(index * BYTES_PER_FLOAT, value, true);
   }
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += ARGUMENTS_MAX) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + ARGUMENTS_MAX));
-  }
-  return btoa(binary);
+  return toBase64(bytes);
 }
 
 /** Whether a text is base64 of whole float32s, without decoding it. */

@@ -1,6 +1,7 @@
 import { discardBody } from "../http/bounded-body.ts";
 import { atMost } from "../lib/at-most.ts";
 import { afterTimeout } from "../lib/timers.ts";
+import { toBase64 } from "./base64.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
 import type { ProviderFailure } from "./provider.ts";
 
@@ -172,7 +173,7 @@ async function imageIn(response: Response, budget: Budget): Promise<InlineImage 
   }
   const bytes = await boundedBytes(response.body, budget);
   if (bytes === null) return refused(TOO_LARGE);
-  return bytes.length === 0 ? refused(NOT_HAD) : { mediaType, base64: bytes.toBase64() };
+  return bytes.length === 0 ? refused(NOT_HAD) : { mediaType, base64: toBase64(bytes) };
 }
 
 /** The body's bytes, or null as soon as they are more than one image or the request may have. */
