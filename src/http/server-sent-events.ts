@@ -3,6 +3,8 @@ export type ServerSentEvent = { readonly name: string; readonly data: string };
 
 /** The longest event accepted, in UTF-16 units: far above any honest chunk, far below memory. */
 export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
+const FOREIGN_LENGTH_MAX = 64 * 1024;
+const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // "": a comment
 
 /**
  * Decodes a server-sent event stream (WHATWG HTML 9.2.6) from bytes cut anywhere: lines may end in
@@ -11,6 +13,8 @@ export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
  */
 export class SseDecoder {
   overflowed = false;
+  /** The lines that are no field of the format, which it ignores: Google writes errors so. The first 64 Ki. */
+  foreign = "";
   readonly #text = new TextDecoder();
   readonly #lengthMax: number;
   #line = "";
@@ -84,7 +88,10 @@ export class SseDecoder {
     const field = colon === -1 ? line : line.slice(0, colon);
     const value = colon === -1 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
     if (field === "data") this.#data = this.#data === null ? value : `${this.#data}\n${value}`;
-    if (field === "event") this.#name = value;
+    else if (field === "event") this.#name = value;
+    else if (!FIELDS.has(field) && this.foreign.length < FOREIGN_LENGTH_MAX) {
+      this.foreign += `${line.slice(0, FOREIGN_LENGTH_MAX)}\n`;
+    }
     return null;
   }
 

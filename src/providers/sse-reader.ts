@@ -8,8 +8,11 @@ export type PayloadReader = {
   read(data: string, name: string): StreamEvent[];
   /** Ends the stream with an upstream failure of our own finding. */
   fail(reason: string): StreamEvent[];
-  /** The end of file, for dialects without a terminal marker; where absent, it completes nothing. */
-  endOfFile?(): StreamEvent[];
+  /**
+   * The end of file, for dialects without a terminal marker; where absent, it completes nothing.
+   * `foreign`: the stream's lines that are no server-sent event's.
+   */
+  endOfFile?(foreign: string): StreamEvent[];
   readonly ended: boolean;
 };
 
@@ -26,7 +29,7 @@ export function sseReader(payloads: PayloadReader): StreamReader {
     push: (bytes) => eventsOf(decoder.events(bytes)),
     flush() {
       const events = eventsOf(decoder.flushEvents());
-      if (!payloads.ended) events.push(...(payloads.endOfFile?.() ?? []));
+      if (!payloads.ended) events.push(...(payloads.endOfFile?.(decoder.foreign) ?? []));
       return events;
     },
     get ended() {
