@@ -3,6 +3,7 @@ import { ANTHROPIC } from "./anthropic/anthropic.ts";
 import { isWebAddress } from "./built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "./built-in.ts";
 import { COHERE } from "./cohere/cohere.ts";
+import { GOOGLE } from "./google/doors.ts";
 import { OPENAI_COMPATIBLE } from "./openai-compatible/hosts.ts";
 import { openAiCompatible } from "./openai-compatible/openai-compatible.ts";
 import { PROFILES } from "./openai-compatible/profile.ts";
@@ -10,7 +11,13 @@ import type { Provider } from "./provider.ts";
 import { WORKERS_AI } from "./workers-ai/workers-ai.ts";
 
 /** Every provider that this Worker knows by itself, beside the sandbox. */
-export const BUILT_IN: readonly BuiltIn[] = [...OPENAI_COMPATIBLE, ANTHROPIC, COHERE, WORKERS_AI];
+export const BUILT_IN: readonly BuiltIn[] = [
+  ...OPENAI_COMPATIBLE,
+  ANTHROPIC,
+  COHERE,
+  ...GOOGLE,
+  WORKERS_AI,
+];
 
 /** A provider that is configured here, and where its hosts promise to run. */
 export type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };

@@ -1,0 +1,91 @@
+import { ChunkBuilder } from "../chunk-builder.ts";
+import { parseObject, textOf } from "../json-value.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
+import type { PayloadReader } from "../sse-reader.ts";
+import { candidatesOf, finishOf, isBlocked, partsOf } from "./answer.ts";
+import type { AnswerPart } from "./answer.ts";
+import { failureInside, parsed } from "./failure.ts";
+import { readUsage } from "./usage.ts";
+
+/**
+ * Turns one stream's payloads into events. There is no terminal marker: the end is the end of file after
+ * every candidate has finished. An error may stand bare in the body, outside of any event; it is then
+ * read at the end of file.
+ */
+export class ChunkReader implements PayloadReader {
+  #ended = false;
+  #hasSaid = false;
+  readonly #choices = new Map<number, ChunkBuilder>();
+  readonly #secrets: () => readonly string[];
+
+  /** `secrets`: what an error's text must not show. */
+  constructor(secrets: () => readonly string[]) {
+    this.#secrets = secrets;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  read(data: string): StreamEvent[] {
+    if (this.#ended || data.trim() === "") return [];
+    const raw = parseObject(data);
+    if (raw === null) return this.fail("bad_event");
+    const failure = failureInside(raw, this.#secrets());
+    return failure === null ? this.#chunk(raw) : this.#failed(failure);
+  }
+
+  fail(reason: string): StreamEvent[] {
+    return this.#failed({ kind: "retry", reason });
+  }
+
+  endOfFile(foreign: string): StreamEvent[] {
+    const failure = failureInside(parsed(foreign), this.#secrets());
+    if (failure !== null) return this.#failed(failure);
+    if (!this.#isFinished()) return foreign.trim() === "" ? [] : this.fail("bad_event");
+    this.#ended = true;
+    return [{ kind: "end" }];
+  }
+
+  #chunk(raw: JsonObject): StreamEvent[] {
+    const events = isBlocked(raw) ? this.#choice(0).finish("content_filter") : [];
+    for (const [index, candidate] of candidatesOf(raw)) {
+      const choice = this.#choice(index);
+      if (choice.finished) continue;
+      events.push(...partsOf(candidate).flatMap((part) => said(choice, part)));
+      const reason = textOf(candidate["finishReason"]);
+      if (reason === "") continue;
+      const finish = finishOf(reason);
+      if (typeof finish === "object") return [...events, ...this.#failed(finish)];
+      events.push(...choice.finish(finish));
+    }
+    this.#hasSaid ||= events.length > 0;
+    const usage = readUsage(raw["usageMetadata"]);
+    // Before anything was said another route may still answer, and every chunk repeats its usage.
+    if (usage === null || !this.#hasSaid) return events;
+    return [...events, { kind: "usage", usage, ...(!this.#isFinished() && { partial: true }) }];
+  }
+
+  #choice(index: number): ChunkBuilder {
+    const known = this.#choices.get(index) ?? new ChunkBuilder(index);
+    this.#choices.set(index, known);
+    return known;
+  }
+
+  #isFinished(): boolean {
+    return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.finished);
+  }
+
+  #failed(failure: ProviderFailure): StreamEvent[] {
+    this.#ended = true;
+    return [{ kind: "error", failure }];
+  }
+}
+
+function said(choice: ChunkBuilder, part: AnswerPart): StreamEvent[] {
+  if (part.kind === "call") {
+    const { id, name, arguments: json, more } = part.tool;
+    return [...choice.tool(id, name, more), ...choice.toolArguments(json)];
+  }
+  return part.kind === "text" ? choice.text(part.text) : choice.reasoning(part.text);
+}

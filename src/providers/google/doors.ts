@@ -1,0 +1,82 @@
+import type { ConfigProblem } from "../../config.ts";
+import { elapsedMs } from "../../lib/clock.ts";
+import { baseUrlProblems } from "../built-in.ts";
+import type { BuiltIn, ProviderConfig } from "../built-in.ts";
+import { trimmedUrl } from "../http-provider.ts";
+import type { Provider } from "../provider.ts";
+import { AccessTokens, TOKEN_URL, serviceAccountOf } from "./access-token.ts";
+import { BATCH_EMBED_CONTENTS, PREDICT } from "./embeddings.ts";
+import { google } from "./google.ts";
+
+const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
+const KEY = "GEMINI_API_KEY";
+const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
+
+/** The Gemini API: a key, one host for the world, no promise where it runs. */
+const GEMINI: BuiltIn = {
+  id: "google",
+  variables: [KEY],
+  isSet: (config) => config.secret(KEY) !== undefined,
+  tags: () => ["global"],
+  problems: (config) => baseUrlProblems(config, "GEMINI_BASE_URL"),
+  build(config) {
+    const key = config.secret(KEY) ?? "";
+    return google({
+      id: "google",
+      models: `${trimmedUrl(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
+      embeddings: BATCH_EMBED_CONTENTS,
+      credential: () => Promise.resolve({ "x-goog-api-key": key }), // in the URL it would be in logs
+      secrets: () => [key],
+    });
+  },
+};
+
+/** Vertex: a service account, and a host that keeps prompts in its region. */
+const VERTEX: BuiltIn = {
+  id: "vertex",
+  variables: [CREDENTIALS],
+  isSet: (config) => config.secret(CREDENTIALS) !== undefined,
+  tags: ({ region }) => [region],
+  problems: (config) => [
+    ...baseUrlProblems(config, "VERTEX_BASE_URL"),
+    ...baseUrlProblems(config, "VERTEX_TOKEN_URL"),
+    ...credentialProblems(config),
+  ],
+  build: (config) => vertex(config, elapsedMs),
+};
+
+/** Google's two ways in. */
+export const GOOGLE: readonly BuiltIn[] = [GEMINI, VERTEX];
+
+/** Vertex as configured; `nowMs` is the real time. Throws for credentials that have problems. */
+export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
+  const account = serviceAccountOf(config.secret(CREDENTIALS) ?? "");
+  if (!("project" in account)) throw new Error("credentials with problems");
+  const { region } = config;
+  const tokens = new AccessTokens(account, config.secret("VERTEX_TOKEN_URL") ?? TOKEN_URL, nowMs);
+  const host =
+    config.secret("VERTEX_BASE_URL") ?? `https://aiplatform.${region}.rep.googleapis.com/v1`;
+  const place = `projects/${account.project}/locations/${region}`;
+  return google({
+    id: "vertex",
+    models: `${trimmedUrl(host)}/${place}/publishers/google/models`,
+    embeddings: PREDICT,
+    async credential() {
+      const token = await tokens.get();
+      return typeof token === "string" ? { authorization: `Bearer ${token}` } : token;
+    },
+    renew({ authorization = "" }) {
+      tokens.drop(authorization.slice("Bearer ".length));
+      return true;
+    },
+    secrets: () => [tokens.last, account.project, account.email],
+  });
+}
+
+function credentialProblems(config: ProviderConfig): ConfigProblem[] {
+  const json = config.secret(CREDENTIALS);
+  const account = json === undefined ? [] : serviceAccountOf(json);
+  if ("project" in account || account.length === 0) return [];
+  const problem = `must be a service account's JSON key; missing: ${account.join(", ")}`;
+  return [{ variable: CREDENTIALS, problem }];
+}

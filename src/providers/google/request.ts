@@ -1,0 +1,141 @@
+import { conversationOf, refusal } from "../conversation.ts";
+import { withInlineImages } from "../inline-image.ts";
+import type { InlineConversation, InlinePart } from "../inline-image.ts";
+import { isObject, objectOf, textOf } from "../json-value.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
+import { toolsOf } from "../tools.ts";
+import type { Tools } from "../tools.ts";
+import { signsItsCalls, thinkingConfig } from "./thinking.ts";
+
+/** Google's own word for calls whose signature is lost (ai.google.dev, thought signatures). */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+/**
+ * The body of generateContent for a chat request (reference/providers.md 1.3): only what is named here
+ * is sent. Images on the web are downloaded first.
+ */
+export async function chatRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {
+  const tools = toolsOf(call.body);
+  if ("reason" in tools) return tools;
+  const read = conversationOf(call.body);
+  if ("reason" in read) return read;
+  const conversation = await withInlineImages(read, call.signal);
+  if ("kind" in conversation) return conversation;
+  const strays = conversation.turns.some(({ parts }) =>
+    parts.some((part) => part.kind === "result" && part.name === ""),
+  );
+  if (strays) return refusal("A tool message must answer an earlier tool call.", "messages");
+  return {
+    ...saidSoFar(conversation, call.upstreamId),
+    ...toolFields(tools),
+    generationConfig: generationConfig(call),
+  };
+}
+
+type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
+
+function saidSoFar({ system, turns }: InlineConversation, model: string): JsonObject {
+  const contents: Content[] = [];
+  let calls: readonly string[] = [];
+  for (const { role, parts } of turns) {
+    const said = inCallOrder(parts, calls).flatMap((part) => partOf(part, model));
+    calls = parts.flatMap((part) => (part.kind === "call" ? [part.id] : []));
+    if (role === "assistant" && signsItsCalls(model)) signFirstCall(said);
+    if (said.length > 0) contents.push({ role: role === "user" ? "user" : "model", parts: said });
+  }
+  const instructions = system.map((text) => ({ text }));
+  if (instructions.length === 0) return { contents };
+  const [first, ...rest] = contents;
+  // Nothing but instructions is a prompt all the same, and Gemma has no field for them.
+  if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
+  if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
+  if (first.role === "model") {
+    return { contents: [{ role: "user", parts: instructions }, ...contents] };
+  }
+  return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
+}
+
+/** Results in the order of the calls they answer: before Gemini 3 order and name are all that ties them. */
+function inCallOrder(
+  parts: readonly InlinePart[],
+  calls: readonly string[],
+): readonly InlinePart[] {
+  const place = (part: InlinePart): number => {
+    if (part.kind !== "result") return calls.length + 1;
+    const at = calls.indexOf(part.id);
+    return at === -1 ? calls.length : at;
+  };
+  return parts.toSorted((a, b) => place(a) - place(b));
+}
+
+function partOf(part: InlinePart, model: string): JsonObject[] {
+  if (part.kind === "text") return [{ text: part.text }];
+  if (part.kind === "image") {
+    return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
+  }
+  if (part.kind === "thought") return []; // another provider's: ours travel with their calls
+  const id = signsItsCalls(model) ? { id: part.id } : {}; // an unknown field to the models before
+  if (part.kind === "result") {
+    const response = { output: part.text };
+    return [{ functionResponse: { ...id, name: part.name, response } }];
+  }
+  const signature = textOf(objectOf(part.extra?.["google"])["thought_signature"]);
+  const functionCall = { ...id, name: part.name, args: part.input };
+  return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
+}
+
+/** Without a signature on the first call of a turn the whole request is a 400. */
+function signFirstCall(said: JsonObject[]): void {
+  const at = said.findIndex((part) => part["functionCall"] !== undefined);
+  const first = said[at];
+  if (first !== undefined) said[at] = { thoughtSignature: NO_SIGNATURE, ...first };
+}
+
+function toolFields({ list, choice }: Tools): JsonObject {
+  if (list.length === 0) return {};
+  const functionDeclarations = list.map(({ name, description, parameters }) => ({
+    name,
+    ...(description !== "" && { description }),
+    parametersJsonSchema: parameters,
+  }));
+  const isStrict = list.some((tool) => tool.strict);
+  return {
+    tools: [{ functionDeclarations }],
+    toolConfig: { functionCallingConfig: callingConfig(choice, isStrict) },
+  };
+}
+
+function callingConfig(choice: Tools["choice"], isStrict: boolean): JsonObject {
+  if (typeof choice === "object") return { mode: "ANY", allowedFunctionNames: [choice.name] };
+  if (choice === "none") return { mode: "NONE" };
+  if (choice === "required") return { mode: "ANY" };
+  return { mode: isStrict ? "VALIDATED" : "AUTO" };
+}
+
+/** Fields that only change their name. */
+const RENAMED = {
+  temperature: "temperature",
+  top_p: "topP",
+  n: "candidateCount",
+} as const;
+/** A penalty of 0 is none; newer models answer 400 to any. */
+const PENALTIES = {
+  presence_penalty: "presencePenalty",
+  frequency_penalty: "frequencyPenalty",
+} as const;
+
+function generationConfig({ body, cap, upstreamId }: ProviderCall): JsonObject {
+  const config: Record<string, unknown> = { maxOutputTokens: cap ?? undefined };
+  for (const [ours, theirs] of Object.entries(RENAMED)) config[theirs] = body[ours] ?? undefined;
+  for (const [ours, theirs] of Object.entries(PENALTIES)) config[theirs] = body[ours] || undefined;
+  const { stop, seed, response_format: format } = body;
+  if (typeof seed === "number") config["seed"] = seed | 0; // theirs has 32 bits
+  const stops = [stop].flat().filter((text) => typeof text === "string" && text !== "");
+  if (stops.length > 0) config["stopSequences"] = stops;
+  if (isObject(format) && format["type"] !== "text") {
+    config["responseMimeType"] = "application/json";
+    config["responseJsonSchema"] = objectOf(format["json_schema"])["schema"] ?? undefined;
+  }
+  config["thinkingConfig"] = thinkingConfig(upstreamId, body["reasoning_effort"], cap);
+  return config;
+}
