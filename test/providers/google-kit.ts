@@ -1,0 +1,49 @@
+import { parseConfig } from "../../src/config.ts";
+import type { ProviderConfig } from "../../src/providers/built-in.ts";
+import { GOOGLE } from "../../src/providers/google/doors.ts";
+import type { JsonObject, Provider } from "../../src/providers/provider.ts";
+import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import { answerTo } from "./adapter-kit.ts";
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+
+/** A deployment's configuration with these variables, in the EU unless said. */
+export function configOf(vars: Record<string, string>): ProviderConfig {
+  const parsed = parseConfig({ ...BASE, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+/** One of Google's two built-ins. */
+export function builtIn(id: "google" | "vertex") {
+  const found = GOOGLE.find((one) => one.id === id);
+  if (found === undefined) throw new Error(id);
+  return found;
+}
+
+/** The Gemini API with a key that must not be seen. */
+export const GEMINI: Provider = builtIn("google").build(configOf({ GEMINI_API_KEY: CANARY.key }));
+export const MODEL = "gemini-3.5-flash";
+
+/** What the Gemini API is sent for a chat body. */
+export async function sent(
+  body: JsonObject,
+  { model = MODEL, cap = 256 }: { readonly model?: string; readonly cap?: number } = {},
+): Promise<JsonObject> {
+  const call = { upstreamId: model, body, cap };
+  const { answer, asked } = await answerTo(GEMINI, call, GOOGLE_CHAT.text.json);
+  if (asked[0] === undefined) throw new Error(JSON.stringify(answer));
+  return asked[0].json;
+}
+
+/** The refusal of a chat body, which must not reach the network. */
+export async function refused(body: JsonObject): Promise<JsonObject> {
+  const { answer, asked } = await answerTo(
+    GEMINI,
+    { upstreamId: MODEL, body },
+    GOOGLE_CHAT.text.json,
+  );
+  if (answer.kind !== "failure" || asked.length > 0) throw new Error(JSON.stringify(answer));
+  return answer.failure;
+}

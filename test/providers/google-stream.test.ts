@@ -1,0 +1,255 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { StreamEvent } from "../../src/providers/provider.ts";
+import {
+  counts,
+  error,
+  GOOGLE_CHAT,
+  GOOGLE_FAILURES,
+  json,
+  said,
+  SIGNATURE,
+  sse,
+  stream,
+  UNAVAILABLE,
+} from "../fixtures/google-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+import { GEMINI, MODEL } from "./google-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const call = { upstreamId: MODEL };
+const events = (reply: WireReply) => eventsOf(GEMINI, call, reply);
+const kinds = (list: readonly StreamEvent[]) => list.map((event) => event.kind);
+
+/** The message of a JSON answer, in the words of `messageOf`. */
+async function wholeMessage(reply: WireReply) {
+  const { answer } = await answerTo(GEMINI, call, reply);
+  if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+  const [choice] = answer.body["choices"] as [
+    {
+      readonly message: {
+        readonly content: string | null;
+        readonly reasoning_content?: string;
+        readonly tool_calls?: readonly {
+          readonly function: object;
+          readonly extra_content?: object;
+        }[];
+      };
+      readonly finish_reason: string;
+    },
+  ];
+  const { content, reasoning_content: reasoning = "", tool_calls: tools = [] } = choice.message;
+  return {
+    content: content ?? "",
+    reasoning,
+    tools: tools.map((tool) => ({ ...tool.function, more: tool.extra_content })),
+    finish: choice.finish_reason,
+    usage: answer.usage,
+  };
+}
+
+async function streamedMessage(reply: WireReply) {
+  const list = await events(reply);
+  expect(list.at(-1)).toEqual({ kind: "end" });
+  const { content, reasoning, tools, finish, usage } = messageOf(list);
+  return {
+    content,
+    reasoning,
+    tools: tools.map((tool) => ({
+      name: tool.name,
+      arguments: tool.arguments,
+      more: tool.more["extra_content"],
+    })),
+    finish,
+    usage: usage?.kind === "usage" && usage.partial !== true ? usage.usage : null,
+  };
+}
+
+const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
+const tool = (name: string, args: object, signature?: string) => ({
+  name,
+  arguments: JSON.stringify(args),
+  more: signature && { google: { thought_signature: signature } },
+});
+const EXPECTED = {
+  text: { content: "Hello, 世界!", finish: "stop" },
+  tool: {
+    content: "Let me look.",
+    tools: [tool("get_weather", { city: "Paris" }, SIGNATURE)],
+    finish: "tool_calls",
+  },
+  tools: {
+    tools: [
+      tool("get_weather", { city: "Paris" }, SIGNATURE),
+      tool("get_weather", { city: "Rome" }),
+      tool("get_time", {}),
+    ],
+    finish: "tool_calls",
+  },
+  schema: { content: '{"city":"Paris","days":3}', finish: "stop" },
+  reasoning: {
+    content: "42",
+    reasoning: "Let me think.",
+    finish: "stop",
+    usage: { ...USED, reasoning: 2 },
+  },
+  length: { content: "Hel", finish: "length" },
+  refusal: {
+    finish: "content_filter",
+    usage: { ...USED, input: 9, cacheRead: 0, output: 0 },
+  },
+};
+
+describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])("%s", (name) => {
+  it("is the same message streamed and whole", async () => {
+    const expected = { content: "", reasoning: "", tools: [], usage: USED, ...EXPECTED[name] };
+    expect(await wholeMessage(GOOGLE_CHAT[name].json)).toEqual(expected);
+    expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
+  });
+
+  it("is the same cut at every byte", async () => {
+    await expectSameAtEveryByte(GEMINI, call, GOOGLE_CHAT[name].stream);
+  });
+});
+
+it("LF ends lines as CRLF does", async () => {
+  const { stream: reply } = GOOGLE_CHAT.text;
+  const body = String(reply.body).replaceAll("\r\n", "\n");
+  expect(messageOf(await events({ ...reply, body })).content).toBe("Hello, 世界!");
+});
+
+it("usage is partial until the answer's end, and that of the last chunk counts", async () => {
+  const list = await events(
+    stream([
+      said([{ text: "a" }], { trafficType: "ON_DEMAND" }),
+      said([{ text: "b" }], counts(9, 1)),
+      said([{ text: "" }], counts(9, 2), { finish: "STOP" }),
+      { usageMetadata: counts(9, 3) },
+    ]),
+  );
+  const usages = list.filter((event) => event.kind === "usage");
+  expect(usages.map((event) => [event.usage.output, event.partial])).toEqual([
+    [1, true],
+    [2, undefined],
+    [3, undefined],
+  ]);
+  expect(kinds(list).at(-1)).toBe("end");
+});
+
+it("nothing is reported before something was said, so that another route may still answer", async () => {
+  const silent = said([{ text: "" }], counts(9, 0, { thoughtsTokenCount: 40 }));
+  const bad = said([], counts(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
+  const failure = { kind: "retry", reason: "malformed_function_call" };
+  expect(await events(stream([silent, bad]))).toEqual([{ kind: "error", failure }]);
+});
+
+it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])(
+  "%s is a failure, whole and in mid-stream",
+  async (finish) => {
+    const reply = json(said([], null, { finish }));
+    const failure = { kind: "retry", reason: finish.toLowerCase() };
+    expect((await answerTo(GEMINI, call, reply)).answer).toEqual({ kind: "failure", failure });
+    const list = await events(stream([said([{ text: "Hel" }]), said([], null, { finish })]));
+    expect(list.at(-1)).toEqual({ kind: "error", failure });
+  },
+);
+
+it.each([
+  ["STOP", "stop"],
+  ["MAX_TOKENS", "length"],
+  ["SAFETY", "content_filter"],
+  ["RECITATION", "content_filter"],
+  ["BLOCKLIST", "content_filter"],
+  ["PROHIBITED_CONTENT", "content_filter"],
+  ["SPII", "content_filter"],
+  ["LANGUAGE", "content_filter"],
+  ["MODEL_ARMOR", "content_filter"],
+  ["IMAGE_SAFETY", "content_filter"],
+  ["IMAGE_PROHIBITED_CONTENT", "content_filter"],
+  ["IMAGE_RECITATION", "content_filter"],
+  ["OTHER", "stop"],
+  ["FINISH_REASON_UNSPECIFIED", "stop"],
+  ["NO_IMAGE", "stop"],
+  ["constructor", "stop"],
+])("finishReason %s is %s", async (theirs, ours) => {
+  const reply = said([{ text: "x" }], null, { finish: theirs });
+  expect((await wholeMessage(json(reply))).finish).toBe(ours);
+  expect(messageOf(await events(stream([reply]))).finish).toBe(ours);
+});
+
+it("the end is the end of file after every candidate has finished", async () => {
+  const list = await events(
+    stream([
+      said([{ text: "a" }], counts(9, 1), { index: 0 }),
+      said([{ text: "b" }], counts(9, 2), { index: 1 }),
+      said([], counts(9, 3), { index: 1, finish: "STOP" }),
+      said([], counts(9, 4), { index: 0, finish: "MAX_TOKENS" }),
+    ]),
+  );
+  const finished = list.flatMap((event) =>
+    event.kind === "chunk"
+      ? (event.chunk["choices"] as { index: number; finish_reason: unknown }[])
+      : [],
+  );
+  expect(finished.filter((choice) => choice.finish_reason !== null)).toMatchObject([
+    { index: 1, finish_reason: "stop" },
+    { index: 0, finish_reason: "length" },
+  ]);
+  const partial = list.flatMap((event) => (event.kind === "usage" ? [event.partial ?? false] : []));
+  expect(partial).toEqual([true, true, true, false]);
+  expect(list.at(-1)).toEqual({ kind: "end" });
+  const open = await events(
+    stream([said([{ text: "a" }]), said([{ text: "b" }], null, { index: 1, finish: "STOP" })]),
+  );
+  expect(kinds(open)).not.toContain("end");
+});
+
+it("a stream that breaks off, or says nothing at all, has no end", async () => {
+  expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
+  expect(await events(stream([]))).toEqual([]);
+});
+
+const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
+
+it("an error bare in the body, in lines or in one, is read at the end of file", async () => {
+  for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
+    const mid = stream([said([{ text: "Hel" }])], bare);
+    expect((await events(mid)).at(-1)).toEqual(FAILURE);
+    expect(await events(stream([], bare))).toEqual([FAILURE]);
+    await expectSameAtEveryByte(GEMINI, call, mid);
+  }
+  const array = stream([], JSON.stringify([UNAVAILABLE]));
+  expect(await events(array)).toEqual([FAILURE]);
+});
+
+it("an error as an event ends the stream at once, its text unseen", async () => {
+  expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);
+  const late = stream([said([{ text: "Hel" }]), UNAVAILABLE], sse(said([{ text: "lo" }])));
+  const list = await events(late);
+  expect(kinds(list)).toEqual(["chunk", "text", "usage", "error"]);
+  for (const one of [...list, ...(await events(GOOGLE_FAILURES.errorMid))]) {
+    expect(JSON.stringify(one)).not.toMatch(/canary/);
+  }
+  const bad = error(400, "INVALID_ARGUMENT", `Bad schema. Key ${CANARY.key}`);
+  const [refusal] = await events(stream([bad]));
+  expect(refusal).toMatchObject({
+    failure: { kind: "refused", message: "Bad schema. Key [removed]" },
+  });
+});
+
+it("what is no JSON and no error is a failure, unless the answer was already whole", async () => {
+  expect((await events(stream([said([{ text: "a" }])], "<html>"))).at(-1)).toEqual({
+    kind: "error",
+    failure: { kind: "retry", reason: "bad_event" },
+  });
+  const whole = said([{ text: "a" }], null, { finish: "STOP" });
+  expect((await events(stream([whole], "<html>"))).at(-1)).toEqual({ kind: "end" });
+  const { headers } = stream([]);
+  expect((await events({ headers, body: "data: {oops\r\n\r\n" })).at(-1)).toMatchObject({
+    failure: { kind: "retry", reason: "bad_event" },
+  });
+});
