@@ -71,7 +71,8 @@ export class AccessTokens {
   async get(): Promise<string | ProviderFailure> {
     const known = this.#token;
     if (known !== null && this.#nowMs() < known.untilMs) return known.text;
-    const got = (await this.#shared()) ?? (await this.#begin());
+    const exchange = this.#exchange;
+    const got = await (exchange === null ? this.#begin() : this.#shared(exchange));
     return "text" in got ? got.text : got;
   }
 
@@ -80,14 +81,12 @@ export class AccessTokens {
     if (this.#token?.text === text) this.#token = { text, untilMs: 0 };
   }
 
-  async #shared(): Promise<Token | ProviderFailure | null> {
-    const exchange = this.#exchange;
-    if (exchange === null) return null;
+  async #shared(exchange: Promise<Token | ProviderFailure>): Promise<Token | ProviderFailure> {
     try {
       return await within(exchange, SHARED_MS);
     } catch {
       if (this.#exchange === exchange) this.#exchange = null;
-      return null;
+      return this.#exchange ?? this.#begin();
     }
   }
 

@@ -69,7 +69,7 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
       tokens.drop(authorization.slice("Bearer ".length));
       return true;
     },
-    secrets: () => [tokens.last, account.project, account.email],
+    secrets: () => [tokens.last, account.email, account.project],
   });
 }
 

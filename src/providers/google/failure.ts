@@ -15,8 +15,8 @@ const STATUSES: Readonly<Record<string, number>> = {
   DEADLINE_EXCEEDED: 504,
 };
 const WAIT_MS_MAX = 3_600_000;
-/** `projects/name`, `project 123`: the account. */
-const PROJECTS = /\bprojects?[\s/:'"`]+[\w.:-]+/gi;
+/** The account, by name or by number. */
+const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
  * The failure that an answer outside 2xx means (reference/providers.md 1.3, Errors). A 400 is ours to

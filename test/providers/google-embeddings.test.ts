@@ -1,0 +1,146 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { JsonObject, Provider } from "../../src/providers/provider.ts";
+import { GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo } from "./adapter-kit.ts";
+import { GEMINI } from "./google-kit.ts";
+import { TOKEN, vertexProvider } from "./vertex-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const OLD = "gemini-embedding-001";
+const NEW = "gemini-embedding-2";
+const embed = (
+  provider: Provider,
+  body: JsonObject,
+  reply: WireReply | readonly WireReply[],
+  upstreamId = OLD,
+) => answerTo(provider, { kind: "embeddings", upstreamId, body }, reply);
+const vectors = (...values: unknown[]) =>
+  json({ embeddings: values.map((one) => ({ values: one })) });
+const dataOf = (answer: object) =>
+  (answer as { body: { data: { embedding: number[] }[] } }).body.data.map((item) => item.embedding);
+
+it("one text or many: each its own vector in order, no usage where none is told", async () => {
+  const { answer, asked } = await embed(GEMINI, { input: "one" }, vectors([1, 0]));
+  expect(answer).toEqual({
+    kind: "json",
+    body: { object: "list", data: [{ object: "embedding", index: 0, embedding: [1, 0] }] },
+    usage: null,
+  });
+  expect(asked[0]?.url).toMatch(/v1beta\/models\/gemini-embedding-001:batchEmbedContents$/);
+  expect(asked[0]?.json).toEqual({
+    requests: [{ model: `models/${OLD}`, content: { parts: [{ text: "one" }] } }],
+  });
+  const many = await embed(GEMINI, { input: ["a", "b"] }, vectors([1, 0], [0, 1]));
+  expect(dataOf(many.answer)).toEqual([
+    [1, 0],
+    [0, 1],
+  ]);
+});
+
+it("usage counts where it is told", async () => {
+  const recorded = {
+    embeddings: [{ values: [0.5, 0.8] }],
+    usageMetadata: { promptTokenCount: 12, promptTokenDetails: [] },
+  };
+  const { answer } = await embed(GEMINI, { input: "a" }, json(recorded), NEW);
+  expect(answer).toMatchObject({
+    usage: { input: 12, output: 0 },
+    body: { usage: { prompt_tokens: 12, total_tokens: 12 } },
+  });
+});
+
+/** So many vectors that say their place. */
+const slice = (start: number, length: number) =>
+  vectors(...Array.from({ length }, (_, at) => [start + at, 1]));
+
+it("what is over a hundred goes in requests of a hundred, put together in order", async () => {
+  const input = Array.from({ length: 250 }, (_, at) => String(at));
+  const replies = [slice(0, 100), slice(100, 100), slice(200, 50)];
+  const { answer, asked } = await embed(GEMINI, { input }, replies, NEW);
+  expect(asked.map(({ json: body }) => (body["requests"] as []).length)).toEqual([100, 100, 50]);
+  expect(dataOf(answer).map(([at]) => at)).toEqual(input.map(Number));
+  const failed = await embed(GEMINI, { input }, [
+    slice(0, 100),
+    GOOGLE_FAILURES.errors["quota"] ?? json({}),
+  ]);
+  expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
+});
+
+it("a shortened vector of the first model is given length 1; others are as they are", async () => {
+  const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
+  const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
+  expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
+  expect(asked[0]?.json).toHaveProperty("requests.0.outputDimensionality", 2);
+  expect(asked[0]?.text).not.toMatch(/someone|base64/);
+  expect(dataOf((await embed(GEMINI, body, vectors([0, 0]))).answer)).toEqual([[0, 0]]);
+  expect(dataOf((await embed(GEMINI, body, vectors([3, 4]), NEW)).answer)).toEqual([[3, 4]]);
+  const full = Array.from({ length: 3072 }, () => 1);
+  expect(dataOf((await embed(GEMINI, { input: "a" }, vectors(full))).answer)).toEqual([full]);
+});
+
+it.each([
+  ["too few", vectors([1])],
+  ["too many", vectors([1], [2], [3])],
+  ["an empty one", vectors([1], [])],
+  ["no numbers", vectors([1], ["2"])],
+  ["none", json({})],
+  [
+    "a number out of reach",
+    { ...json({}), body: '{"embeddings":[{"values":[1]},{"values":[1e999]}]}' },
+  ],
+])("%s: no answer", async (_name, reply) => {
+  const { answer } = await embed(GEMINI, { input: ["a", "b"] }, reply);
+  expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
+});
+
+it("tokens are refused before anything is asked", async () => {
+  const { answer, asked } = await embed(GEMINI, { input: [1, 2] }, vectors([1]));
+  expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
+  expect(asked).toEqual([]);
+});
+
+/** As recorded from aiplatform.googleapis.com. */
+const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
+  json({
+    predictions: items.map(([values, tokens]) => ({
+      embeddings: { statistics: { token_count: tokens, truncated: false }, values },
+    })),
+    metadata: { billableCharacterCount: 35 },
+  });
+
+it("Vertex predicts one text at a time for the first model, and counts its tokens", async () => {
+  const vertex = await vertexProvider();
+  const replies = [TOKEN, predicted([[3, 4], 5]), predicted([[0, 2], 6])];
+  const body = { input: ["a", "b"], dimensions: 2 };
+  const { answer, asked } = await embed(vertex, body, replies);
+  expect(dataOf(answer)).toEqual([
+    [0.6, 0.8],
+    [0, 1],
+  ]);
+  expect(answer).toMatchObject({ usage: { input: 11 } });
+  expect(asked[1]?.url).toMatch(/\/publishers\/google\/models\/gemini-embedding-001:predict$/);
+  expect(asked.slice(1).map((one) => one.json)).toEqual(
+    ["a", "b"].map((content) => ({
+      instances: [{ content }],
+      parameters: { autoTruncate: false, outputDimensionality: 2 },
+    })),
+  );
+});
+
+it("Vertex takes several texts for other models; one count missing is no usage", async () => {
+  const vertex = await vertexProvider();
+  const replies = [TOKEN, predicted([[1], 5], [[2], undefined])];
+  const { answer, asked } = await embed(
+    vertex,
+    { input: ["a", "b"] },
+    replies,
+    "text-embedding-005",
+  );
+  expect(asked).toHaveLength(2);
+  expect(answer).toMatchObject({ kind: "json", usage: null });
+  expect(dataOf(answer)).toEqual([[1], [2]]);
+});

@@ -1,0 +1,137 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { GOOGLE_CHAT, GOOGLE_FAILURES, json, said, error } from "../fixtures/google-wire.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo } from "./adapter-kit.ts";
+import { GEMINI, MODEL } from "./google-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+async function failureOf(reply: WireReply, stream = false) {
+  const { answer } = await answerTo(GEMINI, { upstreamId: MODEL, stream }, reply);
+  if (answer.kind !== "failure") throw new Error(answer.kind);
+  return answer.failure;
+}
+
+const WAIT = { retryAfterMs: 34_400 };
+const EXPECTED: Readonly<Record<string, object>> = {
+  badKey: { kind: "disabled", reason: "400" },
+  billing: { kind: "disabled", reason: "400" },
+  invalid: { kind: "refused", reason: "400", param: null, code: null },
+  context: {
+    kind: "refused",
+    reason: "400",
+    param: "messages",
+    code: "context_length_exceeded",
+  },
+  unauthenticated: { kind: "disabled", reason: "401" },
+  denied: { kind: "disabled", reason: "403" },
+  unknownModel: { kind: "disabled", reason: "404" },
+  quota: { kind: "overloaded", reason: "429", ...WAIT },
+  quotaWithoutHint: { kind: "overloaded", reason: "429" },
+  internal: { kind: "retry", reason: "500", again: true },
+  wrapped: { kind: "overloaded", reason: "429", ...WAIT },
+  unavailable: { kind: "overloaded", reason: "503" },
+  deadline: { kind: "retry", reason: "504", again: true },
+  array: { kind: "overloaded", reason: "429", ...WAIT },
+  html: { kind: "retry", reason: "502", again: true },
+};
+
+it("every error has its expectation", () => {
+  expect(Object.keys(EXPECTED)).toEqual(Object.keys(GOOGLE_FAILURES.errors));
+});
+
+it.each(Object.entries(GOOGLE_FAILURES.errors))("%s", async (name, reply) => {
+  for (const stream of [false, true]) {
+    const failure = await failureOf(reply, stream);
+    const { message, ...rest } = failure;
+    expect(rest).toEqual(EXPECTED[name]);
+    expect(message !== undefined).toBe(failure.kind === "refused");
+    // Only a 400 keeps words of theirs, and none that name us or them.
+    const text = JSON.stringify(failure).replaceAll("canary upstream text", "");
+    expect(text).not.toMatch(/canary/i);
+  }
+});
+
+it("a 400 is cleaned of projects, by name and by number", async () => {
+  const message = "Bad thing in projects/canary-1/locations/eu of project 123456789012: no.";
+  const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
+  expect(failure.message).toBe("Bad thing in [removed]/locations/eu of [removed]: no.");
+});
+
+it.each([
+  ["34.4s", 34_400],
+  ["0s", 0],
+  ["0.0004s", 1],
+  ["99999s", 3_600_000],
+  ["-3s", undefined],
+  ["soon", undefined],
+  [{}, undefined],
+])("a retryDelay of %j is %j ms", async (retryDelay, ms) => {
+  const reply = json(error(429, "RESOURCE_EXHAUSTED", "", [{ retryDelay }]), 429);
+  expect((await failureOf(reply)).retryAfterMs).toBe(ms);
+});
+
+it("an error inside a 200 is what its code or its status says", async () => {
+  const inside = (value: object) => failureOf(json(value));
+  expect(await inside(error(429, "RESOURCE_EXHAUSTED", ""))).toMatchObject({ kind: "overloaded" });
+  expect(await inside({ error: { status: "UNAVAILABLE" } })).toMatchObject({ reason: "503" });
+  expect(await inside({ error: { status: "NEW", code: 7 } })).toMatchObject({ reason: "500" });
+  const asked = json(error(503, "UNAVAILABLE", ""));
+  expect(await failureOf(asked, true)).toMatchObject({ kind: "overloaded" });
+});
+
+it("what is no answer is a failure", async () => {
+  for (const body of [{}, { candidates: [] }, { candidates: "x" }, { promptFeedback: {} }]) {
+    expect(await failureOf(json(body))).toEqual({ kind: "retry", reason: "bad_answer" });
+  }
+});
+
+it("a connection that breaks is tried again", async () => {
+  vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("canary"));
+  const call = { upstreamId: MODEL, body: {}, cap: 1, kind: "chat", stream: false } as const;
+  const answer = await GEMINI.send({ ...call, signal: new AbortController().signal });
+  const failure = { kind: "retry", reason: "connection", again: true };
+  expect(answer).toEqual({ kind: "failure", failure });
+});
+
+const usageOf = async (usage: object) => {
+  const reply = json(said([{ text: "x" }], usage, { finish: "STOP" }));
+  const { answer } = await answerTo(GEMINI, { upstreamId: MODEL }, reply);
+  return answer.kind === "json" ? answer.usage : answer;
+};
+
+it("usage counts the cache once, and thoughts and the tools' prompt too", async () => {
+  const recorded = {
+    promptTokenCount: 19,
+    cachedContentTokenCount: 3,
+    candidatesTokenCount: 4,
+    toolUsePromptTokenCount: 63,
+    thoughtsTokenCount: 56,
+    totalTokenCount: 142,
+  };
+  const usage = { input: 79, cacheRead: 3, cacheWrite: 0, output: 60, reasoning: 56 };
+  expect(await usageOf(recorded)).toEqual(usage);
+  const { answer } = await answerTo(GEMINI, { upstreamId: MODEL }, GOOGLE_CHAT.reasoning.json);
+  expect(answer).toMatchObject({
+    body: { usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } },
+  });
+  expect(await usageOf({ promptTokenCount: 5, cachedContentTokenCount: 9 })).toMatchObject({
+    input: 0,
+    cacheRead: 5,
+    output: 0,
+  });
+});
+
+it.each([
+  {},
+  { trafficType: "ON_DEMAND" },
+  { promptTokenCount: "9" },
+  { promptTokenCount: -1 },
+  { promptTokenCount: 9, candidatesTokenCount: 1.5 },
+  { promptTokenCount: 9, thoughtsTokenCount: 1e12 },
+  { promptTokenCount: 9, cachedContentTokenCount: [] },
+])("%j is no usage, never a wrong one", async (usage) => {
+  expect(await usageOf(usage)).toBeNull();
+});

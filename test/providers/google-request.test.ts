@@ -1,0 +1,243 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { GOOGLE_CHAT, SIGNATURE } from "../fixtures/google-wire.ts";
+import { answerTo } from "./adapter-kit.ts";
+import { GEMINI, MODEL, refused, sent } from "./google-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const user = (content: unknown) => ({ role: "user", content });
+const toolCall = (id: string, name: string, args = "{}", more: object = {}) => ({
+  id,
+  type: "function",
+  function: { name, arguments: args },
+  ...more,
+});
+const called = (...calls: object[]) => ({ role: "assistant", content: null, tool_calls: calls });
+const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
+const signed = (signature: unknown) => ({
+  extra_content: { google: { thought_signature: signature } },
+});
+const config = async (body: JsonObject, model?: string, cap?: number) =>
+  (await sent(body, { ...(model && { model }), ...(cap && { cap }) }))["generationConfig"];
+const contents = async (messages: unknown[], model?: string) =>
+  (await sent({ messages }, { ...(model && { model }) }))["contents"];
+
+it("a request has the cap, and of its fields only those that are named", async () => {
+  const body = {
+    user: "someone",
+    logit_bias: { 1: 2 },
+    metadata: { a: "b" },
+    store: false,
+    temperature: 0.7,
+    top_p: 0.9,
+    n: 2,
+    seed: 2 ** 32 + 5,
+    presence_penalty: 0.5,
+    frequency_penalty: 0,
+    stop: ["a", "", "b"],
+    verbosity: "low",
+  };
+  expect(await sent(body)).toEqual({
+    contents: [{ role: "user", parts: [{ text: "Hi" }] }],
+    generationConfig: {
+      maxOutputTokens: 256,
+      temperature: 0.7,
+      topP: 0.9,
+      candidateCount: 2,
+      presencePenalty: 0.5,
+      stopSequences: ["a", "b"],
+      seed: 5,
+    },
+  });
+  expect(await config({ stop: "x" })).toEqual({ maxOutputTokens: 256, stopSequences: ["x"] });
+});
+
+it("the address names model and method, the key stands in a header", async () => {
+  const whole = await answerTo(GEMINI, { upstreamId: MODEL }, GOOGLE_CHAT.text.json);
+  const streamed = { upstreamId: "a/b?key=c", stream: true };
+  const { asked } = await answerTo(GEMINI, streamed, GOOGLE_CHAT.text.stream);
+  const models = "https://generativelanguage.googleapis.com/v1beta/models";
+  expect(whole.asked[0]?.url).toBe(`${models}/${MODEL}:generateContent`);
+  expect(asked[0]?.url).toBe(`${models}/a%2Fb%3Fkey%3Dc:streamGenerateContent?alt=sse`);
+  expect(asked[0]?.headers.get("x-goog-api-key")).toBe("sk-canary-0123456789abcdefghij");
+  expect(asked[0]?.headers.has("authorization")).toBe(false);
+  expect(asked[0]?.init.redirect).toBe("manual");
+});
+
+it("leading instructions stand apart, later ones where they were, and roles alternate", async () => {
+  const messages = [
+    { role: "system", content: "One." },
+    { role: "developer", content: [{ type: "text", text: "Two." }] },
+    user("Hi"),
+    { role: "assistant", content: "Yes?" },
+    { role: "system", content: "Three." },
+    user([{ type: "text", text: "Now" }]),
+  ];
+  expect(await sent({ messages })).toMatchObject({
+    systemInstruction: { parts: [{ text: "One." }, { text: "Two." }] },
+    contents: [
+      { role: "user", parts: [{ text: "Hi" }] },
+      { role: "model", parts: [{ text: "Yes?" }] },
+      { role: "user", parts: [{ text: "<system>Three.</system>" }, { text: "Now" }] },
+    ],
+  });
+  const gemma = await sent({ messages }, { model: "gemma-4-26b-a4b-it" });
+  expect(gemma).not.toHaveProperty("systemInstruction");
+  expect(gemma).toHaveProperty(
+    "contents.0.parts",
+    ["One.", "Two.", "Hi"].map((text) => ({ text })),
+  );
+  const alone = await sent({ messages: messages.slice(0, 1) });
+  expect(alone["contents"]).toEqual([{ role: "user", parts: [{ text: "One." }] }]);
+  expect(alone).not.toHaveProperty("systemInstruction");
+  const model = [messages[0], messages[3]];
+  expect(await contents(model, "gemma-4")).toHaveProperty("0.parts", [{ text: "One." }]);
+});
+
+it("an inline image stays inline", async () => {
+  const image = { type: "image_url", image_url: { url: "data:image/JPG;base64,QUJD" } };
+  expect(await contents([user([image])])).toEqual([
+    { role: "user", parts: [{ inlineData: { mimeType: "image/jpeg", data: "QUJD" } }] },
+  ]);
+});
+
+describe("calls and their results", () => {
+  const messages = [
+    user("Hi"),
+    called(toolCall("call_1", "f", '{"a":1}', signed(SIGNATURE)), toolCall("toolu_2", "g")),
+    result("toolu_2", "second"),
+    result("call_1", "first"),
+  ];
+  const first = { name: "f", args: { a: 1 } };
+
+  it("results name their calls and stand in their order; a signature goes back", async () => {
+    expect(await contents(messages)).toEqual([
+      { role: "user", parts: [{ text: "Hi" }] },
+      {
+        role: "model",
+        parts: [
+          { functionCall: { id: "call_1", ...first }, thoughtSignature: SIGNATURE },
+          { functionCall: { id: "toolu_2", name: "g", args: {} } },
+        ],
+      },
+      {
+        role: "user",
+        parts: [
+          { functionResponse: { id: "call_1", name: "f", response: { output: "first" } } },
+          { functionResponse: { id: "toolu_2", name: "g", response: { output: "second" } } },
+        ],
+      },
+    ]);
+  });
+
+  it("before Gemini 3 there are no ids, and no signature where none came", async () => {
+    const text = JSON.stringify(await contents(messages, "gemini-2.5-flash"));
+    expect(text).not.toContain('"id"');
+    expect(text.indexOf("first")).toBeLessThan(text.indexOf("second"));
+    expect(text).toContain(SIGNATURE);
+    const [, turn] = (await contents(
+      [user("Hi"), called(toolCall("x", "f"))],
+      "gemini-2.5-pro",
+    )) as { parts: object[] }[];
+    expect(turn?.parts).toEqual([{ functionCall: { name: "f", args: {} } }]);
+  });
+
+  it.each(["gemini-3-flash-preview", "gemini-3.7-flash", "gemini-10-pro", "gemini-flash-latest"])(
+    "%s gets Google's own word where a turn's first call has no signature",
+    async (model) => {
+      const foreign = "fc_68a/b+c=|é";
+      const turns = [
+        user("Hi"),
+        called(toolCall(foreign, "f", "", signed(7)), toolCall("b", "f")),
+        result("b", "2"),
+        result(foreign, "1"),
+        called(toolCall("c", "f", "{}", { extra_content: { google: null } })),
+        result("c", "3"),
+      ];
+      const parts = ((await contents(turns, model)) as { parts: JsonObject[] }[]).flatMap(
+        (turn) => turn.parts,
+      );
+      expect(parts.map((part) => part["thoughtSignature"])).toEqual([
+        undefined,
+        "skip_thought_signature_validator",
+        undefined,
+        undefined,
+        undefined,
+        "skip_thought_signature_validator",
+        undefined,
+      ]);
+      expect(parts[1]).toHaveProperty("functionCall.id", foreign);
+      expect(parts[3]).toHaveProperty("functionResponse.id", foreign);
+    },
+  );
+
+  it("what a provider of another kind wanted back is left out", async () => {
+    const reasoning_details = [{ type: "thinking", signature: "x" }];
+    const said = { role: "assistant", content: "Hm", reasoning_details };
+    expect(await contents([user("Hi"), said])).toHaveProperty("1.parts", [{ text: "Hm" }]);
+  });
+});
+
+it.each([
+  ["a result of no call", { messages: [user("Hi"), result("x", "1")] }, "messages"],
+  [
+    "arguments that are no object",
+    { messages: [called(toolCall("a", "f", "[1]"))] },
+    "messages[0].tool_calls[0].function.arguments",
+  ],
+  ["legacy functions", { functions: [] }, "functions"],
+  ["custom tools", { tools: [{ type: "custom", custom: { name: "f" } }] }, "tools[0]"],
+])("%s: a 400 before anything is asked", async (_name, body, param) => {
+  expect(await refused(body)).toMatchObject({ kind: "refused", param });
+});
+
+const f = (more: object = {}) => ({ type: "function", function: { name: "f", ...more } });
+const schema = { type: "object", properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: {} } };
+
+it("tools keep their JSON schema", async () => {
+  const tools = [f({ description: "Does f", parameters: schema }), f()];
+  expect((await sent({ tools }))["tools"]).toEqual([
+    {
+      functionDeclarations: [
+        { name: "f", description: "Does f", parametersJsonSchema: schema },
+        { name: "f", parametersJsonSchema: { type: "object", properties: {} } },
+      ],
+    },
+  ]);
+  expect(await sent({ tools: [] })).not.toHaveProperty("toolConfig");
+});
+
+it.each([
+  [undefined, { mode: "AUTO" }],
+  ["auto", { mode: "AUTO" }],
+  ["none", { mode: "NONE" }],
+  ["required", { mode: "ANY" }],
+  [f(), { mode: "ANY", allowedFunctionNames: ["f"] }],
+])("tool_choice %j is %j", async (tool_choice, mode) => {
+  const body = await sent({ tools: [f()], tool_choice });
+  expect(body["toolConfig"]).toEqual({ functionCallingConfig: mode });
+});
+
+it("a strict tool is validated where the model chooses freely", async () => {
+  const body = await sent({ tools: [f({ strict: true })] });
+  expect(body).toHaveProperty("toolConfig.functionCallingConfig.mode", "VALIDATED");
+});
+
+it("response_format is a media type and a JSON schema", async () => {
+  const json_schema = { name: "s", schema };
+  const maxOutputTokens = 256;
+  const responseMimeType = "application/json";
+  expect(await config({ response_format: { type: "json_schema", json_schema } })).toEqual({
+    maxOutputTokens,
+    responseMimeType,
+    responseJsonSchema: schema,
+  });
+  expect(await config({ response_format: { type: "json_object" } })).toEqual({
+    maxOutputTokens,
+    responseMimeType,
+  });
+  expect(await config({ response_format: { type: "text" } })).toEqual({ maxOutputTokens });
+});

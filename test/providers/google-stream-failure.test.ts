@@ -1,0 +1,69 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import type { StreamEvent } from "../../src/providers/provider.ts";
+import { error, GOOGLE_FAILURES, said, sse, stream, UNAVAILABLE } from "../fixtures/google-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { eventsOf, expectSameAtEveryByte } from "./adapter-kit.ts";
+import { GEMINI, MODEL } from "./google-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const call = { upstreamId: MODEL };
+const events = (reply: WireReply) => eventsOf(GEMINI, call, reply);
+const kinds = (list: readonly StreamEvent[]) => list.map((event) => event.kind);
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
+
+it("an error bare in the body, in lines or in one, is read at the end of file", async () => {
+  for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
+    const mid = stream([said([{ text: "Hel" }])], bare);
+    expect((await events(mid)).at(-1)).toEqual(FAILURE);
+    expect(await events(stream([], bare))).toEqual([FAILURE]);
+    await expectSameAtEveryByte(GEMINI, call, mid);
+  }
+  const array = stream([], JSON.stringify([UNAVAILABLE]));
+  expect(await events(array)).toEqual([FAILURE]);
+});
+
+it("an error as an event ends the stream at once, its text unseen", async () => {
+  expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);
+  const late = stream([said([{ text: "Hel" }]), UNAVAILABLE], sse(said([{ text: "lo" }])));
+  const list = await events(late);
+  expect(kinds(list)).toEqual(["chunk", "text", "usage", "error"]);
+  for (const one of [...list, ...(await events(GOOGLE_FAILURES.errorMid))]) {
+    expect(JSON.stringify(one)).not.toMatch(/canary/);
+  }
+  const bad = error(400, "INVALID_ARGUMENT", `Bad schema. Key ${CANARY.key}`);
+  const [refusal] = await events(stream([bad]));
+  expect(refusal).toMatchObject({
+    failure: { kind: "refused", message: "Bad schema. Key [removed]" },
+  });
+});
+
+it("what is no JSON and no error is a failure, unless the answer was already whole", async () => {
+  expect((await events(stream([said([{ text: "a" }])], "<html>"))).at(-1)).toEqual({
+    kind: "error",
+    failure: { kind: "retry", reason: "bad_event" },
+  });
+  const whole = said([{ text: "a" }], null, { finish: "STOP" });
+  expect((await events(stream([whole], "<html>"))).at(-1)).toEqual({ kind: "end" });
+  const { headers } = stream([]);
+  expect((await events({ headers, body: "data: {oops\r\n\r\n" })).at(-1)).toMatchObject({
+    failure: { kind: "retry", reason: "bad_event" },
+  });
+});
+
+it("of an event stream's lines only those that are no field's are kept, 64 Ki of them", () => {
+  const decoder = new SseDecoder();
+  decoder.push(bytes(": comment\nid: 1\nretry: 2\nevent: a\ndata: b\ndata\n\n"));
+  expect(decoder.foreign).toBe("");
+  decoder.push(bytes('{\n  "error": {}\n}'));
+  decoder.flush();
+  expect(decoder.foreign).toBe('{\n  "error": {}\n}\n');
+  for (let line = 0; line < 100; line++) decoder.push(bytes(`${"x".repeat(70_000)}\n`));
+  expect(decoder.foreign.length).toBeLessThan(2 * 70_000);
+});

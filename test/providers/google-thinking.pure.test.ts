@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { signsItsCalls, thinkingConfig } from "../../src/providers/google/thinking.ts";
+
+const level = (model: string, effort: string) =>
+  thinkingConfig(model, effort, 4096)?.["thinkingLevel"];
+const budget = (model: string, effort: string, cap: number | null = 100_000) =>
+  thinkingConfig(model, effort, cap)?.["thinkingBudget"];
+const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+it.each([
+  ["gemini-3-flash-preview", "MINIMAL"],
+  ["gemini-3.1-flash-lite", "MINIMAL"],
+  ["gemini-3.5-flash", "MINIMAL"],
+  ["gemini-3.7-flash", "LOW"],
+  ["gemini-3.10-flash", "LOW"],
+  ["gemini-3.1-pro-preview", "LOW"],
+  ["gemini-4-flash", "LOW"],
+  ["gemini-flash-latest", "LOW"],
+])("%s thinks at least %s, and its levels follow the effort", (model, least) => {
+  const levels = EFFORTS.map((effort) => level(model, effort));
+  expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
+});
+
+it("Gemini 3 Pro has no medium", () => {
+  expect(level("gemini-3-pro-preview", "medium")).toBe("HIGH");
+});
+
+it.each([
+  ["gemini-2.5-pro", [128, 1024, 1024, 8192, 24_576, 32_768, 32_768]],
+  ["gemini-2.5-flash", [0, 1024, 1024, 8192, 24_576, 24_576, 24_576]],
+  ["gemini-2.5-flash-lite", [0, 1024, 1024, 8192, 24_576, 24_576, 24_576]],
+])("%s has budgets within its bounds", (model, budgets) => {
+  expect(EFFORTS.map((effort) => budget(model, effort))).toEqual(budgets);
+});
+
+it("thoughts leave a quarter of the cap to the answer, down to the least the model takes", () => {
+  expect(budget("gemini-2.5-flash", "high", 4096)).toBe(3072);
+  expect(budget("gemini-2.5-flash-lite", "high", 100)).toBe(512);
+  expect(budget("gemini-2.5-pro", "low", 10)).toBe(128);
+  expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
+});
+
+it("thoughts are shown when an effort is asked for; without one nothing is said", () => {
+  expect(thinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
+  expect(thinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
+  for (const model of ["gemini-3.5-flash", "gemini-2.5-flash"]) {
+    expect(JSON.stringify(thinkingConfig(model, "none", 9))).not.toContain("includeThoughts");
+    expect(thinkingConfig(model, undefined, 9)).toBeUndefined();
+  }
+  for (const model of ["gemini-2.0-flash", "gemma-4-26b-a4b-it", "my-own"]) {
+    expect(thinkingConfig(model, "high", 9)).toBeUndefined();
+    expect(signsItsCalls(model)).toBe(false);
+  }
+});

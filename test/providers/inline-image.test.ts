@@ -1,0 +1,202 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { conversationOf } from "../../src/providers/conversation.ts";
+import { withInlineImages } from "../../src/providers/inline-image.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { network } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const PNG: WireReply = { headers: { "content-type": "image/png" }, body: "ABC" };
+const MEGABYTE = 1024 * 1024;
+
+/** What becomes of one user message with these images. */
+function inlined(urls: readonly string[], signal = new AbortController().signal) {
+  const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
+  const conversation = conversationOf({ messages: [{ role: "user", content }] });
+  if ("reason" in conversation) throw new Error(conversation.reason);
+  return withInlineImages(conversation, signal);
+}
+
+async function imagesOf(urls: readonly string[]) {
+  const answer = await inlined(urls);
+  if ("kind" in answer) throw new Error(JSON.stringify(answer));
+  return answer.turns[0]?.parts.map((part) => (part.kind === "image" ? part.image : part));
+}
+
+const REFUSED = { kind: "refused", reason: "image", param: "messages" };
+const redirect = (location: string, status = 302): WireReply => ({
+  status,
+  headers: { location },
+  body: "",
+});
+
+it("an image on the web is fetched without credentials and becomes base64", async () => {
+  const asked = network({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
+  expect(await imagesOf(["https://example.com/a.png?b=c#d"])).toEqual([
+    { mediaType: "image/jpeg", base64: "QUJD" },
+  ]);
+  expect(asked[0]?.url).toMatch(/^https:\/\/example\.com\/a\.png\?b=c/);
+  expect(asked[0]?.init.redirect).toBe("manual");
+  expect([...(asked[0]?.headers.keys() ?? [])].toSorted()).toEqual(["accept", "user-agent"]);
+});
+
+it("an image that stands there twice is fetched once, each in its place", async () => {
+  const asked = network([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
+  const [one, two] = ["https://example.com/1", "https://example.com/2"];
+  const image = { mediaType: "image/png", base64: "QUJD" };
+  const other = { mediaType: "image/webp", base64: "RA==" };
+  expect(await imagesOf([one, two, one])).toEqual([image, other, image]);
+  expect(asked).toHaveLength(2);
+});
+
+it.each([
+  "http://example.com/a.png",
+  "https://user@example.com/a.png",
+  "https://:pass@example.com/a.png",
+  "https://example.com:8443/a.png",
+  "https://127.0.0.1/a.png",
+  "https://127.1/a.png",
+  "https://2130706433/a.png",
+  "https://0x7f000001/a.png",
+  "https://0177.0.0.1/a.png",
+  "https://127.0.0.1./a.png",
+  "https://１２７.0.0.1/a.png",
+  "https://169.254.169.254/latest/meta-data",
+  "https://8.8.8.8/a.png",
+  "https://[::1]/a.png",
+  "https://[::ffff:10.0.0.1]/a.png",
+  "https://localhost/a.png",
+  "https://LOCALHOST./a.png",
+  "https://a.localhost/a.png",
+  "https://printer.local/a.png",
+  "https://metadata.google.internal/a.png",
+  "https://metadata.google.internal./a.png",
+  "https://router.lan/a.png",
+  "https://box.home.arpa/a.png",
+  "https://intranet/a.png",
+  "https://intranet./a.png",
+  "file:///etc/passwd",
+  "data:image/png,abc",
+  "nonsense",
+])("%s is refused without a request", async (url) => {
+  const asked = network(PNG);
+  expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(REFUSED);
+  expect(asked).toEqual([]);
+  const hopped = network([redirect(url), PNG]);
+  // A relative address is one of the same host.
+  const isRelative = url === "nonsense";
+  const answer = await inlined(["https://example.com/hop"]);
+  expect("kind" in answer).toBe(!isRelative);
+  expect(hopped).toHaveLength(isRelative ? 2 : 1);
+});
+
+describe("redirects", () => {
+  it("are followed three times, relative ones too", async () => {
+    const hops = ["/two", "https://b.example.com/three", "four"];
+    const asked = network([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
+    expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
+    expect(asked.map((one) => one.url)).toEqual([
+      "https://example.com/one",
+      "https://example.com/two",
+      "https://b.example.com/three",
+      "https://b.example.com/four",
+    ]);
+  });
+
+  it("are not followed a fourth time", async () => {
+    const asked = network(redirect("https://example.com/again"));
+    expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
+    expect(asked).toHaveLength(4);
+  });
+});
+
+it.each([
+  ["an error", { ...PNG, status: 404 }],
+  ["a redirect to nowhere", { ...PNG, status: 302 }],
+  ["no image", { headers: { "content-type": "text/html" }, body: "<h1>" }],
+  ["a vector image", { headers: { "content-type": "image/svg+xml" }, body: "<svg>" }],
+  ["no type", { headers: {}, body: "ABC" }],
+  ["nothing", { ...PNG, body: "" }],
+])("%s refuses the request and says nothing of the host", async (_name, reply) => {
+  network(reply);
+  const answer = await inlined(["https://canary.example.com/a.png"]);
+  expect(answer).toMatchObject(REFUSED);
+  expect(JSON.stringify(answer)).not.toContain("canary");
+});
+
+it("an inline image of another type is refused: it may be anything at all", async () => {
+  expect(await inlined(["data:video/mp4;base64,QUJD"])).toMatchObject(REFUSED);
+  expect(await inlined(["data:image/gif;base64,QUJD"])).toHaveProperty("turns");
+});
+
+/** A body of so many bytes, a megabyte at a time, counting what was read and whether it was ended. */
+function largeImage(bytes: number) {
+  const seen = { read: 0, cancelled: false };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (seen.read >= bytes) return controller.close();
+        const size = Math.min(MEGABYTE, bytes - seen.read);
+        seen.read += size;
+        controller.enqueue(new Uint8Array(size));
+      },
+      cancel() {
+        seen.cancelled = true;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return { seen, response: new Response(body, { headers: { "content-type": "image/png" } }) };
+}
+
+it("an image of 10 MB is taken, and one byte more is not read on", async () => {
+  const fits = largeImage(10 * MEGABYTE);
+  vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(fits.response);
+  expect(await inlined(["https://example.com/a"])).toHaveProperty("turns");
+  const tooLarge = largeImage(1000 * MEGABYTE);
+  vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(tooLarge.response);
+  expect(await inlined(["https://example.com/a"])).toMatchObject(REFUSED);
+  expect(tooLarge.seen).toEqual({ read: 11 * MEGABYTE, cancelled: true });
+});
+
+it("all downloads of a request together have 20 MB, at most four at a time", async () => {
+  let [open, most] = [0, 0];
+  const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
+    most = Math.max(most, ++open);
+    await new Promise((resolve) => queueMicrotask(() => resolve(null)));
+    open--;
+    return largeImage(7 * MEGABYTE).response;
+  });
+  const urls = Array.from({ length: 9 }, (_, at) => `https://example.com/${at}`);
+  expect(await inlined(urls.slice(0, 2))).toHaveProperty("turns");
+  expect(most).toBe(2);
+  expect(await inlined(urls)).toMatchObject(REFUSED);
+  expect(most).toBe(4);
+  expect(fetching.mock.calls.length).toBe(2 + 4); // the first refusal asks for no more
+  const many = Array.from({ length: 65 }, (_, at) => `https://example.com/${at}`);
+  expect(await inlined(many)).toMatchObject(REFUSED);
+});
+
+/** A fetch that only its signal ends. */
+const hanging = (_url: unknown, init?: RequestInit) =>
+  new Promise<Response>((_resolve, reject) => {
+    init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
+  });
+
+it("a slow image is given up, and the end of the call is not the client's fault", async () => {
+  vi.useFakeTimers();
+  try {
+    vi.spyOn(globalThis, "fetch").mockImplementation(hanging);
+    const slow = inlined(["https://example.com/a", "https://example.com/b"]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await slow).toMatchObject(REFUSED);
+  } finally {
+    vi.useRealTimers();
+  }
+  const controller = new AbortController();
+  const ended = inlined(["https://example.com/a"], controller.signal);
+  controller.abort();
+  await expect(ended).rejects.toThrow("aborted");
+});

@@ -1,0 +1,63 @@
+import type { Provider } from "../../src/providers/provider.ts";
+import { vertex } from "../../src/providers/google/doors.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { configOf } from "./google-kit.ts";
+
+/** A service account whose names must not be seen, with a key of its own. */
+export const ACCOUNT = {
+  type: "service_account",
+  project_id: "canary-project",
+  private_key_id: "0123456789abcdef",
+  client_email: "canary@canary-project.iam.gserviceaccount.com",
+};
+const ALGORITHM = {
+  name: "RSASSA-PKCS1-v1_5",
+  hash: "SHA-256",
+  modulusLength: 2048,
+  publicExponent: new Uint8Array([1, 0, 1]),
+};
+
+const made = crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]).then(async (pair) => {
+  if (!("privateKey" in pair)) throw new Error("no pair");
+  const der = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
+  if (!(der instanceof ArrayBuffer)) throw new Error("no DER");
+  const lines = new Uint8Array(der).toBase64().match(/.{1,64}/g) ?? [];
+  const pem = ["-----BEGIN PRIVATE KEY-----", ...lines, "-----END PRIVATE KEY-----", ""].join("\n");
+  return { pem, publicKey: pair.publicKey };
+});
+
+/** The account's JSON key, as Google's console gives it. */
+export async function credentials(): Promise<string> {
+  return JSON.stringify({ ...ACCOUNT, private_key: (await made).pem }, null, 2);
+}
+
+function plain(part: string): object {
+  const bytes = Uint8Array.fromBase64(part, { alphabet: "base64url" });
+  return JSON.parse(new TextDecoder().decode(bytes)) as object;
+}
+
+/** The claims of a signed assertion, or null when its signature is not the account's. */
+export async function verified(assertion: string): Promise<unknown> {
+  const [head = "", claims = "", signature = ""] = assertion.split(".");
+  const bytes = Uint8Array.fromBase64(signature, { alphabet: "base64url" });
+  const text = new TextEncoder().encode(`${head}.${claims}`);
+  const sound = await crypto.subtle.verify(ALGORITHM, (await made).publicKey, bytes, text);
+  return sound ? { ...plain(head), ...plain(claims) } : null;
+}
+
+/** Vertex in the EU; `nowMs` as given, a fixed time otherwise. */
+export async function vertexProvider(
+  nowMs: () => number = () => 1_760_000_000_000,
+  vars: Record<string, string> = {},
+): Promise<Provider> {
+  return vertex(configOf({ GOOGLE_VERTEX_CREDENTIALS: await credentials(), ...vars }), nowMs);
+}
+
+/** Google's answer to a sound assertion. */
+export function token(text: string, expires = 3599): WireReply {
+  const body = { access_token: text, expires_in: expires, token_type: "Bearer" };
+  const headers = { "content-type": "application/json; charset=utf-8" };
+  return { headers, body: JSON.stringify(body, null, 2) };
+}
+
+export const TOKEN = token("ya29.canary-token");

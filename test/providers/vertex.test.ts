@@ -1,0 +1,213 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { Provider, ProviderAnswer } from "../../src/providers/provider.ts";
+import { error, GOOGLE_CHAT, GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { callOf, eventsOf, messageOf, network } from "./adapter-kit.ts";
+import type { Asked } from "./adapter-kit.ts";
+import { builtIn, configOf, MODEL } from "./google-kit.ts";
+import { ACCOUNT, credentials, TOKEN, token, verified, vertexProvider } from "./vertex-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const ask = (provider: Provider) => provider.send(callOf({ upstreamId: MODEL }));
+const ANSWER = GOOGLE_CHAT.text.json;
+const REFUSED = GOOGLE_FAILURES.errors["unauthenticated"] ?? TOKEN;
+const NOW_MS = 1_760_000_000_999;
+const kindOf = (answer: ProviderAnswer) =>
+  answer.kind === "failure" ? answer.failure : answer.kind;
+
+/** The hosts asked, in order: "token" or "model" with the token that was shown. */
+function steps(asked: readonly Asked[]): string[] {
+  return asked.map(({ url, headers }) =>
+    url.includes("oauth2") ? "token" : `model ${headers.get("authorization") ?? ""}`,
+  );
+}
+
+it("a signed assertion becomes a token, and the token lets the prompt in, in its region", async () => {
+  const asked = network([TOKEN, ANSWER]);
+  expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
+  const [exchange, prompt] = asked;
+  expect(exchange?.url).toBe("https://oauth2.googleapis.com/token");
+  expect(exchange?.headers.get("content-type")).toBe("application/x-www-form-urlencoded");
+  const form = new URLSearchParams(exchange?.text);
+  expect(form.get("grant_type")).toBe("urn:ietf:params:oauth:grant-type:jwt-bearer");
+  expect(await verified(form.get("assertion") ?? "")).toEqual({
+    alg: "RS256",
+    typ: "JWT",
+    iss: ACCOUNT.client_email,
+    scope: "https://www.googleapis.com/auth/cloud-platform",
+    aud: "https://oauth2.googleapis.com/token",
+    iat: 1_760_000_000,
+    exp: 1_760_003_600,
+  });
+  expect([...form.keys()]).toEqual(["grant_type", "assertion"]); // and no word of a prompt
+  expect(prompt?.url).toBe(
+    `https://aiplatform.eu.rep.googleapis.com/v1/projects/canary-project/locations/eu/publishers/google/models/${MODEL}:generateContent`,
+  );
+  expect(prompt?.headers.get("authorization")).toBe("Bearer ya29.canary-token");
+  expect(prompt?.headers.has("x-goog-api-key")).toBe(false);
+  expect(asked.every((one) => one.init.redirect === "manual")).toBe(true);
+});
+
+it("streams as the Gemini API does", async () => {
+  const provider = await vertexProvider();
+  network([TOKEN, ANSWER]);
+  await ask(provider);
+  const list = await eventsOf(provider, { upstreamId: MODEL }, GOOGLE_CHAT.tools.stream);
+  expect(messageOf(list).tools).toHaveLength(3);
+});
+
+it("addresses follow the region, or what is set", async () => {
+  const us = await vertexProvider(() => NOW_MS, { REGION: "us" });
+  const own = await vertexProvider(() => NOW_MS, {
+    VERTEX_BASE_URL: "https://proxy.example/v1beta1/",
+    VERTEX_TOKEN_URL: "https://tokens.example/t",
+  });
+  const asked = network([TOKEN, ANSWER, TOKEN, ANSWER]);
+  await ask(us);
+  await ask(own);
+  expect(asked.map((one) => one.url.replace(/\/publishers.*/, ""))).toEqual([
+    "https://oauth2.googleapis.com/token",
+    "https://aiplatform.us.rep.googleapis.com/v1/projects/canary-project/locations/us",
+    "https://tokens.example/t",
+    "https://proxy.example/v1beta1/projects/canary-project/locations/eu",
+  ]);
+});
+
+it("a token serves until five minutes before its end", async () => {
+  let nowMs = NOW_MS;
+  const provider = await vertexProvider(() => nowMs);
+  const asked = network([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
+  await ask(provider);
+  nowMs += 3_299_000 - 1;
+  await ask(provider);
+  nowMs += 1;
+  await ask(provider);
+  expect(steps(asked)).toEqual([
+    "token",
+    "model Bearer a",
+    "model Bearer a",
+    "token",
+    "model Bearer b",
+  ]);
+});
+
+it("concurrent calls share one exchange, also one that fails", async () => {
+  const provider = await vertexProvider();
+  const asked = network([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
+  const failed = await Promise.all([ask(provider), ask(provider), ask(provider)]);
+  const failure = { kind: "retry", reason: "token_503" };
+  expect(failed.map(kindOf)).toEqual([failure, failure, failure]);
+  expect(asked).toHaveLength(1);
+  const answers = await Promise.all([ask(provider), ask(provider), ask(provider)]);
+  expect(answers.map(kindOf)).toEqual(["json", "json", "json"]);
+  expect(steps(asked).filter((step) => step === "token")).toHaveLength(2);
+});
+
+it("an exchange that died with its request holds nobody up for ever", async () => {
+  const provider = await vertexProvider();
+  vi.useFakeTimers();
+  try {
+    let exchanges = 0;
+    vi.spyOn(globalThis, "fetch").mockImplementation((input) => {
+      const isExchange = input === "https://oauth2.googleapis.com/token";
+      const { body, headers } = isExchange ? TOKEN : ANSWER;
+      const dies = isExchange && ++exchanges === 1;
+      return dies
+        ? Promise.withResolvers<Response>().promise
+        : Promise.resolve(new Response(body, { headers: { ...headers } }));
+    });
+    void ask(provider);
+    // Signing takes real turns of the loop.
+    await vi.waitUntil(() => exchanges === 1);
+    const second = ask(provider);
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(kindOf(await second)).toBe("json");
+    expect(exchanges).toBe(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("a refused token is replaced once, and a second refusal is ours to mend", async () => {
+  const provider = await vertexProvider();
+  const asked = network([token("a"), REFUSED, token("b"), ANSWER, REFUSED, token("c"), REFUSED]);
+  expect(kindOf(await ask(provider))).toBe("json");
+  expect(steps(asked)).toEqual(["token", "model Bearer a", "token", "model Bearer b"]);
+  expect(asked[3]?.text).toBe(asked[1]?.text);
+  expect(kindOf(await ask(provider))).toEqual({ kind: "disabled", reason: "401" });
+  expect(asked).toHaveLength(7);
+});
+
+it.each<[string, WireReply, object]>([
+  ["a refused account", { ...TOKEN, status: 400 }, { kind: "disabled", reason: "token_400" }],
+  ["a forbidden account", { ...TOKEN, status: 403 }, { kind: "disabled", reason: "token_403" }],
+  ["a limit", { ...TOKEN, status: 429 }, { kind: "retry", reason: "token_429" }],
+  ["a redirect", { ...TOKEN, status: 302 }, { kind: "retry", reason: "token_302" }],
+  ["no JSON", { ...TOKEN, body: "<h1>" }, { kind: "retry", reason: "token_missing" }],
+  ["a token that breaks headers", token("a\r\nb: c"), { kind: "retry", reason: "token_missing" }],
+])("%s at the exchange is no answer, and no prompt is sent", async (_name, reply, failure) => {
+  const asked = network(reply);
+  expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
+  expect(asked).toHaveLength(1);
+});
+
+it("nothing of the account is in a refusal", async () => {
+  const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
+  network([TOKEN, json(error(400, "INVALID_ARGUMENT", text), 400)]);
+  const answer = await ask(await vertexProvider());
+  expect(JSON.stringify(answer)).not.toMatch(/canary/);
+  expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
+});
+
+it("the built-ins are set by their secrets, and promise what their hosts do", async () => {
+  const all = { GEMINI_API_KEY: "k", GOOGLE_VERTEX_CREDENTIALS: await credentials() };
+  for (const id of ["google", "vertex"] as const) {
+    expect(builtIn(id).isSet(configOf({}))).toBe(false);
+    expect(builtIn(id).isSet(configOf(all))).toBe(true);
+    expect(builtIn(id).problems(configOf({}))).toEqual([]);
+    expect(builtIn(id).problems(configOf(all))).toEqual([]);
+    expect(builtIn(id).build(configOf(all)).id).toBe(id);
+  }
+  const us = configOf({ REGION: "us" });
+  expect(
+    ["eu", "us"].map((region) => builtIn("google").tags(configOf({ REGION: region }))),
+  ).toEqual([["global"], ["global"]]);
+  expect([builtIn("vertex").tags(configOf({})), builtIn("vertex").tags(us)]).toEqual([
+    ["eu"],
+    ["us"],
+  ]);
+});
+
+/** What is said to be missing in these credentials. */
+function missingIn(value: unknown): string[] {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const problems = builtIn("vertex").problems(configOf({ GOOGLE_VERTEX_CREDENTIALS: text }));
+  expect(JSON.stringify(problems)).not.toMatch(/canary|MII/);
+  return problems.map((one) => one.problem.replace(/.*missing: /, ""));
+}
+
+it("what is missing in the credentials is named, and no value is", async () => {
+  const key: Record<string, unknown> = JSON.parse(await credentials());
+  expect(missingIn(key)).toEqual([]);
+  expect(missingIn("canary")).toEqual(["a JSON object"]);
+  expect(missingIn({ ...key, client_email: "" })).toEqual(["client_email"]);
+  expect(missingIn({ ...key, project_id: "canary/../x" })).toEqual(["project_id"]);
+  expect(missingIn({ ...key, private_key: "canary" })).toEqual(["private_key (PKCS 8 in PEM)"]);
+  expect(missingIn({})).toEqual(["client_email, private_key (PKCS 8 in PEM), project_id"]);
+  const urls = ["GEMINI_BASE_URL", "VERTEX_BASE_URL", "VERTEX_TOKEN_URL"];
+  const bad = configOf(Object.fromEntries(urls.map((name) => [name, "https://a:b@canary/"])));
+  const named = [...builtIn("google").problems(bad), ...builtIn("vertex").problems(bad)];
+  expect(named.map((one) => one.variable)).toEqual(urls);
+});
+
+it("a private key that is none disables the route", async () => {
+  const private_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+  const vars = { GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }) };
+  const asked = network(TOKEN);
+  const answer = await ask(await vertexProvider(() => NOW_MS, vars));
+  expect(kindOf(answer)).toEqual({ kind: "disabled", reason: "private_key" });
+  expect(asked).toEqual([]);
+});
