@@ -1,6 +1,6 @@
 import { discardBody } from "../http/bounded-body.ts";
 import { atMost } from "../lib/at-most.ts";
-import { afterTimeout } from "../lib/timers.ts";
+import { within } from "../lib/within.ts";
 import { toBase64 } from "./base64.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
 import type { ProviderFailure } from "./provider.ts";
@@ -115,15 +115,11 @@ async function download(
   budget: Budget,
 ): Promise<InlineImage | ProviderFailure> {
   const late = new AbortController();
-  const cancel = afterTimeout(DOWNLOAD_MS, () => {
-    late.abort();
-  });
   try {
-    return await fetched(url, AbortSignal.any([signal, late.signal]), budget);
+    return await within(fetched(url, AbortSignal.any([signal, late.signal]), budget), DOWNLOAD_MS);
   } catch {
+    late.abort();
     return refused(NOT_HAD);
-  } finally {
-    cancel();
   }
 }
 

@@ -110,7 +110,7 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])("%s", (name) =
   it("is the same cut at every byte", async () => {
     const compared = expectSameAtEveryByte(GEMINI, call, GOOGLE_CHAT[name].stream);
     await expect(compared).resolves.toBeUndefined();
-  });
+  }, 30_000);
 });
 
 it("LF ends lines as CRLF does", async () => {
@@ -208,4 +208,15 @@ it("the end is the end of file after every candidate has finished", async () => 
 it("a stream that breaks off, or says nothing at all, has no end", async () => {
   expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
   expect(await events(stream([]))).toEqual([]);
+});
+
+it("a block in mid-stream finishes every choice, and a proxy's [DONE] is nothing", async () => {
+  const { headers, body } = stream([
+    said([{ text: "a" }]),
+    said([{ text: "b" }], null, { index: 1 }),
+    { promptFeedback: { blockReason: "SAFETY" } },
+  ]);
+  const list = await events({ headers, body: `${String(body)}data: [DONE]\r\n\r\n` });
+  expect(JSON.stringify(list).match(/content_filter/g)).toHaveLength(2);
+  expect(list.at(-1)).toEqual({ kind: "end" });
 });

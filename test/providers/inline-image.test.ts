@@ -75,8 +75,9 @@ it.each([
   "https://metadata.google.internal./a.png",
   "https://router.lan/a.png",
   "https://box.home.arpa/a.png",
-  "https://intranet/a.png",
-  "https://intranet./a.png",
+  "https://intranet.lan./a.png",
+  "https://backend/a.png",
+  "https://backend./a.png",
   "file:///etc/passwd",
   "data:image/png,abc",
   "nonsense",
@@ -192,6 +193,12 @@ it("a slow image is given up, and the end of the call is not the client's fault"
     const slow = inlined(["https://example.com/a", "https://example.com/b"]);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(await slow).toMatchObject(REFUSED);
+    // Nor does a body that never ends keep it.
+    const endless = new Response(new ReadableStream(), { headers: PNG.headers });
+    vi.spyOn(globalThis, "fetch").mockResolvedValue(endless);
+    const stuck = inlined(["https://example.com/a"]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await stuck).toMatchObject(REFUSED);
   } finally {
     vi.useRealTimers();
   }

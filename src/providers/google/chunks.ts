@@ -28,7 +28,8 @@ export class ChunkReader implements PayloadReader {
   }
 
   read(data: string): StreamEvent[] {
-    if (this.#ended || data.trim() === "") return [];
+    const isNothing = data.trim() === "" || data === "[DONE]"; // some proxies add OpenAI's marker
+    if (this.#ended || isNothing) return [];
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
     const failure = failureInside(raw, this.#secrets());
@@ -48,7 +49,7 @@ export class ChunkReader implements PayloadReader {
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
-    const events = isBlocked(raw) ? this.#choice(0).finish("content_filter") : [];
+    const events = isBlocked(raw) ? this.#blocked() : [];
     for (const [index, candidate] of candidatesOf(raw)) {
       const choice = this.#choice(index);
       if (choice.finished) continue;
@@ -64,6 +65,12 @@ export class ChunkReader implements PayloadReader {
     // Before anything was said another route may still answer, and every chunk repeats its usage.
     if (usage === null || !this.#hasSaid) return events;
     return [...events, { kind: "usage", usage, ...(!this.#isFinished() && { partial: true }) }];
+  }
+
+  /** A block is about the prompt, and so about every choice. */
+  #blocked(): StreamEvent[] {
+    this.#choice(0);
+    return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));
   }
 
   #choice(index: number): ChunkBuilder {
