@@ -195,19 +195,26 @@ it("what is missing in the credentials is named, and no value is", async () => {
   expect(missingIn("canary")).toEqual(["a JSON object"]);
   expect(missingIn({ ...key, client_email: "" })).toEqual(["client_email"]);
   expect(missingIn({ ...key, project_id: "canary/../x" })).toEqual(["project_id"]);
-  expect(missingIn({ ...key, private_key: "canary" })).toEqual(["private_key (PKCS 8 in PEM)"]);
-  expect(missingIn({})).toEqual(["client_email, private_key (PKCS 8 in PEM), project_id"]);
+  expect(missingIn({ ...key, private_key: 7 })).toEqual(["private_key"]);
+  expect(missingIn({})).toEqual(["client_email, private_key, project_id"]);
   const urls = ["GEMINI_BASE_URL", "VERTEX_BASE_URL", "VERTEX_TOKEN_URL"];
   const bad = configOf(Object.fromEntries(urls.map((name) => [name, "https://a:b@canary/"])));
   const named = [...builtIn("google").problems(bad), ...builtIn("vertex").problems(bad)];
   expect(named.map((one) => one.variable)).toEqual(urls);
 });
 
-it("a private key that is none disables the route", async () => {
-  const private_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-  const vars = { GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }) };
-  const asked = network(TOKEN);
-  const answer = await ask(await vertexProvider(() => NOW_MS, vars));
-  expect(kindOf(answer)).toEqual({ kind: "disabled", reason: "private_key" });
+const withKey = (private_key: string) =>
+  vertexProvider(() => NOW_MS, {
+    GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }),
+  });
+
+it("a private key that is none disables the route; one with escaped line ends is sound", async () => {
+  const asked = network([TOKEN, ANSWER]);
+  for (const key of ["x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]) {
+    const answer = await ask(await withKey(key));
+    expect(kindOf(answer)).toEqual({ kind: "disabled", reason: "private_key" });
+  }
   expect(asked).toEqual([]);
+  const { private_key: sound } = JSON.parse(await credentials()) as { private_key: string };
+  expect(kindOf(await ask(await withKey(sound.replaceAll("\n", "\\n"))))).toBe("json");
 });

@@ -33,13 +33,15 @@ export function serviceAccountOf(json: string): ServiceAccount | readonly string
   const project = textOf(raw["project_id"]);
   const missing = [
     ...(email === "" ? ["client_email"] : []),
-    ...(PEM.test(privateKey) ? [] : ["private_key (PKCS 8 in PEM)"]),
+    ...(privateKey === "" ? ["private_key"] : []),
     ...(/^[\w.:-]+$/.test(project) ? [] : ["project_id"]),
   ];
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-const PEM = /^\s*-----BEGIN PRIVATE KEY-----([\sA-Za-z0-9+/=]+)-----END PRIVATE KEY-----\s*$/;
+/** The bytes of a PEM text; secrets that went through a shell may have `\n` in two characters. */
+const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
+const LINE_ENDS = /\s|\\n/g;
 
 type Token = { readonly text: string; readonly untilMs: number };
 
@@ -149,8 +151,8 @@ export class AccessTokens {
 /** A JSON Web Token that asks for an access token, signed with RS256 (RFC 7515, RFC 7518 3.3). */
 async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
-  const body = (PEM.exec(account.privateKey)?.[1] ?? "").replaceAll(/\s/g, "");
-  const der = fromBase64(body);
+  const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();
+  const der = fromBase64((PEM.exec(line)?.[1] ?? "").replaceAll(" ", ""));
   const key = await crypto.subtle.importKey("pkcs8", der, algorithm, false, ["sign"]);
   const claims = { iss: account.email, scope: SCOPE, aud: TOKEN_URL };
   const parts = [
