@@ -54,6 +54,15 @@ it.each(Object.entries(GOOGLE_FAILURES.errors))("%s", async (name, reply) => {
   }
 });
 
+it("a key is bad by the error's reason or by its words alone", async () => {
+  const details = [{ reason: "API_KEY_SERVICE_BLOCKED" }];
+  const byReason = error(400, "INVALID_ARGUMENT", "No.", details);
+  const byWords = error(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.");
+  for (const body of [byReason, byWords]) {
+    expect(await failureOf(json(body, 400))).toEqual({ kind: "disabled", reason: "400" });
+  }
+});
+
 it("a 400 is cleaned of projects, by name and by number", async () => {
   const message = "Bad thing in projects/canary-1/locations/eu of project 123456789012: no.";
   const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
