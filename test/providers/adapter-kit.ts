@@ -83,7 +83,8 @@ export async function eventsOf(
   }
 }
 
-function single(bytes: Uint8Array): Uint8Array[] {
+/** Bytes one by one, as a slow line brings them. */
+export function single(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
 }
 

@@ -1,0 +1,85 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { network } from "../providers/adapter-kit.ts";
+import type { Asked } from "../providers/adapter-kit.ts";
+
+/** A conversation with tool calls, begun at one provider, goes on at every other one. */
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openOrganization({ credits: 1_000_000_000 }));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Message = { readonly role: string; readonly tool_calls?: readonly { readonly id: string }[] };
+
+const QUESTION = { role: "user", content: "The weather in Paris and Rome, and the time?" };
+const TOOLS = ["get_weather", "get_time"].map((name) => ({
+  type: "function",
+  function: { name, parameters: { type: "object", properties: { city: { type: "string" } } } },
+}));
+const DOWN: WireReply = { status: 503, headers: {}, body: "" };
+
+/** Asks the providers as one model with that many routes; each gets the next reply. */
+async function ask(
+  providers: readonly ChatProvider[],
+  messages: readonly unknown[],
+  replies: readonly WireReply[],
+): Promise<{ message: Message; asked: readonly Asked[]; served: string | null }> {
+  const bindings = { ...env, ...bindingsFor(providers) };
+  const asked = network(replies);
+  const response = await app.fetch(
+    new Request("https://eu.test/v1/chat/completions", {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "test/chat", messages, tools: TOOLS }),
+    }),
+    bindings,
+    createExecutionContext(),
+  );
+  const { choices } = await response.json<{ choices?: readonly { message: Message }[] }>();
+  const message = choices?.[0]?.message;
+  if (message === undefined) throw new Error(`no answer: ${response.status}`);
+  return { message, asked, served: response.headers.get("x-route") };
+}
+
+describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+  "begun at %s",
+  (_, first) => {
+    it.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+      "goes on at %s when the first is down: each result names its call",
+      async (__, second) => {
+        const begun = await ask([first], [QUESTION], [first.chat.tools.json]);
+        vi.restoreAllMocks();
+        const ids = (begun.message.tool_calls ?? []).map((call) => call.id);
+        expect(ids).toHaveLength(3);
+        const results = ids.map((id, at) => ({
+          role: "tool",
+          tool_call_id: id,
+          content: `result ${at}`,
+        }));
+        const history = [QUESTION, begun.message, ...results];
+        const isSame = first.id === second.id;
+        const { asked, served } = await ask(
+          isSame ? [second] : [first, second],
+          history,
+          isSame ? [second.chat.text.json] : [DOWN, second.chat.text.json],
+        );
+        expect(served).toContain(`${second.id}:`);
+        const last = asked.at(-1);
+        if (last === undefined) throw new Error("nobody was asked");
+        const sent = second.idsIn(last.json);
+        expect(new Set(sent.calls).size).toBe(3);
+        expect(sent.results).toEqual(sent.calls);
+        for (const id of sent.calls) expect(String(id)).toMatch(second.idPattern);
+      },
+    );
+  },
+);

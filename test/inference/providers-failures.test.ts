@@ -1,0 +1,119 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { network, single } from "../providers/adapter-kit.ts";
+
+/** Whatever an upstream says when it fails, through the whole application: body, headers and log. */
+const CREDITS = 1_000_000_000;
+let account: { readonly orgId: string; readonly key: string };
+beforeAll(async () => {
+  account = await openOrganization({ credits: CREDITS });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Seen = {
+  readonly status: number;
+  readonly body: string;
+  /** Everything that left: body, headers and log lines. */
+  readonly all: string;
+};
+
+async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): Promise<Seen> {
+  const lines: string[] = [];
+  for (const level of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line: unknown) => {
+      lines.push(String(line));
+    });
+  }
+  const bindings = { ...env, ...bindingsFor([provider]), LOG_REQUESTS: "all" };
+  network(reply, single); // so that what was said before a failure came before it
+  const context = createExecutionContext();
+  const response = await app.fetch(
+    new Request("https://eu.test/v1/chat/completions", {
+      method: "POST",
+      headers: { authorization: `Bearer ${account.key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "test/chat",
+        messages: [{ role: "user", content: "Hi" }],
+        stream,
+      }),
+    }),
+    bindings,
+    context,
+  );
+  const body = await response.text();
+  await waitOnExecutionContext(context);
+  const headers = JSON.stringify([...response.headers]);
+  return { status: response.status, body, all: `${body}\n${headers}\n${lines.join("\n")}` };
+}
+
+function expectNoCanary({ all }: Seen): void {
+  for (const [what, text] of Object.entries(CANARY)) {
+    // A cleaned 400 may repeat what the provider said, but never who we are there.
+    if (what !== "text") expect(all, what).not.toContain(text);
+  }
+}
+
+async function balance(): Promise<number> {
+  const request = new Request("https://eu.test/v1/balance", {
+    headers: { authorization: `Bearer ${account.key}` },
+  });
+  const response = await app.fetch(request, env, createExecutionContext());
+  return (await response.json<{ credits_micro: number }>()).credits_micro;
+}
+
+describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+  "%s",
+  (_, provider) => {
+    const { errors, errorFirst, errorMid, cut } = provider.failures;
+
+    it.each(Object.entries(errors))(
+      "%s: one of our own errors, free of charge, nothing of the upstream's",
+      async (name, reply) => {
+        for (const stream of [false, true]) {
+          // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+          const seen = await ask(provider, reply, stream);
+          vi.restoreAllMocks();
+          expect([400, 502, 503], `${name}: ${seen.body}`).toContain(seen.status);
+          const { error } = JSON.parse(seen.body) as { error: Record<string, unknown> };
+          expect(Object.keys(error)).toEqual(
+            expect.arrayContaining(["message", "type", "code", "param"]),
+          );
+          if (seen.status !== 400) expect(seen.all).not.toContain(CANARY.text);
+          expectNoCanary(seen);
+        }
+        expect(await balance()).toBe(CREDITS);
+      },
+    );
+
+    it("an error as first event is an error status, free of charge", async () => {
+      const seen = await ask(provider, errorFirst, true);
+      expect([502, 503]).toContain(seen.status);
+      expectNoCanary(seen);
+      vi.restoreAllMocks();
+      expect(await balance()).toBe(CREDITS);
+    });
+
+    it.each([
+      ["an error in mid-stream", errorMid],
+      ["a stream that breaks off", cut],
+    ])("%s is an error event without [DONE], and absorbed", async (__, reply) => {
+      const seen = await ask(provider, reply, true);
+      expect(seen.status).toBe(200);
+      expect(seen.body).toContain('"error":{');
+      expect(seen.body).not.toContain("[DONE]");
+      expect(seen.all).not.toContain(CANARY.text);
+      expectNoCanary(seen);
+      vi.restoreAllMocks();
+      expect(await balance()).toBe(CREDITS);
+    });
+  },
+);

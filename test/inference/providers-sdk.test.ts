@@ -1,0 +1,154 @@
+import OpenAI, { BadRequestError } from "openai";
+import { env } from "cloudflare:workers";
+import { createExecutionContext } from "cloudflare:test";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { network } from "../providers/adapter-kit.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
+
+/** The official SDK, against the whole application, against each provider's own wire format. */
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openOrganization({ credits: 1_000_000_000 }));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const TOOLS: OpenAI.ChatCompletionFunctionTool[] = ["get_weather", "get_time"].map((name) => ({
+  type: "function",
+  function: { name, parameters: { type: "object", properties: { city: { type: "string" } } } },
+}));
+const CITY = '{"city":"Paris"}';
+
+function sdk(provider: ChatProvider): OpenAI {
+  const bindings = { ...env, ...bindingsFor([provider]) };
+  return new OpenAI({
+    apiKey: key,
+    baseURL: "https://eu.test/v1",
+    maxRetries: 0,
+    fetch: async (url, init) => {
+      const request = new Request(url as string, init as RequestInit);
+      return app.fetch(request, bindings, createExecutionContext());
+    },
+  });
+}
+
+type Message = {
+  readonly content: string | null;
+  readonly refusal?: string | null;
+  readonly tool_calls?: readonly OpenAI.ChatCompletionMessageToolCall[] | null;
+  readonly reasoning_content?: string;
+};
+type Read = {
+  readonly message: Message;
+  readonly finish: string;
+  readonly usage: OpenAI.CompletionUsage | undefined;
+};
+
+/** What the SDK makes of a scenario, as JSON or through `.stream()`, which puts it together. */
+async function read(
+  provider: ChatProvider,
+  name: keyof ChatScenarios,
+  stream: boolean,
+): Promise<Read> {
+  const client = sdk(provider);
+  network(provider.chat[name][stream ? "stream" : "json"]);
+  const body = {
+    model: "test/chat",
+    messages: [{ role: "user" as const, content: "Hi" }],
+    ...(name.startsWith("tool") && { tools: TOOLS }),
+    ...(name === "length" && { max_tokens: 256 }),
+    ...(name === "reasoning" && { reasoning_effort: "low" as const }),
+  };
+  if (!stream) {
+    const completion = await client.chat.completions.create(body);
+    const [choice] = completion.choices;
+    if (choice === undefined) throw new Error("no choice");
+    return { message: choice.message, finish: choice.finish_reason, usage: completion.usage };
+  }
+  const runner = client.chat.completions.stream({
+    ...body,
+    stream_options: { include_usage: true },
+  });
+  let reasoning = "";
+  runner.on("chunk", (chunk) => {
+    reasoning += (chunk.choices[0]?.delta as Partial<Message> | undefined)?.reasoning_content ?? "";
+  });
+  const completion = await runner.finalChatCompletion();
+  const [choice] = completion.choices;
+  if (choice === undefined) throw new Error("no choice");
+  const message: Message = { ...choice.message, reasoning_content: reasoning };
+  return { message, finish: choice.finish_reason, usage: completion.usage };
+}
+
+function calls(message: Message): unknown[] {
+  return (message.tool_calls ?? []).map((call) =>
+    call.type === "function" ? [call.function.name, JSON.parse(call.function.arguments)] : call,
+  );
+}
+
+describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+  "%s",
+  (_, provider) => {
+    describe.each([
+      ["JSON", false],
+      ["a stream", true],
+    ])("as %s", (__, stream) => {
+      it("text, its finish, and usage with what was cached", async () => {
+        const { message, finish, usage } = await read(provider, "text", stream);
+        expect(message).toMatchObject({ content: "Hello, 世界!" });
+        expect(finish).toBe("stop");
+        expect(usage).toMatchObject({
+          prompt_tokens: 12,
+          completion_tokens: 3,
+          total_tokens: 15,
+          prompt_tokens_details: { cached_tokens: provider.tellsCached ? 4 : 0 },
+        });
+      });
+
+      it("one tool call after a text, with its id", async () => {
+        const { message, finish } = await read(provider, "tool", stream);
+        expect(finish).toBe("tool_calls");
+        expect(calls(message)).toEqual([["get_weather", JSON.parse(CITY)]]);
+        expect(message.tool_calls?.[0]?.id).toMatch(/^\S+$/);
+      });
+
+      it("parallel calls, one of them without arguments, each with an id of its own", async () => {
+        const { message, finish } = await read(provider, "tools", stream);
+        expect(finish).toBe("tool_calls");
+        expect(calls(message)).toEqual([
+          ["get_weather", { city: "Paris" }],
+          ["get_weather", { city: "Rome" }],
+          ["get_time", {}],
+        ]);
+        expect(new Set(message.tool_calls?.map((call) => call.id)).size).toBe(3);
+      });
+
+      it("a JSON answer for a schema", async () => {
+        const { message } = await read(provider, "schema", stream);
+        expect(JSON.parse(message.content ?? "")).toEqual({ city: "Paris", days: 3 });
+      });
+
+      it("reasoning beside the text, and its end", async () => {
+        const { message, finish } = await read(provider, "reasoning", stream);
+        expect(message).toMatchObject({ content: "42", reasoning_content: "Let me think." });
+        expect(finish).toBe("stop");
+      });
+
+      it("the output cap", async () => {
+        const { message, finish } = await read(provider, "length", stream);
+        expect([message.content, finish]).toEqual(["Hel", "length"]);
+      });
+
+      it("a refusal", async () => {
+        const said = read(provider, "refusal", stream);
+        if (provider.refusesBy === "status") await expect(said).rejects.toThrow(BadRequestError);
+        else expect((await said).finish).toBe("content_filter");
+      });
+    });
+  },
+);
