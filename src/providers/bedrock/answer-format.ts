@@ -1,0 +1,54 @@
+import { isObject, listOf, objectOf } from "../json-value.ts";
+import type { JsonObject, ProviderCall } from "../provider.ts";
+import { forcingOf } from "./models.ts";
+
+/** How a model is brought to answer as `response_format` asks. */
+export type AnswerFormat =
+  | { readonly kind: "text" }
+  /** By calling a tool whose parameters are the schema; its input is given as the content. */
+  | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
+  /** By being told so. */
+  | { readonly kind: "told"; readonly words: string };
+
+const TEXT: AnswerFormat = { kind: "text" };
+
+/**
+ * The format of a checked chat request; the same request gives the same one. A tool that must be called
+ * keeps to a schema best, but most makers' models and Claude's newest cannot be made to. Bedrock's own
+ * `outputConfig` is not used: it takes a part of JSON Schema, and no Claude after 4.6 takes it.
+ */
+export function answerFormat({ body, upstreamId }: ProviderCall): AnswerFormat {
+  const format = objectOf(body["response_format"]);
+  const isJson = format["type"] === "json_object" || format["type"] === "json_schema";
+  // A tool that the client names is called, whatever the answer was to be.
+  if (!isJson || isNamed(body["tool_choice"])) return TEXT;
+  const { schema } = objectOf(format["json_schema"]);
+  if (!isObject(schema) || Object.keys(schema).length === 0) {
+    return { kind: "told", words: "Answer with one JSON object and nothing else." };
+  }
+  if (forcingOf(upstreamId) === "tool" && (schema["type"] ?? "object") === "object") {
+    return { kind: "tool", schema, name: freeName(body) };
+  }
+  const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
+  return { kind: "told", words };
+}
+
+/** The name of the tool that is the answer, or null. */
+export function answerTool(call: ProviderCall): string | null {
+  const format = answerFormat(call);
+  return format.kind === "tool" ? format.name : null;
+}
+
+function isNamed(choice: unknown): boolean {
+  return isObject(choice) && isObject(choice["function"]);
+}
+
+/** "json", unless a tool of the client's has that name. */
+function freeName(body: JsonObject): string {
+  const taken = new Set(
+    listOf(body["tools"]).map((tool) => objectOf(objectOf(tool)["function"])["name"]),
+  );
+  let name = "json";
+  while (taken.has(name)) name += "_";
+  return name;
+}

@@ -1,0 +1,62 @@
+import { parseObject, textOf } from "../json-value.ts";
+import type { JsonObject, ProviderFailure } from "../provider.ts";
+import { httpFailure } from "../upstream-failure.ts";
+
+/** What each exception means as a status (Bedrock API reference, Converse: Errors); others keep their own. */
+const STATUS: ReadonlyMap<string, number> = new Map([
+  ["throttlingexception", 429],
+  ["modelnotreadyexception", 429],
+  ["servicequotaexceededexception", 429],
+  ["serviceunavailableexception", 503],
+  ["internalserverexception", 500],
+  ["modelstreamerrorexception", 500],
+  ["modelerrorexception", 500],
+  ["modeltimeoutexception", 408],
+  ["validationexception", 400],
+  ["accessdeniedexception", 403],
+  ["resourcenotfoundexception", 404],
+]);
+/** Exceptions about our credentials, which AWS answers with 400 or 403. */
+const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
+/** A 400 about our choice of model or our account there, not about the request. */
+const OUR_MODEL =
+  /model identifier|on-demand throughput|inference profile|operation not allowed|access to (?:the|this) model|end of its life/i;
+
+/** The failure that an answer outside 2xx means; `secrets` are what of ours it may quote. */
+export function bedrockFailure(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  secrets: readonly string[],
+): ProviderFailure {
+  const raw = parseObject(bodyText) ?? {};
+  const type = headers.get("x-amzn-errortype") ?? textOf(raw["__type"]);
+  return exceptionFailure(type, raw, secrets, headers, status);
+}
+
+/**
+ * The failure of an exception by its name: `ThrottlingException`, with a namespace before # or an address
+ * after a colon; any case, because streams write theirs small. `status` counts for names not known here.
+ */
+export function exceptionFailure(
+  name: string,
+  raw: JsonObject,
+  secrets: readonly string[],
+  headers = new Headers(),
+  status = 500,
+): ProviderFailure {
+  const [exception = ""] = (name.split("#").at(-1) ?? "").toLowerCase().split(":");
+  const message = textOf(raw["message"]) || textOf(raw["Message"]);
+  const meant = STATUS.get(exception) ?? (CREDENTIALS.test(exception) ? 401 : status);
+  if (meant === 400 && OUR_MODEL.test(message)) return { kind: "disabled", reason: "model" };
+  return httpFailure(meant, headers, JSON.stringify({ message: withoutOurs(message, secrets) }));
+}
+
+/** Names of our resources, accounts and keys, which no general rule can know. */
+const OURS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
+
+function withoutOurs(message: string, secrets: readonly string[]): string {
+  let text = message;
+  for (const secret of secrets) text = text.replaceAll(secret, "[removed]");
+  return text.replace(OURS, "[removed]");
+}

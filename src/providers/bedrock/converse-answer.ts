@@ -1,0 +1,66 @@
+import type { FinishReason } from "../chunk-builder.ts";
+import { completionOf } from "../completion.ts";
+import type { SaidTool } from "../completion.ts";
+import type { Answer } from "../http-provider.ts";
+import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
+import type { JsonObject, ProviderFailure } from "../provider.ts";
+import { converseUsage } from "./converse-usage.ts";
+
+/** Reasons with which a model gave up rather than finished. */
+const BROKEN_REASONS: ReadonlySet<string> = new Set([
+  "malformed_model_output",
+  "malformed_tool_use",
+]);
+const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["guardrail_intervened", "content_filter"],
+  ["content_filtered", "content_filter"],
+]);
+
+/**
+ * OpenAI's reason for a `stopReason`, or null when the model broke off. `tool_use` reads as a stop: that
+ * tools were called makes it `tool_calls`, and the answer tool is none of the client's.
+ */
+export function finishOf(stopReason: unknown): FinishReason | null {
+  const reason = textOf(stopReason);
+  return BROKEN_REASONS.has(reason) ? null : (FINISH_REASONS.get(reason) ?? "stop");
+}
+
+/** The failure of an answer whose model broke off. */
+export const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
+
+/** What Claude wants back of its thinking in the next turn, as Anthropic's own API has it too. */
+export function thoughtOf(text: string, signature: string): JsonObject {
+  return { type: "anthropic.thinking", thinking: text, signature };
+}
+
+/**
+ * The body of a Converse answer (Bedrock API reference, Converse: Response Syntax); null when it is none.
+ * `answerTool`: the tool whose input is the answer, if one was offered.
+ */
+export function converseAnswer(
+  raw: JsonObject,
+  answerTool: string | null,
+): Answer | ProviderFailure | null {
+  const message = objectOf(raw["output"])["message"];
+  if (!isObject(message)) return null;
+  const finish = finishOf(raw["stopReason"]);
+  if (finish === null) return BROKEN_OFF;
+  const said = { content: "", reasoning: "", finish };
+  const details: JsonObject[] = [];
+  const tools: SaidTool[] = [];
+  for (const block of listOf(message["content"]).filter(isObject)) {
+    said.content += textOf(block["text"]);
+    const { text, signature } = objectOf(objectOf(block["reasoningContent"])["reasoningText"]);
+    said.reasoning += textOf(text);
+    if (textOf(signature) !== "") details.push(thoughtOf(textOf(text), textOf(signature)));
+    const use = block["toolUse"];
+    if (!isObject(use)) continue;
+    const input = JSON.stringify(use["input"] ?? {});
+    const name = textOf(use["name"]);
+    if (name === answerTool) said.content += input;
+    else tools.push({ id: textOf(use["toolUseId"]), name, arguments: input });
+  }
+  return completionOf([{ ...said, details, tools }], converseUsage(raw["usage"]));
+}

@@ -1,0 +1,124 @@
+import { crc32 } from "./crc32.ts";
+
+/** One message of an event stream: its headers that are strings, and its payload. */
+export type Frame = {
+  readonly headers: ReadonlyMap<string, string>;
+  readonly payload: Uint8Array;
+};
+
+/** Total length, headers' length and the CRC of both. */
+const PRELUDE_BYTES = 12;
+const CRC_BYTES = 4;
+/** Payloads are at most 16 MiB there, and a frame must fit into memory whole. */
+const FRAME_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Bytes of a header's value by its type, 0 to 9; null: two bytes say how many follow. */
+const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
+const STRING = 7;
+
+/**
+ * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
+ * frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all before`,
+ * big-endian. Bytes are copied at most twice, however they are cut. Holds the state of one stream.
+ */
+export class FrameDecoder {
+  #parts: Uint8Array[] = [];
+  #held = 0;
+  /** So many bytes are needed before there is anything to read. */
+  #needed = PRELUDE_BYTES;
+  #broken = false;
+
+  /** Whether a frame was corrupt or too large; nothing is decoded from then on. */
+  get broken(): boolean {
+    return this.#broken;
+  }
+
+  /** Whether the bytes so far end in the middle of a frame. */
+  get isOpen(): boolean {
+    return this.#held > 0;
+  }
+
+  /** The frames that these bytes complete. */
+  push(bytes: Uint8Array): Frame[] {
+    if (this.#broken || bytes.length === 0) return [];
+    this.#parts.push(bytes);
+    this.#held += bytes.length;
+    const frames: Frame[] = [];
+    while (this.#held >= this.#needed && !this.#broken) {
+      const held = this.#joined();
+      const total = totalBytes(held);
+      if (total === null) this.#broken = true;
+      else if (held.length < total) this.#needed = total;
+      else this.#take(held, total, frames);
+    }
+    return frames;
+  }
+
+  #take(held: Uint8Array, total: number, frames: Frame[]): void {
+    const frame = frameOf(held.subarray(0, total));
+    if (frame === null) this.#broken = true;
+    else frames.push(frame);
+    this.#held -= total;
+    this.#parts = this.#held === 0 ? [] : [held.subarray(total)];
+    this.#needed = PRELUDE_BYTES;
+  }
+
+  #joined(): Uint8Array {
+    const [first] = this.#parts;
+    if (this.#parts.length === 1 && first !== undefined) return first;
+    const joined = new Uint8Array(this.#held);
+    let at = 0;
+    for (const part of this.#parts) {
+      joined.set(part, at);
+      at += part.length;
+    }
+    this.#parts = [joined];
+    return joined;
+  }
+}
+
+/** The length of the frame that begins here, or null when its prelude is corrupt. */
+function totalBytes(held: Uint8Array): number | null {
+  const view = viewOf(held);
+  const total = view.getUint32(0);
+  const headers = view.getUint32(4);
+  const fits = total <= FRAME_BYTES_MAX && total >= PRELUDE_BYTES + headers + CRC_BYTES;
+  return fits && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
+}
+
+/** A whole frame whose prelude is sound. */
+function frameOf(bytes: Uint8Array): Frame | null {
+  const view = viewOf(bytes);
+  const end = bytes.length - CRC_BYTES;
+  if (view.getUint32(end) !== crc32(bytes.subarray(0, end))) return null;
+  const payloadAt = PRELUDE_BYTES + view.getUint32(4);
+  const headers = headersOf(bytes.subarray(PRELUDE_BYTES, payloadAt));
+  return headers && { headers, payload: bytes.subarray(payloadAt, end) };
+}
+
+/** `u8 length | name | u8 type | value`, one after the other; null when one leaves its bounds. */
+function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
+  const headers = new Map<string, string>();
+  const view = viewOf(bytes);
+  const text = new TextDecoder();
+  let at = 0;
+  while (at < bytes.length) {
+    const nameAt = at + 1;
+    const typeAt = nameAt + view.getUint8(at);
+    const type = bytes[typeAt];
+    const fixed = type === undefined ? undefined : VALUE_BYTES[type];
+    if (fixed === undefined) return null;
+    const valueAt = typeAt + (fixed === null ? 3 : 1);
+    if (valueAt > bytes.length) return null;
+    at = valueAt + (fixed ?? view.getUint16(typeAt + 1));
+    if (at > bytes.length) return null;
+    if (type !== STRING) continue;
+    const name = text.decode(bytes.subarray(nameAt, typeAt));
+    headers.set(name, text.decode(bytes.subarray(valueAt, at)));
+  }
+  return headers;
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,79 @@
+import { claudeRules, reasoningFields } from "../anthropic/claude-rules.ts";
+import { listOf, numberOf } from "../json-value.ts";
+import type { JsonObject } from "../provider.ts";
+import { familyOf } from "./models.ts";
+
+/** What of a request depends on whose model it is. */
+export type ModelFields = {
+  /** `inferenceConfig` beside the cap. */
+  readonly inference: JsonObject;
+  /** `additionalModelRequestFields`. */
+  readonly additional: JsonObject;
+  /** Whether Claude thinks, and takes its earlier thoughts back as they were said. */
+  readonly thoughts: boolean;
+};
+
+/**
+ * Sampling, stops and reasoning of a checked chat request as its model takes them. `mayThink` is false
+ * where Claude's thinking would be a 400.
+ */
+export function modelFields(
+  body: JsonObject,
+  model: string,
+  cap: number,
+  mayThink: boolean,
+): ModelFields {
+  const family = familyOf(model);
+  const effort = body["reasoning_effort"];
+  const stops = stopSequences(body["stop"]);
+  if (family === "claude") {
+    const rules = claudeRules(model);
+    const { thinks, ...additional } = reasoningFields(rules, effort, cap, mayThink);
+    const sampled = rules.sampling && !thinks ? sampling(body) : {};
+    // One of the two: both are a 400.
+    const inference = "temperature" in sampled ? { ...sampled, topP: undefined } : sampled;
+    return { inference: { ...inference, ...stops }, additional, thoughts: thinks && !rules.bound };
+  }
+  // GPT takes neither sampling nor stops.
+  const inference = family === "gpt" ? {} : { ...sampling(body), ...stops };
+  return { inference, additional: reasoning(family, model, effort), thoughts: false };
+}
+
+/** Efforts where there are three of them; "none" is the least where reasoning cannot be turned off. */
+const THREE: ReadonlyMap<unknown, string> = new Map([
+  ["none", "low"],
+  ["minimal", "low"],
+  ["low", "low"],
+  ["medium", "medium"],
+  ["high", "high"],
+  ["xhigh", "high"],
+  ["max", "high"],
+]);
+
+function reasoning(family: string, model: string, effort: unknown): JsonObject {
+  const level = THREE.get(effort);
+  if (level === undefined) return {};
+  if (family === "gpt_oss") return { reasoning_effort: level };
+  if (family === "gpt") return { reasoning: { effort } };
+  if (!/\bnova-2-/.test(model) || effort === "none") return {};
+  // With "high" Nova takes no cap, and every request has one.
+  const maxReasoningEffort = level === "low" ? "low" : "medium";
+  return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
+}
+
+/** Temperature goes to 1 there. */
+function sampling(body: JsonObject): JsonObject {
+  const temperature = numberOf(body["temperature"]);
+  const topP = numberOf(body["top_p"]);
+  return {
+    ...(temperature !== undefined && { temperature: Math.min(temperature, 1) }),
+    ...(topP !== undefined && { topP }),
+  };
+}
+
+function stopSequences(raw: unknown): JsonObject {
+  const stopSequences = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
+    (stop) => typeof stop === "string" && stop.trim() !== "",
+  );
+  return stopSequences.length === 0 ? {} : { stopSequences };
+}
