@@ -1,5 +1,6 @@
 import type { ConfigProblem, ProviderEntry } from "../config.ts";
 import { ANTHROPIC } from "./anthropic/anthropic.ts";
+import { BEDROCK } from "./bedrock/built-in-bedrock.ts";
 import { isWebAddress } from "./built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "./built-in.ts";
 import { COHERE } from "./cohere/cohere.ts";
@@ -14,6 +15,7 @@ import { WORKERS_AI } from "./workers-ai/workers-ai.ts";
 export const BUILT_IN: readonly BuiltIn[] = [
   ...OPENAI_COMPATIBLE,
   ANTHROPIC,
+  BEDROCK,
   COHERE,
   ...GOOGLE,
   WORKERS_AI,

@@ -22,6 +22,15 @@ const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|r
 const OUR_MODEL =
   /model identifier|on-demand throughput|inference profile|operation not allowed|access to (?:the|this) model|end of its life/i;
 
+/** An exception as it came; `status` counts where its name is not known here. */
+type Exception = {
+  /** `ThrottlingException`, with a namespace before # or an address after a colon; streams write it small. */
+  readonly name: string;
+  readonly raw: JsonObject;
+  readonly status?: number;
+  readonly headers?: Headers;
+};
+
 /** The failure that an answer outside 2xx means; `secrets` are what of ours it may quote. */
 export function bedrockFailure(
   status: number,
@@ -30,20 +39,14 @@ export function bedrockFailure(
   secrets: readonly string[],
 ): ProviderFailure {
   const raw = parseObject(bodyText) ?? {};
-  const type = headers.get("x-amzn-errortype") ?? textOf(raw["__type"]);
-  return exceptionFailure(type, raw, secrets, headers, status);
+  const name = headers.get("x-amzn-errortype") ?? textOf(raw["__type"]);
+  return exceptionFailure({ name, raw, status, headers }, secrets);
 }
 
-/**
- * The failure of an exception by its name: `ThrottlingException`, with a namespace before # or an address
- * after a colon; any case, because streams write theirs small. `status` counts for names not known here.
- */
+/** The failure that an exception means, in an answer of its own or in a stream. */
 export function exceptionFailure(
-  name: string,
-  raw: JsonObject,
+  { name, raw, status = 500, headers = new Headers() }: Exception,
   secrets: readonly string[],
-  headers = new Headers(),
-  status = 500,
 ): ProviderFailure {
   const [exception = ""] = (name.split("#").at(-1) ?? "").toLowerCase().split(":");
   const message = textOf(raw["message"]) || textOf(raw["Message"]);

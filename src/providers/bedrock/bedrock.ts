@@ -1,6 +1,4 @@
-import { baseUrlProblems } from "../built-in.ts";
-import type { BuiltIn, HostTag, ProviderConfig } from "../built-in.ts";
-import type { ConfigProblem } from "../../config.ts";
+import type { HostTag } from "../built-in.ts";
 import { inBatches, textsOf } from "../embedding-batches.ts";
 import { post, sendOver, trimmedUrl } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
@@ -11,21 +9,12 @@ import { bedrockFailure, exceptionFailure } from "./bedrock-failure.ts";
 import { converseAnswer } from "./converse-answer.ts";
 import { converseRequest } from "./converse-request.ts";
 import { ConverseReader } from "./converse-stream.ts";
-import {
-  ACCESS_KEY_ID,
-  authoriser,
-  BEARER_TOKEN,
-  credentialsOf,
-  SECRET_ACCESS_KEY,
-  secretsOf,
-} from "./credentials.ts";
+import { authoriser, secretsOf } from "./credentials.ts";
 import type { Credentials } from "./credentials.ts";
 import { embeddingMaker, embeddingsAnswer } from "./embeddings.ts";
 import { staysIn } from "./models.ts";
 
 const ID = "bedrock";
-const REGION = "AWS_REGION";
-const BASE_URL = "BEDROCK_BASE_URL";
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 /** Bedrock's runtime in one region of AWS. */
@@ -72,8 +61,8 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
         ? converseAnswer(raw, answerTool(call))
         : embeddingsAnswer(raw, call, headers),
     failureInside(raw) {
-      const type = textOf(raw["__type"]);
-      return type === "" ? null : exceptionFailure(type, raw, secrets);
+      const name = textOf(raw["__type"]);
+      return name === "" ? null : exceptionFailure({ name, raw }, secrets);
     },
     failure: (status, headers, bodyText) => bedrockFailure(status, headers, bodyText, secrets),
     reader: (call) => new ConverseReader(answerTool(call), secrets),
@@ -94,46 +83,4 @@ function isFailure(request: JsonObject | ProviderFailure): request is ProviderFa
 function operationOf(call: ProviderCall): string {
   if (call.kind === "embeddings") return "invoke";
   return call.stream ? "converse-stream" : "converse";
-}
-
-/** AWS regions in member states of the EU (London and Zurich are not), and those of the United States. */
-const REGIONS: Readonly<Record<"eu" | "us", { readonly usual: string; readonly pattern: RegExp }>> =
-  {
-    eu: { usual: "eu-central-1", pattern: /^eu-(?:central-1|north-1|south-[12]|west-[13])$/ },
-    us: { usual: "us-east-1", pattern: /^us-(?:east|west)-[12]$/ },
-  };
-
-export const BEDROCK: BuiltIn = {
-  id: ID,
-  variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
-  isSet: (config) => credentialsOf(config) !== null,
-  tags: ({ region }) => [region],
-  problems,
-  build(config) {
-    const awsRegion = awsRegionOf(config);
-    const baseUrl = config.secret(BASE_URL) ?? `https://bedrock-runtime.${awsRegion}.amazonaws.com`;
-    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built where they are set
-    return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
-  },
-};
-
-function awsRegionOf(config: ProviderConfig): string {
-  return config.secret(REGION) ?? REGIONS[config.region].usual;
-}
-
-/** Another region would break the promise of the host; half of an access key would leave it out unsaid. */
-function problems(config: ProviderConfig): ConfigProblem[] {
-  const found = baseUrlProblems(config, BASE_URL);
-  const isHalf =
-    (config.secret(ACCESS_KEY_ID) === undefined) !==
-    (config.secret(SECRET_ACCESS_KEY) === undefined);
-  if (isHalf) {
-    found.push({ variable: ACCESS_KEY_ID, problem: `is only of use with ${SECRET_ACCESS_KEY}` });
-  }
-  const { pattern } = REGIONS[config.region];
-  if (credentialsOf(config) !== null && !pattern.test(awsRegionOf(config))) {
-    const where = config.region === "eu" ? "a member state of the EU" : "the United States";
-    found.push({ variable: REGION, problem: `must be a region in ${where}` });
-  }
-  return found;
 }

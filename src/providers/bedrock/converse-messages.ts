@@ -7,6 +7,12 @@ import type { Family } from "./models.ts";
 type Block = JsonObject;
 export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
 
+/** What is asked: instructions, if any, and what was said. */
+export type Asked = {
+  readonly system?: readonly JsonObject[];
+  readonly messages: readonly Message[];
+};
+
 /** What a model of this request takes. */
 export type MessageRules = {
   readonly family: Family;

@@ -5,12 +5,13 @@ import type { InlineConversation } from "../inline-image.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
 import { answerFormat } from "./answer-format.ts";
+import { withCachePoint } from "./cache-point.ts";
 import { converseMessages } from "./converse-messages.ts";
-import type { Message } from "./converse-messages.ts";
+import type { Asked, Message } from "./converse-messages.ts";
 import { toolFields } from "./converse-tools.ts";
+import type { ToolFields } from "./converse-tools.ts";
 import { modelFields } from "./model-fields.ts";
 import { familyOf } from "./models.ts";
-import type { Family } from "./models.ts";
 
 /**
  * A chat call as the body of a Converse request (Bedrock API reference, Converse; reference/providers.md
@@ -18,8 +19,7 @@ import type { Family } from "./models.ts";
  * while images are downloaded.
  */
 export async function converseRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {
-  const { body, cap, upstreamId } = call;
-  if (cap === null) return { kind: "disabled", reason: "no_cap" };
+  const { body, upstreamId } = call;
   if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
   const said = conversationOf(body);
   if ("reason" in said) return said;
@@ -28,36 +28,40 @@ export async function converseRequest(call: ProviderCall): Promise<JsonObject | 
   const inline = await withInlineImages(said, call.signal);
   if ("reason" in inline) return inline;
   const format = answerFormat(call);
-  const { toolConfig, toolChoice, isForced, words } = toolFields(tools, format, upstreamId);
-  const mayThink = !isForced && !(isBudgeted(upstreamId) && beginsWithoutThought(inline));
+  const fields = toolFields(tools, format, upstreamId);
+  const words = [format.kind === "told" ? format.words : "", fields.words];
+  return bodyOf(call, told(inline, words), fields);
+}
+
+/** The body, once it is known what is said and which tools there are. */
+function bodyOf(
+  { body, cap, upstreamId }: ProviderCall,
+  said: InlineConversation,
+  { toolConfig, toolChoice, isForced }: ToolFields,
+): JsonObject | ProviderFailure {
+  if (cap === null) return { kind: "disabled", reason: "no_cap" };
+  const mayThink = !isForced && !(isBudgeted(upstreamId) && beginsWithoutThought(said));
   const { inference, additional, thoughts } = modelFields(body, upstreamId, cap, mayThink);
   const family = familyOf(upstreamId);
-  const toldWords = [format.kind === "told" ? format.words : "", words];
-  const messages = converseMessages(told(inline, toldWords), {
-    family,
-    toolBlocks: toolConfig !== undefined,
-    thoughts,
-  });
-  const system = inline.system.filter((text) => text.trim() !== "").map((text) => ({ text }));
-  const asked = inOrder(system, messages);
-  if (asked.messages.length === 0) return refusal("Nothing is said in these messages.", "messages");
+  const toolBlocks = toolConfig !== undefined;
+  const messages = converseMessages(said, { family, toolBlocks, thoughts });
+  const asked = withInstructions(said.system, messages);
+  if (asked.messages.length === 0) return refusal("These messages say nothing.", "messages");
   const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
   return {
-    ...(cachesPrompt(body) ? withCachePoint(asked, family) : asked),
+    ...withCachePoint(asked, family, body),
     inferenceConfig: { maxTokens: cap, ...inference },
-    ...(toolConfig !== undefined && { toolConfig }),
+    ...(toolBlocks && { toolConfig }),
     ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
   };
 }
 
-type Text = { readonly text: string };
-type Asked = { readonly system?: readonly JsonObject[]; readonly messages: readonly Message[] };
-
 /** Instructions alone are what is asked. */
-function inOrder(system: readonly Text[], messages: readonly Message[]): Asked {
-  if (system.length === 0) return { messages };
-  if (messages.length > 0) return { system, messages };
-  return { messages: [{ role: "user", content: [...system] }] };
+function withInstructions(system: readonly string[], messages: readonly Message[]): Asked {
+  const texts = system.filter((text) => text.trim() !== "").map((text) => ({ text }));
+  if (texts.length === 0) return { messages };
+  if (messages.length > 0) return { system: texts, messages };
+  return { messages: [{ role: "user", content: texts }] };
 }
 
 /** The conversation with our own words at its end: what is before them stays as it was cached. */
@@ -81,30 +85,4 @@ function beginsWithoutThought({ turns }: InlineConversation): boolean {
   );
   const parts = turns[asked + 1]?.parts ?? [];
   return parts.some((part) => part.kind === "call") && parts[0]?.kind !== "thought";
-}
-
-function cachesPrompt(body: JsonObject): boolean {
-  const fields = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];
-  return fields.some((field) => body[field] !== undefined);
-}
-
-/** Five minutes: an hour is priced apart. */
-const CACHE_POINT = { cachePoint: { type: "default" } };
-
-/**
- * One cache point (Bedrock user guide, prompt caching): Claude's after the last thing that the user said,
- * so that the next turn finds all before it; Nova's after the instructions, where it is sure to be taken.
- */
-function withCachePoint(asked: Asked, family: Family): Asked {
-  if (family === "nova") {
-    return asked.system === undefined
-      ? asked
-      : { ...asked, system: [...asked.system, CACHE_POINT] };
-  }
-  if (family !== "claude") return asked;
-  const last = asked.messages.findLastIndex(({ role }) => role === "user");
-  const messages = asked.messages.map((message, index) =>
-    index === last ? { ...message, content: [...message.content, CACHE_POINT] } : message,
-  );
-  return { ...asked, messages };
 }

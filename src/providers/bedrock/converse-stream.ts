@@ -143,7 +143,7 @@ export class ConverseReader implements StreamReader {
   }
 
   #except(name: string, raw: JsonObject): StreamEvent[] {
-    return this.#fail(exceptionFailure(name, raw, this.#secrets));
+    return this.#fail(exceptionFailure({ name, raw }, this.#secrets));
   }
 
   #fail(failure: ProviderFailure): StreamEvent[] {

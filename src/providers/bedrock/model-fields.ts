@@ -30,9 +30,9 @@ export function modelFields(
     const rules = claudeRules(model);
     const { thinks, ...additional } = reasoningFields(rules, effort, cap, mayThink);
     const sampled = rules.sampling && !thinks ? sampling(body) : {};
-    // One of the two: both are a 400.
-    const inference = "temperature" in sampled ? { ...sampled, topP: undefined } : sampled;
-    return { inference: { ...inference, ...stops }, additional, thoughts: thinks && !rules.bound };
+    // With both, one is a 400.
+    const one = "temperature" in sampled ? { temperature: sampled["temperature"] } : sampled;
+    return { inference: { ...one, ...stops }, additional, thoughts: thinks && !rules.bound };
   }
   // GPT takes neither sampling nor stops.
   const inference = family === "gpt" ? {} : { ...sampling(body), ...stops };
@@ -72,8 +72,8 @@ function sampling(body: JsonObject): JsonObject {
 }
 
 function stopSequences(raw: unknown): JsonObject {
-  const stopSequences = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
+  const stops = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
     (stop) => typeof stop === "string" && stop.trim() !== "",
   );
-  return stopSequences.length === 0 ? {} : { stopSequences };
+  return stops.length === 0 ? {} : { stopSequences: stops };
 }

@@ -1,0 +1,53 @@
+import type { ConfigProblem } from "../../config.ts";
+import { baseUrlProblems } from "../built-in.ts";
+import type { BuiltIn, ProviderConfig } from "../built-in.ts";
+import { bedrock } from "./bedrock.ts";
+import { ACCESS_KEY_ID, BEARER_TOKEN, credentialsOf, SECRET_ACCESS_KEY } from "./credentials.ts";
+
+const REGION = "AWS_REGION";
+const BASE_URL = "BEDROCK_BASE_URL";
+
+/** AWS regions in member states of the EU (London and Zurich are not), and those of the United States. */
+const REGIONS: Readonly<Record<"eu" | "us", { readonly usual: string; readonly pattern: RegExp }>> =
+  {
+    eu: { usual: "eu-central-1", pattern: /^eu-(?:central-1|north-1|south-[12]|west-[13])$/ },
+    us: { usual: "us-east-1", pattern: /^us-(?:east|west)-[12]$/ },
+  };
+
+/** Bedrock in this region, with an API key of its own or with an access key. */
+export const BEDROCK: BuiltIn = {
+  id: "bedrock",
+  variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
+  isSet: (config) => credentialsOf(config) !== null,
+  tags: ({ region }) => [region],
+  problems,
+  build(config) {
+    const awsRegion = awsRegionOf(config);
+    const baseUrl = config.secret(BASE_URL) ?? `https://bedrock-runtime.${awsRegion}.amazonaws.com`;
+    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built where they are set
+    return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
+  },
+};
+
+function awsRegionOf(config: ProviderConfig): string {
+  return config.secret(REGION) ?? REGIONS[config.region].usual;
+}
+
+/** Another region would break the promise of the host; half of an access key would leave it out unsaid. */
+function problems(config: ProviderConfig): ConfigProblem[] {
+  const found = baseUrlProblems(config, BASE_URL);
+  const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
+  const missing = halves.filter((variable) => config.secret(variable) === undefined);
+  if (missing.length === 1 && config.secret(BEARER_TOKEN) === undefined) {
+    found.push({
+      variable: missing.join(),
+      problem: "must be set: an access key is an id and a secret",
+    });
+  }
+  const { pattern } = REGIONS[config.region];
+  if (credentialsOf(config) !== null && !pattern.test(awsRegionOf(config))) {
+    const where = config.region === "eu" ? "a member state of the EU" : "the United States";
+    found.push({ variable: REGION, problem: `must be a region in ${where}` });
+  }
+  return found;
+}
