@@ -40,6 +40,8 @@ export function converseMessages(
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
+    // A message may not end in a thought: its answer was lost.
+    while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);
     if (last?.role === role) last.content.push(...content);

@@ -1,0 +1,126 @@
+import * as fc from "fast-check";
+import { afterEach, expect, it, vi } from "vitest";
+import { parseChatRequest } from "../../src/inference/chat-request.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { answerTo } from "./adapter-kit.ts";
+import { BEDROCK, CLAUDE, HAIKU, NOVA } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const text = fc.oneof(fc.constantFrom("", " ", "\n", "Hi"), fc.string({ maxLength: 12 }));
+const id = fc.oneof(fc.constantFrom("a", "call/1"), fc.string({ minLength: 1, maxLength: 80 }));
+const name = fc.constantFrom("f", "get_weather", "json");
+const texts = fc.oneof(
+  text,
+  fc.array(fc.record({ type: fc.constant("text"), text }), { minLength: 1, maxLength: 3 }),
+);
+const image = fc.record({
+  type: fc.constant("image_url"),
+  image_url: fc.record({ url: fc.constantFrom("data:image/png;base64,AA==", "data:x", "ftp://a") }),
+});
+const part = fc.oneof(fc.record({ type: fc.constant("text"), text }), image);
+const call = fc.record({
+  id,
+  type: fc.constant("function"),
+  function: fc.record({
+    name: fc.oneof(name, fc.string({ minLength: 1 })),
+    arguments: fc.oneof(fc.constantFrom("", "{}", "[1]", "{", "null"), fc.json()),
+  }),
+});
+const detail = fc.oneof(
+  fc.record({ type: fc.constant("anthropic.thinking"), thinking: text, signature: text }),
+  fc.record({ type: fc.string({ minLength: 1 }), thinking: fc.jsonValue() }),
+);
+const message = fc.oneof(
+  fc.record({ role: fc.constantFrom("system", "developer"), content: texts }),
+  fc.record({
+    role: fc.constant("user"),
+    content: fc.oneof(text, fc.array(part, { minLength: 1, maxLength: 3 })),
+  }),
+  fc.record(
+    {
+      role: fc.constant("assistant"),
+      content: fc.option(texts),
+      refusal: fc.option(text),
+      reasoning_details: fc.array(detail, { maxLength: 2 }),
+      tool_calls: fc.array(call, { minLength: 1, maxLength: 3 }),
+    },
+    { requiredKeys: ["role"] },
+  ),
+  fc.record({ role: fc.constant("tool"), tool_call_id: id, content: texts }),
+);
+const schema = fc.oneof(
+  fc.constantFrom({}, { type: "object" }, { type: ["array", "null"] }),
+  fc.dictionary(fc.string(), fc.jsonValue()),
+);
+const tool = fc.record({
+  type: fc.constant("function"),
+  function: fc.record({ name, parameters: schema }, { requiredKeys: ["name"] }),
+});
+const choice = fc.oneof(
+  fc.constantFrom("none", "auto", "required"),
+  fc.record({ type: fc.constant("function"), function: fc.option(fc.record({ name })) }),
+  fc.record({
+    type: fc.constant("allowed_tools"),
+    mode: fc.constant("required"),
+    tools: fc.array(tool),
+  }),
+);
+const format = fc.oneof(
+  fc.constantFrom({ type: "text" }, { type: "json_object" }),
+  fc.record({ type: fc.constant("json_schema"), json_schema: fc.record({ name, schema }) }),
+);
+const body = fc.record(
+  {
+    model: fc.constant("bedrock/any"),
+    messages: fc.array(message, { minLength: 1, maxLength: 8 }),
+    tools: fc.array(tool, { maxLength: 3 }),
+    tool_choice: choice,
+    parallel_tool_calls: fc.boolean(),
+    response_format: format,
+    reasoning_effort: fc.constantFrom("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    stop: fc.oneof(fc.string(), fc.array(fc.string(), { minLength: 1, maxLength: 4 })),
+    temperature: fc.double({ min: 0, max: 2, noNaN: true }),
+    top_p: fc.double({ min: 0, max: 1, noNaN: true }),
+    prompt_cache_key: fc.string(),
+  },
+  { requiredKeys: ["model", "messages"] },
+);
+const MODELS = [CLAUDE, HAIKU, NOVA, "eu.anthropic.claude-opus-5-5", "openai.gpt-oss-20b-1:0"];
+
+type Message = { readonly role: string; readonly content: readonly JsonObject[] };
+
+/** What Converse refuses whatever the model is; null where there is nothing. */
+function faultOf(sent: JsonObject): string | null {
+  const messages = sent["messages"] as readonly Message[];
+  if (messages.length === 0) return "nothing is said";
+  for (const [index, { role, content }] of messages.entries()) {
+    if (role !== (index % 2 === 0 ? "user" : "assistant")) return "roles do not alternate";
+    if (content.length === 0) return "an empty message";
+    const read = content.flatMap(({ text: said }) => (typeof said === "string" ? [said] : []));
+    if (read.some((said) => said.trim() === "")) return "a blank text";
+    const hasTools = content.some((block) => "toolUse" in block || "toolResult" in block);
+    if (hasTools && sent["toolConfig"] === undefined) return "tool blocks without tools";
+  }
+  return null;
+}
+
+it("a body that the gateway takes is sent as Converse wants it or refused, and never a throw", async () => {
+  let sentCount = 0;
+  const property = fc.asyncProperty(body, fc.constantFrom(...MODELS), async (given, upstreamId) => {
+    const parsed = parseChatRequest(given);
+    fc.pre(parsed.ok);
+    const request = { upstreamId, body: parsed.value.body };
+    const { answer, asked } = await answerTo(BEDROCK, request, BEDROCK_CHAT.text.json);
+    expect(answer).toMatchObject(
+      asked.length > 0 ? { kind: "json" } : { failure: { kind: "refused" } },
+    );
+    for (const { json } of asked) expect(faultOf(json)).toBeNull();
+    sentCount += asked.length;
+  });
+  await fc.assert(property, { numRuns: 600 });
+  expect(sentCount).toBeGreaterThan(150);
+});

@@ -1,0 +1,89 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { answerTo } from "./adapter-kit.ts";
+import { BEDROCK, NOVA } from "./bedrock-kit.ts";
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const TOKEN = { AWS_BEARER_TOKEN_BEDROCK: "ABSKexample" };
+const KEY = { AWS_ACCESS_KEY_ID: "AKIDEXAMPLE", AWS_SECRET_ACCESS_KEY: "secret" };
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+function configOf(vars: Record<string, string>) {
+  const parsed = parseConfig({ ...BASE, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.com`;
+const liveWith = (vars: Record<string, string>) =>
+  liveProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
+const problemsWith = (vars: Record<string, string>) => providerProblems(configOf(vars));
+/** Where a request goes and how it is authorised. */
+async function askedWith(vars: Record<string, string>) {
+  const provider = buildProviders(configOf(vars), BEDROCK).get("bedrock");
+  if (provider === undefined) throw new Error("not configured");
+  const { asked } = await answerTo(provider, { upstreamId: NOVA }, BEDROCK_CHAT.text.json);
+  const [request] = asked;
+  return [new URL(request?.url ?? "").origin, request?.headers.get("authorization")];
+}
+
+it.each([
+  [{}, []],
+  [TOKEN, [{ id: "bedrock", regions: ["eu"] }]],
+  [KEY, [{ id: "bedrock", regions: ["eu"] }]],
+  [{ ...TOKEN, REGION: "us" }, [{ id: "bedrock", regions: ["us"] }]],
+])("with %j live is %j", (vars, live) => {
+  expect(liveWith(vars)).toEqual(live);
+  expect(problemsWith(vars)).toEqual([]);
+});
+
+it("a region calls its own: Frankfurt and Virginia unless another is named", async () => {
+  const auth = "Bearer ABSKexample";
+  expect(await askedWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
+  expect(await askedWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);
+  const named = { ...TOKEN, AWS_REGION: "eu-west-1" };
+  expect(await askedWith(named)).toEqual([host("eu-west-1"), auth]);
+  const elsewhere = { ...TOKEN, BEDROCK_BASE_URL: "https://proxy.example.com/" };
+  expect(await askedWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
+});
+
+it("an API key goes before an access key, which signs for the region that is called", async () => {
+  const region = { AWS_REGION: "eu-north-1" };
+  const [, signed] = await askedWith({ ...KEY, ...region });
+  expect(signed).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-north-1\/bedrock\/aws4_request/);
+  expect((await askedWith({ ...KEY, ...TOKEN }))[1]).toBe("Bearer ABSKexample");
+});
+
+it.each([
+  ["eu", "eu-west-2"],
+  ["eu", "eu-central-2"],
+  ["eu", "us-east-1"],
+  ["eu", "eu-central-1.evil.example.com"],
+  ["us", "eu-west-1"],
+  ["us", "us-gov-west-1"],
+  ["us", "ca-central-1"],
+])("in %s the AWS region %s is a problem, and nothing is called", (region, aws) => {
+  const vars = { ...TOKEN, REGION: region, AWS_REGION: aws };
+  expect(problemsWith(vars)).toMatchObject([{ variable: "AWS_REGION" }]);
+  expect(liveWith(vars)).toEqual([]);
+  expect(problemsWith({ REGION: region, AWS_REGION: aws })).toEqual([]); // not set up at all
+});
+
+it("half of an access key and a base URL that is none are problems", () => {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = KEY;
+  expect(problemsWith({ AWS_ACCESS_KEY_ID })).toMatchObject([
+    { variable: "AWS_SECRET_ACCESS_KEY" },
+  ]);
+  expect(problemsWith({ AWS_SECRET_ACCESS_KEY })).toMatchObject([
+    { variable: "AWS_ACCESS_KEY_ID" },
+  ]);
+  expect(problemsWith({ ...TOKEN, AWS_ACCESS_KEY_ID })).toEqual([]);
+  expect(problemsWith({ ...TOKEN, BEDROCK_BASE_URL: "proxy" })).toMatchObject([
+    { variable: "BEDROCK_BASE_URL" },
+  ]);
+});

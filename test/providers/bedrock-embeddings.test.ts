@@ -1,0 +1,98 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { answerTo } from "./adapter-kit.ts";
+import { BEDROCK } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const TITAN = "amazon.titan-embed-text-v2:0";
+const COHERE = "cohere.embed-multilingual-v3";
+const reply = (body: object, count?: string) => ({
+  headers: {
+    "content-type": "application/json",
+    ...(count !== undefined && { "x-amzn-bedrock-input-token-count": count }),
+  },
+  body: JSON.stringify(body),
+});
+const titan = (embedding: number[], inputTextTokenCount: unknown = 3) =>
+  reply({ embedding, inputTextTokenCount });
+const embed = (upstreamId: string, body: object, replies: ReturnType<typeof reply>[]) =>
+  answerTo(BEDROCK, { kind: "embeddings", upstreamId, body: { ...body } }, replies);
+const vectors = (count: number) => ({
+  embeddings: { float: Array.from({ length: count }, (_, at) => [at]) },
+  id: "x",
+  response_type: "embeddings_by_type",
+});
+const item = (index: number, embedding: number[]) => ({ object: "embedding", index, embedding });
+
+it("Titan gets one text a request, and the answers are put together in order", async () => {
+  const replies = [titan([1]), titan([2], 4), titan([3], 5)];
+  const { answer, asked } = await embed(
+    TITAN,
+    { input: ["a", "b", "c"], dimensions: 256 },
+    replies,
+  );
+  expect(asked.map(({ url }) => new URL(url).pathname)).toEqual(
+    Array.from("abc", () => "/model/amazon.titan-embed-text-v2%3A0/invoke"),
+  );
+  expect(asked.map(({ json }) => json)).toEqual(
+    ["a", "b", "c"].map((inputText) => ({ inputText, dimensions: 256, normalize: true })),
+  );
+  expect(answer).toMatchObject({
+    kind: "json",
+    body: { object: "list", data: [item(0, [1]), item(1, [2]), item(2, [3])] },
+    usage: { input: 12, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
+  });
+});
+
+it("Titan's first version knows neither dimensions nor normalize", async () => {
+  const body = { input: "a", dimensions: 256 };
+  const { asked } = await embed("amazon.titan-embed-text-v1", body, [titan([1])]);
+  expect(asked[0]?.json).toEqual({ inputText: "a" });
+});
+
+it("Cohere gets 96 texts a request, and counts tokens in a header", async () => {
+  const input = Array.from({ length: 97 }, (_, at) => `text ${at}`);
+  const replies = [reply(vectors(96), "300"), reply(vectors(1), "4")];
+  const { answer, asked } = await embed(COHERE, { input }, replies);
+  expect(asked[1]?.json).toEqual({
+    input_type: "search_document",
+    texts: ["text 96"],
+    embedding_types: ["float"],
+  });
+  expect(answer).toMatchObject({ kind: "json", usage: { input: 304 } });
+  const body = { input: "a", input_type: "search_query", dimensions: 512 };
+  const { asked: other } = await embed(COHERE, body, [reply(vectors(1), "4")]);
+  expect(other[0]?.json).toMatchObject({ input_type: "search_query", output_dimension: 512 });
+});
+
+it("the vectors of Cohere's third version may stand bare", async () => {
+  const { answer } = await embed(COHERE, { input: ["a"] }, [reply({ embeddings: [[1, 2]] }, "2")]);
+  expect(answer).toMatchObject({ body: { data: [item(0, [1, 2])] }, usage: { input: 2 } });
+});
+
+it.each([
+  ["odd", titan([1], 1.5)],
+  ["missing", titan([1], null)],
+  ["no number", reply({ embedding: [1] }, "many")],
+])("a count that is %s leaves the usage to be estimated", async (_, answered) => {
+  const { answer } = await embed(TITAN, { input: "a" }, [answered]);
+  expect(answer).toMatchObject({ kind: "json", usage: null });
+});
+
+it.each([{ embedding: [] }, { embedding: ["1"] }, { embeddings: { float: [[1], [2]] } }, {}])(
+  "an answer without the vectors asked for is none: %j",
+  async (body) => {
+    const { answer } = await embed(COHERE, { input: ["a"] }, [reply(body, "1")]);
+    expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
+  },
+);
+
+it("tokens are refused, and so is a model that may leave the region", async () => {
+  const tokens = await embed(TITAN, { input: [1, 2] }, [titan([1])]);
+  expect(tokens.answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
+  const away = await embed("global.cohere.embed-v4:0", { input: "a" }, [titan([1])]);
+  expect(away.answer).toMatchObject({ failure: { kind: "disabled" } });
+  expect([...tokens.asked, ...away.asked]).toEqual([]);
+});

@@ -1,0 +1,132 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import {
+  BEDROCK_CHAT,
+  BEDROCK_FAILURES,
+  errorReply,
+  streamReply,
+} from "../fixtures/bedrock-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, network } from "./adapter-kit.ts";
+import { ACCESS_KEY, BEDROCK, NOVA, signing } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const CALL = { upstreamId: NOVA };
+const failureOf = async (reply: WireReply, call: object = CALL) => {
+  const { answer } = await answerTo(BEDROCK, call, reply);
+  if (answer.kind !== "failure") throw new Error(answer.kind);
+  return answer.failure;
+};
+
+it.each([
+  ["invalid", { kind: "refused", reason: "400" }],
+  ["context", { kind: "refused", code: "context_length_exceeded", param: "messages" }],
+  ["model", { kind: "disabled", reason: "model" }],
+  ["quota", { kind: "overloaded", reason: "429" }],
+  ["denied", { kind: "disabled", reason: "403" }],
+  ["token", { kind: "disabled", reason: "401" }],
+  ["signature", { kind: "disabled", reason: "401" }],
+  ["missing", { kind: "disabled", reason: "404" }],
+  ["slow", { kind: "retry", reason: "408", again: true }],
+  ["failed", { kind: "retry", reason: "500", again: true }],
+  ["throttled", { kind: "overloaded", reason: "429" }],
+  ["notReady", { kind: "overloaded", reason: "429" }],
+  ["broken", { kind: "retry", reason: "500", again: true }],
+  ["unavailable", { kind: "overloaded", reason: "503" }],
+  ["html", { kind: "retry", reason: "502", again: true }],
+])("the error %s is %j, streamed or not", async (name, expected) => {
+  const reply = BEDROCK_FAILURES.errors[name];
+  if (reply === undefined) throw new Error(name);
+  expect(await failureOf(reply)).toMatchObject(expected);
+  expect(await failureOf(reply, { ...CALL, stream: true })).toMatchObject(expected);
+});
+
+it.each([
+  "Invocation of model ID amazon.nova-2-lite-v1:0 with on-demand throughput isn't supported. Retry your request with the ID or ARN of an inference profile that contains this model.",
+  "Operation not allowed",
+  "This model version has reached the end of its life.",
+])("that a model is not to be had there is our fault, not the request's: %s", async (message) => {
+  const reply = errorReply(400, "ValidationException", message);
+  expect(await failureOf(reply)).toEqual({ kind: "disabled", reason: "model" });
+});
+
+it("the name of an exception counts before its status, with a namespace or in the body too", async () => {
+  const message = JSON.stringify({ message: "Slow down." });
+  const headers = { "x-amzn-errortype": "com.amazon.coral.service#ThrottlingException" };
+  expect(await failureOf({ status: 400, headers, body: message })).toMatchObject({
+    kind: "overloaded",
+  });
+  const body = JSON.stringify({ __type: "ThrottlingException", message: "Slow down." });
+  expect(await failureOf({ status: 400, headers: {}, body })).toMatchObject({ kind: "overloaded" });
+  const odd = { "x-amzn-errortype": "constructor" };
+  expect(await failureOf({ status: 500, headers: odd, body })).toMatchObject({ reason: "500" });
+});
+
+it("how long to wait is kept", async () => {
+  const reply = errorReply(429, "ThrottlingException", "Slow down.");
+  const headers = { ...reply.headers, "retry-after": "7" };
+  expect(await failureOf({ ...reply, headers })).toMatchObject({ retryAfterMs: 7000 });
+});
+
+it.each([
+  ["an exception", { Output: { __type: "x" }, __type: "#ThrottlingException" }, "429"],
+  ["no answer", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
+  ["a message of another shape", { output: { message: "x" } }, "bad_answer"],
+])("a 200 that holds %s is a failure", async (_, body, reason) => {
+  const headers = { "content-type": "application/json" };
+  expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
+});
+
+it("a 200 of JSON where a stream was asked for is a failure", async () => {
+  const stream = { ...CALL, stream: true };
+  expect(await failureOf(BEDROCK_CHAT.text.json, stream)).toMatchObject({ reason: "no_stream" });
+});
+
+describe("what of ours an error quotes", () => {
+  const all = [...Object.values(CANARY), "123456789012", "arn:", "inference-profile"];
+  /** The text itself is the upstream's, and allowed in a 400 of its own. */
+  const secret = all.filter((text) => text !== CANARY.text);
+
+  it.each(Object.entries(BEDROCK_FAILURES.errors))("is in no failure: %s", async (_, reply) => {
+    const text = JSON.stringify(await failureOf(reply));
+    for (const one of secret) expect(text).not.toContain(one);
+  });
+
+  it("is in no event of a stream", async () => {
+    for (const reply of [BEDROCK_FAILURES.errorFirst, BEDROCK_FAILURES.errorMid]) {
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      const events = await eventsOf(BEDROCK, CALL, reply);
+      expect(events.at(-1)?.kind).toBe("error");
+      for (const one of all) expect(JSON.stringify(events)).not.toContain(one);
+    }
+  });
+
+  it("is taken out also where it looks like nothing: every part of an access key", async () => {
+    const session = "short+session/token=";
+    const { accessKeyId, secretAccessKey } = ACCESS_KEY;
+    const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;
+    const reply = errorReply(400, "ValidationException", message);
+    const { answer } = await answerTo(signing(session), CALL, reply);
+    expect(answer).toMatchObject({
+      failure: { message: "Bad: [removed], [removed], [removed], [removed]." },
+    });
+  });
+});
+
+it("a connection that breaks may be tried again", async () => {
+  network([]);
+  const { answer } = await answerTo(BEDROCK, CALL, []);
+  expect(answer).toEqual({
+    kind: "failure",
+    failure: { kind: "retry", reason: "connection", again: true },
+  });
+});
+
+it("a stream whose first event is an error says so before anything else", async () => {
+  const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
+  expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);
+  expect(await eventsOf(BEDROCK, CALL, streamReply([]))).toHaveLength(1);
+});

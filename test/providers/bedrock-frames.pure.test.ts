@@ -1,0 +1,168 @@
+import * as fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { crc32 } from "../../src/providers/bedrock/crc32.ts";
+import { ConverseReader } from "../../src/providers/bedrock/converse-stream.ts";
+import { FrameDecoder } from "../../src/providers/bedrock/event-frames.ts";
+import type { Frame } from "../../src/providers/bedrock/event-frames.ts";
+import { bitwiseCrc, frame, header, joined, rawFrame, sized } from "../fixtures/event-stream.ts";
+
+const NONE = new Uint8Array(0);
+const ONE = frame([[":event-type", "one"]], Uint8Array.of(1, 2, 3));
+const TWO = frame(
+  [
+    [":event-type", "two"],
+    ["more", "世界"],
+  ],
+  NONE,
+);
+
+function read(parts: readonly Uint8Array[]): { frames: Frame[]; decoder: FrameDecoder } {
+  const decoder = new FrameDecoder();
+  const frames = parts.flatMap((part) => decoder.push(part));
+  return { frames, decoder };
+}
+
+const plain = (frames: readonly Frame[]) =>
+  frames.map(({ headers, payload }) => [[...headers], [...payload]]);
+
+it("the checksum is that of gzip", () => {
+  expect(crc32(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
+  fc.assert(fc.property(fc.uint8Array(), (bytes) => crc32(bytes) === bitwiseCrc(bytes)));
+});
+
+it("a frame without headers and payload is the specification's own sixteen bytes", () => {
+  const hex = "000000100000000005c248eb7d98c8ff";
+  const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+  expect([...rawFrame(NONE, NONE)]).toEqual([...bytes]);
+  expect(plain(read([bytes]).frames)).toEqual([[[], []]]);
+});
+
+it("frames are read in order, however their bytes are cut", () => {
+  const bytes = joined([ONE, TWO, ONE]);
+  const whole = plain(read([bytes]).frames);
+  expect(whole).toEqual([
+    [[[":event-type", "one"]], [1, 2, 3]],
+    [
+      [
+        [":event-type", "two"],
+        ["more", "世界"],
+      ],
+      [],
+    ],
+    [[[":event-type", "one"]], [1, 2, 3]],
+  ]);
+  fc.assert(
+    fc.property(fc.array(fc.nat(bytes.length)), (cuts) => {
+      const at = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];
+      const parts = at.slice(1).map((end, index) => bytes.subarray(at[index], end));
+      expect(plain(read(parts).frames)).toEqual(whole);
+    }),
+  );
+});
+
+it("headers of every other type are passed over", () => {
+  const lengths = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
+  const others = lengths.flatMap((length, type) =>
+    type === 7
+      ? []
+      : [header(`h${type}`, type, length === null ? sized("ab") : new Uint8Array(length))],
+  );
+  const headers = joined([...others, header("last", 7, sized("here"))]);
+  expect(plain(read([rawFrame(headers, NONE)]).frames)).toEqual([[[["last", "here"]], []]]);
+});
+
+function isBroken(bytes: Uint8Array): boolean {
+  const { frames, decoder } = read([ONE, bytes, ONE]);
+  return decoder.broken && frames.length === 1;
+}
+
+/** A frame of zeros that says these lengths. */
+function withLengths(total: number, headers: number): Uint8Array {
+  const bytes = new Uint8Array(Math.max(16, Math.min(total, 64)));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, total);
+  view.setUint32(4, headers);
+  view.setUint32(8, bitwiseCrc(bytes.subarray(0, 8)));
+  view.setUint32(bytes.length - 4, bitwiseCrc(bytes.subarray(0, -4)));
+  return bytes;
+}
+
+describe("a frame is refused", () => {
+  it("with any of its bits turned", () => {
+    for (let bit = 0; bit < TWO.length * 8; bit++) {
+      const bytes = TWO.slice();
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(isBroken(bytes), `bit ${bit}`).toBe(true);
+    }
+  });
+
+  it("larger than 16 MiB, smaller than its parts, or with more headers than it holds", () => {
+    expect(isBroken(withLengths(16 * 1024 * 1024 + 1, 0))).toBe(true);
+    expect(isBroken(withLengths(15, 0))).toBe(true);
+    expect(isBroken(withLengths(32, 17))).toBe(true);
+    expect(isBroken(withLengths(32, 0))).toBe(false);
+  });
+
+  it.each([
+    ["an unknown type", header("a", 10, NONE)],
+    ["a name that leaves its bounds", Uint8Array.of(9, 97)],
+    ["a length that leaves its bounds", joined([header("a", 7, NONE), Uint8Array.of(0)])],
+    ["a value that leaves its bounds", joined([header("a", 7, NONE), Uint8Array.of(0, 9, 97)])],
+    ["a fixed value that leaves its bounds", header("a", 9, new Uint8Array(15))],
+  ])("with a header of %s", (_, headers) => {
+    expect(isBroken(rawFrame(headers, NONE))).toBe(true);
+  });
+});
+
+it("whether bytes end in the middle of a frame is known", () => {
+  expect(read([ONE]).decoder.isOpen).toBe(false);
+  expect(read([ONE, TWO.subarray(0, 5)]).decoder.isOpen).toBe(true);
+  expect(read([TWO.subarray(0, -1)]).decoder.isOpen).toBe(true);
+});
+
+it("a frame that comes in many small pieces is copied no more than twice", () => {
+  const payload = new Uint8Array(1024 * 1024);
+  const bytes = frame([], payload);
+  const decoder = new FrameDecoder();
+  const copies = vi.spyOn(Uint8Array.prototype, "set");
+  const frames: Frame[] = [];
+  for (let at = 0; at < bytes.length; at += 100) {
+    frames.push(...decoder.push(bytes.subarray(at, at + 100)));
+  }
+  const copied = copies.mock.calls.reduce((sum, [from]) => sum + from.length, 0);
+  copies.mockRestore();
+  expect(frames.length).toBe(1);
+  expect(copied).toBeLessThanOrEqual(bytes.length * 2);
+});
+
+it("no bytes whatever make the decoder throw or hang", () => {
+  const piece = fc.oneof(
+    fc.uint8Array({ maxLength: 64 }),
+    fc.constantFrom(ONE, TWO, ONE.subarray(0, 13)),
+    fc.uint8Array({ maxLength: 40 }).map((headers) => rawFrame(headers, NONE)),
+    fc
+      .tuple(
+        fc.constantFrom(
+          "messageStart",
+          "contentBlockStart",
+          "contentBlockDelta",
+          "messageStop",
+          "metadata",
+          "x",
+        ),
+        fc.jsonValue(),
+      )
+      .map(([type, value]) =>
+        frame([[":event-type", type]], new TextEncoder().encode(JSON.stringify(value))),
+      ),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const reader = new ConverseReader("json", []);
+      const events = [...pieces.flatMap((bytes) => reader.push(bytes)), ...reader.flush()];
+      const last = events.findIndex(({ kind }) => kind === "end" || kind === "error");
+      expect(last === -1 || last === events.length - 1).toBe(true);
+    }),
+    { numRuns: 1000 },
+  );
+});

@@ -1,0 +1,42 @@
+import { bedrock } from "../../src/providers/bedrock/bedrock.ts";
+import type { JsonObject, ProviderFailure } from "../../src/providers/provider.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import { answerTo } from "./adapter-kit.ts";
+
+export const CLAUDE = "eu.anthropic.claude-sonnet-5";
+export const HAIKU = "eu.anthropic.claude-haiku-4-5-20251001-v1:0";
+export const NOVA = "amazon.nova-pro-v1:0";
+
+const HOST = {
+  tag: "eu",
+  awsRegion: "eu-central-1",
+  baseUrl: "https://bedrock-runtime.eu-central-1.amazonaws.com",
+} as const;
+
+/** With an API key. */
+export const BEDROCK = bedrock({ ...HOST, credentials: { kind: "bearer", token: CANARY.key } });
+
+export const ACCESS_KEY = {
+  kind: "signature",
+  accessKeyId: "AKIDEXAMPLE",
+  secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+} as const;
+
+/** With an access key; temporary with a session token. */
+export const signing = (sessionToken?: string) =>
+  bedrock({ ...HOST, credentials: { ...ACCESS_KEY, ...(sessionToken && { sessionToken }) } });
+
+/** The body that is sent for a chat request, to Nova unless said. */
+export async function sent(body: JsonObject, upstreamId = NOVA): Promise<JsonObject> {
+  const { asked } = await answerTo(BEDROCK, { upstreamId, body }, BEDROCK_CHAT.text.json);
+  if (asked[0] === undefined) throw new Error("nothing was sent");
+  return asked[0].json;
+}
+
+/** The failure of a chat request that is not sent. */
+export async function refused(body: JsonObject, upstreamId = NOVA): Promise<ProviderFailure> {
+  const { answer, asked } = await answerTo(BEDROCK, { upstreamId, body }, BEDROCK_CHAT.text.json);
+  if (answer.kind !== "failure" || asked.length > 0) throw new Error("it was sent");
+  return answer.failure;
+}

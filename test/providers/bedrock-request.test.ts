@@ -1,0 +1,202 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { answerTo } from "./adapter-kit.ts";
+import { BEDROCK, CLAUDE, HAIKU, NOVA, refused, sent } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const user = (content: unknown) => ({ role: "user", content });
+const said = (content: unknown) => ({ role: "assistant", content });
+const called = (...ids: string[]) => ({
+  role: "assistant",
+  content: null,
+  tool_calls: ids.map((id) => ({
+    id,
+    type: "function",
+    function: { name: "get_weather", arguments: '{"city":"Paris"}' },
+  })),
+});
+const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
+const image = (url: string) => ({ type: "image_url", image_url: { url } });
+const TOOLS = [{ type: "function", function: { name: "get_weather", description: "Weather." } }];
+const messages = async (given: object[], model?: string, more: object = {}) =>
+  (await sent({ messages: given, ...more }, model))["messages"];
+
+it("of a request's fields only those that are named are sent, and the cap always", async () => {
+  const body = {
+    user: "someone",
+    logit_bias: { 1: 2 },
+    metadata: { a: "b" },
+    store: false,
+    seed: 7,
+    temperature: 1.7,
+    top_p: 0.9,
+    stop: ["a", " ", "b"],
+    presence_penalty: 1,
+    verbosity: "low",
+    service_tier: "auto",
+    parallel_tool_calls: false,
+  };
+  expect(await sent(body)).toEqual({
+    messages: [{ role: "user", content: [{ text: "Hi" }] }],
+    inferenceConfig: { maxTokens: 256, temperature: 1, topP: 0.9, stopSequences: ["a", "b"] },
+  });
+  expect((await sent({ stop: "x" }))["inferenceConfig"]).toEqual({
+    maxTokens: 256,
+    stopSequences: ["x"],
+  });
+});
+
+it("the address names the model, encoded once, and the operation; the key stands in a header", async () => {
+  const { asked } = await answerTo(BEDROCK, { upstreamId: HAIKU }, BEDROCK_CHAT.text.json);
+  const host = "https://bedrock-runtime.eu-central-1.amazonaws.com";
+  const model = "eu.anthropic.claude-haiku-4-5-20251001-v1%3A0";
+  expect(asked[0]?.url).toBe(`${host}/model/${model}/converse`);
+  expect(asked[0]?.headers.get("authorization")).toBe("Bearer sk-canary-0123456789abcdefghij");
+  expect(asked[0]?.init.redirect).toBe("manual");
+  vi.restoreAllMocks();
+  const streamed = { upstreamId: HAIKU, stream: true };
+  const other = await answerTo(BEDROCK, streamed, BEDROCK_CHAT.text.stream);
+  expect(other.asked[0]?.url).toBe(`${host}/model/${model}/converse-stream`);
+  expect(other.asked[0]?.headers.get("accept")).toBe("application/vnd.amazon.eventstream");
+});
+
+it.each([
+  "global.anthropic.claude-sonnet-5",
+  "us.amazon.nova-pro-v1:0",
+  "apac.amazon.nova-pro-v1:0",
+])("%s may leave the region, so that it is not served", async (model) => {
+  expect(await refused({}, model)).toEqual({ kind: "disabled", reason: "residency" });
+});
+
+it("what an ARN stands for cannot be told, so that it is not served", async () => {
+  const arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc";
+  expect(await refused({}, arn)).toMatchObject({ kind: "disabled" });
+});
+
+it("instructions stand apart, roles alternate, and the user speaks first", async () => {
+  const given = [
+    { role: "system", content: "One." },
+    { role: "developer", content: "Two." },
+    said("Hello! "),
+    said("Yes?"),
+    { role: "system", content: "Three." },
+    user([{ type: "text", text: "Now" }]),
+  ];
+  expect(await sent({ messages: given })).toMatchObject({
+    system: [{ text: "One." }, { text: "Two." }],
+    messages: [
+      { role: "user", content: [{ text: "Hello." }] },
+      { role: "assistant", content: [{ text: "Hello! " }, { text: "Yes?" }] },
+      { role: "user", content: [{ text: "<system>Three.</system>" }, { text: "Now" }] },
+    ],
+  });
+});
+
+it("instructions alone are what is asked; nothing at all is a 400", async () => {
+  const body = await sent({ messages: [{ role: "system", content: "Greet." }] });
+  expect(body["messages"]).toEqual([{ role: "user", content: [{ text: "Greet." }] }]);
+  expect(body["system"]).toBeUndefined();
+  expect(await refused({ messages: [user("  ")] })).toMatchObject({ kind: "refused" });
+});
+
+it("blank texts are left out, and a begun answer does not end in white space", async () => {
+  const given = [user("Hi"), said(" \n"), user("there"), said("I am \n")];
+  expect(await messages(given)).toEqual([
+    { role: "user", content: [{ text: "Hi" }, { text: "there" }] },
+    { role: "assistant", content: [{ text: "I am" }] },
+  ]);
+});
+
+it("calls and results are blocks, with foreign ids made to fit on both sides", async () => {
+  const given = [
+    user("Weather?"),
+    called("call/1:x", "tooluse_ok"),
+    result("tooluse_ok", " "),
+    result("call/1:x", "22C"),
+    user("And?"),
+  ];
+  const [, call, answer] = (await messages(given, NOVA, { tools: TOOLS })) as JsonObject[];
+  const blocks = (call?.["content"] ?? []) as { toolUse: { toolUseId: string } }[];
+  const ids = blocks.map(({ toolUse }) => toolUse.toolUseId);
+  expect(ids).toEqual([expect.stringMatching(/^[A-Za-z0-9]{24}$/), "tooluse_ok"]);
+  expect(answer?.["content"]).toEqual([
+    { toolResult: { toolUseId: "tooluse_ok", content: [{ text: "(empty)" }] } },
+    { toolResult: { toolUseId: ids[0], content: [{ text: "22C" }] } },
+    { text: "And?" },
+  ]);
+});
+
+it("Mistral's models have ids of nine letters and digits", async () => {
+  const given = [user("Weather?"), called("tooluse_K1lsjyEkuj5bbg5tAkGAhO")];
+  const model = "mistral.mistral-large-2402-v1:0";
+  const [, call] = (await messages(given, model, { tools: TOOLS })) as JsonObject[];
+  expect(call?.["content"]).toEqual([
+    { toolUse: expect.objectContaining({ toolUseId: expect.stringMatching(/^[A-Za-z0-9]{9}$/) }) },
+  ]);
+});
+
+it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
+  "where no tool is in play, earlier calls are told as text: %j",
+  async (more) => {
+    const given = [user("Weather?"), called("a"), result("a", "22C")];
+    const body = await sent({ messages: given, ...more });
+    expect(body["toolConfig"]).toBeUndefined();
+    expect(body["messages"]).toEqual([
+      { role: "user", content: [{ text: "Weather?" }] },
+      {
+        role: "assistant",
+        content: [{ text: '<tool_call name="get_weather">{"city":"Paris"}</tool_call>' }],
+      },
+      {
+        role: "user",
+        content: [{ text: '<tool_result name="get_weather">22C</tool_result>' }],
+      },
+    ]);
+  },
+);
+
+it("inline images are sent as they are, those on the web are downloaded", async () => {
+  const data = user([image("data:image/jpg;base64,AAAA")]);
+  expect(await messages([data])).toEqual([
+    { role: "user", content: [{ image: { format: "jpeg", source: { bytes: "AAAA" } } }] },
+  ]);
+  vi.restoreAllMocks();
+  const png = { headers: { "content-type": "image/png" }, body: Uint8Array.of(1, 2, 3) };
+  const body = { messages: [user([image("https://images.example.com/a.png")])] };
+  const replies = [png, BEDROCK_CHAT.text.json];
+  const { asked } = await answerTo(BEDROCK, { upstreamId: CLAUDE, body }, replies);
+  expect(asked[1]?.json["messages"]).toEqual([
+    { role: "user", content: [{ image: { format: "png", source: { bytes: "AQID" } } }] },
+  ]);
+});
+
+it("what cannot be done is refused: several choices, legacy functions, arguments that are no object", async () => {
+  expect(await refused({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
+  expect(await refused({ functions: [] })).toMatchObject({ param: "functions" });
+  const broken = { id: "a", type: "function", function: { name: "f", arguments: "[" } };
+  const given = [user("Hi"), { role: "assistant", content: null, tool_calls: [broken] }];
+  expect(await refused({ messages: given })).toMatchObject({
+    kind: "refused",
+    param: "messages[1].tool_calls[0].function.arguments",
+  });
+});
+
+it("a prompt to be cached has one cache point: after the user's last words, Nova's after its instructions", async () => {
+  const given = [{ role: "system", content: "Be brief." }, user("Hi"), said("I")];
+  const body = { messages: given, prompt_cache_key: "k" };
+  const point = { cachePoint: { type: "default" } };
+  expect(await sent(body, CLAUDE)).toMatchObject({
+    system: [{ text: "Be brief." }],
+    messages: [{ content: [{ text: "Hi" }, point] }, { content: [{ text: "I" }] }],
+  });
+  vi.restoreAllMocks();
+  expect(await sent(body)).toMatchObject({ system: [{ text: "Be brief." }, point] });
+  vi.restoreAllMocks();
+  expect(JSON.stringify(await sent(body, "meta.llama4-v1:0"))).not.toContain("cachePoint");
+  vi.restoreAllMocks();
+  expect(JSON.stringify(await sent({ messages: given }, CLAUDE))).not.toContain("cachePoint");
+});

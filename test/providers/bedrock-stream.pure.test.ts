@@ -1,0 +1,224 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import {
+  answerReply,
+  BEDROCK_CHAT,
+  BEDROCK_FAILURES,
+  endFrames,
+  eventFrame,
+  exceptionFrame,
+  streamReply,
+  textFrames,
+  toolFrames,
+} from "../fixtures/bedrock-wire.ts";
+import { frame } from "../fixtures/event-stream.ts";
+import type { WireScenario } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
+const CALL = {
+  upstreamId: CLAUDE,
+  body: { response_format: { type: "json_schema", json_schema: { name: "a", schema: SCHEMA } } },
+};
+const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
+const weather = (city: string, id: number) => ({
+  id: `tooluse_${id}_K1lsjyEkuj5bbg5tAkGAhO`,
+  name: "get_weather",
+  arguments: { city },
+});
+const THOUGHT = {
+  type: "anthropic.thinking",
+  thinking: "Let me think.",
+  signature: "EvYBCkgICxABGAIqQA9E9VC377UnbjdfXCw4RwQaaIXsqocZKzI3WwWtXT==",
+};
+const TIME = { id: "tooluse_2_K1lsjyEkuj5bbg5tAkGAhO", name: "get_time", arguments: {} };
+
+const EXPECTED = {
+  text: { content: "Hello, 世界!", finish: "stop" },
+  tool: { content: "Let me look.", tools: [weather("Paris", 1)], finish: "tool_calls" },
+  tools: {
+    content: "",
+    tools: [weather("Paris", 0), weather("Rome", 1), TIME],
+    finish: "tool_calls",
+  },
+  schema: { content: '{"city":"Paris","days":3}', finish: "stop" },
+  reasoning: { content: "42", reasoning: "Let me think.", details: [THOUGHT], finish: "stop" },
+  length: { content: "Hel", finish: "length" },
+  refusal: { content: "", finish: "content_filter" },
+};
+const EMPTY = { reasoning: "", details: [], tools: [] };
+const scenarios = Object.entries(BEDROCK_CHAT) as [keyof typeof EXPECTED, WireScenario][];
+
+describe.each(scenarios)("the scenario %s", (name, { json, stream }) => {
+  it("is the same message streamed", async () => {
+    const events = await eventsOf(BEDROCK, CALL, stream);
+    const { usage, tools, refusal: _, ...message } = messageOf(events);
+    const read = tools.map(({ id, name: called, arguments: given }) => {
+      return { id, name: called, arguments: JSON.parse(given) as unknown };
+    });
+    expect({ ...message, tools: read }).toEqual({ ...EMPTY, ...EXPECTED[name] });
+    expect(usage).toEqual({ kind: "usage", usage: USAGE });
+    expect(events.at(-1)).toEqual({ kind: "end" });
+  });
+
+  it("is the same message whole", async () => {
+    const { answer } = await answerTo(BEDROCK, CALL, json);
+    if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+    const [choice] = answer.body["choices"] as [{ message: Whole; finish_reason: string }];
+    const {
+      content,
+      reasoning_content: reasoning = "",
+      reasoning_details: details = [],
+    } = choice.message;
+    const tools = (choice.message.tool_calls ?? []).map(({ id, function: called }) => {
+      return { id, name: called.name, arguments: JSON.parse(called.arguments) as unknown };
+    });
+    const message = { content: content ?? "", reasoning, details, tools };
+    expect({ ...message, finish: choice.finish_reason }).toEqual({ ...EMPTY, ...EXPECTED[name] });
+    expect(answer.usage).toEqual(USAGE);
+  });
+
+  it("gives the same events cut at every byte", async () => {
+    await expect(expectSameAtEveryByte(BEDROCK, CALL, stream)).resolves.toBeUndefined();
+  });
+});
+
+type Whole = {
+  readonly content: string | null;
+  readonly reasoning_content?: string;
+  readonly reasoning_details?: unknown[];
+  readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
+};
+
+const kinds = async (frames: readonly Uint8Array[]) =>
+  (await eventsOf(BEDROCK, CALL, streamReply(frames))).map((event) =>
+    event.kind === "error" ? event.failure : event.kind,
+  );
+const TEXT = textFrames(0, ["Hi"]);
+const [STOP, METADATA] = endFrames("end_turn") as [Uint8Array, Uint8Array];
+const SAID = ["chunk", "text"];
+const BEGUN = ["chunk"];
+
+it("the finish waits for the usage, whichever comes first", async () => {
+  expect(await kinds([...TEXT, STOP, METADATA])).toEqual([...SAID, "chunk", "usage", "end"]);
+  expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...SAID, "chunk", "usage", "end"]);
+});
+
+it("a stream that ends whole without usage ends without it; one that stops earlier has no end", async () => {
+  expect(await kinds([...TEXT, STOP])).toEqual([...SAID, "chunk", "end"]);
+  expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual(SAID);
+  expect(await kinds(TEXT)).toEqual(SAID);
+  expect(await kinds([...TEXT, METADATA])).toEqual(SAID);
+  const cut = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.cut);
+  expect(cut.map(({ kind }) => kind)).toEqual(SAID);
+});
+
+it.each([
+  { inputTokens: 8 },
+  { inputTokens: 8, outputTokens: -1 },
+  { inputTokens: 8, outputTokens: "3" },
+  { inputTokens: 8, outputTokens: 3, cacheReadInputTokens: 0.5 },
+])("odd usage is none: %j", async (usage) => {
+  const odd = endFrames("end_turn", usage);
+  expect(await kinds([...TEXT, ...odd])).toEqual([...SAID, "chunk", "end"]);
+  const { answer } = await answerTo(
+    BEDROCK,
+    CALL,
+    answerReply([{ text: "Hi" }], "end_turn", usage),
+  );
+  expect(answer).toMatchObject({ kind: "json", usage: null });
+});
+
+it("what a cache was written is told apart", async () => {
+  const usage = {
+    inputTokens: 1,
+    outputTokens: 2,
+    cacheReadInputTokens: 3,
+    cacheWriteInputTokens: 4,
+  };
+  const { answer } = await answerTo(
+    BEDROCK,
+    CALL,
+    answerReply([{ text: "Hi" }], "end_turn", usage),
+  );
+  expect(answer).toMatchObject({ usage: { input: 1, output: 2, cacheRead: 3, cacheWrite: 4 } });
+});
+
+it.each(["malformed_model_output", "malformed_tool_use"])("%s is a failure", async (reason) => {
+  const failure = { kind: "retry", reason: "broken_off" };
+  expect(await kinds([...TEXT, ...endFrames(reason)])).toEqual([...SAID, failure]);
+  const { answer } = await answerTo(BEDROCK, CALL, answerReply([], reason));
+  expect(answer).toEqual({ kind: "failure", failure });
+});
+
+it.each([
+  ["stop_sequence", "stop"],
+  ["model_context_window_exceeded", "length"],
+  ["guardrail_intervened", "content_filter"],
+  ["something_new", "stop"],
+])("%s ends as %s", async (reason, finish) => {
+  const events = await eventsOf(BEDROCK, CALL, streamReply([...TEXT, ...endFrames(reason)]));
+  expect(messageOf(events).finish).toBe(finish);
+});
+
+it("calls that come in turns keep their arguments", async () => {
+  const one = toolFrames(0, "one", ['{"a":', "1}"]);
+  const two = toolFrames(1, "two", ["{}"]);
+  const mixed = [one.slice(0, 2), two.slice(0, 1), one.slice(2), two.slice(1)].flat();
+  const reply = streamReply([...mixed, ...endFrames("tool_use")]);
+  const { tools } = messageOf(await eventsOf(BEDROCK, { upstreamId: CLAUDE }, reply));
+  expect(tools).toMatchObject([
+    { name: "one", arguments: '{"a":1}' },
+    { name: "two", arguments: "{}" },
+  ]);
+});
+
+it("unknown events are passed over, a known one that is no JSON is a failure", async () => {
+  const bytes = new TextEncoder().encode("{");
+  const unknown = [eventFrame("citation", { a: 1 }), frame([[":event-type", "x"]], bytes)];
+  expect(await kinds([...unknown, ...TEXT, STOP, METADATA])).toContain("end");
+  const failure = { kind: "retry", reason: "bad_event" };
+  const broken = frame([[":event-type", "contentBlockDelta"]], bytes);
+  expect(await kinds([broken, STOP])).toEqual([...BEGUN, failure]);
+});
+
+it("a corrupt frame ends the stream, and nothing after it is read", async () => {
+  const corrupt = TEXT[0]?.slice() ?? STOP;
+  corrupt[60] = 0;
+  const failure = { kind: "retry", reason: "bad_frame" };
+  expect(await kinds([...TEXT, corrupt, STOP, METADATA])).toEqual([...SAID, failure]);
+  expect(await kinds([...TEXT, STOP, METADATA, corrupt])).toEqual([
+    ...SAID,
+    "chunk",
+    "usage",
+    "end",
+  ]);
+});
+
+it.each([
+  ["throttlingException", { kind: "overloaded", reason: "429" }],
+  ["serviceUnavailableException", { kind: "overloaded", reason: "503" }],
+  ["internalServerException", { kind: "retry", reason: "500", again: true }],
+  ["modelStreamErrorException", { kind: "retry", reason: "500", again: true }],
+  ["modelTimeoutException", { kind: "retry", reason: "408", again: true }],
+  ["somethingNewException", { kind: "retry", reason: "500", again: true }],
+  ["validationException", { kind: "refused", reason: "400", message: "No." }],
+])("a stream that breaks with %s", async (type, failure) => {
+  const expected = [...SAID, expect.objectContaining(failure)];
+  expect(await kinds([...TEXT, exceptionFrame(type, "No."), STOP, METADATA])).toEqual(expected);
+  expect(await kinds([...TEXT, eventFrame(type, { message: "No." })])).toEqual(expected);
+});
+
+it("an error without a shape of its own is one too", async () => {
+  const headers = [
+    [":message-type", "error"],
+    [":error-code", "ThrottlingException"],
+    [":error-message", "No."],
+  ] as const;
+  const failure = { kind: "overloaded", reason: "429" };
+  expect(await kinds([frame(headers, new Uint8Array(0))])).toEqual([...BEGUN, failure]);
+});

@@ -1,0 +1,169 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { CLAUDE, HAIKU, NOVA, sent } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const OPUS = "eu.anthropic.claude-opus-5-5";
+const MISTRAL = "mistral.mistral-large-2402-v1:0";
+const QWEN = "qwen.qwen3-32b-v1:0";
+const OSS = "openai.gpt-oss-120b-1:0";
+const GPT = "eu.openai.gpt-5.6-luna";
+const NOVA_2 = "eu.amazon.nova-2-lite-v1:0";
+const PARAMETERS = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+};
+const tool = (name: string, more: object = {}) => ({
+  type: "function",
+  function: { name, ...more },
+});
+const TOOLS = [tool("get_weather", { parameters: PARAMETERS, strict: true }), tool("get_time")];
+const NAMED = { type: "function", function: { name: "get_time" } };
+const SCHEMA = { type: "object", properties: { days: { type: "integer" } } };
+const FORMAT = { type: "json_schema", json_schema: { name: "plan", schema: SCHEMA } };
+
+const config = async (body: JsonObject, model = NOVA) =>
+  (await sent({ tools: TOOLS, ...body }, model))["toolConfig"] as {
+    readonly tools: readonly { readonly toolSpec: JsonObject }[];
+    readonly toolChoice?: JsonObject;
+  };
+const additional = async (body: JsonObject, model: string) =>
+  (await sent(body, model))["additionalModelRequestFields"];
+const inference = async (body: JsonObject, model: string) =>
+  (await sent(body, model))["inferenceConfig"];
+
+it("a tool has its schema, of which Nova knows three keywords; strict is never sent", async () => {
+  const { tools } = await config({}, CLAUDE);
+  expect(tools).toEqual([
+    { toolSpec: { name: "get_weather", inputSchema: { json: PARAMETERS } } },
+    { toolSpec: { name: "get_time", inputSchema: { json: { type: "object", properties: {} } } } },
+  ]);
+  vi.restoreAllMocks();
+  const [nova] = (
+    await config({ tools: [tool("f", { description: " ", parameters: PARAMETERS })] })
+  ).tools;
+  const { type, properties, required } = PARAMETERS;
+  expect(nova?.toolSpec).toEqual({
+    name: "f",
+    inputSchema: { json: { type, properties, required } },
+  });
+});
+
+it.each([
+  [NOVA, "auto", { auto: {} }],
+  [NOVA, "required", { any: {} }],
+  [NOVA, NAMED, { tool: { name: "get_time" } }],
+  [CLAUDE, "required", { any: {} }],
+  [MISTRAL, "required", { any: {} }],
+  [MISTRAL, NAMED, { any: {} }],
+  [OPUS, "required", { auto: {} }],
+  [QWEN, NAMED, { auto: {} }],
+])("%s with the choice %j is sent %j", async (model, choice, expected) => {
+  expect((await config({ tool_choice: choice }, model)).toolChoice).toEqual(expected);
+});
+
+it("where any tool is forced for one by name, it alone is offered", async () => {
+  const { tools } = await config({ tool_choice: NAMED }, MISTRAL);
+  expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["get_time"]);
+});
+
+it("a model that cannot be forced is told at the end", async () => {
+  const body = await sent({ tools: TOOLS, tool_choice: NAMED }, OPUS);
+  expect(body["messages"]).toEqual([
+    {
+      role: "user",
+      content: [{ text: "Hi" }, { text: "<system>Answer by calling the tool get_time.</system>" }],
+    },
+  ]);
+});
+
+it("one call at most is Claude's own tool_choice, never beside Converse's", async () => {
+  const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
+  const asked = await sent(body, CLAUDE);
+  expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");
+  expect(asked["additionalModelRequestFields"]).toMatchObject({
+    tool_choice: { type: "tool", name: "get_time", disable_parallel_tool_use: true },
+  });
+});
+
+it("a schema is the input of a tool that must be called, and Claude does not think then", async () => {
+  const body = { response_format: FORMAT, reasoning_effort: "high" };
+  expect(await sent(body)).toMatchObject({
+    toolConfig: {
+      tools: [{ toolSpec: { name: "json", inputSchema: { json: SCHEMA } } }],
+      toolChoice: { tool: { name: "json" } },
+    },
+  });
+  vi.restoreAllMocks();
+  expect(await additional(body, CLAUDE)).toEqual({
+    thinking: { type: "disabled" },
+    output_config: { effort: "high" },
+    tool_choice: { type: "tool", name: "json", disable_parallel_tool_use: true },
+  });
+});
+
+it("the answer tool stands beside the client's, under a name of its own", async () => {
+  const { tools, toolChoice } = await config({ tools: [tool("json")], response_format: FORMAT });
+  expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["json", "json_"]);
+  expect(toolChoice).toEqual({ any: {} });
+});
+
+it.each([
+  [QWEN, FORMAT, /JSON schema, and nothing else: \{"type":"object"/],
+  [OPUS, FORMAT, /JSON schema/],
+  [NOVA, { type: "json_object" }, /one JSON object/],
+])("%s is told to answer as %j", async (model, format, words) => {
+  const body = await sent({ response_format: format }, model);
+  expect(body["toolConfig"]).toBeUndefined();
+  expect(JSON.stringify(body["messages"]).replaceAll("\\", "")).toMatch(words);
+});
+
+it.each([
+  [NOVA_2, "low", { reasoningConfig: { type: "enabled", maxReasoningEffort: "low" } }],
+  [NOVA_2, "max", { reasoningConfig: { type: "enabled", maxReasoningEffort: "medium" } }],
+  [NOVA_2, "none", undefined],
+  [NOVA, "high", undefined],
+  [OSS, "xhigh", { reasoning_effort: "high" }],
+  [GPT, "high", { reasoning: { effort: "high" } }],
+  [QWEN, "high", undefined],
+  [
+    CLAUDE,
+    "low",
+    { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "low" } },
+  ],
+])("%s with the effort %s is sent %j", async (model, effort, expected) => {
+  expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
+});
+
+it("a thinking budget is below the cap, and without sampling", async () => {
+  const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
+  expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
+  expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
+  expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
+});
+
+it("Claude's thoughts go back where it thinks, as they were said, and to nobody else", async () => {
+  const detail = { type: "anthropic.thinking", thinking: "Hm.", signature: "sig" };
+  const other = { type: "google.thought", signature: "x" };
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "Yes", reasoning_details: [detail, other] },
+    { role: "user", content: "Go on" },
+  ];
+  const back = { reasoningContent: { reasoningText: { text: "Hm.", signature: "sig" } } };
+  const contentOf = async (model: string) =>
+    ((await sent({ messages }, model))["messages"] as JsonObject[])[1]?.["content"];
+  expect(await contentOf(CLAUDE)).toEqual([back, { text: "Yes" }]);
+  const lost = { role: "assistant", content: null, reasoning_details: [detail] };
+  expect(await sent({ messages: [...messages, lost] }, CLAUDE)).toMatchObject({
+    messages: [{ role: "user" }, { role: "assistant" }, { role: "user" }],
+  });
+  expect(await contentOf(NOVA)).toEqual([{ text: "Yes" }]);
+  expect(await contentOf(OPUS)).toEqual([{ text: "Yes" }]); // bound to what was before them
+});
