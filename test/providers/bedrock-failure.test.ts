@@ -7,7 +7,7 @@ import {
 } from "../fixtures/bedrock-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { answerTo, eventsOf, network } from "./adapter-kit.ts";
+import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { ACCESS_KEY, BEDROCK, NOVA, signing } from "./bedrock-kit.ts";
 
 afterEach(() => {
@@ -117,7 +117,6 @@ describe("what of ours an error quotes", () => {
 });
 
 it("a connection that breaks may be tried again", async () => {
-  network([]);
   const { answer } = await answerTo(BEDROCK, CALL, []);
   expect(answer).toEqual({
     kind: "failure",

@@ -28,8 +28,8 @@ export const signing = (sessionToken?: string) =>
   bedrock({ ...HOST, credentials: { ...ACCESS_KEY, ...(sessionToken && { sessionToken }) } });
 
 /** The body that is sent for a chat request, to Nova unless said. */
-export async function sent(body: JsonObject, upstreamId = NOVA): Promise<JsonObject> {
-  const { asked } = await answerTo(BEDROCK, { upstreamId, body }, BEDROCK_CHAT.text.json);
+export async function sent(body: JsonObject, upstreamId = NOVA, cap = 256): Promise<JsonObject> {
+  const { asked } = await answerTo(BEDROCK, { upstreamId, body, cap }, BEDROCK_CHAT.text.json);
   if (asked[0] === undefined) throw new Error("nothing was sent");
   return asked[0].json;
 }

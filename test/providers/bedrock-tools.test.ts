@@ -108,6 +108,41 @@ it("a schema is the input of a tool that must be called, and Claude does not thi
   });
 });
 
+it("Claude 4.5 and 4.6 are held to a schema, and may think and call tools meanwhile", async () => {
+  const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
+  const sonnet = "eu.anthropic.claude-sonnet-4-6";
+  expect(await sent(body, sonnet)).toMatchObject({
+    toolConfig: { tools: [{}, {}], toolChoice: { auto: {} } },
+    additionalModelRequestFields: {
+      thinking: { type: "adaptive" },
+      output_config: {
+        effort: "high",
+        format: { type: "json_schema", schema: { ...SCHEMA, additionalProperties: false } },
+      },
+    },
+  });
+  expect(await additional({ response_format: FORMAT }, HAIKU)).toMatchObject({
+    output_config: { format: { type: "json_schema" } },
+  });
+});
+
+it("a budget is left out where a tool loop has lost its thoughts, whatever is told at the end", async () => {
+  const call = { id: "a", type: "function", function: { name: "get_time", arguments: "{}" } };
+  const loop = (more: object) => [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: null, tool_calls: [call], ...more },
+    { role: "tool", tool_call_id: "a", content: "12:00" },
+  ];
+  const body = { tools: TOOLS, reasoning_effort: "high", response_format: { type: "json_object" } };
+  const detail = { type: "anthropic.thinking", thinking: "Hm.", signature: "sig" };
+  const fields = async (more: object) =>
+    (await sent({ ...body, messages: loop(more) }, HAIKU, 4096))["additionalModelRequestFields"];
+  expect(await fields({})).toBeUndefined();
+  expect(await fields({ reasoning_details: [detail] })).toMatchObject({
+    thinking: { type: "enabled", budget_tokens: 2457 },
+  });
+});
+
 it("the answer tool stands beside the client's, under a name of its own", async () => {
   const { tools, toolChoice } = await config({ tools: [tool("json")], response_format: FORMAT });
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["json", "json_"]);
@@ -141,10 +176,11 @@ it.each([
   expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
 });
 
-it("a thinking budget is below the cap, and without sampling", async () => {
+it("Claude takes one of temperature and top_p up to 4.6, and neither after; GPT takes no stops either", async () => {
   const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
   expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
   expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
+  expect(await inference({ top_p: 0.5 }, HAIKU)).toEqual({ maxTokens: 256, topP: 0.5 });
   expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
 });
 

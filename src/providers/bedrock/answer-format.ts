@@ -1,10 +1,14 @@
+import { claudeRules } from "../anthropic/claude-rules.ts";
+import { cleanedSchema } from "../anthropic/json-schema.ts";
 import { isObject, listOf, objectOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall } from "../provider.ts";
-import { forcingOf } from "./models.ts";
+import { familyOf, forcingOf } from "./models.ts";
 
 /** How a model is brought to answer as `response_format` asks. */
 export type AnswerFormat =
   | { readonly kind: "text" }
+  /** By Claude's own `output_config.format`. */
+  | { readonly kind: "schema"; readonly output: JsonObject }
   /** By calling a tool whose parameters are the schema; its input is given as the content. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   /** By being told so. */
@@ -13,9 +17,9 @@ export type AnswerFormat =
 const TEXT: AnswerFormat = { kind: "text" };
 
 /**
- * The format of a checked chat request; the same request gives the same one. A tool that must be called
- * keeps to a schema best, but most makers' models and Claude's newest cannot be made to. Bedrock's own
- * `outputConfig` is not used: it takes a part of JSON Schema, and no Claude after 4.6 takes it.
+ * The format of a checked chat request; the same request gives the same one. Claude 4.5 and 4.6 are held to
+ * a schema; Bedrock refuses that for those after. Next best is a tool that must be called, which most
+ * makers' models and Claude's newest cannot be made to.
  */
 export function answerFormat({ body, upstreamId }: ProviderCall): AnswerFormat {
   const format = objectOf(body["response_format"]);
@@ -25,6 +29,9 @@ export function answerFormat({ body, upstreamId }: ProviderCall): AnswerFormat {
   const { schema } = objectOf(format["json_schema"]);
   if (!isObject(schema) || Object.keys(schema).length === 0) {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
+  }
+  if (takesSchema(upstreamId)) {
+    return { kind: "schema", output: { type: "json_schema", schema: cleanedSchema(schema) } };
   }
   if (forcingOf(upstreamId) === "tool" && (schema["type"] ?? "object") === "object") {
     return { kind: "tool", schema, name: freeName(body) };
@@ -41,6 +48,13 @@ export function answerTool(call: ProviderCall): string | null {
 
 function isNamed(choice: unknown): boolean {
   return isObject(choice) && isObject(choice["function"]);
+}
+
+/** Bedrock's copy of the Messages API ends at 4.6, the last that takes sampling. */
+function takesSchema(model: string): boolean {
+  if (familyOf(model) !== "claude") return false;
+  const { jsonSchema, sampling } = claudeRules(model);
+  return jsonSchema === "native" && sampling;
 }
 
 /** "json", unless a tool of the client's has that name. */

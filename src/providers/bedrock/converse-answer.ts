@@ -1,3 +1,4 @@
+import { thoughtDetail } from "../anthropic/thoughts.ts";
 import type { FinishReason } from "../chunk-builder.ts";
 import { completionOf } from "../completion.ts";
 import type { SaidTool } from "../completion.ts";
@@ -30,11 +31,6 @@ export function finishOf(stopReason: unknown): FinishReason | null {
 /** The failure of an answer whose model broke off. */
 export const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 
-/** What Claude wants back of its thinking in the next turn, as Anthropic's own API has it too. */
-export function thoughtOf(text: string, signature: string): JsonObject {
-  return { type: "anthropic.thinking", thinking: text, signature };
-}
-
 /**
  * The body of a Converse answer (Bedrock API reference, Converse: Response Syntax); null when it is none.
  * `answerTool`: the tool whose input is the answer, if one was offered.
@@ -54,7 +50,8 @@ export function converseAnswer(
     said.content += textOf(block["text"]);
     const { text, signature } = objectOf(objectOf(block["reasoningContent"])["reasoningText"]);
     said.reasoning += textOf(text);
-    if (textOf(signature) !== "") details.push(thoughtOf(textOf(text), textOf(signature)));
+    const detail = thoughtDetail({ type: "thinking", thinking: text, signature });
+    if (detail !== null) details.push(detail);
     const use = block["toolUse"];
     if (!isObject(use)) continue;
     const input = JSON.stringify(use["input"] ?? {});

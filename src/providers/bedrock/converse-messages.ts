@@ -1,4 +1,5 @@
-import { isObject, textOf } from "../json-value.ts";
+import { thoughtBlock } from "../anthropic/thoughts.ts";
+import { isObject } from "../json-value.ts";
 import type { InlineConversation, InlinePart } from "../inline-image.ts";
 import type { JsonObject } from "../provider.ts";
 import { NINE, ToolCallIds, WORD_64 } from "../tool-call-id.ts";
@@ -87,9 +88,10 @@ function toolName(name: string): string {
 }
 
 function thoughtBlocks(detail: JsonObject): Block[] {
-  const { type, thinking, signature } = detail;
-  if (type !== "anthropic.thinking" || textOf(signature) === "") return [];
-  return [{ reasoningContent: { reasoningText: { text: textOf(thinking), signature } } }];
+  const block = thoughtBlock(detail);
+  if (block?.["type"] !== "thinking") return []; // what is redacted has another form there
+  const { thinking: text, signature } = block;
+  return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }
 
 /** Claude refuses a begun answer that ends in white space. */

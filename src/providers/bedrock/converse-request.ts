@@ -1,4 +1,5 @@
 import { claudeRules } from "../anthropic/claude-rules.ts";
+import { beginsWithoutThought } from "../anthropic/thoughts.ts";
 import { conversationOf, refusal, unsupported } from "../conversation.ts";
 import { withInlineImages } from "../inline-image.ts";
 import type { InlineConversation } from "../inline-image.ts";
@@ -11,6 +12,7 @@ import type { Asked, Message } from "./converse-messages.ts";
 import { toolFields } from "./converse-tools.ts";
 import type { ToolFields } from "./converse-tools.ts";
 import { modelFields } from "./model-fields.ts";
+import type { ModelFields } from "./model-fields.ts";
 import { familyOf } from "./models.ts";
 
 /**
@@ -19,29 +21,30 @@ import { familyOf } from "./models.ts";
  * while images are downloaded.
  */
 export async function converseRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {
-  const { body, upstreamId } = call;
+  const { body, upstreamId: model, cap } = call;
+  if (cap === null) return { kind: "disabled", reason: "no_cap" };
   if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
   const said = conversationOf(body);
   if ("reason" in said) return said;
-  const tools = toolsOf(body);
-  if ("reason" in tools) return tools;
+  const asked = toolsOf(body);
+  if ("reason" in asked) return asked;
   const inline = await withInlineImages(said, call.signal);
   if ("reason" in inline) return inline;
   const format = answerFormat(call);
-  const fields = toolFields(tools, format, upstreamId);
-  const words = [format.kind === "told" ? format.words : "", fields.words];
-  return bodyOf(call, told(inline, words), fields);
+  const tools = toolFields(asked, format, model);
+  const mayThink = !tools.isForced && !(isBudgeted(model) && beginsWithoutThought(said.turns));
+  const fields = modelFields({ body, model, cap, format, mayThink });
+  const words = [format.kind === "told" ? format.words : "", tools.words];
+  return bodyOf(call, told(inline, words), tools, fields);
 }
 
-/** The body, once it is known what is said and which tools there are. */
+/** The body, once it is known what is said, with which tools, and what the model takes. */
 function bodyOf(
   { body, cap, upstreamId }: ProviderCall,
   said: InlineConversation,
-  { toolConfig, toolChoice, isForced }: ToolFields,
+  { toolConfig, toolChoice }: ToolFields,
+  { inference, additional, thoughts }: ModelFields,
 ): JsonObject | ProviderFailure {
-  if (cap === null) return { kind: "disabled", reason: "no_cap" };
-  const mayThink = !isForced && !(isBudgeted(upstreamId) && beginsWithoutThought(said));
-  const { inference, additional, thoughts } = modelFields(body, upstreamId, cap, mayThink);
   const family = familyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(said, { family, toolBlocks, thoughts });
@@ -76,13 +79,4 @@ function told(said: InlineConversation, words: readonly string[]): InlineConvers
 
 function isBudgeted(model: string): boolean {
   return familyOf(model) === "claude" && claudeRules(model).thinking === "budget";
-}
-
-/** Whether the calls that the model is in the midst of began without a thought of its own. */
-function beginsWithoutThought({ turns }: InlineConversation): boolean {
-  const asked = turns.findLastIndex(
-    ({ role, parts }) => role === "user" && parts.some((part) => part.kind !== "result"),
-  );
-  const parts = turns[asked + 1]?.parts ?? [];
-  return parts.some((part) => part.kind === "call") && parts[0]?.kind !== "thought";
 }

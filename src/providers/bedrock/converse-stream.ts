@@ -1,9 +1,10 @@
+import { thoughtDetail } from "../anthropic/thoughts.ts";
 import { ChunkBuilder } from "../chunk-builder.ts";
 import type { StreamReader } from "../http-provider.ts";
 import { isObject, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
-import { BROKEN_OFF, finishOf, thoughtOf } from "./converse-answer.ts";
+import { BROKEN_OFF, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
 import { FrameDecoder } from "./event-frames.ts";
 import type { Frame } from "./event-frames.ts";
@@ -115,8 +116,8 @@ export class ConverseReader implements StreamReader {
       ...this.#chunks.text(textOf(delta["text"])),
       ...this.#chunks.reasoning(textOf(text)),
     ];
-    if (textOf(signature) === "") return events;
-    const detail = thoughtOf(block.thought, textOf(signature));
+    const detail = thoughtDetail({ type: "thinking", thinking: block.thought, signature });
+    if (detail === null) return events;
     return [...events, ...this.#chunks.delta({ reasoning_details: [detail] })];
   }
 

@@ -1,6 +1,7 @@
 import { claudeRules, reasoningFields } from "../anthropic/claude-rules.ts";
 import { listOf, numberOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
+import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf } from "./models.ts";
 
 /** What of a request depends on whose model it is. */
@@ -13,30 +14,42 @@ export type ModelFields = {
   readonly thoughts: boolean;
 };
 
-/**
- * Sampling, stops and reasoning of a checked chat request as its model takes them. `mayThink` is false
- * where Claude's thinking would be a 400.
- */
-export function modelFields(
-  body: JsonObject,
-  model: string,
-  cap: number,
-  mayThink: boolean,
-): ModelFields {
+/** What of a request decides on them. */
+type Asking = {
+  /** The checked chat request. */
+  readonly body: JsonObject;
+  readonly model: string;
+  /** The output cap in tokens, thinking included. */
+  readonly cap: number;
+  readonly format: AnswerFormat;
+  /** False where Claude's thinking would be a 400. */
+  readonly mayThink: boolean;
+};
+
+/** Sampling, stops, reasoning and the schema of an answer as the model takes them. */
+export function modelFields(asking: Asking): ModelFields {
+  const { body, model } = asking;
   const family = familyOf(model);
-  const effort = body["reasoning_effort"];
-  const stops = stopSequences(body["stop"]);
-  if (family === "claude") {
-    const rules = claudeRules(model);
-    const { thinks, ...additional } = reasoningFields(rules, effort, cap, mayThink);
-    const sampled = rules.sampling && !thinks ? sampling(body) : {};
-    // With both, one is a 400.
-    const one = "temperature" in sampled ? { temperature: sampled["temperature"] } : sampled;
-    return { inference: { ...one, ...stops }, additional, thoughts: thinks && !rules.bound };
-  }
+  if (family === "claude") return claudeFields(asking);
+  const additional = reasoning(family, model, body["reasoning_effort"]);
   // GPT takes neither sampling nor stops.
-  const inference = family === "gpt" ? {} : { ...sampling(body), ...stops };
-  return { inference, additional: reasoning(family, model, effort), thoughts: false };
+  const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(body["stop"]) };
+  return { inference, additional, thoughts: false };
+}
+
+function claudeFields({ body, model, cap, format, mayThink }: Asking): ModelFields {
+  const rules = claudeRules(model);
+  const fields = reasoningFields(rules, body["reasoning_effort"], cap, mayThink);
+  const { thinks, output_config: effort, ...thinking } = fields;
+  const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
+  const sampled = rules.sampling && !thinks ? sampling(body) : {};
+  // With both, one is a 400.
+  const one = "temperature" in sampled ? { temperature: sampled["temperature"] } : sampled;
+  return {
+    inference: { ...one, ...stopSequences(body["stop"]) },
+    additional: { ...thinking, ...(output !== undefined && { output_config: output }) },
+    thoughts: thinks && !rules.bound,
+  };
 }
 
 /** Efforts where there are three of them; "none" is the least where reasoning cannot be turned off. */
