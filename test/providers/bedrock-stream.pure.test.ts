@@ -94,8 +94,9 @@ type Whole = {
   readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
 };
 
+const PLAIN = { upstreamId: CLAUDE };
 const kinds = async (frames: readonly Uint8Array[]) =>
-  (await eventsOf(BEDROCK, CALL, streamReply(frames))).map((event) =>
+  (await eventsOf(BEDROCK, PLAIN, streamReply(frames))).map((event) =>
     event.kind === "error" ? event.failure : event.kind,
   );
 const TEXT = textFrames(0, ["Hi"]);
@@ -113,7 +114,7 @@ it("a stream that ends whole without usage ends without it; one that stops earli
   expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual(SAID);
   expect(await kinds(TEXT)).toEqual(SAID);
   expect(await kinds([...TEXT, METADATA])).toEqual(SAID);
-  const cut = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.cut);
+  const cut = await eventsOf(BEDROCK, PLAIN, BEDROCK_FAILURES.cut);
   expect(cut.map(({ kind }) => kind)).toEqual(SAID);
 });
 
@@ -170,7 +171,7 @@ it("calls that come in turns keep their arguments", async () => {
   const two = toolFrames(1, "two", ["{}"]);
   const mixed = [one.slice(0, 2), two.slice(0, 1), one.slice(2), two.slice(1)].flat();
   const reply = streamReply([...mixed, ...endFrames("tool_use")]);
-  const { tools } = messageOf(await eventsOf(BEDROCK, { upstreamId: CLAUDE }, reply));
+  const { tools } = messageOf(await eventsOf(BEDROCK, PLAIN, reply));
   expect(tools).toMatchObject([
     { name: "one", arguments: '{"a":1}' },
     { name: "two", arguments: "{}" },

@@ -104,7 +104,6 @@ it("a schema is the input of a tool that must be called, and Claude does not thi
   expect(await additional(body, CLAUDE)).toEqual({
     thinking: { type: "disabled" },
     output_config: { effort: "high" },
-    tool_choice: { type: "tool", name: "json", disable_parallel_tool_use: true },
   });
 });
 
@@ -141,6 +140,12 @@ it("a budget is left out where a tool loop has lost its thoughts, whatever is to
   expect(await fields({ reasoning_details: [detail] })).toMatchObject({
     thinking: { type: "enabled", budget_tokens: 2457 },
   });
+});
+
+it("a tool that is named is called, whatever the answer was to be", async () => {
+  const { tools, toolChoice } = await config({ tool_choice: NAMED, response_format: FORMAT });
+  expect(tools).toHaveLength(2);
+  expect(toolChoice).toEqual({ tool: { name: "get_time" } });
 });
 
 it("the answer tool stands beside the client's, under a name of its own", async () => {

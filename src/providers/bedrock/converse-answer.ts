@@ -46,6 +46,7 @@ export function converseAnswer(
   const said = { content: "", reasoning: "", finish };
   const details: JsonObject[] = [];
   const tools: SaidTool[] = [];
+  const answers: string[] = [];
   for (const block of listOf(message["content"]).filter(isObject)) {
     said.content += textOf(block["text"]);
     const { text, signature } = objectOf(objectOf(block["reasoningContent"])["reasoningText"]);
@@ -56,8 +57,10 @@ export function converseAnswer(
     if (!isObject(use)) continue;
     const input = JSON.stringify(use["input"] ?? {});
     const name = textOf(use["name"]);
-    if (name === answerTool) said.content += input;
+    if (name === answerTool) answers.push(input);
     else tools.push({ id: textOf(use["toolUseId"]), name, arguments: input });
   }
+  // What is said beside the answer is none; called twice, it was given twice.
+  said.content = answers[0] ?? said.content;
   return completionOf([{ ...said, details, tools }], converseUsage(raw["usage"]));
 }

@@ -11,8 +11,8 @@ import type { Frame } from "./event-frames.ts";
 
 /** A content block that is under way. */
 type Block = {
-  /** Its place among the tool calls; "answer" for the answer tool, null for anything else. */
-  readonly tool: number | "answer" | null;
+  /** Its place among the tool calls; the answer, or one more that nobody asked for; null for anything else. */
+  readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
 
@@ -31,6 +31,9 @@ export class ConverseReader implements StreamReader {
   readonly #answerTool: string | null;
   readonly #secrets: readonly string[];
   #tools = 0;
+  #isAnswered = false;
+  /** Text that stands for the answer only where the answer tool is not called. */
+  #held = "";
   /** `messageStop` as it came. */
   #stop: JsonObject | null = null;
   /** `metadata` as it came. */
@@ -99,26 +102,40 @@ export class ConverseReader implements StreamReader {
   #begin(index: number, use: unknown): StreamEvent[] {
     if (!isObject(use)) return [];
     const name = textOf(use["name"]);
-    const isAnswer = name === this.#answerTool;
-    this.#blocks.set(index, { tool: isAnswer ? "answer" : this.#tools, thought: "" });
-    if (isAnswer) return [];
+    if (name === this.#answerTool) {
+      this.#blocks.set(index, { tool: this.#isAnswered ? "spare" : "answer", thought: "" });
+      this.#isAnswered = true;
+      this.#held = "";
+      return [];
+    }
+    this.#blocks.set(index, { tool: this.#tools, thought: "" });
     this.#tools += 1;
-    return this.#chunks.tool(textOf(use["toolUseId"]), name);
+    return [...this.#release(), ...this.#chunks.tool(textOf(use["toolUseId"]), name)];
   }
 
   #delta(block: Block, delta: JsonObject): StreamEvent[] {
     const input = textOf(objectOf(delta["toolUse"])["input"]);
+    if (block.tool === "spare") return [];
     if (block.tool === "answer") return this.#chunks.text(input);
     if (block.tool !== null) return this.#chunks.toolArguments(input, block.tool);
     const { text, signature } = objectOf(delta["reasoningContent"]);
     block.thought += textOf(text);
-    const events = [
-      ...this.#chunks.text(textOf(delta["text"])),
-      ...this.#chunks.reasoning(textOf(text)),
-    ];
+    const events = [...this.#text(textOf(delta["text"])), ...this.#chunks.reasoning(textOf(text))];
     const detail = thoughtDetail({ type: "thinking", thinking: block.thought, signature });
     if (detail === null) return events;
     return [...events, ...this.#chunks.delta({ reasoning_details: [detail] })];
+  }
+
+  #text(text: string): StreamEvent[] {
+    if (this.#answerTool === null) return this.#chunks.text(text);
+    if (!this.#isAnswered) this.#held += text;
+    return [];
+  }
+
+  #release(): StreamEvent[] {
+    const text = this.#held;
+    this.#held = "";
+    return this.#chunks.text(text);
   }
 
   /** Blocks of text and reasoning begin with their first delta. */
@@ -135,7 +152,7 @@ export class ConverseReader implements StreamReader {
     if (reason === null) return this.#fail(BROKEN_OFF);
     this.#ended = true;
     const usage = converseUsage(this.#metadata?.["usage"]);
-    const finish = this.#chunks.finish(reason);
+    const finish = [...this.#release(), ...this.#chunks.finish(reason)];
     return [
       ...finish,
       ...(usage === null ? [] : [{ kind: "usage" as const, usage }]),

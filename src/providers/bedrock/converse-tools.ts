@@ -33,7 +33,7 @@ export function toolFields(asked: Tools, format: AnswerFormat, model: string): T
   const isOnly = ({ name }: Tool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
   const specs = tools.filter(isOnly).map((tool) => toolSpec(tool, family === "nova"));
-  if (family === "claude" && (!asked.parallel || format.kind === "tool")) {
+  if (family === "claude" && !asked.parallel) {
     const toolChoice = { ...claudeChoice(choice), disable_parallel_tool_use: true };
     return { toolConfig: { tools: specs }, toolChoice, isForced, words };
   }

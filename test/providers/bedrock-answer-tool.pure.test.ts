@@ -1,0 +1,59 @@
+import { afterEach, expect, it, vi } from "vitest";
+import {
+  answerReply,
+  endFrames,
+  streamReply,
+  textFrames,
+  toolFrames,
+} from "../fixtures/bedrock-wire.ts";
+import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
+import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const SCHEMA = { type: "object", properties: { a: { type: "integer" } } };
+const CALL = {
+  upstreamId: CLAUDE,
+  body: { response_format: { type: "json_schema", json_schema: { name: "a", schema: SCHEMA } } },
+};
+
+const use = (a: number) => ({ toolUse: { input: { a }, name: "json", toolUseId: "t" } });
+
+it("an answer that is given twice counts once", async () => {
+  const twice = [toolFrames(0, "json", ['{"a":1}']), toolFrames(1, "json", ['{"a":2}'])].flat();
+  const reply = streamReply([...twice, ...endFrames("tool_use")]);
+  expect(messageOf(await eventsOf(BEDROCK, CALL, reply))).toMatchObject({
+    content: '{"a":1}',
+    finish: "stop",
+  });
+  const { answer } = await answerTo(BEDROCK, CALL, answerReply([use(1), use(2)], "tool_use"));
+  expect(answer).toMatchObject({
+    body: { choices: [{ message: { content: '{"a":1}' }, finish_reason: "stop" }] },
+  });
+});
+
+it("what is said beside the answer is left out; without an answer it is one", async () => {
+  const said = textFrames(0, ["<thinking>", "Hm."]);
+  const answer = toolFrames(1, "json", ['{"a":1}']);
+  const other = toolFrames(1, "other", ["{}"]);
+  const read = async (frames: Uint8Array[]) =>
+    messageOf(await eventsOf(BEDROCK, CALL, streamReply([...frames, ...endFrames("tool_use")])));
+  expect(await read([...said, ...answer, ...textFrames(2, ["Bye"])])).toMatchObject({
+    content: '{"a":1}',
+  });
+  expect(await read(said)).toMatchObject({ content: "<thinking>Hm.", finish: "stop" });
+  expect(await read([...said, ...other])).toMatchObject({
+    content: "<thinking>Hm.",
+    tools: [{ name: "other" }],
+  });
+  const events = JSON.stringify(
+    await eventsOf(BEDROCK, CALL, streamReply([...said, ...other, ...endFrames("tool_use")])),
+  );
+  expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"')); // in the order it was said
+  const whole = await answerTo(BEDROCK, CALL, answerReply([{ text: "Hm." }, use(1)], "tool_use"));
+  expect(whole.answer).toMatchObject({
+    body: { choices: [{ message: { content: '{"a":1}' } }] },
+  });
+});
