@@ -13,7 +13,7 @@ export type LongPrompt = { readonly aboveTokens: number; readonly price: Price }
 export type RouteLimits = {
   /** Context window in tokens. */
   readonly context?: number;
-  /** Most output tokens of one choice. */
+  /** Most output tokens of one choice; a larger cap is lowered to it. */
   readonly maxOutput?: number;
   /** Most choices of one request (`n`). */
   readonly choices?: number;
@@ -47,6 +47,8 @@ export type Model = {
   readonly maxOutput: number;
   /** Least output cap the model accepts; 1 where it does not care. */
   readonly minOutput: number;
+  /** Tokens that it thinks with at least when it is asked to; an output cap must be larger. */
+  readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
   /** Upper bound of the prompt tokens one image can cost. */
   readonly imageTokens: number;

@@ -5,6 +5,7 @@ import type { Result } from "../lib/failure.ts";
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { parseChatRequest } from "./chat-request.ts";
+import { ableRoutes } from "./able-routes.ts";
 import { answerPaid } from "./paid.route.ts";
 import type { PaidRequest } from "./paid-request.ts";
 import { chatPromptSize, hasImages } from "./prompt-size.ts";
@@ -33,17 +34,22 @@ export function preparedChat(
   }
   const prompt = chatPromptSize(chat.body, model);
   const { askedCap, choices } = chat;
-  const cap = outputCap(model, prompt, { cap: askedCap, choices, defaultCap });
+  const { reasoning_effort: effort } = chat.body;
+  const thinks = effort !== undefined && effort !== "none";
+  const cap = outputCap(model, prompt, { cap: askedCap, choices, defaultCap, thinks });
+  const routes = ableRoutes(model, { chat: chat.body, prompt, cap });
+  if (!routes.ok) return routes;
   return success({
     kind: "chat",
     body: chat.body,
     model,
+    routes: routes.value,
     stream: chat.stream,
     includeUsage: chat.includeUsage,
     encoding: "float",
     user: chat.user,
     prompt,
     cap,
-    bounds: costBounds(model.routes, prompt, cap),
+    bounds: costBounds(routes.value, prompt, cap),
   });
 }

@@ -4,6 +4,7 @@ import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import { ableToEmbed } from "./able-routes.ts";
 import { answerPaid } from "./paid.route.ts";
 import { parseEmbeddingsRequest } from "./embeddings-request.ts";
 import type { PaidRequest } from "./paid-request.ts";
@@ -23,17 +24,20 @@ export function preparedEmbeddings(body: object, catalog: Catalog): Result<PaidR
   const resolved = resolveModel(catalog, embeddings.model, "embeddings");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
+  const routes = ableToEmbed(model, embeddings.body);
+  if (!routes.ok) return routes;
   const prompt = embeddingsPromptSize(embeddings.body, model);
   return success({
     kind: "embeddings",
     body: embeddings.body,
     model,
+    routes: routes.value,
     stream: false,
     includeUsage: false,
     encoding: embeddings.encoding,
     user: embeddings.user,
     prompt,
     cap: null,
-    bounds: costBounds(model.routes, prompt, null),
+    bounds: costBounds(routes.value, prompt, null),
   });
 }

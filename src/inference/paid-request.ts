@@ -18,6 +18,8 @@ export type PaidRequest = {
   readonly kind: "chat" | "embeddings";
   readonly body: JsonObject;
   readonly model: Model;
+  /** The model's routes that can do this request, in order; at least one. */
+  readonly routes: readonly Route[];
   readonly stream: boolean;
   readonly includeUsage: boolean;
   readonly encoding: "float" | "base64";

@@ -92,8 +92,8 @@ async function holdFor(run: Run): Promise<Result<Micros>> {
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
 function affordable(run: Run, granted: Micros): Offer[] {
-  const { model, prompt, cap } = run.request;
-  return model.routes.flatMap((route) => {
+  const { routes, prompt, cap } = run.request;
+  return routes.flatMap((route) => {
     const provider = run.services.providers.get(route.provider);
     const routeCap = cap === null ? null : affordableCap(route, prompt, cap, granted);
     if (provider === undefined || (cap !== null && routeCap === null)) return [];

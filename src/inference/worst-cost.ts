@@ -21,16 +21,22 @@ export type OutputCap = {
 /** What one request may cost at its dearest route: hold at least `least`, at most `most`. */
 export type Bounds = { readonly least: Micros; readonly most: Micros };
 
+/** What a chat request says about its output; `thinks`: it asks for reasoning. */
+export type AskedOutput = {
+  readonly cap: number | null;
+  readonly choices: number;
+  readonly defaultCap: number;
+  readonly thinks?: boolean;
+};
+
 /** The output cap of a chat request: the asked one, else DEFAULT_MAX_OUTPUT within the context window. */
-export function outputCap(
-  model: Model,
-  prompt: PromptSize,
-  asked: { cap: number | null; choices: number; defaultCap: number },
-): OutputCap {
+export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput): OutputCap {
+  const thought = asked.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
+  const floor = Math.max(model.minOutput, thought);
   const room = Math.max(1, model.context - prompt.estimate);
-  const wanted = asked.cap ?? Math.max(model.minOutput, Math.min(asked.defaultCap, room));
+  const wanted = asked.cap ?? Math.max(floor, Math.min(asked.defaultCap, room));
   const whole = Math.min(wanted, model.maxOutput);
-  const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, model.minOutput));
+  const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, floor));
   return { whole, least, choices: asked.choices };
 }
 
@@ -40,13 +46,16 @@ export function costBounds(
   prompt: PromptSize,
   cap: OutputCap | null,
 ): Bounds {
-  const output = (tokens: number | undefined): number => (tokens ?? 0) * (cap?.choices ?? 1);
-  const worst = (promptTokens: number, outputTokens: number): number =>
+  const choices = cap?.choices ?? 1;
+  const worst = (promptTokens: number, allowed: number): number =>
     Math.max(
-      ...routes.map((route) => worstCost(heldPrice(route, prompt), promptTokens, outputTokens)),
+      ...routes.map((route) => {
+        const tokens = billedOutput(route, capAt(route, allowed) * choices);
+        return worstCost(heldPrice(route, prompt), promptTokens, tokens);
+      }),
     );
-  const least = worst(prompt.estimate, output(cap?.least));
-  const most = worst(prompt.bound, output(cap?.whole));
+  const least = worst(prompt.estimate, cap?.least ?? 0);
+  const most = worst(prompt.bound, cap?.whole ?? 0);
   assert(least <= most, "the least cost passes the most");
   return { least: micros(least), most: micros(most) };
 }
@@ -62,14 +71,20 @@ export function affordableCap(
   cap: OutputCap,
   granted: Micros,
 ): number | null {
-  const price = heldPrice(route, prompt);
+  const whole = capAt(route, cap.whole);
+  if (whole < cap.least) return null;
   for (const promptTokens of [prompt.bound, prompt.estimate]) {
-    const tokens = tokensFor(price, granted, promptTokens, cap.choices);
+    const tokens = tokensFor(route, { prompt, promptTokens, granted }) / BigInt(cap.choices);
     if (tokens >= BigInt(cap.least)) {
-      return tokens >= BigInt(cap.whole) ? cap.whole : Number(tokens);
+      return tokens >= BigInt(whole) ? whole : Number(tokens);
     }
   }
   return null;
+}
+
+/** An output cap as it may be sent to a route. */
+function capAt(route: Route, allowed: number): number {
+  return Math.min(allowed, route.limits?.maxOutput ?? allowed);
 }
 
 /** The price tier of the bound: the dearest that the request can come to. */
@@ -77,12 +92,32 @@ function heldPrice(route: Route, prompt: PromptSize): Price {
   return priceAt(route, prompt.bound);
 }
 
-/** Whole output tokens per choice that are paid for after the prompt; exact, so in big integers. */
-function tokensFor(price: Price, granted: Micros, promptTokens: number, choices: number): bigint {
-  const left = BigInt(granted) * 1_000_000n - BigInt(promptTokens) * BigInt(inputPrice(price));
+/** A route's outputFactor is exact to a thousandth, rounded up. */
+const FACTOR_SCALE = 1000;
+
+/** The output that a route may bill where so many tokens are allowed. */
+function billedOutput(route: Route, tokens: number): number {
+  return Math.ceil((tokens * scaledFactor(route)) / FACTOR_SCALE);
+}
+
+function scaledFactor(route: Route): number {
+  return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
+}
+
+/**
+ * Whole output tokens, of all choices together, whose billing is paid for after the prompt; exact, so in
+ * big integers. -1 where not even the prompt is.
+ */
+function tokensFor(
+  route: Route,
+  held: { prompt: PromptSize; promptTokens: number; granted: Micros },
+): bigint {
+  const price = heldPrice(route, held.prompt);
+  const forPrompt = BigInt(held.promptTokens) * BigInt(inputPrice(price));
+  const left = BigInt(held.granted) * 1_000_000n - forPrompt;
   if (left < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
-  return left / (BigInt(price.output) * BigInt(choices));
+  return ((left / BigInt(price.output)) * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route));
 }
 
 /** Micros, rounded up. Input at its dearest: a cache discount is never held for. */

@@ -47,6 +47,7 @@ export function runOf(services: Partial<RunServices> = {}): Run {
       kind: "chat",
       body: {},
       model: MODEL,
+      routes: MODEL.routes,
       stream: true,
       includeUsage: false,
       encoding: "float",

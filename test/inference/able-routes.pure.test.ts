@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import type { Model, Route, RouteLimits } from "../../src/catalog/model.ts";
+import { ableRoutes, ableToEmbed } from "../../src/inference/able-routes.ts";
+import type { ChatBody } from "../../src/inference/chat-request.ts";
+import { outputCap } from "../../src/inference/worst-cost.ts";
+import { MODEL, ROUTE } from "./run-fixture.ts";
+
+const TEXT: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+const IMAGE: ChatBody = {
+  model: "m",
+  messages: [
+    { role: "user", content: [{ type: "image_url", image_url: { url: "https://images.test/a" } }] },
+  ],
+};
+const TOOLS: ChatBody = { ...TEXT, tools: [{ type: "function", function: { name: "f" } }] };
+const TOOLS_BEFORE: ChatBody = {
+  ...TEXT,
+  messages: [...TEXT.messages, { role: "tool", content: "7", tool_call_id: "call_1" }],
+};
+
+/** A model with a route for each of these limits, named a, b, c ... */
+function modelOf(...limits: (RouteLimits | undefined)[]): Model {
+  const routes = limits.map((each, at): Route => {
+    const { provider, price } = ROUTE;
+    const upstreamId = "abcdef".charAt(at);
+    return each === undefined
+      ? { provider, price, upstreamId }
+      : { provider, price, upstreamId, limits: each };
+  });
+  return { ...MODEL, context: 1000, routes };
+}
+
+/** How many routes may embed it, or what is refused. */
+function embedders(model: Model, dimensions?: number): unknown {
+  const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
+  const routes = ableToEmbed(model, body);
+  return routes.ok ? routes.value.length : routes.failure;
+}
+
+type Asked = { readonly choices?: number; readonly estimate?: number; readonly least?: number };
+
+/** The routes that may do it, as one word, or what is refused. */
+function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
+  const { choices = 1, estimate = 10, least = 64 } = asked;
+  const prompt = { bound: estimate, estimate, likely: estimate };
+  const routes = ableRoutes(model, { chat, prompt, cap: { whole: 100, least, choices } });
+  if (routes.ok) return routes.value.map((route) => route.upstreamId).join("");
+  return routes.failure.kind === "invalid_request" ? `400 ${routes.failure.param}` : "?";
+}
+
+describe("the routes of a chat request", () => {
+  it("are those that give so many choices, take images and call tools, in order", () => {
+    const model = modelOf({ choices: 1 }, undefined, { lacks: ["vision"] }, { lacks: ["tools"] });
+    expect(able(model, TEXT)).toBe("abcd");
+    expect(able(model, TEXT, { choices: 2 })).toBe("bcd");
+    expect(able(model, IMAGE)).toBe("abd");
+    expect(able(model, TOOLS)).toBe("abc");
+    expect(able(model, TOOLS_BEFORE)).toBe("abc");
+    expect(able(model, { ...TEXT, tools: [] })).toBe("abcd");
+    expect(able(model, { ...IMAGE, tools: TOOLS.tools }, { choices: 2 })).toBe("b");
+  });
+
+  it("none left: 400 with the field that no route can do", () => {
+    expect(able(modelOf({ choices: 1 }, { choices: 3 }), TEXT, { choices: 4 })).toBe("400 n");
+    expect(able(modelOf({ lacks: ["vision"] }), IMAGE)).toBe("400 messages");
+    expect(able(modelOf({ lacks: ["tools"] }), TOOLS)).toBe("400 tools");
+    expect(able(modelOf({ choices: 1 }, { lacks: ["vision"] }), IMAGE, { choices: 2 })).toBe(
+      "400 messages",
+    );
+    expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
+  });
+
+  it("without those whose own context is too short, while another remains", () => {
+    const model = modelOf({ context: 200 }, undefined, { context: 500 });
+    expect(able(model, TEXT, { estimate: 136 })).toBe("abc");
+    expect(able(model, TEXT, { estimate: 137 })).toBe("bc");
+    expect(able(model, TEXT, { estimate: 437 })).toBe("b");
+    expect(able(model, TEXT, { estimate: 5000 })).toBe("b");
+    expect(able(modelOf({ context: 200 }, { context: 500 }), TEXT, { estimate: 900 })).toBe("b");
+    expect(able(modelOf({ context: 200 }), TEXT, { estimate: 900 })).toBe("a");
+  });
+
+  it("embeddings: dimensions need a route that can change them", () => {
+    const limits: RouteLimits = { lacks: ["dimensions"] };
+    expect([
+      embedders(modelOf(limits, undefined)),
+      embedders(modelOf(limits, undefined), 64),
+    ]).toEqual([2, 1]);
+    expect(embedders(modelOf(limits), 64)).toMatchObject({
+      kind: "invalid_request",
+      param: "dimensions",
+    });
+  });
+});
+
+describe("thinking", () => {
+  const prompt = { bound: 10, estimate: 10, likely: 10 };
+  const least = (thinks: boolean, cap: number | null, model: Partial<Model> = {}) =>
+    outputCap({ ...MODEL, thinkingFloor: 1024, ...model }, prompt, {
+      cap,
+      choices: 1,
+      defaultCap: 500,
+      thinks,
+    });
+
+  it("raises the least cap above the model's floor, at most to what was asked", () => {
+    expect(least(true, 4000)).toMatchObject({ whole: 4000, least: 1025 });
+    expect(least(true, 300)).toMatchObject({ whole: 300, least: 300 });
+    expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });
+    expect(least(true, 4000, { minOutput: 2000 })).toMatchObject({ least: 2000 });
+    expect(least(false, 4000)).toMatchObject({ whole: 4000, least: 64 });
+    expect(outputCap(MODEL, prompt, { cap: 90, choices: 1, defaultCap: 9, thinks: true })).toEqual({
+      whole: 90,
+      least: 64,
+      choices: 1,
+    });
+  });
+});

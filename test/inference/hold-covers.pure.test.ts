@@ -1,0 +1,88 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Route } from "../../src/catalog/model.ts";
+import { costOf, priceAt } from "../../src/catalog/price.ts";
+import { ableRoutes } from "../../src/inference/able-routes.ts";
+import type { ChatBody } from "../../src/inference/chat-request.ts";
+import { affordableCap, costBounds, outputCap } from "../../src/inference/worst-cost.ts";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import { MODEL } from "./run-fixture.ts";
+
+const perMillion = fc.integer({ min: 0, max: 80_000_000 });
+const price = fc.record({
+  input: perMillion,
+  cached: perMillion,
+  cacheWrite: perMillion,
+  output: perMillion,
+});
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+const route: fc.Arbitrary<Route> = fc
+  .record({
+    price,
+    longPrompt: maybe(fc.record({ aboveTokens: fc.nat(200_000), price })),
+    context: maybe(fc.integer({ min: 1, max: 400_000 })),
+    maxOutput: maybe(fc.integer({ min: 1, max: 128_000 })),
+    choices: maybe(fc.integer({ min: 1, max: 8 })),
+    outputFactor: maybe(fc.oneof(fc.constant(2), fc.double({ min: 1, max: 4, noNaN: true }))),
+    lacks: maybe(fc.constant(["tools" as const])),
+  })
+  .map(({ price: own, longPrompt, ...limits }) => {
+    const given = Object.entries(limits).filter(([, value]) => value !== undefined);
+    const known = {
+      provider: "up",
+      upstreamId: "m",
+      price: own,
+      limits: Object.fromEntries(given),
+    };
+    return longPrompt === undefined ? known : Object.assign(known, { longPrompt });
+  });
+const sizes = fc
+  .tuple(fc.nat(200_000), fc.nat(200_000), fc.nat(200_000))
+  .map((all) => all.toSorted((a, b) => a - b))
+  .map(([likely = 0, estimate = 0, bound = 0]) => ({ likely, estimate, bound }));
+const request = fc.record({
+  routes: fc.array(route, { minLength: 1, maxLength: 5 }),
+  prompt: sizes,
+  asked: fc.record({
+    cap: fc.option(fc.integer({ min: 1, max: 200_000 })),
+    choices: fc.integer({ min: 1, max: 8 }),
+    defaultCap: fc.constantFrom(100, 4096),
+    thinks: fc.boolean(),
+  }),
+  calls: fc.boolean(),
+  /** Where the grant lies between the least and the most. */
+  at: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
+});
+
+/** What serving at this cap may cost at most, with a prompt of so many tokens. */
+function worst(at: Route, { bound, input }: { bound: number; input: number }, tokens: number) {
+  const output = Math.ceil(tokens * (at.limits?.outputFactor ?? 1));
+  return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
+}
+
+it("what is granted pays for every route that may serve, at the cap that is sent there", () => {
+  fc.assert(
+    fc.property(request, ({ routes, prompt, asked, calls, at }) => {
+      const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };
+      const model = { ...MODEL, ...size, routes };
+      const cap = outputCap(model, prompt, asked);
+      const chat: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+      if (calls) chat.tools = [{ type: "function", function: { name: "f" } }];
+      const able = ableRoutes(model, { chat, prompt, cap });
+      fc.pre(able.ok);
+      const { least, most } = costBounds(able.value, prompt, cap);
+      const granted = micros(least + Math.floor((most - least) * at));
+      for (const one of able.value) {
+        const sent = affordableCap(one, prompt, cap, granted) ?? 0;
+        const whole = Math.min(cap.whole, one.limits?.maxOutput ?? cap.whole);
+        expect(sent).toBeGreaterThanOrEqual(granted === most ? whole : cap.least);
+        expect(sent).toBeLessThanOrEqual(whole);
+        const { bound, estimate } = prompt;
+        const input = granted === most ? bound : estimate;
+        expect(worst(one, { bound, input }, sent * cap.choices)).toBeLessThanOrEqual(granted);
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
