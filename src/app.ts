@@ -126,7 +126,4 @@ app.get("/v1/orgs/:org_id/settings", readSettingsRoute);
 app.patch("/v1/orgs/:org_id/settings", patchSettingsRoute);
 app.all("/v1/orgs/:org_id/settings", methodNotAllowed(["GET", "PATCH"]));
 
-app.route(
-  "/admin/v1",
-  operatorRoutes((config) => offerOf(config).catalog.aliases),
-);
+app.route("/admin/v1", operatorRoutes(offerOf));

@@ -1,3 +1,4 @@
+import { timestamp } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { bookAnswers } from "../organizations/organizations.store.ts";
@@ -5,8 +6,9 @@ import { outboxNames } from "../regions/outbox-schedule.ts";
 import type { JsonObject, OperatorContext } from "./operator-context.ts";
 
 /**
- * `GET /health`: what this deployment is and what its aliases mean, whether the book answers, and what
- * waits in each outbox; null for one that cannot say.
+ * `GET /health`: what this deployment is and what its aliases mean, whether the book answers, what waits
+ * in each outbox (null for one that cannot say), and which routes are left out, until when. Each isolate
+ * knows only the routes that it has asked, so that two calls may name different ones.
  */
 export async function getHealth(context: OperatorContext): Promise<Result<JsonObject>> {
   const [book, ...outboxes] = await Promise.all([
@@ -14,7 +16,11 @@ export async function getHealth(context: OperatorContext): Promise<Result<JsonOb
     ...outboxNames(context.peers).map((name) => outboxHealth(context, name)),
   ]);
   const { region, version } = context;
-  return success({ region, version, aliases: Object.fromEntries(context.aliases), book, outboxes });
+  const aliases = Object.fromEntries(context.aliases);
+  const breakers = context.breakers.map(({ route, state, untilMs }) => {
+    return { route, state, until: timestamp(untilMs) };
+  });
+  return success({ region, version, aliases, book, outboxes, breakers });
 }
 
 async function outboxHealth(context: OperatorContext, name: string): Promise<JsonObject> {

@@ -1,6 +1,7 @@
 import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
+import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { BalanceAnswer, WalletCalls } from "../wallet/wallet-contract.ts";
@@ -56,6 +57,8 @@ export type OperatorContext = {
   readonly version: string;
   /** The model that each alias means here. */
   readonly aliases: ReadonlyMap<string, string>;
+  /** The routes that this isolate does not ask freely. */
+  readonly breakers: readonly RouteStanding[];
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
   /** A stub of this organisation's wallet. */

@@ -1,6 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context, Next } from "hono";
+import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
@@ -8,21 +9,26 @@ import { methodNotAllowed } from "../http/not-found.ts";
 import { MANAGEMENT_BYTES_MAX, readJson } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import type { RouteHealth } from "../providers/route-health.ts";
 import { isOperator } from "./admin-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
 import { metricsRoute } from "./metrics.route.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
-/** The model that each alias means under a configuration. */
-type AliasesOf = (config: Config) => ReadonlyMap<string, string>;
+/** What a configuration sells: the model that each alias means, and how its routes do. */
+type OfferOf = (config: Config) => {
+  readonly catalog: Pick<Catalog, "aliases">;
+  readonly health: RouteHealth;
+};
+type Offer = ReturnType<OfferOf>;
 
 /** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts, which knows the offer. */
-export function operatorRoutes(aliasesOf: AliasesOf): HonoBase<AppEnv> {
+export function operatorRoutes(offerOf: OfferOf): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.use(requireOperator);
   for (const endpoint of OPERATOR_ENDPOINTS) {
     const { method, path } = endpoint;
-    routes.on(method, path, (c) => answer(c, endpoint, aliasesOf(c.var.config)));
+    routes.on(method, path, (c) => answer(c, endpoint, offerOf(c.var.config)));
   }
   routes.get("/metrics", metricsRoute);
   routes.all("/metrics", methodNotAllowed(["GET"]));
@@ -45,11 +51,11 @@ async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response
 async function answer(
   c: Context<AppEnv>,
   endpoint: OperatorEndpoint,
-  aliases: ReadonlyMap<string, string>,
+  offer: Offer,
 ): Promise<Response> {
   const body = await bodyOf(c, endpoint);
   if (!body.ok) return fail(c, body.failure);
-  const result = await endpoint.handle(contextOf(c, aliases), {
+  const result = await endpoint.handle(contextOf(c, offer), {
     params: c.req.param(),
     url: c.req.url,
     body: body.value,
@@ -69,19 +75,21 @@ function bodyOf(
   return readJson(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
 }
 
-function contextOf(c: Context<AppEnv>, aliases: ReadonlyMap<string, string>): OperatorContext {
+function contextOf(c: Context<AppEnv>, { catalog, health }: Offer): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
+  const nowMs = now(c.env);
   return {
     db: c.env.DB,
     region: config.region,
     peers: config.peers.map(({ region }) => region),
     version: config.version,
-    aliases,
+    aliases: catalog.aliases,
+    breakers: health.standings(nowMs),
     keySecrets: config.keySecrets,
-    now: now(c.env),
+    now: nowMs,
     wallet: (orgId) => wallets.getByName(orgId),
     limiter: (keyHash) => limiters.getByName(keyHash),
     outbox: (name) => outboxes.getByName(name),

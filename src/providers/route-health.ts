@@ -1,32 +1,115 @@
-/** Why and until when (Unix ms) a route is left out. */
-export type LeftOut = { readonly untilMs: number; readonly why: "disabled" | "overloaded" };
+import { Breaker } from "./breaker.ts";
+import type { BreakerState, Pass } from "./breaker.ts";
+import type { ProviderFailure } from "./provider.ts";
+
+/**
+ * Why a route is left out: our key or model name is bad there (`disabled`), it asked to be left alone
+ * (`overloaded`), or its breaker is open or waits for its probe (`open`). `untilMs`: Unix ms.
+ */
+export type LeftOut = {
+  readonly why: "disabled" | "overloaded" | "open";
+  readonly untilMs: number;
+};
+
+/** Whether an answer of `pass` is no. */
+export function isLeftOut(pass: Pass | LeftOut): pass is LeftOut {
+  return typeof pass !== "string" && "why" in pass;
+}
+
+/** A route as operators see it, `provider:model`; those that are asked freely are not listed. */
+export type RouteStanding = {
+  readonly route: string;
+  readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;
+  readonly untilMs: number;
+};
+
+type Entry = {
+  readonly breaker: Breaker;
+  /** Until when it asked to be left alone; 0 for never. */
+  waitUntilMs: number;
+  disabledUntilMs: number;
+  /** How often it was disabled since it last answered. */
+  disabledTimes: number;
+};
 
 const ROUTES_MAX = 1_000;
 const WAIT_MS_MAX = 60_000;
-export const DISABLED_MS = 60_000;
+const DISABLED_MS = 60_000;
+const DISABLED_MS_MAX = 600_000;
 
 /**
  * Which routes an isolate leaves out for a while. The caller makes one per isolate and says the time;
  * forgetting is harmless, so it is bounded and never shared.
  */
 export class RouteHealth {
-  readonly #out = new Map<string, LeftOut>();
+  readonly #entries = new Map<string, Entry>();
 
-  /** Why the route is left out now, or null when it may be asked. */
-  leftOut(route: string, nowMs: number): LeftOut | null {
-    const entry = this.#out.get(route);
-    if (entry === undefined) return null;
-    if (entry.untilMs > nowMs) return entry;
-    this.#out.delete(route);
-    return null;
+  /** How the route may be asked now, or why it is left out. A probe must be heard of again. */
+  pass(route: string, nowMs: number): Exclude<Pass, "forced"> | LeftOut {
+    const entry = this.#entries.get(route);
+    if (entry === undefined) return "free";
+    if (entry.disabledUntilMs > nowMs) return { why: "disabled", untilMs: entry.disabledUntilMs };
+    if (entry.waitUntilMs > nowMs) return { why: "overloaded", untilMs: entry.waitUntilMs };
+    const pass = entry.breaker.pass(nowMs);
+    return pass ?? { why: "open", untilMs: entry.breaker.openUntilMs ?? nowMs };
   }
 
-  /** Leaves the route out for `waitMs`, at most a minute. */
-  leaveOut(route: string, why: LeftOut["why"], waitMs: number, nowMs: number): void {
-    if (waitMs <= 0) return;
-    this.#out.delete(route); // the newest is last, so the first is the oldest
-    this.#out.set(route, { untilMs: nowMs + Math.min(waitMs, WAIT_MS_MAX), why });
-    const [oldest] = this.#out.keys();
-    if (this.#out.size > ROUTES_MAX && oldest !== undefined) this.#out.delete(oldest);
+  /** The route answered. */
+  served(route: string, pass: Pass, nowMs: number): void {
+    const entry = this.#entryOf(route);
+    entry.disabledTimes = 0;
+    entry.breaker.served(pass, nowMs);
   }
+
+  /**
+   * The route failed. What it says of the request or of our key there is no fault of the route's; nor
+   * is "overloaded" with a time, which is waited out instead.
+   */
+  failed(route: string, pass: Pass, failure: ProviderFailure, nowMs: number): void {
+    const entry = this.#entryOf(route);
+    const waitMs = failure.retryAfterMs ?? 0;
+    if (failure.kind === "disabled") disable(entry, nowMs);
+    if (failure.kind === "overloaded" && waitMs > 0) {
+      entry.waitUntilMs = nowMs + Math.min(waitMs, WAIT_MS_MAX);
+    } else if (failure.kind === "overloaded" || failure.kind === "retry") {
+      return entry.breaker.failed(pass, failure.kind === "overloaded", nowMs);
+    }
+    entry.breaker.released(pass);
+  }
+
+  /** The attempt ended with its run: that says nothing about the route. */
+  released(route: string, pass: Pass): void {
+    this.#entries.get(route)?.breaker.released(pass);
+  }
+
+  /** Every route that is not asked freely now. */
+  standings(nowMs: number): readonly RouteStanding[] {
+    return [...this.#entries].flatMap(([route, entry]) => standing(route, entry, nowMs) ?? []);
+  }
+
+  #entryOf(route: string): Entry {
+    const known = this.#entries.get(route);
+    if (known !== undefined) return known;
+    const [oldest] = this.#entries.size < ROUTES_MAX ? [] : this.#entries.keys();
+    if (oldest !== undefined) this.#entries.delete(oldest);
+    const fresh = { breaker: new Breaker(), waitUntilMs: 0, disabledUntilMs: 0, disabledTimes: 0 };
+    this.#entries.set(route, fresh);
+    return fresh;
+  }
+}
+
+function standing(route: string, entry: Entry, nowMs: number): RouteStanding | null {
+  const { disabledUntilMs, waitUntilMs, breaker } = entry;
+  if (disabledUntilMs > nowMs) return { route, state: "disabled", untilMs: disabledUntilMs };
+  if (waitUntilMs > nowMs) return { route, state: "overloaded", untilMs: waitUntilMs };
+  const state = breaker.state(nowMs);
+  if (state === "closed") return null;
+  return { route, state, untilMs: breaker.openUntilMs ?? nowMs };
+}
+
+/** A minute, twice as long each time; what fails while it is disabled was asked before, and adds nothing. */
+function disable(entry: Entry, nowMs: number): void {
+  if (entry.disabledUntilMs > nowMs) return;
+  entry.disabledUntilMs = nowMs + Math.min(DISABLED_MS * 2 ** entry.disabledTimes, DISABLED_MS_MAX);
+  entry.disabledTimes++;
 }

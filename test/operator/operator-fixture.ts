@@ -104,6 +104,7 @@ export function context(): OperatorContext {
     peers: ["us"],
     version: "test",
     aliases: new Map([["smart", "sandbox/echo"]]),
+    breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),
     wallet: walletOf,

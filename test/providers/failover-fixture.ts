@@ -1,0 +1,85 @@
+import { failover } from "../../src/providers/failover.ts";
+import type { FailoverOptions } from "../../src/providers/failover.ts";
+import type {
+  EventStream,
+  Provider,
+  ProviderAnswer,
+  ProviderCall,
+  ProviderFailure,
+  StreamEvent,
+} from "../../src/providers/provider.ts";
+import { RouteHealth } from "../../src/providers/route-health.ts";
+
+export const GOOD: ProviderAnswer = { kind: "json", body: { choices: [] }, usage: null };
+export const RETRY = failure({ kind: "retry", reason: "html" });
+export const RESET = failure({ kind: "retry", reason: "connection", again: true });
+export const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
+export const BUSY = failure({ kind: "overloaded", reason: "429", retryAfterMs: 7000 });
+export const BAD_KEY = failure({ kind: "disabled", reason: "401" });
+export const REFUSED = failure({
+  kind: "refused",
+  reason: "400",
+  message: "no",
+  param: "n",
+  code: null,
+});
+export const CHUNK: StreamEvent = { kind: "chunk", chunk: { choices: [] } };
+export const ERROR: StreamEvent = { kind: "error", failure: { kind: "retry", reason: "502" } };
+
+export function failure(what: ProviderFailure): ProviderAnswer {
+  return { kind: "failure", failure: what };
+}
+
+export type Asked = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
+
+/** Candidates a, b, c ...: each gives its answers in turn, the last one for ever. */
+export function routes(...answers: (readonly (ProviderAnswer | Promise<ProviderAnswer>)[])[]) {
+  const asked: Asked = { calls: [], sent: [], nowMs: 1_000_000 };
+  const health = new RouteHealth();
+  const candidates = answers.map((own, at) => {
+    const id = "abcdef".charAt(at);
+    let turn = 0;
+    const provider: Provider = {
+      id,
+      async send(call) {
+        asked.calls.push(id);
+        asked.sent.push(call);
+        return own[Math.min(turn++, own.length - 1)] ?? GOOD;
+      },
+    };
+    return { provider, upstreamId: `${id}-model`, cap: 10 + at };
+  });
+  const run = (more: Partial<FailoverOptions> = {}, streamed = false) =>
+    failover(
+      candidates,
+      { kind: "chat", body: {}, stream: streamed },
+      {
+        health,
+        now: () => asked.nowMs,
+        signal: new AbortController().signal,
+        headersMs: 5000,
+        firstMs: 5000,
+        pauseMs: () => 0,
+        ...more,
+      },
+    );
+  return { asked, health, run };
+}
+
+/** A stream of batches; a batch that is an Error breaks the connection. */
+export function stream(...batches: (readonly StreamEvent[] | Error)[]) {
+  const seen = { cancelled: 0 };
+  const events: EventStream = {
+    async next() {
+      const batch = batches.shift();
+      if (batch instanceof Error) throw batch;
+      return batch ?? null;
+    },
+    cancel() {
+      seen.cancelled++;
+    },
+  };
+  return { answer: { kind: "stream", events } satisfies ProviderAnswer, seen };
+}
+
+export const never = new Promise<never>(() => undefined);

@@ -1,0 +1,155 @@
+import { expect, it } from "vitest";
+import {
+  GOOD,
+  RETRY,
+  RESET,
+  FAULT,
+  BUSY,
+  BAD_KEY,
+  failure,
+  routes,
+  never,
+} from "./failover-fixture.ts";
+import type { ProviderAnswer } from "../../src/providers/provider.ts";
+
+it("a disabled route is left out for a minute and asked again after it", async () => {
+  const { asked, run } = routes([BAD_KEY, GOOD], [GOOD]);
+  await run();
+  await run();
+  expect(asked.calls).toEqual(["a", "b", "b"]);
+  asked.nowMs += 60_000;
+  await run();
+  expect(asked.calls.at(-1)).toBe("a");
+});
+
+it("with every route disabled the answer is upstream_error, without an attempt", async () => {
+  const { asked, run } = routes([BAD_KEY]);
+  await run();
+  expect(await run()).toMatchObject({ failure: { kind: "upstream_error" } });
+  expect(asked.calls).toEqual(["a"]);
+});
+
+it("a route that said when to come back is skipped until then, unless it is the only one", async () => {
+  const two = routes([BUSY, GOOD], [GOOD]);
+  await two.run();
+  two.asked.nowMs += 6_999;
+  await two.run();
+  two.asked.nowMs += 1;
+  await two.run();
+  expect(two.asked.calls).toEqual(["a", "b", "b", "a"]);
+  const one = routes([BUSY, GOOD]);
+  await one.run();
+  expect(await one.run()).toMatchObject({ ok: true });
+  const besides = routes([BUSY, GOOD], [BAD_KEY]);
+  await besides.run();
+  expect(await besides.run()).toMatchObject({ ok: true, value: { index: 0 } });
+  expect(besides.asked.calls).toEqual(["a", "b", "a"]);
+});
+
+function busyFor(retryAfterMs: number): ProviderAnswer {
+  return failure({ kind: "overloaded", reason: "429", retryAfterMs });
+}
+
+it("the last route is asked again after a wait of at most a second, once; none before it is waited for", async () => {
+  const waits: number[] = [];
+  const pauseMs = (ms: number) => {
+    waits.push(ms);
+    return 0;
+  };
+  const short = routes([busyFor(1000)], [busyFor(999), GOOD]);
+  expect(await short.run({ pauseMs })).toMatchObject({
+    ok: true,
+    value: { index: 1, attempts: 3 },
+  });
+  expect([short.asked.calls, waits]).toEqual([["a", "b", "b"], [999]]);
+  const long = routes([busyFor(1001), GOOD]);
+  expect(await long.run({ pauseMs })).toMatchObject({ failure: { retryAfterSeconds: 2 } });
+  const twice = routes([busyFor(800)]);
+  expect(await twice.run({ pauseMs })).toMatchObject({ failure: { retryAfterSeconds: 1 } });
+  expect([long.asked.calls, twice.asked.calls]).toEqual([["a"], ["a", "a"]]);
+});
+
+it("a client that leaves, or a run that ends, in the pause: no further attempt", async () => {
+  const left = routes([RESET, GOOD]);
+  let here = true;
+  const pauseMs = () => {
+    here = false;
+    return 0;
+  };
+  expect(await left.run({ pauseMs, mayRetry: () => here })).toMatchObject({ ok: false });
+  const end = new AbortController();
+  const ended = routes([RESET, GOOD]);
+  const abort = () => {
+    queueMicrotask(() => end.abort());
+    return 60_000;
+  };
+  expect(await ended.run({ signal: end.signal, pauseMs: abort })).toMatchObject({ ok: false });
+  expect([left.asked.calls, ended.asked.calls]).toEqual([["a"], ["a"]]);
+});
+
+it("an open breaker is skipped; when all are open, the one whose time ends first is asked once", async () => {
+  const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
+  const open = (id: string, atMs: number) => {
+    for (let at = 0; at < 5; at++) health.failed(`${id}:${id}-model`, "free", FAULT, atMs);
+  };
+  open("a", asked.nowMs);
+  expect(await run()).toMatchObject({ ok: true, value: { index: 2, attempts: 2 } });
+  expect(asked.calls).toEqual(["b", "c"]);
+  open("c", asked.nowMs);
+  open("b", asked.nowMs - 1000);
+  asked.calls.length = 0;
+  expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 1 } });
+  expect(asked.calls).toEqual(["b"]);
+  await run(); // it answered, so it is asked freely again
+  expect(asked.calls).toEqual(["b", "b"]);
+});
+
+it("a bad key beside an overloaded route does not hide that it is overloaded", async () => {
+  expect(await routes([BUSY], [BAD_KEY]).run()).toMatchObject({
+    failure: { kind: "upstream_overloaded", retryAfterSeconds: 7 },
+  });
+});
+
+it("a run that ends under a probe lets the next one probe", async () => {
+  const { asked, health, run } = routes([never, GOOD], [GOOD]);
+  for (let at = 0; at < 5; at++) health.failed("a:a-model", "free", FAULT, asked.nowMs);
+  asked.nowMs += 15_000;
+  const end = new AbortController();
+  const result = run({ signal: end.signal });
+  await run(); // while the probe is under way
+  end.abort();
+  await result;
+  await run();
+  expect(asked.calls).toEqual(["a", "b", "a"]);
+  expect(health.standings(asked.nowMs)).toEqual([]);
+});
+
+/** The seconds that a client is told when each route is overloaded for so long; undefined: nobody said. */
+async function wait(...ms: (number | undefined)[]): Promise<number | null> {
+  const busy = ms.map((retryAfterMs) => [
+    failure({
+      kind: "overloaded",
+      reason: "503",
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    }),
+  ]);
+  const result = await routes(...busy).run();
+  return result.ok || result.failure.kind !== "upstream_overloaded"
+    ? null
+    : result.failure.retryAfterSeconds;
+}
+
+it("overloaded to the end is upstream_overloaded with the least wait, 1 to 59 seconds", async () => {
+  expect(await wait(7000, 3001)).toBe(4);
+  expect(await wait(0)).toBe(1);
+  expect(await wait(3_600_000)).toBe(59);
+  expect(await wait(undefined)).toBe(5);
+  const skipped = routes([BUSY], [BUSY]);
+  await skipped.run();
+  skipped.asked.nowMs += 2000;
+  expect(await skipped.run()).toMatchObject({ failure: { retryAfterSeconds: 5 } });
+  expect(skipped.asked.calls).toEqual(["a", "b"]);
+  expect(await routes([BUSY], [RETRY]).run()).toMatchObject({
+    failure: { kind: "upstream_error" },
+  });
+});

@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import type { ProviderFailure } from "../../src/providers/provider.ts";
+import { isLeftOut, RouteHealth } from "../../src/providers/route-health.ts";
+
+const BAD_KEY: ProviderFailure = { kind: "disabled", reason: "401" };
+const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
+const REFUSED: ProviderFailure = { kind: "refused", reason: "400" };
+const busy = (retryAfterMs?: number): ProviderFailure => ({
+  kind: "overloaded",
+  reason: "429",
+  ...(retryAfterMs !== undefined && { retryAfterMs }),
+});
+const MINUTE = 60_000;
+
+function fail(health: RouteHealth, failure: ProviderFailure, times: number, nowMs = 0): void {
+  for (let at = 0; at < times; at++) health.failed("up:m", "free", failure, nowMs);
+}
+
+describe("a route's health", () => {
+  it("disabled: out for a minute, twice as long each time, ten minutes at most; an answer ends that", () => {
+    const health = new RouteHealth();
+    const lengths: number[] = [];
+    let nowMs = 0;
+    for (let at = 0; at < 6; at++) {
+      health.failed("up:m", "free", BAD_KEY, nowMs);
+      const out = health.pass("up:m", nowMs);
+      if (!isLeftOut(out)) throw new Error("not left out");
+      expect(out.why).toBe("disabled");
+      lengths.push((out.untilMs - nowMs) / MINUTE);
+      nowMs = out.untilMs;
+      expect(health.pass("up:m", nowMs)).toBe("free");
+    }
+    expect(lengths).toEqual([1, 2, 4, 8, 10, 10]);
+    health.served("up:m", "free", nowMs);
+    health.failed("up:m", "free", BAD_KEY, nowMs);
+    expect(health.pass("up:m", nowMs)).toEqual({ why: "disabled", untilMs: nowMs + MINUTE });
+  });
+
+  it("disabled by many requests at once is disabled once", () => {
+    const health = new RouteHealth();
+    fail(health, BAD_KEY, 20);
+    expect(health.pass("up:m", MINUTE)).toBe("free");
+  });
+
+  it("overloaded with a time: out for so long, a minute at most, and no fault", () => {
+    const health = new RouteHealth();
+    fail(health, busy(7000), 20);
+    expect(health.pass("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
+    expect(health.pass("up:m", 7000)).toBe("free");
+    fail(health, busy(3_600_000), 20, 7000);
+    expect(health.pass("up:m", 7000 + MINUTE)).toBe("free");
+  });
+
+  it("overloaded three times without a time opens its breaker, as five faults do", () => {
+    for (const [failure, times] of [
+      [busy(), 3],
+      [busy(0), 3],
+      [FAULT, 5],
+    ] as const) {
+      const health = new RouteHealth();
+      fail(health, failure, times - 1);
+      expect(health.pass("up:m", 0)).toBe("free");
+      fail(health, failure, 1);
+      expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
+      expect(isLeftOut(health.pass("up:m", 15_000))).toBe(false);
+      expect(isLeftOut(health.pass("up:m", 15_000))).toBe(true);
+    }
+  });
+
+  it("what an upstream says of the request or our key there never opens a breaker", () => {
+    const health = new RouteHealth();
+    fail(health, REFUSED, 100);
+    expect(health.standings(0)).toEqual([]);
+    fail(health, BAD_KEY, 100);
+    expect(health.standings(MINUTE)).toEqual([]);
+  });
+
+  it("a probe that is refused, told to wait or has a bad key leaves room for the next probe", () => {
+    for (const failure of [REFUSED, BAD_KEY, busy(500)]) {
+      const health = new RouteHealth();
+      fail(health, FAULT, 5);
+      const probe = health.pass("up:m", 15_000);
+      if (isLeftOut(probe)) throw new Error("left out");
+      health.failed("up:m", probe, failure, 15_000);
+      expect(isLeftOut(health.pass("up:m", 15_000 + MINUTE))).toBe(false);
+    }
+  });
+
+  it("operators see what is left out and why, and nothing else", () => {
+    const health = new RouteHealth();
+    health.served("up:well", "free", 0);
+    health.failed("up:key", "free", BAD_KEY, 0);
+    health.failed("up:busy", "free", busy(20_000), 0);
+    fail(health, FAULT, 5);
+    expect(health.standings(10_000)).toEqual([
+      { route: "up:key", state: "disabled", untilMs: MINUTE },
+      { route: "up:busy", state: "overloaded", untilMs: 20_000 },
+      { route: "up:m", state: "open", untilMs: 15_000 },
+    ]);
+    expect(health.standings(15_000).at(-1)).toMatchObject({ route: "up:m", state: "half_open" });
+    const probe = health.pass("up:m", 15_000);
+    if (isLeftOut(probe)) throw new Error("left out");
+    health.served("up:m", probe, 15_000);
+    expect(health.standings(MINUTE)).toEqual([]);
+  });
+
+  it("its memory is bounded: of two thousand routes the last thousand are known", () => {
+    const health = new RouteHealth();
+    for (let at = 0; at < 2000; at++) health.failed(`r${at}`, "free", BAD_KEY, 0);
+    expect(health.standings(1)).toHaveLength(1000);
+    expect(health.pass("r999", 1)).toBe("free");
+    expect(health.pass("r1000", 1)).toMatchObject({ why: "disabled" });
+  });
+});
