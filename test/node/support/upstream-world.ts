@@ -1,6 +1,8 @@
 import type { ServerResponse } from "node:http";
+import path from "node:path";
 import { scenarioOf, startOpenAiMock } from "../../fixtures/openai-mock.ts";
 import type { MockRequest, MockScript, OpenAiMock } from "../../fixtures/openai-mock.ts";
+import type { RouteChanges } from "../../fixtures/route-changes.ts";
 import { generations, resolved } from "./money.ts";
 import { makeOrganization } from "./organization.ts";
 import { openRaw } from "./raw-request.ts";
@@ -20,6 +22,8 @@ export type WorldOptions = {
   readonly bindings?: Readonly<Record<string, string>>;
   /** A port where nobody listens, for routes named `refused`. */
   readonly deadPort?: number;
+  /** Prices, limits and abilities that MODELS cannot say; with it `later` works. */
+  readonly changes?: RouteChanges;
 };
 export type Organization = { readonly orgId: string; readonly key: string };
 export type Asked = {
@@ -30,34 +34,44 @@ export type Asked = {
 export type World = {
   readonly eu: TestRegion;
   readonly mock: OpenAiMock;
+  /** Another provider's upstream, for routes named `other`; it answers by the same scripts. */
+  readonly other: OpenAiMock;
   /** Requests that the upstream is still answering. */
   readonly inFlight: () => number;
-  readonly organization: () => Promise<Organization>;
+  readonly organization: (credits?: number) => Promise<Organization>;
   /** A chat completion, read to its end. */
   readonly ask: (key: string, model: string, more?: object) => Promise<Asked>;
   /** The same over a raw connection, left to the test. */
   readonly open: (key: string, model: string, more?: object) => Promise<RawConnection>;
   /** Waits until nothing is held: what was spent, and for what. */
   readonly spent: (orgId: string) => ReturnType<typeof spentOf>;
+  /** So many ms pass for the health of the EU's routes. */
+  readonly later: (ms: number) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
+const ROUTES_WORKER = path.join(import.meta.dirname, "../../fixtures/routes-worker.ts");
 const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100 };
 
 /** Both regions in front of a scripted upstream that speaks OpenAI's wire on loopback. */
 export async function startUpstreamWorld(options: WorldOptions): Promise<World> {
-  const mock = await startOpenAiMock();
+  const [mock, other] = await Promise.all([startOpenAiMock(), startOpenAiMock()]);
   const inFlight = new Set<ServerResponse>();
-  mock.script((request, response) => {
-    inFlight.add(response);
-    response.on("close", () => inFlight.delete(response));
-    return options.scripts?.[scenarioOf(request)]?.(request, response) ?? false;
-  });
+  const credited = new Map<string, number>();
+  for (const upstream of [mock, other]) {
+    upstream.script((request, response) => {
+      inFlight.add(response);
+      response.on("close", () => inFlight.delete(response));
+      return options.scripts?.[scenarioOf(request)]?.(request, response) ?? false;
+    });
+  }
   const regions = await startTwoRegions({
+    ...(options.changes !== undefined && { entry: ROUTES_WORKER }),
     bindings: {
       UPSTREAM_KEY: UPSTREAM_SECRET,
-      PROVIDERS: JSON.stringify(providersOf(mock, options)),
+      PROVIDERS: JSON.stringify(providersOf(mock, other, options)),
       MODELS: JSON.stringify(Object.entries(options.models).map(modelOf)),
+      ROUTES: JSON.stringify(options.changes ?? {}),
       ...options.bindings,
     },
   });
@@ -66,9 +80,13 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
   return {
     eu,
     mock,
+    other,
     inFlight: () => inFlight.size,
-    organization: () =>
-      makeOrganization(eu.adminUrl, ADMIN_TOKEN, { credits: CREDITS, rpmLimit: 1000 }),
+    organization: async (credits = CREDITS) => {
+      const made = await makeOrganization(eu.adminUrl, ADMIN_TOKEN, { credits, rpmLimit: 1000 });
+      credited.set(made.orgId, credits);
+      return made;
+    },
     ask: async (key, model, more = {}) => {
       const response = await fetch(url, {
         method: "POST",
@@ -84,10 +102,14 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
         headers: { authorization: `Bearer ${key}` },
         body: JSON.stringify({ model, ...REQUEST, ...more }),
       }),
-    spent: (orgId) => spentOf(eu, orgId),
+    spent: (orgId) => spentOf(eu, orgId, credited.get(orgId) ?? 0),
+    later: async (ms) => {
+      const answer = await fetch(`${eu.url}__later`, { method: "POST", body: String(ms) });
+      if (!answer.ok) throw new Error("the world has no changes, so its time does not move");
+    },
     stop: async () => {
       await regions.stop();
-      await mock.close();
+      await Promise.all([mock.close(), other.close()]);
     },
   };
 }
@@ -126,22 +148,31 @@ export function contentOf(text: string): string {
     .join("");
 }
 
-async function spentOf(eu: TestRegion, orgId: string) {
+async function spentOf(eu: TestRegion, orgId: string, credits: number) {
   const standing = await resolved(eu, orgId);
   const records = await generations(eu, orgId);
-  const micro = CREDITS - standing.credits_micro;
+  const micro = credits - standing.credits_micro;
   return { micro, held: standing.held_micro, records };
 }
 
-function providersOf(mock: OpenAiMock, { deadPort }: WorldOptions): object[] {
+function providersOf(mock: OpenAiMock, other: OpenAiMock, { deadPort }: WorldOptions): object[] {
   const common = { profile: "generic", secret: "UPSTREAM_KEY", regions: ["eu"] };
   const dead = { ...common, id: "dead", base_url: `http://127.0.0.1:${deadPort}/v1` };
-  return [{ ...common, id: "up", base_url: mock.url }, ...(deadPort === undefined ? [] : [dead])];
+  return [
+    { ...common, id: "up", base_url: mock.url },
+    { ...common, id: "other", base_url: other.url },
+    ...(deadPort === undefined ? [] : [dead]),
+  ];
 }
+
+const PROVIDERS_BY_NAME = [
+  ["refused", "dead"],
+  ["other", "other"],
+] as const;
 
 function modelOf([id, names]: [string, readonly string[]]): object {
   const routes = names.map((name) => ({
-    provider: name.startsWith("refused") ? "dead" : "up",
+    provider: PROVIDERS_BY_NAME.find(([start]) => name.startsWith(start))?.[1] ?? "up",
     upstream_id: name,
   }));
   const price = { input: 1_000_000, output: 2_000_000 };
