@@ -131,4 +131,8 @@ export type Health = {
   readonly aliases?: Readonly<Record<string, string>>;
   readonly book: boolean;
   readonly outboxes: readonly Outbox[];
+  /** The routes that one isolate leaves out; absent from versions that did not say it yet. */
+  readonly breakers?: readonly Breaker[];
 };
+/** `until` in ISO 8601. */
+export type Breaker = { readonly route: string; readonly state: string; readonly until: string };

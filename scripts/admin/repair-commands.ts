@@ -5,7 +5,7 @@ import { getHealth, postRebuildWallet, postReconcile, postSettle } from "../admi
 import { printable, textTable } from "../table.ts";
 import type { Column } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
-import type { Health, Reconciliation, Settlement } from "./records.ts";
+import type { Health, Outbox, Reconciliation, Settlement } from "./records.ts";
 import { does, examples, fail, note, organizationId, organizations, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { Refused } from "./transport.ts";
@@ -162,7 +162,7 @@ function addHealth(program: Command): void {
     .description("whether the database answers and what waits; ends with 1 when something is wrong")
     .addHelpText(
       "after",
-      "\nWrong: no database, an outbox that is silent, has dead or parked rows, or rows that wait for over 10 minutes.",
+      "\nWrong: no database, an outbox that is silent, has dead or parked rows, or rows that wait for over 10 minutes.\nRoutes that are left out for a while are listed as one isolate sees them; that mends itself.",
     );
   examples(health, "health --local eu");
   does(health, async (session) => {
@@ -185,9 +185,9 @@ function isWell({ book, outboxes }: Health): boolean {
   );
 }
 
-/** Outboxes that hold nothing are counted, the others listed. */
+/** Outboxes that hold nothing are counted, the others listed; so are the routes that are left out. */
 function healthWords(health: Health): string {
-  const { region, version, book, outboxes } = health;
+  const { region, version, book, outboxes, breakers = [] } = health;
   const busy = outboxes.filter(
     ({ waiting, dead, parked }) => waiting !== 0 || dead !== 0 || parked !== 0,
   );
@@ -197,7 +197,16 @@ function healthWords(health: Health): string {
     ["database", book ? "answers" : "does not answer"],
     ["outboxes", `${outboxes.length - busy.length} of ${outboxes.length} empty`],
   ]);
-  if (busy.length === 0) return head;
+  const parts = [head];
+  if (busy.length > 0) parts.push(outboxTable(busy));
+  if (breakers.length > 0) {
+    const rows = breakers.map(({ route, state, until }) => [route, state, until]);
+    parts.push(textTable([{ title: "route" }, { title: "state" }, { title: "until" }], rows));
+  }
+  return parts.join("\n\n");
+}
+
+function outboxTable(outboxes: readonly Outbox[]): string {
   const columns: readonly Column[] = [
     { title: "outbox" },
     { title: "waiting", align: "right" },
@@ -205,12 +214,12 @@ function healthWords(health: Health): string {
     { title: "parked", align: "right" },
     { title: "oldest ms", align: "right" },
   ];
-  const rows = busy.map(({ name, waiting, dead, parked, oldest_ms }) => [
+  const rows = outboxes.map(({ name, waiting, dead, parked, oldest_ms }) => [
     name,
     count(waiting),
     count(dead),
     count(parked),
     count(oldest_ms),
   ]);
-  return `${head}\n\n${textTable(columns, rows)}`;
+  return textTable(columns, rows);
 }

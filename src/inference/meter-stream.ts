@@ -2,6 +2,7 @@ import { elapsedMs } from "../lib/clock.ts";
 import { failureObject } from "../http/failure-response.ts";
 import { logEvent } from "../lib/log.ts";
 import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
+import { routeName } from "../providers/route-health.ts";
 import { wireUsage } from "../providers/wire-usage.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
@@ -57,12 +58,18 @@ export async function meterStream(
   run.answer(new Response(client.readable, { headers }));
   try {
     const ending = await pump(streaming, events);
+    if (ending === "failed") noteFault(run, route);
     await finish(streaming, ending, timer.clientGone);
   } finally {
     watch.close();
     events.cancel();
     client.leave();
   }
+}
+
+/** A route that begins well and breaks off is asked less; before its first event failover says so. */
+function noteFault({ services }: Run, { route }: ServingRoute): void {
+  services.health.broke(routeName(route.provider, route.upstreamId), services.now());
 }
 
 /** Reads until the stream is over, one way or another. */

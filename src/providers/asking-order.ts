@@ -1,7 +1,7 @@
 import type { Candidate } from "./attempt.ts";
 import type { Pass } from "./breaker.ts";
 import type { ProviderFailure } from "./provider.ts";
-import { isLeftOut } from "./route-health.ts";
+import { isLeftOut, routeName } from "./route-health.ts";
 import type { LeftOut, RouteHealth } from "./route-health.ts";
 
 export const ATTEMPTS_MAX = 3;
@@ -128,6 +128,6 @@ export class AskingOrder {
 
   #nameOf(index: number): string {
     const candidate = this.#candidates[index];
-    return candidate === undefined ? "" : `${candidate.provider.id}:${candidate.upstreamId}`;
+    return candidate === undefined ? "" : routeName(candidate.provider.id, candidate.upstreamId);
   }
 }

@@ -11,6 +11,11 @@ export type LeftOut = {
   readonly untilMs: number;
 };
 
+/** A route by name: a provider's id and its name for the model. */
+export function routeName(provider: string, upstreamId: string): string {
+  return `${provider}:${upstreamId}`;
+}
+
 /** Whether an answer of `pass` is no. */
 export function isLeftOut(pass: Pass | LeftOut): pass is LeftOut {
   return typeof pass !== "string" && "why" in pass;
@@ -75,6 +80,11 @@ export class RouteHealth {
       return entry.breaker.failed(pass, failure.kind === "overloaded", nowMs);
     }
     entry.breaker.released(pass);
+  }
+
+  /** A stream that had begun broke off, or its upstream said that it failed. */
+  broke(route: string, nowMs: number): void {
+    this.#entryOf(route).breaker.failed("free", false, nowMs);
   }
 
   /** The attempt ended with its run: that says nothing about the route. */

@@ -19,6 +19,14 @@ describe("GET /admin/v1/health: 200", () => {
     });
   });
 
+  it("no route is left out by an isolate that has asked none", async () => {
+    const response = await send("/admin/v1/health", {
+      key: ADMIN_TOKEN,
+      bindings: upstreamBindings(),
+    });
+    expect(await response.json()).toMatchObject({ breakers: [] });
+  });
+
   it("a pin is in it, and an alias that means no live model is not", async () => {
     const pinned = { mine: "mock/blind", smart: "openai/gpt-4o" };
     const said = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));

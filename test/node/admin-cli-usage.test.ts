@@ -192,6 +192,19 @@ it.each([
   expect(ran.code).toBe(code);
 });
 
+it("health lists the routes that are left out, why and until when, and is well all the same", async () => {
+  const until = "2026-11-21T10:00:00.000Z";
+  const breakers = [{ route: "openai:gpt-4o", state: "disabled", until }];
+  const { server, url } = await listening((_request, response) => {
+    const health = { region: "eu", version: "v", book: true, outboxes: [], breakers };
+    response.end(JSON.stringify(health));
+  });
+  const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+  server.close();
+  expect(ran.out).toMatch(/^openai:gpt-4o +disabled +2026-11-21T10:00:00\.000Z$/m);
+  expect(ran.code).toBe(0);
+});
+
 describe("--local", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));

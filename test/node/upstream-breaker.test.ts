@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { endsLater, HELLO } from "./support/stream-scripts.ts";
 import { operatorReads } from "./support/money.ts";
 import { scripted, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { World } from "./support/upstream-world.ts";
@@ -31,9 +32,10 @@ beforeAll(async () => {
     models: Object.fromEntries([
       ...PAIRS.map((name) => [name, [id(name), "good"]] as const),
       ...ALONE.map((name) => [name, [id(name)]] as const),
+      ["breaks", ["breaks", "good"]],
       ["both", [id("both-1"), id("both-2")]],
     ]),
-    scripts: { acting },
+    scripts: { acting, breaks: endsLater(HELLO, { error: { message: "no", code: 502 } }) },
     changes: {},
     bindings: { DRAIN_S: "0" },
   });
@@ -45,12 +47,11 @@ const asked = (name: string): number =>
   world.mock.requests.filter(({ json }) => json["model"] === id(name)).length;
 
 /** Asks a model so many times, one after the other; the routes that served, as words. */
-async function served(model: string, times: number): Promise<string[]> {
+async function served(model: string, times: number, stream = false): Promise<string[]> {
   const { key } = await world.organization();
   const routes: string[] = [];
   for (let at = 0; at < times; at++) {
-    // oxlint-disable-next-line no-await-in-loop -- each request learns from the one before
-    const answer = await world.ask(key, model);
+    const answer = await world.ask(key, model, { stream });
     const route = answer.headers.get("x-route") ?? String(answer.status);
     routes.push(`${route} ${answer.headers.get("x-attempts") ?? ""}`.trim());
   }
@@ -79,14 +80,18 @@ describe("a route whose upstream fails", () => {
   it("with half of its requests, is left alone too", async () => {
     for (let at = 0; at < 5; at++) {
       behaviour.delete(id("mixed"));
-      // oxlint-disable-next-line no-await-in-loop -- each request learns from the one before
       await served("mixed", 1);
       behaviour.set(id("mixed"), { status: 502 });
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await served("mixed", 1);
     }
     expect(await served("mixed", 1)).toEqual(["up:good 1"]);
     expect(asked("mixed")).toBe(10);
+  });
+
+  it("in mid-stream, five times, is left alone too", async () => {
+    const begun = Array.from({ length: 5 }, () => "up:breaks 1");
+    expect(await served("breaks", 5, true)).toEqual(begun);
+    expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
   });
 
   it("is left alone after three answers that say overloaded and not for how long", async () => {
@@ -177,13 +182,9 @@ describe("what never opens a breaker", () => {
     behaviour.set(id("leaves"), "waits");
     const { key } = await world.organization();
     for (let at = 1; at <= 6; at++) {
-      // oxlint-disable-next-line no-await-in-loop -- in a row
       const client = await world.open(key, "leaves");
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await expect.poll(() => asked("leaves")).toBe(at);
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await client.reset();
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await expect.poll(world.inFlight).toBe(0);
     }
     behaviour.delete(id("leaves"));

@@ -67,6 +67,16 @@ describe("a route's health", () => {
     }
   });
 
+  it("five streams that began and broke off open its breaker", () => {
+    const health = new RouteHealth();
+    for (let at = 0; at < 5; at++) {
+      expect(health.pass("up:m", 0)).toBe("free");
+      health.served("up:m", "free", 0);
+      health.broke("up:m", 0);
+    }
+    expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
+  });
+
   it("what an upstream says of the request or our key there never opens a breaker", () => {
     const health = new RouteHealth();
     fail(health, REFUSED, 100);
