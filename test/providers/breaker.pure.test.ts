@@ -143,7 +143,7 @@ function mixed(gapMs: number, answers: number): string {
 describe("a breaker", () => {
   it("does what its rules say over any history, and never lets two probes in", () => {
     fc.assert(
-      fc.property(steps("served", "fault", "fault", "busy", "nothing"), (all) => {
+      fc.property(steps("served", "fault", "fault", "fault", "busy", "busy", "nothing"), (all) => {
         expect(new Play(all).differences).toEqual([]);
       }),
       { numRuns: 1000 },
@@ -164,9 +164,7 @@ describe("a breaker", () => {
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);
         const laterMs = nowMs + OPEN_MS_MAX + PROBE_MS_MAX;
-        const pass = breaker.pass(laterMs);
-        expect(pass).not.toBeNull();
-        breaker.served(pass ?? "free", laterMs);
+        breaker.served(breaker.pass(laterMs) ?? "free", laterMs);
         expect(breaker.state(laterMs)).toBe("closed");
         expect(breaker.pass(laterMs)).toBe("free");
       }),
@@ -190,6 +188,30 @@ describe("a breaker", () => {
     expect(mixed(1000, 1)).toBe("open");
     expect(mixed(1000, 2)).toBe("closed");
     expect(mixed(15_000, 1)).toBe("closed");
+  });
+
+  it("forgets the faults of a window after a longer pause", () => {
+    const breaker = new Breaker();
+    for (const atMs of [0, 1, 2, 3, 15_000, 60_000]) {
+      breaker.served("free", atMs);
+      if (atMs !== 15_000) breaker.failed("free", false, atMs);
+    }
+    expect(breaker.state(60_000)).toBe("closed");
+  });
+
+  it("is not closed by the answer to what was asked before it opened, but by one that was forced", () => {
+    const breaker = new Breaker();
+    const opens = (nowMs: number) => {
+      for (let at = 0; at < 5; at++) breaker.failed("free", false, nowMs);
+    };
+    opens(0);
+    breaker.served("free", 1);
+    expect(breaker.state(1)).toBe("open");
+    breaker.failed(breaker.pass(OPEN_MS) ?? "free", false, OPEN_MS);
+    breaker.served("forced", OPEN_MS + 1);
+    expect(breaker.state(OPEN_MS + 1)).toBe("closed");
+    opens(OPEN_MS + 2); // as long as the first time
+    expect(breaker.openUntilMs).toBe(OPEN_MS + 2 + OPEN_MS);
   });
 
   it("stays open twice as long after each failed probe, five minutes at most", () => {
