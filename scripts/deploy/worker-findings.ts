@@ -1,22 +1,23 @@
 import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/catalog/aliases.ts";
 import type { ModelKind } from "../../src/catalog/model.ts";
-import { OPENAI_MODELS } from "../../src/catalog/models.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
 import { offerOf } from "../../src/inference/offer.ts";
 import type { Offer } from "../../src/inference/offer.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
+import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import type { SecretNames } from "./secrets.ts";
 import { entriesOf, requiredSecrets } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
-const DAY_MS = 86_400_000;
-const PRICE_DAYS_MAX = 60;
 /** Vars that src reads where no configuration is parsed. */
 const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS"]);
-const OPENAI_KEY = "OPENAI_API_KEY";
+/** The binding of Workers AI: a variable of a provider that is no secret. */
+const AI = "AI";
 const SECRET_NAME = /^(?:KEY_SECRETS|ADMIN_TOKEN|PEER_(?:IN|OUT)_\w+)$|_API_KEY$/;
 
 /** What the Worker itself would make of the settings. */
@@ -67,10 +68,14 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
   };
 }
 
+const BUILT_IN_SECRETS = BUILT_IN.flatMap(({ variables }) => variables).filter(
+  (name) => name !== AI,
+);
+
 /** The names of the secrets that would make a provider live. */
 function providerSecrets(config: Unstable_Config): string[] {
   const named = entriesOf(config, "PROVIDERS").map(({ secret }) => secret);
-  return [...new Set([OPENAI_KEY, ...named.filter((name) => isName(name))])];
+  return [...new Set([...BUILT_IN_SECRETS, ...named.filter((name) => isName(name))])];
 }
 
 function isName(secret: unknown): secret is string {
@@ -81,17 +86,27 @@ function isName(secret: unknown): secret is string {
 function standIns({ region, config }: Settings, set: readonly string[], read: Set<string>): object {
   const secrets = [...requiredSecrets(config), ...set].map((name): [string, string] => [
     name,
-    name === "KEY_SECRETS" ? `a:${"k".repeat(32)}` : `stand-in-for-${name}`.padEnd(64, "-"),
+    standIn(name),
   ]);
   // A wrong REGION is one finding of its own, not one more about PEERS.
   const vars = { ...config.vars, REGION: region };
-  const bindings: Record<string, unknown> = { ...vars, ...Object.fromEntries(secrets) };
+  const ai =
+    config.ai?.binding === AI ? { [AI]: { run: () => Promise.reject(new Error(AI)) } } : {};
+  const bindings: Record<string, unknown> = { ...vars, ...Object.fromEntries(secrets), ...ai };
   return new Proxy(bindings, {
     get: (target, name) => {
       if (typeof name === "string") read.add(name);
       return Reflect.get(target, name) as unknown;
     },
   });
+}
+
+/** A value of the form that the Worker wants; nothing is ever sent with it. */
+function standIn(name: string): string {
+  if (name === "KEY_SECRETS") return `a:${"k".repeat(32)}`;
+  const plain = `stand-in-for-${name}`.padEnd(64, "-");
+  if (!name.endsWith("_CREDENTIALS")) return plain;
+  return JSON.stringify({ client_email: plain, private_key: plain, project_id: "stand-in" });
 }
 
 function regionFindings({ region, config }: Settings): Finding[] {
@@ -146,7 +161,7 @@ function saleFindings({ region }: Settings, config: Config, { catalog }: Offer):
       warning(
         "providers",
         "are not live, so there is no real model to buy",
-        `npx wrangler secret put ${OPENAI_KEY} --env ${region}, or set PROVIDERS and MODELS.`,
+        `npx wrangler secret put ${BUILT_IN_SECRETS[0]} --env ${region}, or another provider's key, or set PROVIDERS and MODELS.`,
       ),
     );
   }
@@ -180,19 +195,21 @@ function saleFindings({ region }: Settings, config: Config, { catalog }: Offer):
 /** Built-in prices at which something would be sold, and which nobody has looked at for long. */
 function priceFindings(config: Config, { catalog }: Offer, today: number): Finding[] {
   const own = new Set(config.models.map(({ id }) => id));
-  const old = OPENAI_MODELS.filter(
-    ({ id, pricedOn }) =>
-      catalog.models.has(id) &&
-      !own.has(id) &&
-      today - Date.parse(pricedOn) > PRICE_DAYS_MAX * DAY_MS,
-  ).toSorted((a, b) => (a.pricedOn < b.pricedOn ? -1 : 1));
+  const sold = CATALOGUE.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {
+    const live = catalog.models.get(id)?.routes.map(({ provider }) => provider) ?? [];
+    return routes
+      .filter((route) => live.includes(route.provider) && isStale(route, today, PRICE_DAYS))
+      .map(({ provider, pricedOn }) => ({ pricedOn, name: `${id} (${provider})` }));
+  });
+  const old = sold.toSorted((a, b) => (a.pricedOn < b.pricedOn ? -1 : 1));
   const [oldest] = old;
   if (oldest === undefined) return [];
+  const names = [...new Set(old.map(({ name }) => name))];
   return [
     warning(
       "prices",
-      `of ${old.length} built-in models were looked up more than ${PRICE_DAYS_MAX} days ago, the oldest on ${oldest.pricedOn}: ${old.map(({ id }) => id).join(", ")}`,
-      "Compare them with the maker's, and correct src/catalog/models.ts or set a price in MODELS.",
+      `of ${names.length} built-in routes were looked up more than ${PRICE_DAYS} days ago or are announced to end, the oldest on ${oldest.pricedOn}: ${names.join(", ")}`,
+      "npm run prices lists them. Compare them with the provider's, and correct src/catalog/makers or set a price in MODELS.",
     ),
   ];
 }

@@ -9,9 +9,37 @@ export const ALIAS_KINDS: ReadonlyMap<string, ModelKind> = new Map([
   ["embeddings/cheapest", "embeddings"],
 ]);
 
-/** Curated, best first; the first one that is live here is meant. */
-const SMART = ["gpt-6.1-sol", "gpt-5.6-sol", "gpt-5.4", "gpt-4.1", "gpt-4o", "o4-mini"];
-const FAST = ["gpt-6-luna", "gpt-5.6-luna", "gpt-5.4-nano", "gpt-5-nano", "gpt-4o-mini"];
+/**
+ * Curated over all makers, best first; the first one that is live here is meant. Every provider of chat
+ * has a model in both lists. Models that cannot call tools over chat completions come after those that can.
+ */
+const SMART = [
+  "anthropic/claude-opus-5.5",
+  "openai/gpt-6-sol",
+  "anthropic/claude-opus-5",
+  "google/gemini-3.8-flash",
+  "xai/grok-4.6",
+  "moonshotai/kimi-k3",
+  "deepseek/deepseek-v4-pro",
+  "mistral/mistral-medium-3.5",
+  "zai/glm-5.2",
+  "amazon/nova-pro",
+  "cohere/command-a-reasoning",
+  "openai/gpt-oss-120b",
+];
+const FAST = [
+  "openai/gpt-6-luna",
+  "anthropic/claude-haiku-5.5",
+  "google/gemini-3.5-flash-lite",
+  "openai/gpt-oss-120b",
+  "mistral/mistral-small-4",
+  "deepseek/deepseek-v4.1-flash",
+  "deepseek/deepseek-v4-flash",
+  "amazon/nova-lite",
+  "xai/grok-4.3",
+  "zai/glm-4.7-flash",
+  "cohere/command-r7b",
+];
 const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
   ["smart", "sandbox/echo"],
   ["fast", "sandbox/echo"],
@@ -46,7 +74,7 @@ function builtIn(
   if (real.length === 0) return SANDBOX_ALIASES.get(alias);
   if (alias === "cheap") return cheapest(real, "chat");
   if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
-  const curated = (alias === "smart" ? SMART : FAST).map((name) => `openai/${name}`);
+  const curated = alias === "smart" ? SMART : FAST;
   // Without a curated model the operator's own order says what is meant.
   const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
   return [...curated, ...own].find((id) => models.has(id));

@@ -1,7 +1,7 @@
 import type { Config, ConfigProblem } from "../config.ts";
 import { ALIAS_KINDS } from "./aliases.ts";
 import type { ModelKind } from "./model.ts";
-import { OPENAI_MODELS } from "./models.ts";
+import { CATALOGUE } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
 /**
@@ -23,7 +23,7 @@ export function catalogProblems(
   ];
 }
 
-const BUILT_IN = [...OPENAI_MODELS, ...SANDBOX_MODELS];
+const BUILT_IN = [...CATALOGUE, ...SANDBOX_MODELS];
 
 function providerProblems(
   config: Pick<Config, "providers">,

@@ -8,7 +8,7 @@ export type LongPrompt = { readonly aboveTokens: number; readonly price: Price }
 
 /**
  * Where one route of a model falls short of the model. A request that needs more is not sent there,
- * nor is it ever cut to fit.
+ * nor is its prompt ever cut to fit; a lower `maxOutput` lowers its cap.
  */
 export type RouteLimits = {
   /** Context window in tokens. */
@@ -47,7 +47,7 @@ export type Model = {
   readonly maxOutput: number;
   /** Least output cap the model accepts; 1 where it does not care. */
   readonly minOutput: number;
-  /** Tokens that it thinks with at least when it is asked to; an output cap must be larger. */
+  /** Least tokens of thinking where it is asked for; the output cap must be larger. Absent: no such floor. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
   /** Upper bound of the prompt tokens one image can cost. */

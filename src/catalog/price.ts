@@ -44,6 +44,22 @@ export function withMarkup(price: Price, percent: number): Price {
   };
 }
 
+/** The price of a whole request whose prompt is long: prompt and cache by one percentage, output by another. */
+export function longPromptPrice(
+  price: Price,
+  {
+    inputPercent,
+    outputPercent,
+  }: { readonly inputPercent: number; readonly outputPercent: number },
+): Price {
+  return {
+    input: raised(price.input, inputPercent),
+    cached: raised(price.cached, inputPercent),
+    cacheWrite: raised(price.cacheWrite, inputPercent),
+    output: raised(price.output, outputPercent),
+  };
+}
+
 /** `perMillion` x `percent` / 100, up to a whole number. */
 export function raised(perMillion: number, percent: number): number {
   assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");

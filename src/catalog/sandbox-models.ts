@@ -1,4 +1,5 @@
-import type { CatalogueEntry } from "./models.ts";
+import { chat, embeddings, seenOn, TV } from "./entry.ts";
+import type { CatalogueEntry } from "./entry.ts";
 
 /** What each magic model forces; the sandbox provider knows how. */
 const MAGIC = [
@@ -21,45 +22,26 @@ const MAGIC = [
   "endless",
 ] as const;
 
-const SANDBOX = {
-  provider: "sandbox",
-  released: "2026-01-01",
-  pricedOn: "2026-01-01",
-  input: 1_000_000,
-  cached: 1_000_000,
-  cacheWrite: 1_000_000,
-  output: 2_000_000,
-  minOutput: 1,
-  // The sandbox counts its tokens so that the bare estimate bounds them.
-  estimateFactor: 1,
-  regions: ["global", "us", "eu"],
-} as const;
+const RELEASED = "2026-01-01";
+const at = seenOn(RELEASED);
+const EVERYWHERE = { regions: ["global", "us", "eu"] } as const;
+/** The sandbox counts its tokens so that the bare estimate bounds them. */
+const ESTIMATE = 1;
 
 /** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
 export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
-  ...["echo", ...MAGIC].map(chat),
-  {
-    ...SANDBOX,
-    id: "sandbox/embed",
-    upstreamId: "embed",
-    kind: "embeddings",
-    output: 0,
-    context: 8_192,
-    maxOutput: 0,
-    abilities: ["dimensions"],
-    imageTokens: 0,
-  },
+  ...["echo", ...MAGIC].map((name) =>
+    chat(
+      `sandbox/${name}`,
+      RELEASED,
+      [128_000, 16_384, TV, ESTIMATE, 1_445],
+      [at("sandbox", name, [1, 2], EVERYWHERE)],
+    ),
+  ),
+  embeddings(
+    "sandbox/embed",
+    RELEASED,
+    [8_192, "any", ESTIMATE],
+    [at("sandbox", "embed", [1], EVERYWHERE)],
+  ),
 ];
-
-function chat(name: string): CatalogueEntry {
-  return {
-    ...SANDBOX,
-    id: `sandbox/${name}`,
-    upstreamId: name,
-    kind: "chat",
-    context: 128_000,
-    maxOutput: 16_384,
-    abilities: ["tools", "vision"],
-    imageTokens: 1_445,
-  };
-}

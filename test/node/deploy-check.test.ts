@@ -2,11 +2,16 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
 import { CANARY, checked, run, unset } from "./support/deploy-run.ts";
 import type { Said } from "./support/deploy-run.ts";
 
 const REQUIRED = EU_SECRETS.slice(0, 4);
 const NAMES = EU_SECRETS.join(",");
+/** Every secret that could make a built-in provider live; Workers AI has a binding instead. */
+const PROVIDER_SECRETS = BUILT_IN.flatMap(({ variables }) => variables).filter(
+  (name) => name !== "AI",
+);
 const files = new DeployFiles();
 afterAll(() => files.remove());
 
@@ -115,7 +120,7 @@ describe("which secrets are set", () => {
     ["is killed", "kill -9 $$"],
   ])("wrangler %s: a warning, what to run, and what was assumed", async (_name, script) => {
     const said = await asked(script);
-    expect(said).toMatchObject({ ready: true, assumed: ["OPENAI_API_KEY"] });
+    expect(said).toMatchObject({ ready: true, assumed: PROVIDER_SECRETS });
     const unknown = said.findings.find(({ where }) => where === "secrets");
     expect(unknown).toMatchObject({ level: "warning" });
     for (const name of ["npx wrangler secret list --env eu", ...REQUIRED]) {
@@ -128,7 +133,9 @@ describe("which secrets are set", () => {
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
     expect(said).toContain("secrets cannot be listed: Cloudflare could not be asked.");
-    expect(said).toContain("(as if these were set, which nobody could say: OPENAI_API_KEY)");
+    expect(said).toContain(
+      `(as if these were set, which nobody could say: ${PROVIDER_SECRETS.join(", ")})`,
+    );
   });
 });
 

@@ -1,0 +1,132 @@
+import type { ModelEntry } from "../config.ts";
+import type { Region } from "../lib/caller.ts";
+import type { Price } from "../lib/usage.ts";
+import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST } from "./entry.ts";
+import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
+import type { Model, ModelKind, Route, RouteLimits } from "./model.ts";
+import { longPromptPrice, withMarkup } from "./price.ts";
+
+/** The providers that are live here, with the promises of their hosts that may serve this region. */
+export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
+
+/** On what terms this deployment sells: its region, and its percent on the list price. */
+export type Terms = { readonly region: Region; readonly markupPercent: number };
+
+/** `created` of an operator's model: nobody says when it was made, and the field is required. */
+const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
+
+/** A built-in model as it is sold here: what the best of its live routes can do; null without any. */
+export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Terms): Model | null {
+  const live = entry.routes.flatMap((route) => {
+    const tag = tagUsed(route, hosts.get(route.provider) ?? [], terms.region);
+    return tag === undefined ? [] : [{ route, tag }];
+  });
+  if (live.length === 0) return null;
+  const { id, kind, minOutput, imageTokens, estimateFactor, thinkingFloor } = entry;
+  const best = bestOf(
+    entry,
+    live.map(({ route }) => route.limits ?? {}),
+  );
+  return {
+    id,
+    kind,
+    ownedBy: id.slice(0, id.indexOf("/")),
+    created: Date.parse(entry.released) / 1000,
+    ...best,
+    minOutput,
+    ...(thinkingFloor !== undefined && { thinkingFloor }),
+    imageTokens,
+    estimateFactor,
+    routes: live.map(({ route, tag }) => routeSold(route, tag, best, { ...terms, kind })),
+  };
+}
+
+/** An operator's own price is what the customer pays: no uplift, no markup. Null without a live route. */
+export function modelOfOperator(entry: ModelEntry, hosts: Hosts): Model | null {
+  const price: Price = {
+    input: entry.price.input,
+    cached: entry.price.cached ?? entry.price.input,
+    cacheWrite: entry.price.cache_write ?? entry.price.input,
+    output: entry.price.output,
+  };
+  const routes = entry.routes
+    .filter((route) => (hosts.get(route.provider) ?? []).length > 0)
+    .map((route) => routeOfOperator(route, price, entry.kind));
+  if (routes.length === 0) return null;
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    ownedBy: entry.routes[0]?.provider ?? "operator",
+    created: OPERATOR_MODEL_CREATED,
+    context: entry.context,
+    maxOutput: entry.kind === "chat" ? (entry.max_output ?? entry.context) : 0,
+    minOutput: 1,
+    abilities: entry.abilities,
+    imageTokens: entry.abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
+    estimateFactor: WIDEST,
+    routes,
+  };
+}
+
+function routeOfOperator(
+  { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
+  price: Price,
+  kind: ModelKind,
+): Route {
+  return { provider, upstreamId, price, ...limitsIfAny(limitsOfProvider(provider, kind)) };
+}
+
+/** The promise under which a provider would be called for a route here: its region's own before none. */
+function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): HostTag | undefined {
+  const possible = tags.filter((tag) => route.regions.includes(tag));
+  return possible.includes(region) ? region : possible[0];
+}
+
+type Best = Pick<Model, "context" | "maxOutput" | "abilities">;
+
+function bestOf(entry: CatalogueEntry, limits: readonly RouteLimits[]): Best {
+  return {
+    context: Math.max(...limits.map(({ context = entry.context }) => context)),
+    maxOutput: Math.max(...limits.map(({ maxOutput = entry.maxOutput }) => maxOutput)),
+    abilities: entry.abilities.filter((ability) =>
+      limits.some(({ lacks = [] }) => !lacks.includes(ability)),
+    ),
+  };
+}
+
+function routeSold(
+  route: RouteEntry,
+  tag: HostTag,
+  best: Best,
+  { region, markupPercent, kind }: Terms & { readonly kind: ModelKind },
+): Route {
+  const { provider, upstreamId, price, longPrompt } = route;
+  const uplift = tag === region ? (route.uplift ?? 0) : 0;
+  const sold = (list: Price): Price => withMarkup(withMarkup(list, uplift), markupPercent);
+  return {
+    provider,
+    upstreamId,
+    price: sold(price),
+    ...limitsIfAny({ ...limitsOfProvider(provider, kind), ...shortOf(best, route.limits ?? {}) }),
+    ...(longPrompt !== undefined && {
+      longPrompt: {
+        aboveTokens: longPrompt.above,
+        price: sold(longPromptPrice(price, longPrompt)),
+      },
+    }),
+  };
+}
+
+/** Those limits that are below what the model has here. */
+function shortOf(best: Best, { context, maxOutput, lacks = [] }: RouteLimits): RouteLimits {
+  const lacking = lacks.filter((ability) => best.abilities.includes(ability));
+  return {
+    ...(context !== undefined && context < best.context && { context }),
+    ...(maxOutput !== undefined && maxOutput < best.maxOutput && { maxOutput }),
+    ...(lacking.length > 0 && { lacks: lacking }),
+  };
+}
+
+function limitsIfAny(limits: RouteLimits): { readonly limits?: RouteLimits } {
+  return Object.keys(limits).length === 0 ? {} : { limits };
+}

@@ -1,0 +1,146 @@
+import { chat, CL100K, seenOn, TR, TVR, UNKNOWN_IMAGE } from "../entry.ts";
+import type { CatalogueEntry } from "../entry.ts";
+
+/** The days of models.dev and genai-prices that most of these prices are from. */
+const july = seenOn("2026-07-02");
+const august = seenOn("2026-08-04");
+const FIREWORKS = "accounts/fireworks/models";
+
+/**
+ * DeepSeek bills twice as much in the working hours of Beijing as it does outside of them; the dearer
+ * price is taken at all hours (api-docs.deepseek.com, pricing). V4 Flash is gone there, not elsewhere.
+ */
+const DEEPSEEK_MODELS: readonly CatalogueEntry[] = [
+  chat(
+    "deepseek/deepseek-v4-pro",
+    "2026-04-24",
+    [1_000_000, 384_000, TR, CL100K],
+    [
+      seenOn("2026-10-17")("deepseek", "deepseek-v4-pro", [1.32, 0.044, 3.96]),
+      seenOn("2026-06-24")("fireworks", `${FIREWORKS}/deepseek-v4-pro`, [1.74, 0.145, 3.48]),
+      july("together", "deepseek-ai/DeepSeek-V4-Pro", [1.74, 0.2, 3.48], {
+        limits: { context: 512_000 },
+      }),
+    ],
+  ),
+  chat(
+    "deepseek/deepseek-v4.1-flash",
+    "2026-09-17",
+    [1_000_000, 384_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [seenOn("2026-10-17")("deepseek", "deepseek-flash", [0.3, 0.006, 1.2])],
+  ),
+  chat(
+    "deepseek/deepseek-v4-flash",
+    "2026-04-24",
+    [1_000_000, 384_000, TR, CL100K],
+    [august("fireworks", `${FIREWORKS}/deepseek-v4-flash`, [0.14, 0.028, 0.28])],
+  ),
+];
+
+/** No source says how much Kimi K3 may write at Fireworks; 128,000 is what Bedrock lets it. */
+const MOONSHOT_MODELS: readonly CatalogueEntry[] = [
+  chat(
+    "moonshotai/kimi-k3",
+    "2026-07-28",
+    [1_040_000, 128_000, TR, CL100K],
+    [august("fireworks", `${FIREWORKS}/kimi-k3`, [3, 0.3, 15])],
+  ),
+  chat(
+    "moonshotai/kimi-k2.6",
+    "2026-04-21",
+    [262_144, 262_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [
+      july("fireworks", `${FIREWORKS}/kimi-k2p6`, [0.95, 0.16, 4], {
+        limits: { context: 262_000 },
+      }),
+      july("together", "moonshotai/Kimi-K2.6", [1.2, 0.2, 4.5], {
+        limits: { maxOutput: 131_000 },
+      }),
+      july("workers-ai", "@cf/moonshotai/kimi-k2.6", [0.95, 0.16, 4], {
+        limits: { maxOutput: 256_000 },
+      }),
+    ],
+  ),
+  chat(
+    "moonshotai/kimi-k2.7-code",
+    "2026-06-12",
+    [262_144, 262_144, TVR, CL100K, UNKNOWN_IMAGE],
+    [
+      july("fireworks", `${FIREWORKS}/kimi-k2p7-code`, [0.95, 0.19, 4], {
+        limits: { context: 262_000, maxOutput: 262_000 },
+      }),
+      july("together", "moonshotai/Kimi-K2.7-Code", [0.95, 0.19, 4], {
+        limits: { maxOutput: 131_072, lacks: ["vision"] },
+      }),
+      july("workers-ai", "@cf/moonshotai/kimi-k2.7-code", [0.95, 0.19, 4]),
+    ],
+  ),
+];
+
+/** Of Fireworks' cached input of GLM 5.2 one source says 0.14 and one 0.26: the dearer is taken. */
+const ZAI_MODELS: readonly CatalogueEntry[] = [
+  chat(
+    "zai/glm-5.2",
+    "2026-06-16",
+    [1_048_575, 262_144, TR, CL100K],
+    [
+      july("fireworks", `${FIREWORKS}/glm-5p2`, [1.4, 0.26, 4.4], {
+        limits: { maxOutput: 131_072 },
+      }),
+      july("together", "zai-org/GLM-5.2", [1.4, 0.26, 4.4], {
+        limits: { context: 262_144, maxOutput: 164_000 },
+      }),
+      july("workers-ai", "@cf/zai-org/glm-5.2", [1.4, 0.26, 4.4], {
+        limits: { context: 262_144 },
+      }),
+    ],
+  ),
+  chat(
+    "zai/glm-4.7-flash",
+    "2026-01-19",
+    [131_072, 131_072, TR, CL100K],
+    [july("workers-ai", "@cf/zai-org/glm-4.7-flash", [0.0605, 0.4])],
+  ),
+];
+
+const MINIMAX_AND_QWEN_MODELS: readonly CatalogueEntry[] = [
+  chat(
+    "minimax/minimax-m3",
+    "2026-06-12",
+    [524_288, 512_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [
+      july("fireworks", `${FIREWORKS}/minimax-m3`, [0.3, 0.06, 1.2], {
+        limits: { context: 512_000, lacks: ["vision"] },
+      }),
+      july("together", "MiniMaxAI/MiniMax-M3", [0.3, 0.06, 1.2], {
+        limits: { maxOutput: 250_000 },
+      }),
+    ],
+  ),
+  chat(
+    "qwen/qwen3.7-plus",
+    "2026-06-12",
+    [262_144, 65_536, TVR, CL100K, UNKNOWN_IMAGE],
+    [july("fireworks", `${FIREWORKS}/qwen3p7-plus`, [0.4, 0.08, 1.6])],
+  ),
+  chat(
+    "qwen/qwen3.5-397b",
+    "2026-02-16",
+    [262_144, 130_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [july("together", "Qwen/Qwen3.5-397B-A17B", [0.6, 3.6])],
+  ),
+  chat(
+    "qwen/qwen3-30b",
+    "2025-04-30",
+    [32_768, 32_768, TR, CL100K],
+    [july("workers-ai", "@cf/qwen/qwen3-30b-a3b-fp8", [0.0509, 0.335])],
+  ),
+];
+
+/** Open weights of China's makers: at the makers themselves, or at American hosts. */
+export const CHINESE_MODELS: readonly CatalogueEntry[] = [
+  ...DEEPSEEK_MODELS,
+  ...MOONSHOT_MODELS,
+  ...ZAI_MODELS,
+  ...MINIMAX_AND_QWEN_MODELS,
+];

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import type { CatalogueEntry, RouteEntry } from "../../src/catalog/entry.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
+import { PROVIDERS } from "./worlds.ts";
+
+const ENTRIES = [...CATALOGUE, ...SANDBOX_MODELS];
+const DAY = /^202[3-6]-\d\d-\d\d$/;
+const routesOf = (entries: readonly CatalogueEntry[]) =>
+  entries.flatMap((entry) => entry.routes.map((route) => [entry.id, route] as const));
+
+it("at least 40 chat and 10 embedding models, each id once, as maker/model", () => {
+  const ids = ENTRIES.map(({ id }) => id);
+  expect(ids).toHaveLength(new Set(ids).size);
+  for (const id of ids) expect(id).toMatch(/^[a-z0-9-]+\/[a-z0-9.-]+$/);
+  const kinds = CATALOGUE.map(({ kind }) => kind);
+  expect(kinds.filter((kind) => kind === "chat").length).toBeGreaterThanOrEqual(40);
+  expect(kinds.filter((kind) => kind === "embeddings").length).toBeGreaterThanOrEqual(10);
+});
+
+describe("every model", () => {
+  it.each(ENTRIES.map((entry) => [entry.id, entry] as const))("%s is whole", (_id, entry) => {
+    expect(entry.routes.length).toBeGreaterThan(0);
+    expect(entry.released).toMatch(DAY);
+    expect(Date.parse(entry.released)).toBeGreaterThan(0);
+    const isChat = entry.kind === "chat";
+    for (const tokens of [entry.context, entry.maxOutput, entry.minOutput, entry.imageTokens]) {
+      expect(Number.isSafeInteger(tokens)).toBe(true);
+    }
+    expect(entry.context).toBeGreaterThanOrEqual(512);
+    expect(entry.maxOutput > 0).toBe(isChat);
+    expect(entry.maxOutput).toBeLessThanOrEqual(entry.context);
+    expect(entry.minOutput).toBeGreaterThanOrEqual(1);
+    expect(entry.imageTokens > 0).toBe(entry.abilities.includes("vision"));
+    expect(entry.abilities.includes("dimensions") && isChat).toBe(false);
+    expect(entry.estimateFactor).toBeGreaterThanOrEqual(entry.id.startsWith("sandbox/") ? 1 : 1.15);
+    expect(entry.estimateFactor).toBeLessThanOrEqual(1.65);
+    const routes = entry.routes.map(({ provider, upstreamId }) => `${provider} ${upstreamId}`);
+    expect(routes).toHaveLength(new Set(routes).size);
+  });
+});
+
+describe("every route", () => {
+  it.each(routesOf(ENTRIES))(
+    "of %s has a price, a day, hosts and limits that can be",
+    (id, route) => {
+      const { kind, context, maxOutput, abilities } = entryOf(id);
+      const { limits = {}, longPrompt } = route;
+      const { input, cached, cacheWrite, output } = route.price;
+      expect([input, cached, cacheWrite, output].every(Number.isSafeInteger)).toBe(true);
+      expect(input).toBeGreaterThan(0);
+      expect(output > 0).toBe(kind === "chat");
+      expect(cached).toBeGreaterThan(0);
+      expect(cached).toBeLessThanOrEqual(input);
+      expect(cacheWrite).toBeGreaterThanOrEqual(input);
+      expectDays(route);
+      expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
+      expect(route.regions.length).toBeGreaterThan(0);
+      expect(["global", "eu", "us"]).toEqual(expect.arrayContaining([...route.regions]));
+      expect(route.regions).toHaveLength(new Set(route.regions).size);
+      expect([undefined, 10]).toContain(route.uplift);
+      // What costs more in a region must be able to run in one.
+      const isRegional = route.regions.some((region) => region !== "global");
+      expect(route.uplift === undefined || isRegional).toBe(true);
+      expect(longPrompt?.above ?? 0).toBeLessThan(context);
+      expect(limits.context ?? 0).toBeLessThan(context);
+      expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
+      expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
+    },
+  );
+
+  it("one of a chat model's routes can do all that the model can", () => {
+    for (const { id, routes } of ENTRIES) {
+      for (const limit of ["context", "maxOutput"] as const) {
+        expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([
+          id,
+          true,
+        ]);
+      }
+      expect([id, routes.some(({ limits }) => limits?.lacks === undefined)]).toEqual([id, true]);
+    }
+  });
+
+  it("names what Bedrock would run outside its region nowhere", () => {
+    const bedrock = routesOf(CATALOGUE).filter(([, route]) => route.provider === "bedrock");
+    expect(bedrock.length).toBeGreaterThan(20);
+    for (const [, { upstreamId, regions }] of bedrock) {
+      expect(upstreamId).not.toMatch(/^global\./);
+      const [, profile] = /^(eu|us)\./.exec(upstreamId) ?? [];
+      expect(regions).toEqual(profile === undefined ? regions : [profile]);
+      expect(regions).not.toContain("global");
+    }
+  });
+});
+
+const price = (id: string, provider: string) =>
+  entryOf(id).routes.find((route) => route.provider === provider)?.price;
+const of = (input: number, cached: number, cacheWrite: number, output: number) => ({
+  input,
+  cached,
+  cacheWrite,
+  output,
+});
+
+it("prices are the makers' own, to the micro", () => {
+  expect(price("openai/gpt-6-luna", "openai")).toEqual(of(100_000, 10_000, 125_000, 500_000));
+  expect(price("anthropic/claude-haiku-5.5", "bedrock")).toEqual(
+    of(100_000, 10_000, 125_000, 500_000),
+  );
+  expect(price("amazon/nova-micro", "bedrock")).toEqual(of(35_000, 8_750, 35_000, 140_000));
+  expect(price("zai/glm-4.7-flash", "workers-ai")).toEqual(of(60_500, 60_500, 60_500, 400_000));
+  expect(price("deepseek/deepseek-v4-pro", "deepseek")).toEqual(
+    of(1_320_000, 44_000, 1_320_000, 3_960_000),
+  );
+  expect(price("baai/bge-m3", "workers-ai")).toEqual(of(12_000, 12_000, 12_000, 0));
+});
+
+function expectDays({ pricedOn, until }: RouteEntry): void {
+  expect(pricedOn).toMatch(DAY);
+  expect(new Date(pricedOn).toISOString().slice(0, 10)).toBe(pricedOn);
+  if (until === undefined) return;
+  expect(new Date(until).toISOString().slice(0, 10)).toBe(until);
+  expect(until > pricedOn).toBe(true);
+}
+
+function entryOf(id: string): CatalogueEntry {
+  const entry = ENTRIES.find((one) => one.id === id);
+  if (entry === undefined) throw new Error(`no model ${id}`);
+  return entry;
+}

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { priceAt } from "../../src/catalog/price.ts";
+import type { Region } from "../../src/lib/caller.ts";
+import { catalogOf, liveIn } from "./worlds.ts";
+import type { PROVIDERS } from "./worlds.ts";
+
+/** What, where it is sold, [model, provider, prompt tokens], and micros per million tokens. */
+type Row = readonly [
+  what: string,
+  region: Region,
+  asked: readonly [model: string, provider: (typeof PROVIDERS)[number], promptTokens: number],
+  prices: readonly [input: number, cached: number, cacheWrite: number, output: number],
+];
+const PRICES: readonly Row[] = [
+  [
+    "an old model on a regional host",
+    "eu",
+    ["openai/gpt-4o-mini", "openai", 1],
+    [150_000, 75_000, 150_000, 600_000],
+  ],
+  [
+    "a model of March 2026",
+    "eu",
+    ["openai/gpt-5.4", "openai", 272_000],
+    [2_750_000, 275_000, 2_750_000, 16_500_000],
+  ],
+  [
+    "a long prompt there",
+    "eu",
+    ["openai/gpt-5.4", "openai", 272_001],
+    [5_500_000, 550_000, 5_500_000, 24_750_000],
+  ],
+  [
+    "a long prompt with cache writes",
+    "us",
+    ["openai/gpt-6-luna", "openai", 300_000],
+    [220_000, 22_000, 275_000, 825_000],
+  ],
+  [
+    "Claude at Anthropic in the US",
+    "us",
+    ["anthropic/claude-opus-5.5", "anthropic", 900_000],
+    [4_400_000, 220_000, 5_500_000, 22_000_000],
+  ],
+  [
+    "Claude that knows no geography",
+    "us",
+    ["anthropic/claude-haiku-4.5", "anthropic", 1],
+    [1_000_000, 100_000, 1_250_000, 5_000_000],
+  ],
+  [
+    "Claude of Bedrock in the EU",
+    "eu",
+    ["anthropic/claude-sonnet-5", "bedrock", 1],
+    [2_200_000, 220_000, 2_750_000, 11_000_000],
+  ],
+  [
+    "Haiku 5.5 up to its limit",
+    "eu",
+    ["anthropic/claude-haiku-5.5", "bedrock", 100_000],
+    [110_000, 11_000, 137_500, 550_000],
+  ],
+  [
+    "Haiku 5.5 above it",
+    "eu",
+    ["anthropic/claude-haiku-5.5", "bedrock", 100_001],
+    [550_000, 55_000, 687_500, 2_750_000],
+  ],
+  [
+    "Gemini of Vertex AI",
+    "eu",
+    ["google/gemini-3.8-flash", "vertex", 1],
+    [825_000, 82_500, 825_000, 4_125_000],
+  ],
+  [
+    "Gemini of the Gemini API",
+    "us",
+    ["google/gemini-3.8-flash", "google", 1],
+    [750_000, 75_000, 750_000, 3_750_000],
+  ],
+  [
+    "a long prompt of Gemini Pro",
+    "us",
+    ["google/gemini-3.1-pro-preview", "google", 200_001],
+    [4_000_000, 400_000, 4_000_000, 18_000_000],
+  ],
+  [
+    "Mistral on its own host",
+    "eu",
+    ["mistral/mistral-large-3", "mistral", 1],
+    [550_000, 55_000, 550_000, 1_650_000],
+  ],
+  [
+    "Grok in the US",
+    "us",
+    ["xai/grok-4.6", "xai-us", 200_000],
+    [2_200_000, 550_000, 2_200_000, 6_600_000],
+  ],
+  [
+    "a long prompt of Grok in the US",
+    "us",
+    ["xai/grok-4.6", "xai-us", 200_001],
+    [4_400_000, 1_100_000, 4_400_000, 13_200_000],
+  ],
+  ["Grok anywhere", "us", ["xai/grok-4.6", "xai", 1], [2_000_000, 500_000, 2_000_000, 6_000_000]],
+  [
+    "a host without a promise",
+    "us",
+    ["openai/gpt-oss-120b", "groq", 1],
+    [150_000, 75_000, 150_000, 600_000],
+  ],
+];
+
+describe("prices to the micro:", () => {
+  it.each(PRICES)("%s", (_what, region, [model, provider, promptTokens], prices) => {
+    const { models } = catalogOf({ REGION: region }, liveIn(region));
+    const route = models.get(model)?.routes.find((one) => one.provider === provider);
+    if (route === undefined) throw new Error("not sold");
+    const [input, cached, cacheWrite, output] = prices;
+    expect(priceAt(route, promptTokens)).toEqual({ input, cached, cacheWrite, output });
+  });
+
+  it("a relaxed EU pays the list price on a global host, and keeps a provider's own one", () => {
+    const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveIn("eu"));
+    const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
+    expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);
+    expect([bedrock?.provider, bedrock?.price.input]).toEqual(["bedrock", 4_400_000]);
+    expect(models.get("openai/gpt-6-sol")?.routes[0]?.price.input).toBe(2_200_000);
+  });
+});

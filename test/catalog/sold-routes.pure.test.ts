@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import { allowedTags } from "../../src/catalog/catalog.ts";
+import type { HostTag } from "../../src/catalog/entry.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { REGIONS } from "../../src/lib/caller.ts";
+import { catalogOf, configWith, liveIn } from "./worlds.ts";
+
+const WORLDS = REGIONS.flatMap((region) =>
+  (["strict", "relaxed"] as const).map((residency) => ({ region, residency })),
+);
+const varsOf = ({ region, residency }: (typeof WORLDS)[number]) => ({
+  REGION: region,
+  RESIDENCY: residency,
+});
+
+describe.each(WORLDS)("with everything live in $region, $residency", (world) => {
+  const { models } = catalogOf(varsOf(world), liveIn(world.region));
+  const allowed = allowedTags(configWith(varsOf(world)));
+
+  it("every route may run on a host that this region allows and the provider has", () => {
+    expect(models.size).toBeGreaterThan(0);
+    for (const { id, routes } of models.values()) {
+      const entry = CATALOGUE.find((one) => one.id === id);
+      for (const { provider, upstreamId } of routes) {
+        const known = entry?.routes.find(
+          (route) => route.provider === provider && route.upstreamId === upstreamId,
+        );
+        const tags = liveIn(world.region).find((host) => host.id === provider)?.regions ?? [];
+        const usable = tags.filter((tag) => allowed.includes(tag) && known?.regions.includes(tag));
+        expect([id, provider, usable.length > 0]).toEqual([id, provider, true]);
+      }
+    }
+  });
+
+  it("no model or route is missing that could run here, and the order is the catalogue's", () => {
+    for (const entry of CATALOGUE) {
+      const wanted = entry.routes.filter(({ provider, regions }) =>
+        liveIn(world.region)
+          .find((host) => host.id === provider)
+          ?.regions.some((tag: HostTag) => allowed.includes(tag) && regions.includes(tag)),
+      );
+      const sold = models.get(entry.id)?.routes ?? [];
+      expect(sold.map(({ upstreamId }) => upstreamId)).toEqual(
+        wanted.map(({ upstreamId }) => upstreamId),
+      );
+    }
+  });
+
+  it("a model is what the best of its routes is, and limits name only what is below it", () => {
+    for (const { context, maxOutput, abilities, routes } of models.values()) {
+      expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
+      expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
+      for (const { limits } of routes) {
+        expect(limits === undefined || Object.keys(limits).length > 0).toBe(true);
+        expect(limits?.context ?? 0).toBeLessThan(context);
+        expect(limits?.maxOutput ?? -1).toBeLessThan(maxOutput);
+        for (const lacking of limits?.lacks ?? []) {
+          expect(abilities).toContain(lacking);
+          expect(routes.some((other) => other.limits?.lacks?.includes(lacking) !== true)).toBe(
+            true,
+          );
+        }
+      }
+    }
+  });
+});
+
+it("the EU, strict, sells Claude, GPT, Gemini and Mistral, and nothing of a host without a promise", () => {
+  const { models } = catalogOf({}, liveIn("eu"));
+  const providers = new Set(
+    [...models.values()].flatMap(({ routes }) => routes.map((r) => r.provider)),
+  );
+  expect([...providers].toSorted()).toEqual(["bedrock", "mistral", "openai", "vertex"]);
+  expect([...models.values()].filter(({ kind }) => kind === "chat").length).toBeGreaterThan(25);
+  expect([...models.values()].filter(({ kind }) => kind === "embeddings").length).toBeGreaterThan(
+    3,
+  );
+});
+
+it("every model can be sold somewhere: none is there for nobody", () => {
+  const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveIn(world.region)));
+  const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
+  expect(CATALOGUE.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
+});
+
+const limitsOf = (id: string, provider: string) =>
+  catalogOf({ REGION: "us" }, liveIn("us"))
+    .models.get(id)
+    ?.routes.find((route) => route.provider === provider)?.limits;
+
+describe("what a route lacks", () => {
+  it("n above 1 is for those who take it; xAI's reasoning is not bound by the cap", () => {
+    for (const [id, provider] of [
+      ["anthropic/claude-opus-5.5", "anthropic"],
+      ["anthropic/claude-opus-5.5", "bedrock"],
+      ["cohere/command-a", "cohere"],
+      ["zai/glm-4.7-flash", "workers-ai"],
+    ] as const) {
+      expect(limitsOf(id, provider)).toEqual({ choices: 1 });
+    }
+    expect(limitsOf("openai/gpt-6-luna", "openai")).toBeUndefined();
+    expect(limitsOf("xai/grok-4.6", "xai")).toEqual({ outputFactor: 2 });
+    expect(limitsOf("xai/grok-4.6", "xai-us")).toEqual({ outputFactor: 2 });
+    expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
+  });
+
+  it("is counted from what lives here: alone, the lesser route is the model", () => {
+    expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
+      choices: 1,
+      context: 24_000,
+      maxOutput: 24_000,
+    });
+    const alone = catalogOf({ REGION: "us" }, liveIn("us", ["workers-ai"])).models;
+    const llama = alone.get("meta/llama-3.3-70b");
+    expect(llama).toMatchObject({ context: 24_000, maxOutput: 24_000 });
+    expect(llama?.routes.map(({ limits }) => limits)).toEqual([{ choices: 1 }]);
+    const blind = catalogOf({ REGION: "us" }, liveIn("us", ["together"])).models;
+    expect(blind.get("moonshotai/kimi-k2.7-code")?.abilities).toEqual(["tools", "reasoning"]);
+  });
+
+  it("holds for an operator's route to a built-in provider too", () => {
+    const own = {
+      id: "own/claude",
+      kind: "chat",
+      context: 1000,
+      price: { input: 1, output: 1 },
+      routes: [{ provider: "anthropic", upstream_id: "claude-next" }],
+    };
+    const { models } = catalogOf(
+      { REGION: "us", MODELS: JSON.stringify([own]) },
+      liveIn("us", ["anthropic"]),
+    );
+    expect(models.get("own/claude")?.routes[0]?.limits).toEqual({ choices: 1 });
+  });
+});
+
+it("thinking has a floor at Claude 4.5 alone", () => {
+  const { models } = catalogOf({ REGION: "us" }, liveIn("us"));
+  const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
+    thinkingFloor === undefined ? [] : [[id, thinkingFloor]],
+  );
+  expect(floors).toEqual([["anthropic/claude-haiku-4.5", 1024]]);
+});

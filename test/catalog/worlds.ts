@@ -1,0 +1,54 @@
+import { buildCatalog } from "../../src/catalog/catalog.ts";
+import type { Catalog, LiveProvider } from "../../src/catalog/catalog.ts";
+import type { HostTag, ProviderId } from "../../src/catalog/entry.ts";
+import { parseConfig } from "../../src/config.ts";
+import type { Config } from "../../src/config.ts";
+import type { Region } from "../../src/lib/caller.ts";
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+
+/** What each provider's hosts promise, in the EU and in the US. */
+const TAGS: Readonly<
+  Record<Exclude<ProviderId, "sandbox">, readonly [eu: HostTag[], us: HostTag[]]>
+> = {
+  anthropic: [["global"], ["us", "global"]],
+  bedrock: [["eu"], ["us"]],
+  cerebras: [["global"], ["global"]],
+  cohere: [["global"], ["global"]],
+  deepseek: [["global"], ["global"]],
+  fireworks: [["global"], ["global"]],
+  google: [["global"], ["global"]],
+  groq: [["global"], ["global"]],
+  mistral: [["eu"], ["us"]],
+  openai: [["eu"], ["us"]],
+  together: [["global"], ["global"]],
+  vertex: [["eu"], ["us"]],
+  voyage: [["global"], ["global"]],
+  "workers-ai": [["global"], ["global"]],
+  xai: [["global"], ["global"]],
+  "xai-us": [[], ["us"]],
+};
+
+export const PROVIDERS = Object.keys(TAGS) as (keyof typeof TAGS)[];
+
+/** The providers with these ids, or all, as a deployment in this region has them. */
+export function liveIn(
+  region: Region,
+  ids: readonly (keyof typeof TAGS)[] = PROVIDERS,
+): LiveProvider[] {
+  return ids.map((id) => ({ id, regions: TAGS[id][region === "eu" ? 0 : 1] }));
+}
+
+export function configWith(vars: Readonly<Record<string, string>>): Config {
+  const parsed = parseConfig({ ...BASE, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+/** The catalogue of a deployment with these vars and providers. */
+export function catalogOf(
+  vars: Readonly<Record<string, string>>,
+  live: readonly LiveProvider[],
+): Catalog {
+  return buildCatalog({ config: configWith(vars), live });
+}
