@@ -1,0 +1,90 @@
+import type { CatalogueEntry, RouteEntry } from "../src/catalog/entry.ts";
+import { CATALOGUE } from "../src/catalog/models.ts";
+import { isStale } from "./price-age.ts";
+import { textTable } from "./table.ts";
+import type { Column } from "./table.ts";
+
+/** One route of one model and whether its price should be looked up again. */
+export type PricedRoute = {
+  readonly model: CatalogueEntry["id"];
+  readonly route: RouteEntry;
+  readonly stale: boolean;
+};
+
+/** Every built-in route but the sandbox's, in the catalogue's order. `today` is Unix ms. */
+export function pricedRoutes(today: number, days: number): PricedRoute[] {
+  return CATALOGUE.flatMap(({ id: model, routes }) =>
+    routes.map((route) => ({ model, route, stale: isStale(route, today, days) })),
+  );
+}
+
+/** An array with an object for each route; prices in whole micros per million tokens. */
+export function jsonOfPrices(routes: readonly PricedRoute[]): string {
+  return JSON.stringify(routes.map(recordOf), undefined, 2);
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "model" },
+  { title: "route" },
+  { title: "input", align: "right" },
+  { title: "cached", align: "right" },
+  { title: "write", align: "right" },
+  { title: "output", align: "right" },
+  { title: "priced on" },
+  { title: "stale" },
+  { title: "and" },
+];
+
+/** The same as a table, in dollars per million tokens, with a line that counts the stale ones. */
+export function tableOfPrices(routes: readonly PricedRoute[]): string {
+  const rows = routes.map(({ model, route, stale }) => [
+    model,
+    `${route.provider} ${route.upstreamId}`,
+    ...PRICES.map((name) => dollars(route.price[name])),
+    route.pricedOn,
+    stale ? "STALE" : "",
+    extras(route),
+  ]);
+  const stale = routes.filter((route) => route.stale).length;
+  return `${textTable(COLUMNS, rows)}\n\nDollars per million tokens at list price; ${stale} of ${routes.length} stale.`;
+}
+
+const PRICES = ["input", "cached", "cacheWrite", "output"] as const;
+
+function dollars(micros: number): string {
+  return String(micros / 1_000_000);
+}
+
+function extras({ regions, uplift, longPrompt, until }: RouteEntry): string {
+  const named = regions.filter((region) => region !== "global");
+  return [
+    ...(named.length > 0 ? [`${named.join("/")}${uplift ? ` +${uplift}%` : ""}`] : []),
+    ...(longPrompt ? [`>${longPrompt.above} tokens x${longPrompt.inputPercent / 100}`] : []),
+    ...(until === undefined ? [] : [`until ${until}`]),
+  ].join(", ");
+}
+
+function recordOf({ model, route, stale }: PricedRoute): object {
+  const { provider, upstreamId, price, pricedOn, until, regions, uplift, longPrompt } = route;
+  return {
+    model,
+    provider,
+    upstream_id: upstreamId,
+    input: price.input,
+    cached: price.cached,
+    cache_write: price.cacheWrite,
+    output: price.output,
+    long_prompt: longPrompt
+      ? {
+          above: longPrompt.above,
+          input_percent: longPrompt.inputPercent,
+          output_percent: longPrompt.outputPercent,
+        }
+      : null,
+    regions,
+    uplift_percent: uplift ?? 0,
+    priced_on: pricedOn,
+    until: until ?? null,
+    stale,
+  };
+}
