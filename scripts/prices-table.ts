@@ -59,7 +59,11 @@ function extras({ regions, uplift, longPrompt, until }: RouteEntry): string {
   const named = regions.filter((region) => region !== "global");
   return [
     ...(named.length > 0 ? [`${named.join("/")}${uplift ? ` +${uplift}%` : ""}`] : []),
-    ...(longPrompt ? [`>${longPrompt.above} tokens x${longPrompt.inputPercent / 100}`] : []),
+    ...(longPrompt
+      ? [
+          `>${longPrompt.above} tokens x${longPrompt.inputPercent / 100}/x${longPrompt.outputPercent / 100}`,
+        ]
+      : []),
     ...(until === undefined ? [] : [`until ${until}`]),
   ].join(", ");
 }

@@ -11,19 +11,17 @@ export const ALIAS_KINDS: ReadonlyMap<string, ModelKind> = new Map([
 
 /**
  * Curated over all makers, best first; the first one that is live here is meant. Every provider of chat
- * has a model in both lists. Models that cannot call tools over chat completions come after those that can.
+ * has a model in both lists, and each of them can call tools.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
   "openai/gpt-6-sol",
-  "anthropic/claude-opus-5",
   "google/gemini-3.8-flash",
   "xai/grok-4.6",
   "moonshotai/kimi-k3",
   "deepseek/deepseek-v4-pro",
   "mistral/mistral-medium-3.5",
   "zai/glm-5.2",
-  "amazon/nova-pro",
   "cohere/command-a-reasoning",
   "openai/gpt-oss-120b",
 ];
@@ -34,10 +32,7 @@ const FAST = [
   "openai/gpt-oss-120b",
   "mistral/mistral-small-4",
   "deepseek/deepseek-v4.1-flash",
-  "deepseek/deepseek-v4-flash",
-  "amazon/nova-lite",
   "xai/grok-4.3",
-  "zai/glm-4.7-flash",
   "cohere/command-r7b",
 ];
 const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([

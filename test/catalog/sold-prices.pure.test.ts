@@ -120,6 +120,14 @@ describe("prices to the micro:", () => {
     expect(priceAt(route, promptTokens)).toEqual({ input, cached, cacheWrite, output });
   });
 
+  it("a provider with both promises is called under its region's own, in whichever order it has them", () => {
+    for (const regions of [["us", "global"] as const, ["global", "us"] as const]) {
+      const { models } = catalogOf({ REGION: "us" }, [{ id: "anthropic", regions }]);
+      expect(models.get("anthropic/claude-opus-5.5")?.routes[0]?.price.input).toBe(4_400_000);
+      expect(models.get("anthropic/claude-haiku-4.5")?.routes[0]?.price.input).toBe(1_000_000);
+    }
+  });
+
   it("a relaxed EU pays the list price on a global host, and keeps a provider's own one", () => {
     const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];

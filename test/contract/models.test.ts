@@ -48,6 +48,17 @@ describe("GET /v1/models: 200", () => {
     expect(await ids(upstreamBindings({ SANDBOX: undefined }))).not.toContain("sandbox/echo");
   });
 
+  it("says who made a model and when it came out, whoever runs it", async () => {
+    const bindings = upstreamBindings({ OPENAI_API_KEY: "k" });
+    const response = await send("/v1/models/openai/gpt-4o", { key, bindings });
+    expect(model.parse(await response.json())).toEqual({
+      id: "openai/gpt-4o",
+      object: "model",
+      created: Date.UTC(2024, 4, 13) / 1000,
+      owned_by: "openai",
+    });
+  });
+
   it("with a real model live no alias means the sandbox", async () => {
     const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
     const aliases = await ids(bindings);

@@ -1,0 +1,210 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Catalog } from "../../src/catalog/catalog.ts";
+import type { ModelKind, Route } from "../../src/catalog/model.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { parseConfig } from "../../src/config.ts";
+import type { Config } from "../../src/config.ts";
+import { offerOf } from "../../src/inference/offer.ts";
+import type { Offer } from "../../src/inference/offer.ts";
+import { REGIONS } from "../../src/lib/caller.ts";
+import type { Region } from "../../src/lib/caller.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
+import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
+import { callOf, network } from "../providers/adapter-kit.ts";
+import type { Asked } from "../providers/adapter-kit.ts";
+
+/** The hosts that promise to run a request in a region, and those that promise nothing. */
+const HOSTS = {
+  eu: [
+    "eu.api.openai.com",
+    "api.eu.mistral.ai",
+    "aiplatform.eu.rep.googleapis.com",
+    "bedrock-runtime.eu-central-1.amazonaws.com",
+    "eu.openrouter.ai",
+  ],
+  us: [
+    "us.api.openai.com",
+    "api.us.mistral.ai",
+    "us.api.x.ai",
+    "aiplatform.us.rep.googleapis.com",
+    "bedrock-runtime.us-east-1.amazonaws.com",
+  ],
+  global: [
+    "api.anthropic.com",
+    "api.cerebras.ai",
+    "api.cohere.com",
+    "api.deepseek.com",
+    "api.fireworks.ai",
+    "api.groq.com",
+    "api.together.xyz",
+    "api.voyageai.com",
+    "api.x.ai",
+    "generativelanguage.googleapis.com",
+    "openrouter.ai",
+  ],
+} as const;
+const ALLOWED: Readonly<Record<Region, readonly string[]>> = {
+  eu: HOSTS.eu,
+  us: [...HOSTS.us, ...HOSTS.global],
+};
+/** Gives Vertex AI its access tokens; no prompt is ever sent there. */
+const TOKEN_HOST = "oauth2.googleapis.com";
+const PROMPT = "a prompt that must not leave its region";
+/** Nothing that a provider could take for an answer, but an access token for those that want one. */
+const REPLY = {
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({ access_token: "t", expires_in: 3600, token_type: "Bearer" }),
+};
+const BODY = { messages: [{ role: "user", content: PROMPT }], input: PROMPT };
+
+let credentials: string;
+let runs: string[];
+beforeAll(async () => {
+  credentials = JSON.stringify({
+    client_email: "gateway@example.iam.gserviceaccount.com",
+    private_key: await privateKey(),
+    project_id: "example",
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe.each(REGIONS)("every provider set, in %s:", (region) => {
+  it("each model, alias and operator's model is asked for on hosts of that region alone", async () => {
+    const asked = network(REPLY);
+    runs = [];
+    const offer = offerOf(configOf(region));
+    expect(offer.problems).toEqual([]);
+    const routes = routesOf(offer.catalog);
+    expect(routes.length).toBeGreaterThan(PROVIDERS.length);
+    const silent = await walk(routes, offer, () => prompts(asked).length + runs.length);
+    expect(silent).toEqual([]);
+    expect(prompts(asked).filter((host) => !ALLOWED[region].includes(host))).toEqual([]);
+    const tokens = asked.filter(({ url }) => hostOf(url) === TOKEN_HOST);
+    expect(tokens.filter(({ text }) => decodeURIComponent(text).includes(PROMPT))).toEqual([]);
+    // Workers AI promises no region, and has no host that could be seen here.
+    expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
+  });
+
+  it("the providers' promises are those that the catalogue's tests take for granted", () => {
+    const config = configOf(region);
+    const live = BUILT_IN.filter(({ id }) => (PROVIDERS as readonly string[]).includes(id)).map(
+      (builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }),
+    );
+    const wanted = liveIn(region, PROVIDERS.filter(isBuiltIn)).map(({ id, regions }) => ({
+      id,
+      regions: regions.toSorted(),
+    }));
+    expect(live.toSorted(byId)).toEqual(wanted.toSorted(byId));
+  });
+});
+
+it("a promise that costs more is asked for: inference_geo, where Anthropic's price is raised", async () => {
+  const { catalog, providers } = offerOf(configOf("us"));
+  for (const { id, routes } of catalog.models.values()) {
+    const route = routes.find(({ provider }) => provider === "anthropic");
+    const list = CATALOGUE.find((entry) => entry.id === id)?.routes[0]?.price.input;
+    if (route === undefined || list === undefined) continue;
+    const asked = network(REPLY);
+    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+    await providers.get("anthropic")?.send(callOf({ upstreamId: route.upstreamId }));
+    const wanted = route.price.input > list ? "us" : undefined;
+    expect([id, asked.map(({ json }) => json["inference_geo"])]).toEqual([id, [wanted]]);
+    vi.restoreAllMocks();
+  }
+});
+
+type Asking = Route & { readonly name: string; readonly kind: ModelKind };
+
+/** Every route by every name that leads to it. */
+function routesOf({ models, aliases }: Catalog): Asking[] {
+  return [...models.keys(), ...aliases.keys()].flatMap((name) => {
+    const model = models.get(aliases.get(name) ?? name);
+    return (model?.routes ?? []).map((route) =>
+      Object.assign({ name, kind: model?.kind ?? "chat" }, route),
+    );
+  });
+}
+
+/** Asks each once for JSON and once for a stream; those that sent nothing, as `count` has it. */
+async function walk(
+  routes: readonly Asking[],
+  { providers }: Offer,
+  count: () => number,
+): Promise<string[]> {
+  const silent: string[] = [];
+  for (const { name, kind, provider, upstreamId } of routes) {
+    const before = count();
+    for (const stream of [false, kind === "chat"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one at a time, so that each request has a sender
+      await providers.get(provider)?.send(callOf({ kind, upstreamId, body: BODY, stream }));
+    }
+    // An operator's chat model may be at a provider that has embeddings only.
+    if (count() === before && !name.startsWith("own/")) silent.push(`${name} at ${provider}`);
+  }
+  return silent;
+}
+
+/** A deployment with every built-in provider set, and an operator's model at each of them. */
+function configOf(region: Region): Config {
+  const set = BUILT_IN.flatMap(({ variables }) => variables).map((name) => [name, valueOf(name)]);
+  const models = BUILT_IN.map(({ id }) => ({
+    id: `own/${id}`,
+    kind: "chat",
+    context: 1000,
+    price: { input: 1, output: 1 },
+    routes: [{ provider: id, upstream_id: "own" }],
+  }));
+  const parsed = parseConfig({
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+    REGION: region,
+    MODELS: JSON.stringify(models),
+    ...Object.fromEntries(set),
+  });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+function valueOf(variable: string): unknown {
+  if (variable === "AI") return { run };
+  return variable.endsWith("_CREDENTIALS") ? credentials : `secret-of-${variable}`;
+}
+
+function run(model: string): Promise<Response> {
+  runs.push(model);
+  return Promise.resolve(Response.json({}));
+}
+
+/** The hosts of all requests but those for a token. */
+function prompts(asked: readonly Asked[]): string[] {
+  return asked.map(({ url }) => hostOf(url)).filter((host) => host !== TOKEN_HOST);
+}
+
+function hostOf(url: string): string {
+  return new URL(url).host;
+}
+
+function isBuiltIn(id: string): boolean {
+  return BUILT_IN.some((builtIn) => builtIn.id === id);
+}
+
+function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return a.id < b.id ? -1 : 1;
+}
+
+/** A key as a service account's file has it. */
+async function privateKey(): Promise<string> {
+  const algorithm = {
+    name: "RSASSA-PKCS1-v1_5",
+    modulusLength: 2048,
+    publicExponent: new Uint8Array([1, 0, 1]),
+    hash: "SHA-256",
+  };
+  const pair = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  if (!("privateKey" in pair)) throw new Error("no pair");
+  const bytes = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
+  const base64 = btoa(String.fromCharCode(...new Uint8Array(bytes as ArrayBuffer)));
+  return `-----BEGIN PRIVATE KEY-----\n${base64.replaceAll(/.{64}/g, "$&\n")}\n-----END PRIVATE KEY-----\n`;
+}

@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import { isStale } from "../../scripts/price-age.ts";
+import { jsonOfPrices, pricedRoutes, tableOfPrices } from "../../scripts/prices-table.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { startProgram } from "./support/program.ts";
+
+const JULY_2 = Date.UTC(2026, 6, 2);
+const DAY_MS = 86_400_000;
+
+type Printed = { readonly model: string; readonly provider: string; readonly stale: boolean };
+
+async function run(...given: readonly string[]): Promise<{ code: number | null; said: string }> {
+  const program = startProgram(["scripts/prices.ts", ...given]);
+  return { code: await program.ended, said: program.output() };
+}
+
+describe("a price is stale", () => {
+  it("more than so many days after it was seen, not on the last of them", () => {
+    const price = { pricedOn: "2026-07-02" };
+    expect(isStale(price, JULY_2 + 60 * DAY_MS, 60)).toBe(false);
+    expect(isStale(price, JULY_2 + 60 * DAY_MS + 1, 60)).toBe(true);
+    expect(isStale(price, JULY_2, 0)).toBe(false);
+  });
+
+  it("once the day is over until which it was announced, however new it is", () => {
+    const price = { pricedOn: "2026-07-02", until: "2026-07-03" };
+    expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
+    expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);
+  });
+});
+
+describe("the list", () => {
+  it("has a row for every route, in dollars, with what a region and a long prompt add", () => {
+    const lines = tableOfPrices(pricedRoutes(JULY_2, 60)).split("\n");
+    const routes = CATALOGUE.flatMap((entry) => entry.routes);
+    expect(lines).toHaveLength(2 + routes.length + 2);
+    const line = (text: string) => lines.find((one) => one.includes(text))?.replaceAll(/\s+/g, " ");
+    expect(line("eu.anthropic.claude-haiku-5-5")).toBe(
+      "anthropic/claude-haiku-5.5 bedrock eu.anthropic.claude-haiku-5-5 0.1 0.01 0.125 0.5 2026-10-24 eu +10%, >100000 tokens x5/x5",
+    );
+    expect(line(" gemini-3.7-flash ")).toContain("until 2026-12-31");
+    expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
+  });
+
+  it("is the same as JSON, in micros", () => {
+    const printed = JSON.parse(jsonOfPrices(pricedRoutes(JULY_2 + 3650 * DAY_MS, 60))) as Printed[];
+    expect(printed.every(({ stale }) => stale)).toBe(true);
+    expect(printed.find(({ model }) => model === "openai/gpt-6-luna")).toEqual({
+      model: "openai/gpt-6-luna",
+      provider: "openai",
+      upstream_id: "gpt-6-luna",
+      input: 100_000,
+      cached: 10_000,
+      cache_write: 125_000,
+      output: 500_000,
+      long_prompt: { above: 272_000, input_percent: 200, output_percent: 150 },
+      regions: ["global", "us", "eu"],
+      uplift_percent: 10,
+      priced_on: "2026-10-26",
+      until: null,
+      stale: true,
+    });
+  });
+});
+
+describe("npm run prices ends with", () => {
+  it("0, whatever is stale, in words and as JSON", async () => {
+    const words = await run("--older-than", "0");
+    expect(words.code).toBe(0);
+    expect(words.said).toContain("STALE");
+    const json = await run("--json");
+    expect(json.code).toBe(0);
+    expect(JSON.parse(json.said)).toHaveLength(pricedRoutes(0, 0).length);
+  });
+
+  it("1 with --strict when something is", async () => {
+    expect((await run("--older-than", "0", "--strict")).code).toBe(1);
+  });
+
+  it("0 for --help, which names the exit codes, and 2 when it was called wrongly", async () => {
+    const help = await run("--help");
+    expect(help.code).toBe(0);
+    expect(help.said).toContain("Ends with 0; with --strict 1");
+    expect((await run("--older-than", "a-day")).code).toBe(2);
+    expect((await run("--older")).code).toBe(2);
+  });
+});
