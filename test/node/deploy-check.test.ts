@@ -9,9 +9,9 @@ import type { Said } from "./support/deploy-run.ts";
 const REQUIRED = EU_SECRETS.slice(0, 4);
 const NAMES = EU_SECRETS.join(",");
 /** Every secret that could make a built-in provider live; Workers AI has a binding instead. */
-const PROVIDER_SECRETS = BUILT_IN.flatMap(({ variables }) => variables).filter(
-  (name) => name !== "AI",
-);
+const PROVIDER_SECRETS = [
+  ...new Set(BUILT_IN.flatMap(({ variables }) => variables).filter((name) => name !== "AI")),
+];
 const files = new DeployFiles();
 afterAll(() => files.remove());
 
