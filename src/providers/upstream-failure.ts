@@ -1,7 +1,8 @@
 import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
-import { isObject, parseObject } from "./json-value.ts";
+import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import { retryAfterMs } from "./retry-after.ts";
+import { hintedWaitMs } from "./retry-hints.ts";
 
 /** What an upstream said went wrong; every field is its own, unclean text. */
 type Complaint = {
@@ -23,7 +24,8 @@ export function httpFailure(
   secret?: string,
 ): ProviderFailure {
   const complaint = complaintOf(parseObject(bodyText));
-  const wait = retryAfterMs(headers);
+  const isBusy = OVERLOADED.has(status);
+  const wait = retryAfterMs(headers) ?? (isBusy ? hintedWaitMs(headers, complaint.message) : null);
   return failureOf(status, complaint, {
     ...(wait !== null && { retryAfterMs: wait }),
     ...(secret !== undefined && { secret }),
@@ -46,14 +48,34 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 
 function failureOf(status: number, complaint: Complaint, hints: Hints): ProviderFailure {
   const reason = String(status);
+  const meant = meantStatus(status, complaint);
+  if (REFUSED.has(meant)) return refusal(reason, complaint, hints.secret);
   const wait = hints.retryAfterMs === undefined ? {} : { retryAfterMs: hints.retryAfterMs };
+  if (DISABLED.has(meant)) return { kind: "disabled", reason, ...wait };
+  if (OVERLOADED.has(meant)) return { kind: "overloaded", reason, ...wait };
+  return { kind: "retry", reason, ...wait, again: meant === 408 || meant >= 500 };
+}
+
+/** The status that says what is wrong, where a host has chosen another. */
+function meantStatus(status: number, complaint: Complaint): number {
   // A 403 about the content is the request's own: it must not take the route from everybody.
-  const aboutContent = status === 403 && /moderat|flagged|content.policy/i.test(complaint.message);
-  if (REFUSED.has(status) || aboutContent) return refusal(reason, complaint, hints.secret);
-  const quotaIsGone = [complaint.code, complaint.type].includes("insufficient_quota");
-  if (DISABLED.has(status) || quotaIsGone) return { kind: "disabled", reason, ...wait };
-  if (OVERLOADED.has(status)) return { kind: "overloaded", reason, ...wait };
-  return { kind: "retry", reason, ...wait, again: status === 408 || status >= 500 };
+  if (status === 403 && /moderat|flagged|content.policy/i.test(complaint.message)) return 400;
+  if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
+  if (status === 413 && complaint.code === "rate_limit_exceeded") return 429; // Groq: tokens a minute
+  return REFUSED.has(status) && isAboutUs(complaint) ? 404 : status;
+}
+
+const MODEL_CODES: ReadonlySet<string> = new Set([
+  "invalid_model",
+  "model_not_found",
+  "unknown_model",
+]);
+/** Whole messages only: clients can have their own words quoted inside of one. */
+const ABOUT_US = /^(?:incorrect api key|model not exist\b)|^\S+ is not a valid model id$/i;
+
+/** Whether a 400 is about our key or our name for the model (xAI, Mistral, DeepSeek, OpenRouter). */
+function isAboutUs({ code, type, message }: Complaint): boolean {
+  return MODEL_CODES.has(code) || MODEL_CODES.has(type) || ABOUT_US.test(message);
 }
 
 const NOT_SAID = "The model provider refused this request.";
@@ -112,12 +134,22 @@ function complaintOf(raw: JsonObject | null): Complaint {
   const error = raw?.["error"];
   const inner = isObject(error) ? error : (raw ?? {});
   const bare = typeof error === "string" ? error : "";
+  const detail = detailOf(inner);
   return {
-    message: word(inner["message"]) || bare || word(inner["detail"]),
+    message: word(inner["message"]) || bare || detail.message,
     code: word(inner["code"]),
     type: word(inner["type"]),
-    param: word(inner["param"]),
+    param: word(inner["param"]) || detail.param,
   };
+}
+
+/** FastAPI's complaint: a text, or the first of a list with `loc` and `msg`; Mistral puts it into `message`. */
+function detailOf(inner: JsonObject): Pick<Complaint, "message" | "param"> {
+  const { detail } = isObject(inner["message"]) ? inner["message"] : inner;
+  const first = listOf(detail).find(isObject);
+  if (first === undefined) return { message: word(detail), param: "" };
+  const place = listOf(first["loc"]).filter((part) => part !== "body");
+  return { message: word(first["msg"]), param: place.join(".") };
 }
 
 /** The status inside an error event: a numeric code, else what its type stands for. */
