@@ -1,7 +1,8 @@
 import { isBase64Floats } from "../embedding-encoding.ts";
 import { answerMessage, envelope, finishReason } from "./message.ts";
 import { isObject } from "../json-value.ts";
-import { readUsage } from "./usage.ts";
+import { readUsage, usageIn } from "./usage.ts";
+import type { UsageShape } from "./profiles/shape.ts";
 import { wireUsage } from "../wire-usage.ts";
 import type { Answer } from "../http-provider.ts";
 import type { JsonObject } from "../provider.ts";
@@ -10,7 +11,7 @@ import type { JsonObject } from "../provider.ts";
  * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none.
  * `usage` in the body is the one we bill; it is absent when the upstream's is missing or odd.
  */
-export function chatAnswer(raw: JsonObject): Answer | null {
+export function chatAnswer(raw: JsonObject, shape: UsageShape = {}): Answer | null {
   if (!Array.isArray(raw["choices"]) || raw["choices"].length === 0) return null;
   const choices: JsonObject[] = [];
   for (const [position, choice] of raw["choices"].entries()) {
@@ -18,7 +19,7 @@ export function chatAnswer(raw: JsonObject): Answer | null {
     if (read === null) return null;
     choices.push(read);
   }
-  const usage = readUsage(raw["usage"], "chat");
+  const usage = readUsage(usageIn(raw, shape), "chat", shape);
   const body = { ...envelope(raw), object: "chat.completion", choices };
   return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
 }

@@ -1,7 +1,17 @@
-import { argumentsText, envelope, extras, finishReason, text, toolCallId } from "./message.ts";
+import {
+  argumentsText,
+  contentText,
+  envelope,
+  extras,
+  finishReason,
+  hasError,
+  text,
+  toolCallId,
+} from "./message.ts";
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, parseObject } from "../json-value.ts";
-import { readUsage } from "./usage.ts";
+import type { UsageShape } from "./profiles/shape.ts";
+import { readUsage, usageIn } from "./usage.ts";
 import type { JsonObject, StreamEvent } from "../provider.ts";
 import { textOf, textTemplate } from "./text-template.ts";
 import type { TextTemplate } from "./text-template.ts";
@@ -38,10 +48,12 @@ export class ChunkReader {
   #head: JsonObject | null = null;
   readonly #choices = new Map<number, Choice>();
   readonly #secret: string | undefined;
+  readonly #shape: UsageShape;
 
-  /** `secret` is our key at the host, which its errors may quote. */
-  constructor(secret?: string) {
+  /** `secret` is our key at the host, which its errors may quote; `shape`, how it reports usage. */
+  constructor(secret?: string, shape: UsageShape = {}) {
     this.#secret = secret;
+    this.#shape = shape;
   }
 
   get ended(): boolean {
@@ -64,7 +76,7 @@ export class ChunkReader {
   }
 
   #chunk(raw: JsonObject, data: string): StreamEvent[] {
-    const usage = readUsage(raw["usage"], "chat");
+    const usage = readUsage(usageIn(raw, this.#shape), "chat", this.#shape);
     const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
     if (usage !== null && !this.#ended) events.push(this.#reported(usage, raw["choices"]));
     this.#template = this.#misses < MISSES_MAX ? templateOf(data, events) : null;
@@ -105,6 +117,7 @@ export class ChunkReader {
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
+    if (choices.length === 0) return []; // Azure's first chunk has an empty id and is of 1970
     const head = (this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" });
     const events: StreamEvent[] = [];
     for (const [position, choice] of choices.entries()) {
@@ -145,7 +158,7 @@ export class ChunkReader {
   /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
   #deltas(raw: JsonObject, choice: Choice, first: boolean): JsonObject[] {
     const calls = Array.isArray(raw["tool_calls"]) ? raw["tool_calls"].filter(isObject) : [];
-    const [content, refusal] = [text(raw["content"]), text(raw["refusal"])];
+    const [content, refusal] = [contentText(raw["content"]), text(raw["refusal"])];
     const rest: Record<string, unknown> = extras(raw);
     if (content !== null && (content !== "" || first)) rest["content"] = content;
     if (refusal !== null && refusal !== "") rest["refusal"] = refusal;
@@ -217,8 +230,4 @@ function missingArguments(choice: Choice): JsonObject[] {
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );
-}
-
-function hasError(raw: JsonObject): boolean {
-  return raw["error"] !== undefined && raw["error"] !== null;
 }

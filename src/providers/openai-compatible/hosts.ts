@@ -1,50 +1,100 @@
 import { baseUrlProblems } from "../built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "../built-in.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
-import { OPENAI_PROFILE } from "./profile.ts";
-import type { Profile } from "./profile.ts";
+import { PROFILE_OF } from "./profile.ts";
 
 /** A host that speaks OpenAI's API: where, with which key, in which dialect. */
 type Host = {
+  /** `<ID>_BASE_URL` replaces the address, and keeps the promise of its region. */
   readonly id: string;
-  /** The secret with its key. `<ID>_BASE_URL` replaces the address, and keeps the promise of its region. */
-  readonly secret: string;
+  /** Its dialect. `<PROFILE>_API_KEY` is the secret with its key. */
+  readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
-  readonly profile: Profile;
+  /** The variable that must be `on` for the region's own host: it needs another plan. */
+  readonly ownHostIf?: string;
+  /** Keys that begin so belong to another address. */
+  readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
 };
 
+const anywhere = (url: string): Host["baseUrls"] => ({ global: url });
+
+/** Hosts and what they promise: reference/endpoints.json. */
 const HOSTS: readonly Host[] = [
   {
     id: "openai",
-    secret: "OPENAI_API_KEY",
-    baseUrls: {
-      eu: "https://eu.api.openai.com/v1",
-      us: "https://us.api.openai.com/v1",
-    },
-    profile: OPENAI_PROFILE,
+    profile: "openai",
+    baseUrls: { eu: "https://eu.api.openai.com/v1", us: "https://us.api.openai.com/v1" },
+  },
+  {
+    id: "mistral",
+    profile: "mistral",
+    baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
+  },
+  { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
+  // In China: it promises neither region.
+  { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
+  { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
+  {
+    id: "fireworks",
+    profile: "fireworks",
+    baseUrls: anywhere("https://api.fireworks.ai/inference/v1"),
+  },
+  { id: "xai", profile: "xai", baseUrls: anywhere("https://api.x.ai/v1") },
+  // Sells only some of its models: a provider of its own, so that models are routed one by one.
+  { id: "xai-us", profile: "xai", baseUrls: { us: "https://us.api.x.ai/v1" } },
+  { id: "cerebras", profile: "cerebras", baseUrls: anywhere("https://api.cerebras.ai/v1") },
+  {
+    id: "openrouter",
+    profile: "openrouter",
+    baseUrls: { global: "https://openrouter.ai/api/v1", eu: "https://eu.openrouter.ai/api/v1" },
+    ownHostIf: "OPENROUTER_EU",
+  },
+  {
+    id: "voyage",
+    profile: "voyage",
+    baseUrls: anywhere("https://api.voyageai.com/v1"),
+    otherKeys: { prefix: "al-", baseUrl: "https://ai.mongodb.com/v1" },
   },
 ];
 
 /** The built-in hosts. A region calls its own host where there is one, else the global one. */
 export const OPENAI_COMPATIBLE: readonly BuiltIn[] = HOSTS.map(builtIn);
 
-function builtIn({ id, secret, baseUrls, profile }: Host): BuiltIn {
-  const baseUrlVariable = `${id.toUpperCase().replaceAll("-", "_")}_BASE_URL`;
-  const tagOf = ({ region }: ProviderConfig): HostTag =>
-    baseUrls[region] === undefined ? "global" : region;
+function builtIn(host: Host): BuiltIn {
+  const { id, baseUrls } = host;
+  const secret = `${variablePart(host.profile)}_API_KEY`;
+  const baseUrlVariable = `${variablePart(id)}_BASE_URL`;
   return {
     id,
     variables: [secret],
     isSet: (config) => config.secret(secret) !== undefined,
     tags(config) {
-      const tag = tagOf(config);
+      const tag = tagOf(host, config);
       return baseUrls[tag] === undefined ? [] : [tag];
     },
     problems: (config) => baseUrlProblems(config, baseUrlVariable),
     build(config) {
-      const key = config.secret(secret);
-      const baseUrl = config.secret(baseUrlVariable) ?? baseUrls[tagOf(config)] ?? "";
-      return openAiCompatible({ id, baseUrl, profile, ...(key !== undefined && { secret: key }) });
+      const key = config.secret(secret) ?? "";
+      const baseUrl = config.secret(baseUrlVariable) ?? addressOf(host, config, key);
+      return openAiCompatible({ id, baseUrl, profile: PROFILE_OF[host.profile], secret: key });
     },
   };
+}
+
+/** The promise of the host that a region calls; one without an address there is not called. */
+function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
+  const isOwn =
+    baseUrls[config.region] !== undefined &&
+    (ownHostIf === undefined || config.secret(ownHostIf) === "on");
+  return isOwn ? config.region : "global";
+}
+
+function addressOf(host: Host, config: ProviderConfig, key: string): string {
+  const { otherKeys } = host;
+  if (otherKeys !== undefined && key.startsWith(otherKeys.prefix)) return otherKeys.baseUrl;
+  return host.baseUrls[tagOf(host, config)] ?? "";
+}
+
+function variablePart(id: string): string {
+  return id.toUpperCase().replaceAll("-", "_");
 }

@@ -1,5 +1,5 @@
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject } from "../json-value.ts";
+import { isObject, textOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
 
 const FINISH_REASONS: ReadonlySet<string> = new Set([
@@ -9,6 +9,8 @@ const FINISH_REASONS: ReadonlySet<string> = new Set([
   "content_filter",
   "function_call",
 ]);
+/** Native values that are one of them by another name; any other is a plain stop (`eos`). */
+const OTHER_NAMES: ReadonlyMap<unknown, string> = new Map([["model_length", "length"]]);
 /** Native values that mean the upstream gave up rather than finished. */
 const BROKEN_REASONS: ReadonlySet<string> = new Set([
   "abort",
@@ -22,7 +24,8 @@ const BROKEN_REASONS: ReadonlySet<string> = new Set([
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (typeof raw === "string" && BROKEN_REASONS.has(raw)) return null;
-  const reason = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : "stop";
+  const known = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : OTHER_NAMES.get(raw);
+  const reason = known ?? "stop";
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
@@ -31,7 +34,7 @@ export function answerMessage(raw: JsonObject): JsonObject {
   const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
   return {
     role: "assistant",
-    content: text(raw["content"]),
+    content: contentText(raw["content"]),
     refusal: text(raw["refusal"]),
     ...(calls.length > 0 && { tool_calls: calls.map(answerToolCall) }),
     ...extras(raw),
@@ -41,11 +44,31 @@ export function answerMessage(raw: JsonObject): JsonObject {
 /** What message and delta have in common beside content, refusal and tool calls; never null. */
 export function extras(raw: JsonObject): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
-  const reasoning = text(raw["reasoning_content"]) ?? text(raw["reasoning"]);
+  const reasoning =
+    text(raw["reasoning_content"]) ?? text(raw["reasoning"]) ?? thinkingText(raw["content"]);
   if (reasoning !== null && reasoning !== "") kept["reasoning_content"] = reasoning;
   if (isObject(raw["function_call"])) kept["function_call"] = raw["function_call"];
   if (Array.isArray(raw["annotations"])) kept["annotations"] = raw["annotations"];
   return kept;
+}
+
+/** The text of a content; Mistral writes parts where it reasons. */
+export function contentText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return text(raw);
+  return raw.map((part) => (isObject(part) ? textOf(part["text"]) : "")).join("");
+}
+
+/** Mistral's reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}` among the parts. */
+function thinkingText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return null;
+  return raw.map((part) => (isObject(part) ? (contentText(part["thinking"]) ?? "") : "")).join("");
+}
+
+/** Whether an answer or event is an error: with `error`, or flat (Mistral, Cerebras) instead of choices. */
+export function hasError(raw: JsonObject): boolean {
+  if (raw["error"] !== undefined && raw["error"] !== null) return true;
+  if (raw["choices"] !== undefined || raw["data"] !== undefined) return false;
+  return raw["object"] === "error" || typeof raw["message"] === "string";
 }
 
 /** The envelope fields that may be passed on, of a completion or a chunk. */

@@ -1,11 +1,13 @@
-import { httpProvider, post, trimmedUrl } from "../http-provider.ts";
+import { inBatches } from "../embedding-batches.ts";
+import { httpProvider, post, sendOver, trimmedUrl } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
-import type { JsonObject, Provider } from "../provider.ts";
+import type { Provider, ProviderAnswer, ProviderCall } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
 import { httpFailure, streamFailure } from "../upstream-failure.ts";
 import { chatAnswer, embeddingsAnswer, inputCount } from "./answer.ts";
 import { ChunkReader } from "./chunks.ts";
-import type { Profile } from "./profile.ts";
+import { hasError } from "./message.ts";
+import type { Profile } from "./profiles/shape.ts";
 import { upstreamRequest } from "./request.ts";
 
 /** One host that speaks OpenAI's API. */
@@ -14,39 +16,54 @@ export type OpenAiHost = {
   /** Ends in the version, e.g. `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: Profile;
-  /** Without one no Authorization header is sent (Ollama, vLLM on a private network). */
+  /** Without one no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
 };
 
 /** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
 export function openAiCompatible(host: OpenAiHost): Provider {
-  return httpProvider(wireOf(host));
+  const wire = wireOf(host);
+  const { textsMax } = host.profile;
+  if (textsMax === undefined) return httpProvider(wire);
+  return {
+    id: host.id,
+    send: (call) =>
+      call.kind === "chat" ? sendOver(wire, call) : embedInBatches(wire, call, textsMax),
+  };
+}
+
+function embedInBatches(wire: Wire, call: ProviderCall, size: number): Promise<ProviderAnswer> {
+  return inBatches(call, size, (part, input) =>
+    sendOver(wire, { ...part, body: { ...part.body, input } }),
+  );
 }
 
 function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
   const base = trimmedUrl(baseUrl);
+  const key = keyHeaders(profile, secret);
   return {
     id,
     streamType: "text/event-stream",
-    ask: (call) =>
-      post(call, {
+    ask(call) {
+      const request = upstreamRequest(call, profile);
+      if (!("body" in request)) return Promise.resolve(request);
+      return post(call, {
         url: base + (call.kind === "chat" ? profile.chatPath : profile.embeddingsPath),
-        headers: {
-          accept: call.stream ? "text/event-stream" : "application/json",
-          ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
-        },
-        body: JSON.stringify(upstreamRequest(call, profile)),
-      }),
+        headers: { accept: call.stream ? "text/event-stream" : "application/json", ...key },
+        body: JSON.stringify(request.body),
+      });
+    },
     answer: (raw, call) =>
       call.kind === "chat"
-        ? chatAnswer(raw)
+        ? chatAnswer(raw, profile.usage)
         : embeddingsAnswer(raw, inputCount(call.body["input"])),
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
-    reader: () => sseReader(new ChunkReader(secret)),
+    reader: () => sseReader(new ChunkReader(secret, profile.usage)),
   };
 }
 
-function hasError(raw: JsonObject): boolean {
-  return raw["error"] !== undefined && raw["error"] !== null;
+function keyHeaders({ keyHeader }: Profile, secret: string | undefined): Record<string, string> {
+  if (secret === undefined) return {};
+  return keyHeader === undefined ? { authorization: `Bearer ${secret}` } : { [keyHeader]: secret };
 }

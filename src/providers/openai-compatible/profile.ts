@@ -1,78 +1,27 @@
-/** How one family of OpenAI-compatible hosts differs from the others, as data. */
-export type Profile = {
-  /** Request fields forwarded as they are; everything else is dropped. */
-  readonly chatFields: ReadonlySet<string>;
-  readonly embeddingFields: ReadonlySet<string>;
-  /** Names that a field has there. */
-  readonly renamed: Readonly<Record<string, string>>;
-  /** The field that caps the output of one choice. */
-  readonly capField: "max_completion_tokens" | "max_tokens";
-  /** Sent with every stream; usage is always asked for. */
-  readonly streamOptions: Readonly<Record<string, boolean>>;
-  /** Whether `developer` messages are known; otherwise they are sent as `system`. */
-  readonly developerRole: boolean;
-  readonly chatPath: string;
-  readonly embeddingsPath: string;
-};
+import { DEEPSEEK, MISTRAL, VOYAGE, XAI } from "./profiles/makers.ts";
+import { GENERIC, LOCAL, OPENAI } from "./profiles/openai.ts";
+import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
+import type { Profile } from "./profiles/shape.ts";
 
-// `user` stays here: it names the customer's customer. `store`, `metadata` (which needs `store`),
-// `moderation` and everything priced apart is never forwarded. The cap and `stream` are set by us.
-const CHAT_FIELDS = [
-  "messages",
-  "frequency_penalty",
-  "function_call",
-  "functions",
-  "logit_bias",
-  "logprobs",
-  "n",
-  "parallel_tool_calls",
-  "presence_penalty",
-  "reasoning_effort",
-  "response_format",
-  "seed",
-  "stop",
-  "temperature",
-  "tool_choice",
-  "tools",
-  "top_logprobs",
-  "top_p",
-];
-const EMBEDDING_FIELDS = ["input", "dimensions", "encoding_format"];
-const PATHS = { chatPath: "/chat/completions", embeddingsPath: "/embeddings" };
-
-const OPENAI: Profile = {
-  ...PATHS,
-  chatFields: new Set([
-    ...CHAT_FIELDS,
-    "prompt_cache_key",
-    "prompt_cache_options",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "service_tier",
-    "verbosity",
-  ]),
-  embeddingFields: new Set(EMBEDDING_FIELDS),
-  renamed: {},
-  capField: "max_completion_tokens",
-  streamOptions: { include_usage: true, include_obfuscation: false },
-  developerRole: true,
-};
-
-/** Ollama, vLLM, llama.cpp, proxies: what they all understand. */
-const GENERIC: Profile = {
-  ...PATHS,
-  chatFields: new Set([...CHAT_FIELDS, "min_p", "repetition_penalty", "top_k"]),
-  embeddingFields: new Set(EMBEDDING_FIELDS),
-  renamed: {},
-  capField: "max_tokens",
-  streamOptions: { include_usage: true },
-  developerRole: false,
-};
+/** Every profile by the name that a PROVIDERS entry gives it. */
+export const PROFILE_OF = {
+  openai: OPENAI,
+  azure: { ...OPENAI, keyHeader: "api-key" },
+  mistral: MISTRAL,
+  groq: GROQ,
+  deepseek: DEEPSEEK,
+  together: TOGETHER,
+  fireworks: FIREWORKS,
+  xai: XAI,
+  cerebras: CEREBRAS,
+  openrouter: OPENROUTER,
+  voyage: VOYAGE,
+  ollama: LOCAL,
+  vllm: LOCAL,
+  generic: GENERIC,
+} as const satisfies Readonly<Record<string, Profile>>;
 
 /** The profiles a PROVIDERS entry may name. */
-export const PROFILES: ReadonlyMap<string, Profile> = new Map([
-  ["openai", OPENAI],
-  ["generic", GENERIC],
-]);
+export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
 
-export const OPENAI_PROFILE = OPENAI;
+export const OPENAI_PROFILE: Profile = OPENAI;

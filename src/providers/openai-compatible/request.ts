@@ -1,101 +1,81 @@
+import { refusal } from "../conversation.ts";
 import { isObject } from "../json-value.ts";
-import type { Profile } from "./profile.ts";
-import type { JsonObject, ProviderCall } from "../provider.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
+import { forwarded } from "./forwarded.ts";
+import { plainBody } from "./plain-body.ts";
+import type { Profile, Rule } from "./profiles/shape.ts";
+
+/** The body to send, or why the host cannot answer the call. */
+export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /**
- * The body sent upstream: the profile's fields, never null ones, with our own model, cap and stream
- * flags. Inside messages and tools only OpenAI's own keys are kept: strict hosts answer 400 to the
- * extras that coding agents add (`cache_control` and the like).
+ * The body sent upstream: the profile's fields, never null ones, as its rules and names have them,
+ * with our own model, cap and stream flags.
  */
-export function upstreamRequest(call: ProviderCall, profile: Profile): JsonObject {
-  const allowed = call.kind === "chat" ? profile.chatFields : profile.embeddingFields;
-  const body: Record<string, unknown> = { model: call.upstreamId };
-  for (const [field, value] of Object.entries(call.body)) {
-    if (!allowed.has(field) || value === null || value === undefined) continue;
-    body[profile.renamed[field] ?? field] = forwarded(field, value, profile);
-  }
+export function upstreamRequest(call: ProviderCall, profile: Profile): UpstreamRequest {
+  const source = sourceOf(call, profile);
+  if (!("body" in source)) return source;
+  const isChat = call.kind === "chat";
+  const body: Record<string, unknown> = {
+    model: call.upstreamId,
+    ...(isChat ? profile.chatExtras : profile.embeddingExtras),
+  };
+  addFields(body, source.body, call, profile);
   if (call.cap !== null) body[profile.capField] = call.cap;
-  if (call.kind === "chat" && call.stream) {
-    body["stream"] = true;
-    body["stream_options"] = profile.streamOptions;
+  if (isChat && call.stream) Object.assign(body, streamFlags(profile));
+  return { body };
+}
+
+function addFields(
+  body: Record<string, unknown>,
+  source: JsonObject,
+  call: ProviderCall,
+  profile: Profile,
+): void {
+  const allowed = fieldsFor(call, profile);
+  const rules = rulesFor(call, profile);
+  for (const [field, value] of Object.entries(source)) {
+    if (!allowed.has(field) || value === null || value === undefined) continue;
+    const set = ruled(field, value, rules);
+    if (set === null) continue;
+    if (set !== value && isObject(set)) Object.assign(body, set);
+    else body[profile.renamed?.[field] ?? field] = forwarded(field, set, profile);
   }
-  return body;
 }
 
-const MESSAGE_KEYS = ["role", "content", "name", "refusal", "tool_call_id"] as const;
-const PART_KEYS: Readonly<Record<string, string>> = {
-  text: "text",
-  refusal: "refusal",
-  image_url: "image_url",
-  input_audio: "input_audio",
-  file: "file",
-};
-
-function forwarded(field: string, value: unknown, profile: Profile): unknown {
-  if (!Array.isArray(value)) return value;
-  if (field === "messages") return value.map((message) => forwardedMessage(message, profile));
-  return field === "tools" ? value.map(forwardedTool) : value;
+function streamFlags({ streamOptions }: Profile): JsonObject {
+  return streamOptions === null
+    ? { stream: true }
+    : { stream: true, stream_options: streamOptions };
 }
 
-function forwardedMessage(message: unknown, profile: Profile): unknown {
-  if (!isObject(message)) return message;
-  const kept: Record<string, unknown> = {};
-  for (const key of MESSAGE_KEYS) {
-    if (message[key] !== undefined && (message[key] !== null || key === "content")) {
-      kept[key] = message[key];
-    }
+/** The client's request, as a plain style wants it; or why it cannot be sent to this host. */
+function sourceOf(call: ProviderCall, profile: Profile): UpstreamRequest {
+  const { body, kind, upstreamId } = call;
+  if (fieldsFor(call, profile).size === 0) return { kind: "disabled", reason: "unsupported" };
+  if (profile.oneChoice === true && Number(body["n"] ?? 1) > 1) {
+    return refusal("This model gives one choice only: 'n' must be 1.", "n");
   }
-  if (message["role"] === "developer" && !profile.developerRole) kept["role"] = "system";
-  if (Array.isArray(message["content"])) kept["content"] = message["content"].map(forwardedPart);
-  if (Array.isArray(message["tool_calls"])) {
-    kept["tool_calls"] = message["tool_calls"].map(forwardedToolCall);
-  }
-  const call = message["function_call"];
-  if (isObject(call)) kept["function_call"] = picked(call, ["name", "arguments"]);
-  return kept;
+  const { plain } = profile;
+  return kind === "chat" && plain !== undefined ? plainBody(body, plain, upstreamId) : { body };
 }
 
-function forwardedPart(part: unknown): unknown {
-  if (!isObject(part)) return part;
-  const type = part["type"];
-  const key = typeof type === "string" ? PART_KEYS[type] : undefined;
-  if (key === undefined) return part;
-  const value = part[key];
-  return { type, [key]: isObject(value) ? withoutNulls(value) : value };
+function fieldsFor({ kind }: ProviderCall, profile: Profile): ReadonlySet<string> {
+  return kind === "chat" ? profile.chatFields : profile.embeddingFields;
 }
 
-function forwardedToolCall(call: unknown): unknown {
-  if (!isObject(call)) return call;
-  return {
-    ...picked(call, ["id", "type"]),
-    ...(isObject(call["function"]) && {
-      function: picked(call["function"], ["name", "arguments"]),
-    }),
-    ...(isObject(call["custom"]) && { custom: picked(call["custom"], ["name", "input"]) }),
-  };
-}
-
-function forwardedTool(tool: unknown): unknown {
-  if (!isObject(tool)) return tool;
-  return {
-    type: tool["type"],
-    ...(isObject(tool["function"]) && {
-      function: picked(tool["function"], ["name", "description", "parameters", "strict"]),
-    }),
-    ...(isObject(tool["custom"]) && {
-      custom: picked(tool["custom"], ["name", "description", "format"]),
-    }),
-  };
-}
-
-function withoutNulls(source: JsonObject): JsonObject {
-  return picked(source, Object.keys(source));
-}
-
-function picked(source: JsonObject, keys: readonly string[]): JsonObject {
-  return Object.fromEntries(
-    keys
-      .filter((key) => source[key] !== undefined && source[key] !== null)
-      .map((key) => [key, source[key]]),
+function rulesFor({ upstreamId, body }: ProviderCall, { rules = [] }: Profile): readonly Rule[] {
+  return rules.filter(
+    ({ models, unless }) =>
+      models?.test(upstreamId) !== false && (unless === undefined || body[unless[0]] !== unless[1]),
   );
+}
+
+/** What is sent for a field: itself, another value, an object of other fields, or nothing (null). */
+function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
+  const rule = rules.find(({ fields }) => fields.includes(field));
+  if (rule === undefined) return value;
+  if (rule.values === undefined) return null;
+  const isNamed = typeof value === "string" && Object.hasOwn(rule.values, value);
+  return isNamed ? rule.values[value] : value;
 }

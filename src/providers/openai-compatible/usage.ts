@@ -1,34 +1,64 @@
 import type { Usage } from "../../lib/usage.ts";
-import { isObject } from "../json-value.ts";
+import { isObject, objectOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
+import type { UsageShape } from "./profiles/shape.ts";
 
 /** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
 const TOKENS_MAX = 1_000_000_000;
 
 /**
- * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what was cached, and
- * `completion_tokens` includes reasoning. Parts larger than their whole are clamped to it; a count
- * that is missing, negative, fractional, not a number or absurd makes the usage missing (null), so
- * that it is estimated instead. Explicit zeros are zeros.
+ * Usage as OpenAI-compatible hosts report it (reference/providers.md 0): `prompt_tokens` includes what
+ * was cached, and `completion_tokens` includes reasoning, unless the host counts them apart. Parts
+ * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
+ * or absurd makes the usage missing (null), so that it is estimated instead. Explicit zeros are zeros.
  */
-export function readUsage(raw: unknown, kind: "chat" | "embeddings"): Usage | null {
+export function readUsage(
+  raw: unknown,
+  kind: "chat" | "embeddings",
+  shape: UsageShape = {},
+): Usage | null {
   if (!isObject(raw)) return null;
-  const prompt = count(raw["prompt_tokens"]);
-  const output = kind === "embeddings" ? 0 : count(raw["completion_tokens"]);
+  // Voyage says the total of an embedding alone.
+  const isChat = kind === "chat";
+  const prompt = count(
+    isChat ? raw["prompt_tokens"] : (raw["prompt_tokens"] ?? raw["total_tokens"]),
+  );
+  const output = isChat ? count(raw["completion_tokens"]) : 0;
   if (prompt === null || output === null) return null;
-  const promptDetails = details(raw["prompt_tokens_details"]);
-  const completionDetails = details(raw["completion_tokens_details"]);
-  const cacheRead = Math.min(count(promptDetails["cached_tokens"]) ?? 0, prompt);
-  const cacheWrite = Math.min(count(promptDetails["cache_write_tokens"]) ?? 0, prompt - cacheRead);
-  const reasoning = Math.min(count(completionDetails["reasoning_tokens"]) ?? 0, output);
-  return { input: prompt - cacheRead - cacheWrite, cacheRead, cacheWrite, output, reasoning };
+  const cached = cachedTokens(raw);
+  const written = part(raw["prompt_tokens_details"], "cache_write_tokens");
+  const thought = part(raw["completion_tokens_details"], "reasoning_tokens");
+  const isApart = shape.apart === true;
+  const whole = isApart && cached > prompt ? prompt + cached : prompt;
+  // A total without it says that, for once, reasoning is inside.
+  const isInside = !isApart || count(raw["total_tokens"]) === whole + output;
+  const said = isInside ? output : output + thought;
+  const cacheRead = Math.min(cached, whole);
+  const cacheWrite = Math.min(written, whole - cacheRead);
+  const input = whole - cacheRead - cacheWrite;
+  return { input, cacheRead, cacheWrite, output: said, reasoning: Math.min(thought, said) };
+}
+
+/** The usage of an answer or chunk, where its host puts it. */
+export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
+  return raw["usage"] ?? (inside === undefined ? null : objectOf(raw[inside])["usage"]);
+}
+
+/** OpenAI's name for it first, then DeepSeek's and Mistral's own. */
+function cachedTokens(raw: JsonObject): number {
+  const said =
+    objectOf(raw["prompt_tokens_details"])["cached_tokens"] ??
+    raw["prompt_cache_hit_tokens"] ??
+    raw["num_cached_tokens"] ??
+    objectOf(raw["prompt_token_details"])["cached_tokens"];
+  return count(said) ?? 0;
+}
+
+function part(details: unknown, name: string): number {
+  return count(objectOf(details)[name]) ?? 0;
 }
 
 function count(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
   return value >= 0 && value <= TOKENS_MAX ? value : null;
-}
-
-function details(value: unknown): JsonObject {
-  return isObject(value) ? value : {};
 }

@@ -1,0 +1,45 @@
+import { effort, THREE_EFFORTS } from "./effort.ts";
+import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
+import type { Profile, Rule } from "./shape.ts";
+
+/**
+ * OpenAI's reasoning models answer 400 or 403 to these (developers.openai.com, "Using GPT-5"), unless
+ * they are told not to reason. A 403 would take the route from everybody.
+ */
+const REASONING_RULES: readonly Rule[] = [
+  {
+    models: /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/,
+    fields: [...PENALTIES, ...LOGPROBS, "logit_bias", "temperature", "top_p"],
+    unless: ["reasoning_effort", "none"],
+  },
+  { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
+];
+
+/** OpenAI itself; Azure has the same API behind another header. */
+export const OPENAI: Profile = {
+  ...COMMON,
+  chatFields: new Set([
+    ...ALL_FIELDS,
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "verbosity",
+  ]),
+  embeddingFields: EMBEDDING_FIELDS,
+  rules: REASONING_RULES,
+  capField: "max_completion_tokens",
+  streamOptions: { include_usage: true, include_obfuscation: false },
+  developerRole: true,
+};
+
+/** Ollama, vLLM, llama.cpp, proxies: what they all understand. */
+export const GENERIC: Profile = {
+  ...COMMON,
+  chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
+  embeddingFields: EMBEDDING_FIELDS,
+};
+
+/** Local servers: low, medium, high or none. */
+export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)] };
