@@ -32,7 +32,7 @@ const SECONDS_MAX = 86_400;
 
 /** "1s", "6m0s", "1h2m", "20ms", "6 seconds", "11.5"; null for anything else. */
 function durationMs(raw: string): number | null {
-  const text = raw.trim().toLowerCase();
+  const text = raw.trim().toLowerCase().replace(/\.$/, "");
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) > SECONDS_MAX ? null : Number(text) * 1000;
   const match = DURATION.exec(text);
   if (text === "" || match === null) return null;

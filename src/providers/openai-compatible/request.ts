@@ -34,12 +34,13 @@ function addFields(
 ): void {
   const allowed = fieldsFor(call, profile);
   const rules = rulesFor(call, profile);
+  const isPlain = profile.plain !== undefined; // then messages and tools are as they must be
   for (const [field, value] of Object.entries(source)) {
     if (!allowed.has(field) || value === null || value === undefined) continue;
     const set = ruled(field, value, rules);
     if (set === null) continue;
     if (set !== value && isObject(set)) Object.assign(body, set);
-    else body[profile.renamed?.[field] ?? field] = forwarded(field, set, profile);
+    else body[profile.renamed?.[field] ?? field] = isPlain ? set : forwarded(field, set, profile);
   }
 }
 

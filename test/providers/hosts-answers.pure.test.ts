@@ -1,0 +1,142 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
+import type { JsonObject, Provider } from "../../src/providers/provider.ts";
+import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
+import type { HostWire } from "../fixtures/hosts-wire.ts";
+import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Scenario = keyof ChatScenarios;
+const SCENARIOS: readonly Scenario[] = [
+  "text",
+  "tool",
+  "tools",
+  "schema",
+  "reasoning",
+  "length",
+  "refusal",
+];
+const CASES = HOSTS_WIRE.flatMap((wire) =>
+  SCENARIOS.map((name) => ({ wire, name, profile: wire.dialect.profile })),
+);
+
+function providerOf({ dialect }: HostWire): Provider {
+  const profile = PROFILES.get(dialect.profile);
+  if (profile === undefined) throw new Error(`no profile ${dialect.profile}`);
+  return openAiCompatible({ id: dialect.profile, baseUrl: "https://host.test/v1", profile });
+}
+
+/** The message that the scenario stands for, whoever says it. */
+function wanted({ dialect }: HostWire, name: Scenario) {
+  const call = (index: number, tool: string, args: string) => {
+    return { id: dialect.callId(index), name: tool, arguments: args, more: {} };
+  };
+  const paris = call(0, "get_weather", '{"city":"Paris"}');
+  const calls = [paris, call(1, "get_weather", '{"city":"Rome"}'), call(2, "get_time", "{}")];
+  const plain = { content: "", reasoning: "", tools: [] as unknown[], finish: "stop" };
+  const said: Readonly<Record<Scenario, object>> = {
+    text: { content: "Hello, 世界!" },
+    tool: { content: "Let me look.", tools: [paris], finish: "tool_calls" },
+    tools: { content: "Let me look.", tools: calls, finish: "tool_calls" },
+    schema: { content: '{"city":"Paris","days":3}' },
+    reasoning: { content: "42", reasoning: "Let me think." },
+    length: { content: "Hel", finish: "length" },
+    refusal: { finish: "content_filter" },
+  };
+  return { ...plain, ...said[name] };
+}
+
+function usageOf({ dialect }: HostWire, name: Scenario) {
+  const reasoning = name === "reasoning" && dialect.hidesReasoning !== true ? 2 : 0;
+  return { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning };
+}
+
+/** A JSON answer in the words of `messageOf`. */
+function jsonMessage(body: JsonObject) {
+  const [choice] = body["choices"] as [{ message: JsonObject; finish_reason: string }];
+  const { message, finish_reason: finish } = choice;
+  const calls = (message["tool_calls"] ?? []) as { id: string; function: JsonObject }[];
+  return {
+    content: message["content"] ?? "",
+    reasoning: message["reasoning_content"] ?? "",
+    tools: calls.map(({ id, function: called }) => {
+      return { id, name: called["name"], arguments: called["arguments"], more: {} };
+    }),
+    finish,
+  };
+}
+
+it.each(CASES)(
+  "$profile: $name is the same message as a stream and as JSON",
+  async ({ wire, name }) => {
+    const want = wanted(wire, name);
+    const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+    expect(messageOf(events)).toMatchObject(want);
+    expect(events.at(-1)).toEqual({ kind: "end" });
+    const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+    if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+    expect(jsonMessage(answer.body)).toMatchObject(want);
+  },
+);
+
+it.each(CASES)(
+  "$profile: $name is billed in five numbers, once, when it is whole",
+  async ({ wire, name }) => {
+    const usage = usageOf(wire, name);
+    const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+    expect(events.filter((event) => event.kind === "usage")).toEqual([{ kind: "usage", usage }]);
+    const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+    expect(answer).toMatchObject({
+      usage,
+      body: { usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } },
+    });
+  },
+);
+
+it.each(HOSTS_WIRE)(
+  "$dialect.profile: a stream cut anywhere gives the same events",
+  async (wire) => {
+    expect.hasAssertions();
+    for (const name of ["tools", "reasoning"] as const) {
+      await expectSameAtEveryByte(providerOf(wire), {}, wire.chat[name].stream);
+    }
+  },
+);
+
+it.each(HOSTS_WIRE)("$dialect.profile: nothing of its own fields leaves", async (wire) => {
+  const own =
+    /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|reasoning_details|"p":|is_byok|seed/;
+  for (const name of SCENARIOS) {
+    const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+    expect(JSON.stringify(events)).not.toMatch(own);
+    const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+    expect(JSON.stringify(answer)).not.toMatch(own);
+  }
+});
+
+it.each(HOSTS_WIRE)(
+  "$dialect.profile: chunks are in OpenAI's order, with the answer's own time",
+  async (wire) => {
+    const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);
+    const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));
+    const deltas = chunks.map(
+      (chunk) => (chunk["choices"] as [{ delta: JsonObject; finish_reason: unknown }])[0],
+    );
+    expect(deltas.map(({ delta }) => delta["role"] !== undefined).indexOf(true)).toBe(0);
+    expect(deltas.filter(({ delta }) => delta["role"] !== undefined)).toHaveLength(1);
+    expect(deltas.at(-1)).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
+    const calls = deltas.flatMap(({ delta }) => (delta["tool_calls"] ?? []) as JsonObject[]);
+    const begun = calls.filter((call) => call["id"] !== undefined);
+    expect(begun.map((call) => [call["index"], call["type"]])).toEqual([
+      [0, "function"],
+      [1, "function"],
+      [2, "function"],
+    ]);
+    expect(new Set(chunks.map((chunk) => chunk["created"]))).toEqual(new Set([1_770_770_843]));
+  },
+);

@@ -1,0 +1,116 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { OPENAI_COMPATIBLE } from "../../src/providers/openai-compatible/hosts.ts";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { PROFILE_OF } from "../../src/providers/openai-compatible/profile.ts";
+import { answerTo, callOf, network } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32) };
+const KEYS = Object.fromEntries(
+  OPENAI_COMPATIBLE.flatMap(({ variables }) => variables.map((name) => [name, `key of ${name}`])),
+);
+
+function configOf(region: string, vars: Record<string, string> = {}) {
+  const parsed = parseConfig({ ...BASE, REGION: region, ...vars });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+/** Where each live provider of a region sends, with which key, and what its host promises. */
+async function addresses(region: string, vars: Record<string, string> = KEYS) {
+  const config = configOf(region, vars);
+  const live = OPENAI_COMPATIBLE.filter((one) => one.isSet(config) && one.tags(config).length > 0);
+  const asked = network([{ status: 500, headers: {}, body: "" }]);
+  const rows: string[] = [];
+  for (const builtIn of live) {
+    const isVoyage = builtIn.id === "voyage";
+    const call = isVoyage ? callOf({ kind: "embeddings", body: { input: "a" } }) : callOf();
+    await builtIn.build(config).send(call);
+    const last = asked.at(-1);
+    expect(last?.headers.get("authorization")).toBe(
+      `Bearer ${config.secret(builtIn.variables[0] ?? "")}`,
+    );
+    rows.push(`${builtIn.id} ${builtIn.tags(config).join()} ${last?.url}`);
+  }
+  return rows;
+}
+
+const ANYWHERE = [
+  "groq global https://api.groq.com/openai/v1/chat/completions",
+  "deepseek global https://api.deepseek.com/chat/completions",
+  "together global https://api.together.xyz/v1/chat/completions",
+  "fireworks global https://api.fireworks.ai/inference/v1/chat/completions",
+  "xai global https://api.x.ai/v1/chat/completions",
+];
+const LAST = ["voyage global https://api.voyageai.com/v1/embeddings"];
+const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
+const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";
+
+it("each host is called where it promises to run, and is live by its own key alone", async () => {
+  expect(await addresses("eu")).toEqual([
+    "openai eu https://eu.api.openai.com/v1/chat/completions",
+    "mistral eu https://api.eu.mistral.ai/v1/chat/completions",
+    ...ANYWHERE,
+    CEREBRAS,
+    OPENROUTER,
+    ...LAST,
+  ]);
+  expect(await addresses("us")).toEqual([
+    "openai us https://us.api.openai.com/v1/chat/completions",
+    "mistral us https://api.us.mistral.ai/v1/chat/completions",
+    ...ANYWHERE,
+    "xai-us us https://us.api.x.ai/v1/chat/completions",
+    CEREBRAS,
+    OPENROUTER,
+    ...LAST,
+  ]);
+  expect(await addresses("eu", {})).toEqual([]);
+  expect(await addresses("us", { XAI_API_KEY: "x" })).toEqual([
+    "xai global https://api.x.ai/v1/chat/completions",
+    "xai-us us https://us.api.x.ai/v1/chat/completions",
+  ]);
+});
+
+it("OpenRouter's EU host is called only where it was bought, and only by the EU", async () => {
+  const own = { OPENROUTER_API_KEY: "k" };
+  const eu = "openrouter eu https://eu.openrouter.ai/api/v1/chat/completions";
+  expect(await addresses("eu", { ...own, OPENROUTER_EU: "on" })).toEqual([eu]);
+  expect(await addresses("eu", { ...own, OPENROUTER_EU: "off" })).toEqual([OPENROUTER]);
+  expect(await addresses("us", { ...own, OPENROUTER_EU: "on" })).toEqual([OPENROUTER]);
+});
+
+it("a key of MongoDB Atlas is never sent to Voyage's own host", async () => {
+  expect(await addresses("us", { VOYAGE_API_KEY: "al-123" })).toEqual([
+    "voyage global https://ai.mongodb.com/v1/embeddings",
+  ]);
+});
+
+it("a base URL replaces the address of its provider alone, and must be one", async () => {
+  const vars = { XAI_API_KEY: "x", XAI_US_BASE_URL: "https://proxy.test/x/" };
+  expect(await addresses("us", vars)).toEqual([
+    "xai global https://api.x.ai/v1/chat/completions",
+    "xai-us us https://proxy.test/x/chat/completions",
+  ]);
+  const bad = configOf("eu", { ...KEYS, GROQ_BASE_URL: "ftp://x" });
+  expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(bad))).toMatchObject([
+    { variable: "GROQ_BASE_URL" },
+  ]);
+});
+
+it("Azure gets its key in a header of its own", async () => {
+  const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
+  const azure = openAiCompatible({ ...host, profile: PROFILE_OF.azure });
+  const { asked } = await answerTo(
+    azure,
+    { upstreamId: "my-deployment" },
+    { status: 500, headers: {}, body: "" },
+  );
+  expect(asked[0]?.url).toBe("https://r.openai.azure.com/openai/v1/chat/completions");
+  expect(asked[0]?.headers.get("api-key")).toBe("k");
+  expect(asked[0]?.headers.has("authorization")).toBe(false);
+  expect(asked[0]?.json["model"]).toBe("my-deployment");
+});

@@ -1,0 +1,222 @@
+import { expect, it } from "vitest";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
+import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
+import type { JsonObject, ProviderFailure } from "../../src/providers/provider.ts";
+import { callOf } from "./adapter-kit.ts";
+
+type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;
+
+function request(profile: string, body: JsonObject, upstreamId = "m") {
+  const found = PROFILES.get(profile);
+  if (found === undefined) throw new Error(`no profile ${profile}`);
+  return upstreamRequest(callOf({ upstreamId, body }), found);
+}
+
+function sent(profile: string, body: JsonObject, upstreamId?: string): Sent {
+  const made = request(profile, body, upstreamId);
+  if (!("body" in made)) throw new Error(made.message);
+  return made.body as Sent;
+}
+
+function refused(profile: string, body: JsonObject): ProviderFailure {
+  const made = request(profile, body);
+  if ("body" in made) throw new Error("not refused");
+  return made;
+}
+
+const PLAIN = [...PROFILES].filter(([, { plain }]) => plain !== undefined).map(([name]) => name);
+const call = (id: string, name: string, args: string) => {
+  return { id, type: "function", function: { name, arguments: args } };
+};
+const roles = (messages: readonly JsonObject[]) => messages.map((message) => message["role"]);
+const thinking = (text: string) => ({ type: "thinking", thinking: [{ type: "text", text }] });
+
+/** Begun at three other providers, whose ids Mistral would refuse. */
+const FOREIGN = [
+  { role: "user", content: "Weather?" },
+  {
+    role: "assistant",
+    content: null,
+    reasoning_content: "Look it up.",
+    reasoning_details: [{ type: "reasoning.encrypted", data: "secret" }],
+    tool_calls: [
+      { ...call("call_0abcdefghijklmnopqrstuvw", "f", '{"a":1}'), extra_content: { google: {} } },
+      call("toolu_01A09q90qw90lq917835lq9", "g", ""),
+      call("abcdefGH1", "h", "{}"),
+    ],
+  },
+  { role: "tool", tool_call_id: "toolu_01A09q90qw90lq917835lq9", content: "B" },
+  {
+    role: "tool",
+    tool_call_id: "call_0abcdefghijklmnopqrstuvw",
+    content: [{ type: "text", text: "A" }],
+  },
+  { role: "tool", tool_call_id: "abcdefGH1", content: "C", name: "h" },
+  { role: "user", content: "Stop." },
+];
+
+it("Mistral gets ids of nine letters and digits, the same for a call and its result, every time", () => {
+  const { messages } = sent("mistral", { messages: FOREIGN });
+  const calls = messages[1]?.["tool_calls"] as { id: string }[];
+  const ids = calls.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(3);
+  for (const id of ids) expect(id).toMatch(/^[a-zA-Z0-9]{9}$/);
+  expect(ids[2]).toBe("abcdefGH1");
+  expect(messages.slice(2, 5).map((message) => message["tool_call_id"])).toEqual([
+    ids[1],
+    ids[0],
+    ids[2],
+  ]);
+  expect(sent("mistral", { messages: FOREIGN }).messages).toEqual(messages);
+  for (const profile of PLAIN.filter((name) => name !== "mistral")) {
+    const kept = sent(profile, { messages: FOREIGN }).messages[1]?.["tool_calls"] as {
+      id: string;
+    }[];
+    expect(kept.map(({ id }) => id)).toEqual([
+      "call_0abcdefghijklmnopqrstuvw",
+      "toolu_01A09q90qw90lq917835lq9",
+      "abcdefGH1",
+    ]);
+  }
+});
+
+it("Mistral's turns: a word of the assistant between result and user, none without content", () => {
+  const { messages } = sent("mistral", {
+    messages: [...FOREIGN, { role: "assistant", content: "" }],
+  });
+  expect(roles(messages)).toEqual([
+    "user",
+    "assistant",
+    "tool",
+    "tool",
+    "tool",
+    "assistant",
+    "user",
+  ]);
+  expect(messages[5]).toEqual({ role: "assistant", content: "Done." });
+  expect(roles(sent("groq", { messages: FOREIGN }).messages)).toEqual(
+    FOREIGN.map(({ role }) => role),
+  );
+});
+
+it("messages hold what every model knows, arguments are never empty, a result is a text", () => {
+  for (const profile of PLAIN) {
+    const { messages } = sent(profile, { messages: FOREIGN });
+    const text = JSON.stringify(messages);
+    expect(text).not.toMatch(/extra_content|reasoning_details|secret|"name":"h","content|google/);
+    const calls = messages[1]?.["tool_calls"] as { function: JsonObject }[];
+    expect(calls.map((one) => one.function["arguments"])).toEqual(['{"a":1}', "{}", "{}"]);
+    expect(messages.filter(({ role }) => role === "tool").map(({ content }) => content)).toEqual([
+      "B",
+      "A",
+      "C",
+    ]);
+  }
+});
+
+it.each([
+  ["deepseek", "deepseek-v4-pro", { reasoning_content: "Look it up." }],
+  ["deepseek", "deepseek-reasoner", {}],
+  ["fireworks", "accounts/fireworks/models/kimi-k3", { reasoning_content: "Look it up." }],
+  ["groq", "openai/gpt-oss-120b", { reasoning: "Look it up." }],
+  ["groq", "llama-3.3-70b-versatile", {}],
+  ["cerebras", "gpt-oss-120b", { reasoning: "Look it up." }],
+  ["openrouter", "x/y", { reasoning: "Look it up." }],
+  ["together", "zai-org/GLM-5.2", {}],
+  ["xai", "grok-4.6", {}],
+  ["mistral", "mistral-large-2512", {}],
+  ["openai", "gpt-5.4", { content: null }],
+  ["vllm", "any", { content: null }],
+])("%s %s is sent earlier reasoning as %j", (profile, model, want) => {
+  const message = sent(profile, { messages: FOREIGN }, model).messages[1] ?? {};
+  const { tool_calls: _calls, ...rest } = message;
+  expect(rest).toEqual({ role: "assistant", content: "", ...want });
+});
+
+it("Mistral is sent earlier reasoning as a part of the content", () => {
+  const thought = { role: "assistant", content: "So.", reasoning_content: "Hm." };
+  const { messages } = sent("mistral", { messages: [...FOREIGN, thought] }, "mistral-small-2603");
+  expect(messages[1]?.["content"]).toEqual([thinking("Look it up.")]);
+  expect(messages.at(-1)?.["content"]).toEqual([thinking("Hm."), { type: "text", text: "So." }]);
+});
+
+it("images stay parts, texts and refusals become one text", () => {
+  const image = {
+    type: "image_url",
+    image_url: { url: "data:image/png;base64,AA==", detail: null },
+  };
+  const messages = [
+    { role: "user", content: [{ type: "text", text: "a" }, image] },
+    {
+      role: "assistant",
+      content: [
+        { type: "text", text: "b" },
+        { type: "refusal", refusal: "c" },
+      ],
+    },
+    {
+      role: "system",
+      content: [
+        { type: "text", text: "d" },
+        { type: "text", text: "e" },
+      ],
+    },
+  ];
+  for (const profile of PLAIN) {
+    expect(sent(profile, { messages }).messages).toMatchObject([
+      {
+        content: [
+          { type: "text", text: "a" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+        ],
+      },
+      { content: "b\nc" },
+      { content: "d\ne" },
+    ]);
+    expect(JSON.stringify(sent(profile, { messages }))).not.toContain("null");
+  }
+});
+
+it("allowed_tools is resolved, a named choice stays, a choice without tools is left out", () => {
+  const tools = ["f", "g"].map((name) => ({ type: "function", function: { name, strict: true } }));
+  const allowed = { mode: "required", tools: [{ type: "function", function: { name: "g" } }] };
+  const choice = { type: "function", function: { name: "f" } };
+  for (const profile of PLAIN) {
+    const some = sent(profile, {
+      tools,
+      tool_choice: { type: "allowed_tools", allowed_tools: allowed },
+    });
+    expect(some["tools"]).toMatchObject([
+      { type: "function", function: { name: "g", strict: true } },
+    ]);
+    expect(some["tool_choice"]).toBe(profile === "mistral" ? "any" : "required");
+    expect(sent(profile, { tools, tool_choice: choice })["tool_choice"]).toEqual(choice);
+    expect(sent(profile, { tools: [], tool_choice: "required" })).not.toHaveProperty("tool_choice");
+    expect(sent(profile, { tools })).not.toHaveProperty("tool_choice");
+  }
+});
+
+it("what only OpenAI knows is refused with its place, never dropped", () => {
+  const custom = { type: "custom", custom: { name: "c" } };
+  const spoke = { role: "assistant", content: null };
+  const bodies: [JsonObject, string][] = [
+    [{ functions: [{ name: "f" }] }, "functions"],
+    [{ tools: [custom] }, "tools[0]"],
+    [{ messages: [{ role: "function", name: "f", content: "x" }] }, "messages[0]"],
+    [{ messages: [{ ...spoke, function_call: { name: "f", arguments: "" } }] }, "messages[0]"],
+    [
+      {
+        messages: [
+          { ...spoke, tool_calls: [{ id: "a", type: "custom", custom: { name: "c", input: "" } }] },
+        ],
+      },
+      "messages[0].tool_calls[0]",
+    ],
+  ];
+  for (const profile of PLAIN) {
+    for (const [body, param] of bodies) {
+      expect(refused(profile, body)).toMatchObject({ kind: "refused", param });
+    }
+  }
+  expect(sent("openai", { tools: [custom] })["tools"]).toEqual([custom]);
+});

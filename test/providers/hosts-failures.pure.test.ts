@@ -1,0 +1,111 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
+import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
+import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, callOf, eventsOf, network } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const SECRETS = [CANARY.key, CANARY.host, CANARY.account];
+
+function providerOf(name: string): Provider {
+  const profile = PROFILES.get(name);
+  if (profile === undefined) throw new Error(`no profile ${name}`);
+  return openAiCompatible({
+    id: name,
+    baseUrl: `https://${CANARY.host}/v1`,
+    profile,
+    secret: CANARY.key,
+  });
+}
+
+const embeds = (name: string) => PROFILES.get(name)?.chatFields.size === 0;
+const callFor = (name: string) =>
+  embeds(name) ? { kind: "embeddings" as const, body: { input: "a" } } : {};
+
+it.each(HOST_FAILURES)(
+  "$profile: $status $body",
+  async ({ profile, status, headers, body, want }) => {
+    const reply = { status, headers: { "content-type": "application/json", ...headers }, body };
+    for (const stream of embeds(profile) ? [false] : [false, true]) {
+      const { answer } = await answerTo(
+        providerOf(profile),
+        { ...callFor(profile), stream },
+        reply,
+      );
+      expect(answer).toMatchObject({ kind: "failure", failure: want });
+      const text = JSON.stringify(answer);
+      for (const secret of SECRETS) expect(text).not.toContain(secret);
+      const isRefused = answer.kind === "failure" && answer.failure.kind === "refused";
+      expect(!isRefused && text.includes(CANARY.text)).toBe(false);
+      vi.restoreAllMocks();
+    }
+  },
+);
+
+it("every profile has failures of its own words here", () => {
+  expect(new Set(HOST_FAILURES.map((failure) => failure.profile))).toEqual(
+    new Set(PROFILES.keys()),
+  );
+});
+
+it.each(HOSTS_WIRE)(
+  "$dialect.profile: an error first, in mid-stream and a cut are errors",
+  async (wire) => {
+    const provider = providerOf(wire.dialect.profile);
+    const first = await eventsOf(provider, {}, wire.errorFirst);
+    expect(first).toMatchObject([{ kind: "error", failure: { kind: "retry", reason: "502" } }]);
+    const mid = await eventsOf(provider, {}, wire.errorMid);
+    expect(mid.at(-1)).toMatchObject({ kind: "error", failure: { reason: "502" } });
+    expect(mid.length).toBeGreaterThan(1);
+    const cut = await eventsOf(provider, {}, wire.cut);
+    expect(cut.some((event) => event.kind === "end" || event.kind === "error")).toBe(false);
+    const text = JSON.stringify([first, mid, cut]);
+    for (const secret of [...SECRETS, CANARY.text]) expect(text).not.toContain(secret);
+  },
+);
+
+it.each([
+  ["openrouter", { error: { code: 502, message: CANARY_TEXT, metadata: {} } }, "retry"],
+  ["openrouter", { error: { code: 429, message: CANARY_TEXT } }, "overloaded"],
+  ["mistral", { object: "error", message: CANARY_TEXT, type: "internal", code: "3000" }, "retry"],
+  [
+    "cerebras",
+    { message: CANARY_TEXT, type: "too_many_requests_error", code: "queue_exceeded" },
+    "overloaded",
+  ],
+  ["xai", { code: "The service is unavailable", error: CANARY_TEXT }, "retry"],
+])("%s: a 200 that holds the error %j", async (name, body, kind) => {
+  const provider = providerOf(name);
+  const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const streamed: WireReply = {
+    headers: { "content-type": "text/event-stream" },
+    body: `data: ${JSON.stringify(body)}\n\n`,
+  };
+  for (const stream of [false, true]) {
+    const { answer } = await answerTo(provider, { stream }, json);
+    expect(answer).toMatchObject({ kind: "failure", failure: { kind } });
+    expect(JSON.stringify(answer)).not.toContain("canary");
+    vi.restoreAllMocks();
+  }
+  const events = await eventsOf(provider, {}, streamed);
+  expect(events).toMatchObject([{ kind: "error", failure: { kind } }]);
+  expect(JSON.stringify(events)).not.toContain("canary");
+});
+
+it("what a host does not sell disables the route before anything is sent", async () => {
+  const asked = network([]);
+  const voyage = await providerOf("voyage").send(callOf());
+  const groq = await providerOf("groq").send(callOf({ kind: "embeddings", body: { input: "a" } }));
+  expect([voyage, groq]).toMatchObject([
+    { failure: { kind: "disabled" } },
+    { failure: { kind: "disabled" } },
+  ]);
+  expect(asked).toEqual([]);
+});

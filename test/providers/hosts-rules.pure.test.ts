@@ -1,0 +1,144 @@
+import { expect, it } from "vitest";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
+import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { callOf } from "./adapter-kit.ts";
+
+function sent(profile: string, upstreamId: string, body: JsonObject, stream = false): JsonObject {
+  const found = PROFILES.get(profile);
+  if (found === undefined) throw new Error(`no profile ${profile}`);
+  const request = upstreamRequest(callOf({ upstreamId, stream, body }), found);
+  return "body" in request ? request.body : { failure: request };
+}
+
+it.each([
+  ["gpt-5.4", {}, {}],
+  ["o4-mini", {}, {}],
+  [
+    "gpt-5.4",
+    { reasoning_effort: "none" },
+    {
+      temperature: 0.5,
+      top_p: 0.9,
+      frequency_penalty: 0.1,
+      logit_bias: { "5": 1 },
+      logprobs: true,
+      reasoning_effort: "none",
+    },
+  ],
+  [
+    "gpt-4o",
+    {},
+    {
+      temperature: 0.5,
+      top_p: 0.9,
+      frequency_penalty: 0.1,
+      logit_bias: { "5": 1 },
+      logprobs: true,
+    },
+  ],
+  [
+    "gpt-5-chat-latest",
+    {},
+    {
+      temperature: 0.5,
+      top_p: 0.9,
+      frequency_penalty: 0.1,
+      logit_bias: { "5": 1 },
+      logprobs: true,
+    },
+  ],
+])("OpenAI's %s with %j keeps of sampling %j", (model, more, want) => {
+  const body = {
+    temperature: 0.5,
+    top_p: 0.9,
+    frequency_penalty: 0.1,
+    logit_bias: { "5": 1 },
+    logprobs: true,
+    ...more,
+  };
+  for (const profile of ["openai", "azure"]) {
+    const { messages: _messages, ...rest } = sent(profile, model, body);
+    expect(rest).toEqual({ model, max_completion_tokens: 256, ...want });
+  }
+});
+
+const stops = (profile: string, model: string) => "stop" in sent(profile, model, { stop: "x" });
+
+it("stop is for models that take it", () => {
+  expect(["o3", "o3-pro", "o4-mini"].map((model) => stops("openai", model))).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(["o1", "gpt-4o", "gpt-5.4"].map((model) => stops("openai", model))).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  const grok = [
+    "grok-4.6",
+    "grok-4.3",
+    "grok-3-mini",
+    "grok-code-fast-1",
+    "grok-4-fast-non-reasoning",
+    "grok-3",
+  ];
+  expect(grok.map((model) => stops("xai", model))).toEqual([
+    false,
+    false,
+    false,
+    false,
+    true,
+    true,
+  ]);
+});
+
+it.each([
+  ["mistral", "mistral-medium-3-5", ["none", "none", "high", "high", "high", "high", "high"]],
+  ["mistral", "mistral-large-2512", Array(7)],
+  ["groq", "openai/gpt-oss-120b", ["low", "low", "low", "medium", "high", "high", "high"]],
+  ["groq", "qwen/qwen3.6-27b", ["none", ...Array<string>(6).fill("default")]],
+  ["groq", "llama-3.3-70b-versatile", Array(7)],
+  ["deepseek", "deepseek-v4-pro", [undefined, "low", "low", "high", "high", "high", "max"]],
+  ["together", "openai/gpt-oss-120b", ["low", "low", "low", "medium", "high", "high", "high"]],
+  ["together", "zai-org/GLM-5.2", [undefined, "low", "low", "medium", "high", "high", "high"]],
+  ["together", "meta-llama/Llama-3.3-70B-Instruct-Turbo", Array(7)],
+  [
+    "fireworks",
+    "accounts/fireworks/models/kimi-k3",
+    ["none", "low", "low", "medium", "high", "high", "high"],
+  ],
+  ["xai", "grok-4.6", ["none", "low", "low", "medium", "high", "xhigh", "xhigh"]],
+  ["xai", "grok-4.3", ["none", "low", "low", "medium", "high", "high", "high"]],
+  ["xai", "grok-4.20-0309-reasoning", Array(7)],
+  ["cerebras", "zai-glm-4.7", ["none", "low", "low", "medium", "high", "high", "high"]],
+  ["cerebras", "llama-3.3-70b", Array(7)],
+  ["openrouter", "x/y", ["none", "minimal", "low", "medium", "high", "xhigh", "xhigh"]],
+  ["ollama", "llama3.3", ["none", "low", "low", "medium", "high", "high", "high"]],
+  ["generic", "any", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
+  ["openai", "gpt-6.1-sol", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
+])("%s %s: none, minimal, low, medium, high, xhigh and max become %j", (profile, model, want) => {
+  const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+  const said = efforts.map(
+    (reasoning_effort) => sent(profile, model, { reasoning_effort })["reasoning_effort"],
+  );
+  expect(said).toEqual([...(want as unknown[])]);
+});
+
+it("who thinks by default is told not to in its own way", () => {
+  const none = { reasoning_effort: "none" };
+  expect(sent("deepseek", "deepseek-v4-pro", none)["thinking"]).toEqual({ type: "disabled" });
+  expect(sent("together", "zai-org/GLM-5.2", none)["reasoning"]).toEqual({ enabled: false });
+});
+
+it("more choices than a host gives are refused, never quietly fewer", () => {
+  const failure = { kind: "refused", param: "n" };
+  for (const profile of ["groq", "deepseek", "cerebras", "openrouter"]) {
+    expect(sent(profile, "m", { n: 2 })).toMatchObject({ failure });
+    expect(sent(profile, "m", { n: 1 })).not.toHaveProperty("n");
+  }
+  for (const profile of ["openai", "mistral", "xai", "together", "fireworks", "vllm"]) {
+    expect(sent(profile, "m", { n: 2 })["n"]).toBe(2);
+  }
+});
