@@ -36,7 +36,7 @@ const models = z.array(
     kind: z.enum(["chat", "embeddings"]),
     context: tokens,
     max_output: z.optional(tokens),
-    abilities: z._default(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"])), []),
+    abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
     price,
     routes: z.array(z.strictObject({ provider: name, upstream_id: name })).check(z.minLength(1)),
   }),

@@ -67,6 +67,7 @@ export type CatalogueEntry = {
   readonly imageTokens: number;
   readonly estimateFactor: number;
   readonly thinkingFloor?: number;
+  readonly toolsTokens?: number;
   readonly routes: readonly RouteEntry[];
 };
 
@@ -81,6 +82,8 @@ export const CLAUDE_OLD = 1.4;
 export const CL100K = 1.5;
 /** Claude from 4.7 on, and what is not known. */
 export const WIDEST = 1.65;
+/** What Claude is told of tools beside their text, and the most where nobody says. */
+export const WIDEST_TOOLS = 700;
 /** Upper bound of one image's tokens where the maker says nothing. */
 export const UNKNOWN_IMAGE = 16_384;
 

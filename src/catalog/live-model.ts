@@ -1,7 +1,7 @@
 import type { ModelEntry } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Price } from "../lib/usage.ts";
-import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST } from "./entry.ts";
+import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
 import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, ModelKind, Route, RouteLimits } from "./model.ts";
 import { longPromptPrice, withMarkup } from "./price.ts";
@@ -22,7 +22,7 @@ export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Ter
     return tag === undefined ? [] : [{ route, tag }];
   });
   if (live.length === 0) return null;
-  const { id, kind, minOutput, imageTokens, estimateFactor, thinkingFloor } = entry;
+  const { id, kind, minOutput, imageTokens, estimateFactor, thinkingFloor, toolsTokens } = entry;
   const best = bestOf(
     entry,
     live.map(({ route }) => route.limits ?? {}),
@@ -35,6 +35,7 @@ export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Ter
     ...best,
     minOutput,
     ...(thinkingFloor !== undefined && { thinkingFloor }),
+    ...(toolsTokens !== undefined && { toolsTokens }),
     imageTokens,
     estimateFactor,
     routes: live.map(({ route, tag }) => routeSold(route, tag, best, { ...terms, kind })),
@@ -53,6 +54,8 @@ export function modelOfOperator(entry: ModelEntry, hosts: Hosts): Model | null {
     .filter((route) => (hosts.get(route.provider) ?? []).length > 0)
     .map((route) => routeOfOperator(route, price, entry.kind));
   if (routes.length === 0) return null;
+  // What is not said is not refused: most chat models call tools, and one that does not says so itself.
+  const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
   return {
     id: entry.id,
     kind: entry.kind,
@@ -61,9 +64,10 @@ export function modelOfOperator(entry: ModelEntry, hosts: Hosts): Model | null {
     context: entry.context,
     maxOutput: entry.kind === "chat" ? (entry.max_output ?? entry.context) : 0,
     minOutput: 1,
-    abilities: entry.abilities,
-    imageTokens: entry.abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
+    abilities,
+    imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
     estimateFactor: WIDEST,
+    toolsTokens: WIDEST_TOOLS,
     routes,
   };
 }

@@ -50,6 +50,8 @@ export type Model = {
   /** Least tokens of thinking where it is asked for; the output cap must be larger. Absent: no such floor. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
+  /** Prompt tokens that tools cost beside their own text; absent: as OpenAI's. */
+  readonly toolsTokens?: number;
   /** Upper bound of the prompt tokens one image can cost. */
   readonly imageTokens: number;
   /** Multiplier on the token estimate that makes it a safe bound for this model's tokenizer. */

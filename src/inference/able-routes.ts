@@ -30,6 +30,9 @@ export function ableRoutes(
   model: Model,
   { chat, prompt, cap }: ChatNeeds,
 ): Result<readonly Route[]> {
+  if (!model.abilities.includes("tools") && usesTools(chat)) {
+    return invalid(`The model '${model.id}' does not call tools.`, "tools");
+  }
   if (model.routes.every((route) => route.limits === undefined)) return success(model.routes);
   const needs: Need[] = [
     {

@@ -6,7 +6,8 @@ import type { EmbeddingsBody } from "./embeddings-request.ts";
 
 const MESSAGE_OVERHEAD = 8;
 const REQUEST_OVERHEAD = 16;
-const TOOLS_OVERHEAD = 350;
+/** What a prompt is told of tools, or of a schema, beside their text (reference/providers.md 4.2). */
+const TOOLS_TOKENS = 350;
 const INPUT_OVERHEAD = 4;
 /** Below this many bytes the hard bound is the estimate too: short texts are where estimates err most. */
 const SHORT_PROMPT_BYTES = 512;
@@ -28,7 +29,7 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   for (const message of body.messages) tally.message(message, model);
   for (const field of [body.tools, body["functions"], body.response_format]) {
     if (field === undefined) continue;
-    tally.overhead += TOOLS_OVERHEAD;
+    tally.overhead += model.toolsTokens ?? TOOLS_TOKENS;
     tally.text(JSON.stringify(field));
   }
   tally.overhead += REQUEST_OVERHEAD;

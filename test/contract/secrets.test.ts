@@ -33,26 +33,29 @@ const telling = (call: UpstreamCall): string =>
   `Incorrect API key ${UPSTREAM_SECRET} (${call.headers["authorization"]}) at https://${HOST}/v1, ` +
   `org-abcdef123456, 10.1.2.3:8080; Error: stack\n    at handler (/srv/app.js:10:3)`;
 
+/** The same about the client's request: a 400 whose first words are about our key would be ours. */
+const refusing = (call: UpstreamCall): string => `Your request is refused. ${telling(call)}`;
+
 const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Response])[] = [
   ...[401, 402, 403, 404, 408, 418, 429, 500, 503, 529].map((status) => {
     const answer = (call: UpstreamCall) => upstreamError(status, { message: telling(call) });
     return [`a ${status}`, [429, 503, 529].includes(status) ? 503 : 502, answer] as const;
   }),
-  ["a 400", 400, (call) => upstreamError(400, { message: telling(call), param: UPSTREAM_SECRET })],
+  ["a 400", 400, (call) => upstreamError(400, { message: refusing(call), param: UPSTREAM_SECRET })],
   ["a 422 code", 422, (call) => upstreamError(422, { message: "no", code: telling(call) })],
   [
     "a refusal in a 200",
     400,
     (call) => {
       const type = "invalid_request_error";
-      return Response.json({ error: { message: telling(call), param: UPSTREAM_SECRET, type } });
+      return Response.json({ error: { message: refusing(call), param: UPSTREAM_SECRET, type } });
     },
   ],
   [
     "a refusal as an event",
     400,
     (call) => {
-      const told = { error: { message: telling(call), code: 400 } };
+      const told = { error: { message: refusing(call), code: 400 } };
       return call.body["stream"] === true ? upstreamStream([told]) : Response.json(told);
     },
   ],

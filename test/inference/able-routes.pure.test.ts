@@ -70,6 +70,15 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
   });
 
+  it("tools that the model itself cannot call are a 400, whatever its routes say", () => {
+    const mute: Model = { ...modelOf(undefined, { choices: 1 }), abilities: ["vision"] };
+    expect([able(mute, TOOLS), able(mute, TOOLS_BEFORE), able(mute, TEXT)]).toEqual([
+      "400 tools",
+      "400 tools",
+      "ab",
+    ]);
+  });
+
   it("without those whose own context is too short, while another remains", () => {
     const model = modelOf({ context: 200 }, undefined, { context: 500 });
     expect(able(model, TEXT, { estimate: 136 })).toBe("abc");

@@ -10,6 +10,7 @@ import { openOrganization } from "../fixtures/worker-app.ts";
 import { network, single } from "../providers/adapter-kit.ts";
 
 /** Whatever an upstream says when it fails, through the whole application: body, headers and log. */
+const PAUSE_MS_MAX = 300;
 const CREDITS = 1_000_000_000;
 let account: { readonly orgId: string; readonly key: string };
 beforeAll(async () => {
@@ -26,6 +27,14 @@ type Seen = {
   readonly all: string;
 };
 
+/** The pause before a route is asked once more is not waited for; every other timer is. */
+function withoutPauses(): void {
+  const later = globalThis.setTimeout;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0) =>
+    later(run, ms <= PAUSE_MS_MAX ? 0 : ms),
+  );
+}
+
 async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): Promise<Seen> {
   const lines: string[] = [];
   for (const level of ["log", "warn", "error"] as const) {
@@ -34,6 +43,7 @@ async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): P
     });
   }
   const bindings = { ...env, ...bindingsFor([provider]), LOG_REQUESTS: "all" };
+  withoutPauses();
   network(reply, single); // so that what was said before a failure came before it
   const context = createExecutionContext();
   const response = await app.fetch(
@@ -56,9 +66,9 @@ async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): P
 }
 
 function expectNoCanary({ all }: Seen): void {
-  for (const [what, text] of Object.entries(CANARY)) {
-    // A cleaned 400 may repeat what the provider said, but never who we are there.
-    if (what !== "text") expect(all, what).not.toContain(text);
+  // A cleaned 400 may repeat what the provider said, but never who we are there.
+  for (const secret of [CANARY.key, CANARY.host, CANARY.account]) {
+    expect(all).not.toContain(secret);
   }
 }
 
@@ -87,7 +97,8 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
           expect(Object.keys(error)).toEqual(
             expect.arrayContaining(["message", "type", "code", "param"]),
           );
-          if (seen.status !== 400) expect(seen.all).not.toContain(CANARY.text);
+          const isTold = seen.status === 400;
+          expect(isTold || !seen.all.includes(CANARY.text)).toBe(true);
           expectNoCanary(seen);
         }
         expect(await balance()).toBe(CREDITS);

@@ -24,7 +24,7 @@ export const MODEL: Model = {
   context: 128_000,
   maxOutput: 4096,
   minOutput: 1,
-  abilities: ["vision"],
+  abilities: ["vision", "tools"],
   imageTokens: 1445,
   estimateFactor: 1.5,
   routes: [ROUTE],

@@ -117,7 +117,7 @@ it.each([
   ["openrouter", "x/y", ["none", "minimal", "low", "medium", "high", "xhigh", "xhigh"]],
   ["ollama", "llama3.3", ["none", "low", "low", "medium", "high", "high", "high"]],
   ["generic", "any", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
-  ["openai", "gpt-6.1-sol", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
+  ["openai", "gpt-6.1-sol", ["none", "low", "low", "medium", "high", "xhigh", "max"]],
 ])("%s %s: none, minimal, low, medium, high, xhigh and max become %j", (profile, model, want) => {
   const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
   const said = efforts.map(
@@ -140,5 +140,23 @@ it("more choices than a host gives are refused, never quietly fewer", () => {
   }
   for (const profile of ["openai", "mistral", "xai", "together", "fireworks", "vllm"]) {
     expect(sent(profile, "m", { n: 2 })["n"]).toBe(2);
+  }
+});
+
+const TOOLS = [{ type: "function", function: { name: "f" } }];
+
+it.each([
+  ["gpt-5.6-sol", { tools: TOOLS }, "none"],
+  ["gpt-6-luna", { tools: TOOLS }, "none"],
+  ["gpt-6.1-sol", { tools: TOOLS, reasoning_effort: "high" }, "high"], // its 400 says what to do
+  ["gpt-5.6-sol", {}, undefined],
+  ["gpt-5.4", { tools: TOOLS }, undefined],
+  ["gpt-4o", { tools: TOOLS }, undefined],
+  ["gpt-5.6-sol", { reasoning_effort: "minimal" }, "low"],
+  ["gpt-5.4", { reasoning_effort: "minimal" }, "low"],
+  ["gpt-5-mini", { reasoning_effort: "minimal" }, "minimal"],
+])("OpenAI's %s with %j is sent the effort %s", (model, body, effort) => {
+  for (const profile of ["openai", "azure"]) {
+    expect(sent(profile, model, body)["reasoning_effort"]).toBe(effort);
   }
 });

@@ -1,5 +1,5 @@
 import type { Region } from "../../lib/caller.ts";
-import { chat, CLAUDE_OLD, seenOn, TVR, WIDEST } from "../entry.ts";
+import { chat, CLAUDE_OLD, seenOn, TVR, WIDEST, WIDEST_TOOLS } from "../entry.ts";
 import type { CatalogueEntry, Dollars, LongPromptRule } from "../entry.ts";
 
 /** The day on which Anthropic's price list was compared last. */
@@ -48,7 +48,7 @@ export const ANTHROPIC_MODELS: readonly CatalogueEntry[] = [
     ),
     thinkingFloor: THINKING_FLOOR,
   },
-];
+].map((entry) => Object.assign(entry, { toolsTokens: WIDEST_TOOLS }));
 
 function claude(name: string, released: string, dollars: Dollars, more: More = {}): CatalogueEntry {
   const upstreamId = `claude-${name.replace(".", "-")}`;

@@ -21,6 +21,10 @@ export function upstreamRequest(call: ProviderCall, profile: Profile): UpstreamR
     ...(isChat ? profile.chatExtras : profile.embeddingExtras),
   };
   addFields(body, source.body, call, profile);
+  for (const { models, beside, fields } of profile.implied ?? []) {
+    const holds = body[beside] !== undefined && models.test(call.upstreamId);
+    if (holds) Object.assign(body, { ...fields, ...body });
+  }
   if (call.cap !== null) body[profile.capField] = call.cap;
   if (isChat && call.stream) Object.assign(body, streamFlags(profile));
   return { body };

@@ -1,6 +1,6 @@
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
-import type { Profile, Rule } from "./shape.ts";
+import type { Implied, Profile, Rule } from "./shape.ts";
 
 /**
  * OpenAI's reasoning models answer 400 or 403 to these (developers.openai.com, "Using GPT-5"), unless
@@ -13,6 +13,20 @@ const REASONING_RULES: readonly Rule[] = [
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
+  // Since 5.1 the least is none, and then low.
+  {
+    models: /^gpt-(?:5\.\d|[6-9])/,
+    fields: ["reasoning_effort"],
+    values: { minimal: "low" },
+  },
+];
+
+/**
+ * From 5.6 on, chat completions take function tools only without reasoning, and reason unless they are
+ * told not to: without these words a request with tools is a 400 (the API's own error text).
+ */
+const WITH_TOOLS: readonly Implied[] = [
+  { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
 ];
 
 /** OpenAI itself; Azure has the same API behind another header. */
@@ -29,6 +43,7 @@ export const OPENAI: Profile = {
   ]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: REASONING_RULES,
+  implied: WITH_TOOLS,
   capField: "max_completion_tokens",
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,

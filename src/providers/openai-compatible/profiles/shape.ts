@@ -10,6 +10,8 @@ export type Profile = {
   readonly renamed?: Readonly<Record<string, string>>;
   /** What becomes of some fields; the first rule that names a field decides. */
   readonly rules?: readonly Rule[];
+  /** What is sent where the client says nothing of it. */
+  readonly implied?: readonly Implied[];
   /** Sent with every request of the kind. */
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
@@ -44,6 +46,13 @@ export type Rule = {
    * named stays. Absent: the field is left out.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
+};
+
+/** Fields that the named models must have beside another one. */
+export type Implied = {
+  readonly models: RegExp;
+  readonly beside: string;
+  readonly fields: JsonObject;
 };
 
 /** Messages and tools for hosts that refuse what they do not know. */
