@@ -1,32 +1,14 @@
 import { expect, it } from "vitest";
-import { messagesUsage } from "../../src/providers/anthropic/usage.ts";
-import { objectOf } from "../../src/providers/json-value.ts";
 import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
 import { wireUsage } from "../../src/providers/wire-usage.ts";
 import { COMPATIBLE_ROWS } from "./usage-rows-compatible.ts";
+import { NATIVE_ROWS } from "./usage-rows-native.ts";
 import type { Reader, Row } from "./usage-row.ts";
 
 const embeddings: Reader = (answer) => readUsage(answer["usage"], "embeddings");
 
 /** What counts what (reference/providers.md 0); each family of upstreams has its rows. */
-const ROWS: readonly Row[] = [
-  ...COMPATIBLE_ROWS,
-  {
-    upstream: "Anthropic: input is the rest that was neither read from nor written to the cache",
-    reader: (answer) => messagesUsage(objectOf(answer["usage"])),
-    raw: {
-      usage: {
-        input_tokens: 3,
-        cache_creation_input_tokens: 20,
-        cache_read_input_tokens: 100,
-        output_tokens: 50,
-        output_tokens_details: { thinking_tokens: 10 },
-      },
-    },
-    want: [3, 100, 20, 50, 10],
-    wire: [123, 50, 173],
-  },
-];
+const ROWS: readonly Row[] = [...COMPATIBLE_ROWS, ...NATIVE_ROWS];
 
 it.each(ROWS)("$upstream", ({ reader, raw, want, wire }) => {
   const usage = reader(raw);

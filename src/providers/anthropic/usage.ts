@@ -1,9 +1,7 @@
 import type { Usage } from "../../lib/usage.ts";
 import { objectOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
-
-/** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
-const TOKENS_MAX = 1_000_000_000;
+import { tokenCount } from "../token-count.ts";
 
 /**
  * Usage as /v1/messages reports it: `input_tokens` is what was neither read from nor written to the
@@ -11,12 +9,12 @@ const TOKENS_MAX = 1_000_000_000;
  * no count.
  */
 export function messagesUsage(raw: JsonObject): Usage | null {
-  const input = count(raw["input_tokens"]);
-  const output = count(raw["output_tokens"]);
-  const cacheRead = count(raw["cache_read_input_tokens"] ?? 0);
-  const cacheWrite = count(raw["cache_creation_input_tokens"] ?? 0);
+  const input = tokenCount(raw["input_tokens"]);
+  const output = tokenCount(raw["output_tokens"]);
+  const cacheRead = tokenCount(raw["cache_read_input_tokens"] ?? 0);
+  const cacheWrite = tokenCount(raw["cache_creation_input_tokens"] ?? 0);
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
-  const thought = count(objectOf(raw["output_tokens_details"])["thinking_tokens"]) ?? 0;
+  const thought = tokenCount(objectOf(raw["output_tokens_details"])["thinking_tokens"]) ?? 0;
   return { input, cacheRead, cacheWrite, output, reasoning: Math.min(thought, output) };
 }
 
@@ -24,9 +22,4 @@ export function messagesUsage(raw: JsonObject): Usage | null {
 export function laterUsage(before: JsonObject, later: unknown): JsonObject {
   const said = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(said) };
-}
-
-function count(value: unknown): number | null {
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
-  return value >= 0 && value <= TOKENS_MAX ? value : null;
 }

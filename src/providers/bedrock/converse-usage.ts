@@ -1,8 +1,6 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject } from "../json-value.ts";
-
-/** No honest answer counts more; above it a number is noise. */
-const TOKENS_MAX = 1_000_000_000;
+import { tokenCount } from "../token-count.ts";
 
 /**
  * Converse's TokenUsage (reference/providers.md 0, 1.7): `inputTokens` is the uncached rest of the
@@ -16,10 +14,4 @@ export function converseUsage(raw: unknown): Usage | null {
   const cacheWrite = tokenCount(raw["cacheWriteInputTokens"] ?? 0);
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   return { input, cacheRead, cacheWrite, output, reasoning: 0 };
-}
-
-/** A whole number of tokens, or null for anything else. */
-export function tokenCount(value: unknown): number | null {
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
-  return value >= 0 && value <= TOKENS_MAX ? value : null;
 }

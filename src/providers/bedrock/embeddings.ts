@@ -2,7 +2,7 @@ import { embeddingList } from "../embedding-batches.ts";
 import type { Answer } from "../http-provider.ts";
 import { isObject, listOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall } from "../provider.ts";
-import { tokenCount } from "./converse-usage.ts";
+import { tokenCount } from "../token-count.ts";
 
 /** The body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
 type Maker = {

@@ -1,8 +1,6 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject } from "../json-value.ts";
-
-/** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
-const TOKENS_MAX = 1_000_000_000;
+import { tokenCount } from "../token-count.ts";
 
 /**
  * `usageMetadata` of a chat answer (ai.google.dev, GenerateContentResponse): the prompt includes what
@@ -11,11 +9,11 @@ const TOKENS_MAX = 1_000_000_000;
  */
 export function readUsage(raw: unknown): Usage | null {
   if (!isObject(raw)) return null;
-  const prompt = count(raw["promptTokenCount"]);
-  const cached = count(raw["cachedContentTokenCount"] ?? 0);
-  const tools = count(raw["toolUsePromptTokenCount"] ?? 0);
-  const said = count(raw["candidatesTokenCount"] ?? 0);
-  const thoughts = count(raw["thoughtsTokenCount"] ?? 0);
+  const prompt = tokenCount(raw["promptTokenCount"]);
+  const cached = tokenCount(raw["cachedContentTokenCount"] ?? 0);
+  const tools = tokenCount(raw["toolUsePromptTokenCount"] ?? 0);
+  const said = tokenCount(raw["candidatesTokenCount"] ?? 0);
+  const thoughts = tokenCount(raw["thoughtsTokenCount"] ?? 0);
   if (prompt === null || cached === null || tools === null) return null;
   if (said === null || thoughts === null) return null;
   const cacheRead = Math.min(cached, prompt);
@@ -30,11 +28,6 @@ export function readUsage(raw: unknown): Usage | null {
 
 /** The usage of an embeddings request of so many tokens; null when the count is none. */
 export function embeddingUsage(tokens: unknown): Usage | null {
-  const input = count(tokens);
+  const input = tokenCount(tokens);
   return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-}
-
-function count(value: unknown): number | null {
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
-  return value >= 0 && value <= TOKENS_MAX ? value : null;
 }

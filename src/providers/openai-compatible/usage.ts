@@ -1,10 +1,8 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, objectOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
+import { tokenCount } from "../token-count.ts";
 import type { UsageShape } from "./profiles/shape.ts";
-
-/** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
-const TOKENS_MAX = 1_000_000_000;
 
 /**
  * Usage as OpenAI-compatible hosts report it (reference/providers.md 0): `prompt_tokens` includes what
@@ -20,10 +18,10 @@ export function readUsage(
   if (!isObject(raw)) return null;
   // Voyage says the total of an embedding alone.
   const isChat = kind === "chat";
-  const prompt = count(
+  const prompt = tokenCount(
     isChat ? raw["prompt_tokens"] : (raw["prompt_tokens"] ?? raw["total_tokens"]),
   );
-  const output = isChat ? count(raw["completion_tokens"]) : 0;
+  const output = isChat ? tokenCount(raw["completion_tokens"]) : 0;
   if (prompt === null || output === null) return null;
   const cached = cachedTokens(raw);
   const written = part(raw["prompt_tokens_details"], "cache_write_tokens");
@@ -31,7 +29,7 @@ export function readUsage(
   const isApart = shape.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
   // A total without it says that, for once, reasoning is inside.
-  const isInside = !isApart || count(raw["total_tokens"]) === whole + output;
+  const isInside = !isApart || tokenCount(raw["total_tokens"]) === whole + output;
   const said = isInside ? output : output + thought;
   const cacheRead = Math.min(cached, whole);
   const cacheWrite = Math.min(written, whole - cacheRead);
@@ -51,14 +49,9 @@ function cachedTokens(raw: JsonObject): number {
     raw["prompt_cache_hit_tokens"] ??
     raw["num_cached_tokens"] ??
     objectOf(raw["prompt_token_details"])["cached_tokens"];
-  return count(said) ?? 0;
+  return tokenCount(said) ?? 0;
 }
 
 function part(details: unknown, name: string): number {
-  return count(objectOf(details)[name]) ?? 0;
-}
-
-function count(value: unknown): number | null {
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
-  return value >= 0 && value <= TOKENS_MAX ? value : null;
+  return tokenCount(objectOf(details)[name]) ?? 0;
 }

@@ -1,0 +1,8 @@
+/** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
+const TOKENS_MAX = 1_000_000_000;
+
+/** A whole number of tokens as an upstream reports it, or null for anything else. */
+export function tokenCount(value: unknown): number | null {
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
+  return value >= 0 && value <= TOKENS_MAX ? value : null;
+}
