@@ -33,8 +33,9 @@ export function describeError(error: z.core.$ZodError, value: unknown): IssueTex
 export function paramOf(path: readonly PropertyKey[]): string | null {
   const text = path
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
-    .join("");
-  return text === "" ? null : text.replace(/^\./, "").slice(0, PARAM_SHOWN_MAX);
+    .join("")
+    .replace(/^\./, "");
+  return text === "" ? null : text.slice(0, PARAM_SHOWN_MAX);
 }
 
 /** What the parameter must be, without its name. */

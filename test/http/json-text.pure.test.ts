@@ -127,6 +127,11 @@ describe("refuses", () => {
     });
   });
 
+  it("a number too large in a field without a name names no field", () => {
+    expect(parseJsonText('{"":1e400}')).toMatchObject({ failure: { param: null } });
+    expect(parseJsonText('{"":{"a":1e400}}')).toMatchObject({ failure: { param: ".a" } });
+  });
+
   it.each(["[]", "null", "1", '"text"', "true", ' [{"a":1}] '])("%s at the top", (text) => {
     expect(refusalOf(text)).toBe("The request body must be a JSON object.");
   });
