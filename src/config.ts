@@ -6,11 +6,13 @@ import type { Region } from "./lib/caller.ts";
 import { OUR_WORDS, describeError } from "./lib/issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
+/** With 128 choices at that price still exact in micros; no model has a thousandth of it. */
+const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(["eu", "us"]);
 const name = z.string().check(z.minLength(1), z.maxLength(200));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
-const tokens = z.int().check(z.minimum(1));
+const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
 const price = z.strictObject({
   input: micros,
   cached: z.optional(micros),

@@ -54,6 +54,8 @@ const WRONG: readonly (readonly [string, unknown])[] = [
   ["MODELS", model({ price: { input: -1 } })],
   ["MODELS", model({ price: { input: 0.5, output: 1 } })],
   ["MODELS", model({ price: undefined })],
+  ["MODELS", model({ max_output: 1_000_000_001 })],
+  ["MODELS", model({ context: Number.MAX_SAFE_INTEGER })],
   ["MODELS", model({ routes: [{ provider: "no-such", upstream_id: "x" }] })],
   ["ALIASES", "[]"],
   ["DEFAULT_MAX_OUTPUT", "many"],
