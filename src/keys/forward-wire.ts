@@ -33,6 +33,9 @@ const ANSWER_HEADERS = [
   "www-authenticate",
 ];
 
+/** Statuses whose answers have no body (Fetch, 2.2.3): `Response` refuses to be made with one. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
 const headers = z.record(z.string(), z.string());
 const requestSchema = z.object({
   method: z.string().check(z.regex(/^[A-Z]{1,20}$/)),
@@ -59,8 +62,9 @@ export function forwardBody(request: ForwardedRequest): object {
 export function readForwardBody(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
-  const { caller_key_hash: callerKeyHash, ...rest } = parsed.data;
-  return { ...rest, callerKeyHash, headers: picked(new Headers(rest.headers), REQUEST_HEADERS) };
+  const { caller_key_hash: callerKeyHash, headers: sent, ...rest } = parsed.data;
+  const taken = pickedFrom(sent, REQUEST_HEADERS);
+  return taken === null ? null : { ...rest, callerKeyHash, headers: taken };
 }
 
 /** Home's answer, or null when it is none. */
@@ -68,7 +72,9 @@ export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
-  return { ...answer, headers: picked(new Headers(answer.headers), ANSWER_HEADERS) };
+  if (answer.body !== "" && BODILESS.has(answer.status)) return null;
+  const taken = pickedFrom(answer.headers, ANSWER_HEADERS);
+  return taken === null ? null : { ...answer, headers: taken };
 }
 
 export function requestHeaders(from: Headers): Record<string, string> {
@@ -77,6 +83,18 @@ export function requestHeaders(from: Headers): Record<string, string> {
 
 export function answerHeaders(from: Headers): Record<string, string> {
   return picked(from, ANSWER_HEADERS);
+}
+
+/** Null when a name or a value among them is one that no header can have. */
+function pickedFrom(
+  given: Readonly<Record<string, string>>,
+  names: readonly string[],
+): Record<string, string> | null {
+  try {
+    return picked(new Headers(given), names);
+  } catch {
+    return null;
+  }
 }
 
 function picked(from: Headers, names: readonly string[]): Record<string, string> {

@@ -65,16 +65,23 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
  * Null for a path that means another one, such as `/v1/../admin/v1`, and for one that home runs for no
  * peer. Decided by the path that routes are matched on, however its slashes and letters are written.
  */
-function requestOf(
-  c: Context<AppEnv>,
-  { method, path, query, headers, body }: ForwardedRequest,
-): Request | null {
+function requestOf(c: Context<AppEnv>, forwarded: ForwardedRequest): Request | null {
+  const { path, query } = forwarded;
   const url = new URL(new URL(c.req.url).origin + path + query);
   if (url.pathname !== path) return null;
-  const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };
-  const request = new Request(url, { method, headers, ...bytes });
-  const routed = routingPath(request);
+  const request = made(url, forwarded);
+  const routed = request === null ? "" : routingPath(request);
   return HOMES.test(routed) && !PEERS_OWN.test(routed) ? request : null;
+}
+
+/** Null for what is no request: another base64, a body with GET, a method that `fetch` forbids. */
+function made(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
+  try {
+    const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };
+    return new Request(url, { method, headers, ...bytes });
+  } catch {
+    return null;
+  }
 }
 
 function dispatched(

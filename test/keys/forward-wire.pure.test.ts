@@ -1,0 +1,39 @@
+import { expect, it } from "vitest";
+import { readForwardAnswer, readForwardBody } from "../../src/keys/forward-wire.ts";
+
+const ANSWER = {
+  ok: true,
+  status: 200,
+  headers: { "content-type": "application/json" },
+  body: "{}",
+};
+const REQUEST = {
+  method: "GET",
+  path: "/v1/users",
+  query: "?limit=1",
+  headers: { "content-type": "application/json", "x-other": "dropped" },
+  body: null,
+  caller_key_hash: "0".repeat(64),
+};
+
+it("what home answers and a peer forwards is read, with the headers that count", () => {
+  expect(readForwardAnswer(ANSWER)).toMatchObject(ANSWER);
+  expect(readForwardBody(REQUEST)).toMatchObject({
+    query: "?limit=1",
+    headers: { "content-type": "application/json" },
+    callerKeyHash: REQUEST.caller_key_hash,
+  });
+});
+
+it.each([{ "": "a" }, { "a b": "c" }, { allow: "GET\r\nx: y" }, { allow: "\u4e16" }])(
+  "headers that cannot be, %j, are no message",
+  (headers) => {
+    expect(readForwardAnswer({ ...ANSWER, headers })).toBeNull();
+    expect(readForwardBody({ ...REQUEST, headers })).toBeNull();
+  },
+);
+
+it.each([204, 205, 304])("%d with a body is no answer, without one it is", (status) => {
+  expect(readForwardAnswer({ ...ANSWER, status })).toBeNull();
+  expect(readForwardAnswer({ ...ANSWER, status, body: "" })).toMatchObject({ status });
+});
