@@ -43,6 +43,10 @@ export default defineConfig({
         ],
         test: {
           name: "worker",
+          env: {
+            TURNPIKE_LONG: process.env["TURNPIKE_LONG"] ?? "",
+            TURNPIKE_SEED: process.env["TURNPIKE_SEED"] ?? "",
+          },
           isolate: false,
           maxWorkers: 1,
           include: ["test/**/*.test.ts"],

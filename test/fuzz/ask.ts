@@ -1,0 +1,148 @@
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { openAccount } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { faultOf, isErrorBody } from "./error-table.ts";
+
+/** A request in parts; the path begins with a slash. */
+export type Sending = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body?: Uint8Array | string | undefined;
+};
+export type Answer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+};
+
+/** Lines of the log that mean a bug of ours, since they were last taken. */
+const bugs: string[] = [];
+
+/** From here on nothing is logged, but bugs and alerts are kept for `ask`. */
+export function listen(): void {
+  for (const level of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line: unknown) => {
+      const text = String(line);
+      if (/"event":"(?:exception|alert)"/.test(text)) bugs.push(text);
+    });
+  }
+}
+
+/**
+ * The whole answer of the application and everything that it does after it; null for what no client can
+ * send. Throws for an answer that breaks the interface, and for a bug that was logged.
+ */
+export async function ask(sending: Sending, bindings: Env = env): Promise<Answer | null> {
+  const request = requestOf(sending);
+  if (request === null) return null;
+  bugs.length = 0;
+  const context = createExecutionContext();
+  const response = await app.fetch(request, bindings, context);
+  const { status, headers } = response;
+  const text = await response.text();
+  await waitOnExecutionContext(context);
+  const fault = bugs.at(0) ?? faultIn(request, { status, headers, text });
+  if (fault !== null) throw new Error(`${request.method} ${request.url}: ${status} ${fault}`);
+  return { status, headers, text };
+}
+
+function requestOf({ method, path, headers, body }: Sending): Request | null {
+  try {
+    const sent = new Headers();
+    for (const [name, value] of headers) sent.append(name, value);
+    const init = { method, headers: sent, redirect: "manual" as const };
+    return new Request(`https://eu.test${path}`, { ...init, ...(body !== undefined && { body }) });
+  } catch {
+    return null;
+  }
+}
+
+/** What is wrong with an answer whatever was asked, or null. */
+function faultIn(request: Request, answer: Answer): string | null {
+  const { headers } = answer;
+  if (!/^req_[0-9A-Za-z]{24}$/.test(headers.get("x-request-id") ?? "")) return "no request id";
+  if (headers.get("x-content-type-options") !== "nosniff") return "no nosniff";
+  for (const name of ["server", "set-cookie", "x-powered-by", "access-control-allow-credentials"]) {
+    if (headers.has(name)) return `a header ${name}`;
+  }
+  const isStream = headers.get("content-type") === "text/event-stream; charset=utf-8";
+  if (headers.get("cache-control") !== (isStream ? "no-cache, no-transform" : "no-store")) {
+    return "another cache-control";
+  }
+  return faultOfOrigin(request, headers) ?? faultOfCaller(answer) ?? faultOfBody(request, answer);
+}
+
+/** Any origin may read what is under /v1, and nothing else. */
+function faultOfOrigin(request: Request, headers: Headers): string | null {
+  const path = new URL(request.url).pathname.replaceAll(/\/{2,}/g, "/");
+  if (path.includes("%")) return null; // which path that is, its routing decides
+  const isOurs = (path === "/v1" || path.startsWith("/v1/")) && request.headers.has("origin");
+  const allowed = headers.get("access-control-allow-origin");
+  return allowed === (isOurs ? "*" : null) ? null : `access-control-allow-origin ${allowed}`;
+}
+
+/** Whoever is known is told so, in every header of it or in none. */
+function faultOfCaller({ status, headers }: Answer): string | null {
+  const names = [
+    "openai-organization",
+    "x-ratelimit-limit-requests",
+    "x-ratelimit-remaining-requests",
+  ];
+  const told = names.filter((name) => headers.has(name)).length;
+  if (told !== 0 && told !== names.length) return "half of the caller's headers";
+  return status === 401 && told > 0 && headers.get("x-ratelimit-limit-requests") === null
+    ? "a 401 that knows the caller"
+    : null;
+}
+
+function faultOfBody({ method }: Request, { status, headers, text }: Answer): string | null {
+  const type = headers.get("content-type") ?? "";
+  if (status === 204) return method === "OPTIONS" && text === "" ? null : "a 204";
+  if (type.startsWith("text/event-stream")) return faultOfStream(text);
+  if (type !== "application/json") return `a content-type ${type}`;
+  if (method === "HEAD") return text === "" && status < 500 ? null : "a HEAD with a body";
+  if (status > 201) return faultOf(status, headers, text);
+  return isJson(text) ? null : `no JSON: ${text.slice(0, 200)}`;
+}
+
+/** Nothing but data lines; the last is [DONE], or an error of the interface's shape. */
+function faultOfStream(text: string): string | null {
+  const events = text.split("\n\n");
+  if (events.pop() !== "") return "a stream that does not end in a blank line";
+  const data = events.map((event) => /^data: (.+)$/.exec(event)?.[1] ?? "");
+  const last = data.pop() ?? "";
+  if (!data.every(isJson)) return `an event that is no data: ${text.slice(0, 500)}`;
+  return last === "[DONE]" || isErrorBody(last) ? null : `a stream without an end: ${last}`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A key may be used 1,000 times a minute: an account is used so often, then there is another. */
+const USES_MAX = 900;
+
+/** Accounts for as many requests as are sent. */
+export class Accounts {
+  #account: Account | null = null;
+  #uses = 0;
+
+  /** The account for requests that use its key so many times. */
+  async next(uses = 1): Promise<Account> {
+    this.#uses += uses;
+    if (this.#account === null || this.#uses > USES_MAX) {
+      this.#account = await openAccount({ keyScope: "global" });
+      this.#uses = uses;
+    }
+    return this.#account;
+  }
+}

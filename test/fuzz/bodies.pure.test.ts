@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import type * as z from "zod/mini";
+import { buildCatalog } from "../../src/catalog/catalog.ts";
+import { parseConfig } from "../../src/config.ts";
+import { parseBody } from "../../src/http/parse-body.ts";
+import { parseJsonBytes } from "../../src/http/read-json.ts";
+import { preparedChat } from "../../src/inference/chat.route.ts";
+import { preparedEmbeddings } from "../../src/inference/embeddings.route.ts";
+import type { PaidRequest } from "../../src/inference/paid-request.ts";
+import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import { generationSchema } from "../../src/lib/generation.ts";
+import { emailSchema, organizationChangeSchema } from "../../src/organizations/organization.ts";
+import { dollarsOrNull, fraction } from "../../src/wallet/dollars.ts";
+import { BINDINGS } from "./bindings.ts";
+import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { Met } from "./faults-of.ts";
+import { at, bodiesOf } from "./mutate.ts";
+import { strictObject } from "./reference-json.ts";
+import { refused } from "./refused.ts";
+import * as seeds from "./seeds.ts";
+
+const ALL: readonly object[] = Object.values(seeds).flat();
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** What a second reader makes of the bytes. */
+function strict(bytes: Uint8Array): object | undefined {
+  try {
+    return strictObject(utf8.decode(bytes));
+  } catch (error) {
+    if (error instanceof TypeError) return undefined; // no UTF-8
+    throw error;
+  }
+}
+
+function readTwice(bytes: Uint8Array): Met | Promise<Met> {
+  const expected = strict(bytes);
+  const read = parseJsonBytes(bytes);
+  if (!read.ok) return refused(read, expected === undefined);
+  mustEqual(read.value, expected, "another value");
+  return "accepted";
+}
+
+const parsed = parseConfig(BINDINGS);
+if (!parsed.ok) throw new Error("the bindings are not valid");
+const live = [
+  { id: "sandbox", regions: ["eu", "us", "global"] as const },
+  { id: "openai", regions: ["eu"] as const },
+];
+const catalog = buildCatalog({ config: parsed.config, live });
+
+/** Parsed, written and parsed again it is the same request at the same price, and the price is exact. */
+function priced(prepare: (body: object) => Result<PaidRequest>) {
+  return (bytes: Uint8Array): Met | Promise<Met> => {
+    const json = parseJsonBytes(bytes);
+    const first = json.ok ? prepare(json.value) : json;
+    if (!first.ok) return refused(first);
+    const { body, prompt, bounds, cap } = first.value;
+    const { least, most } = bounds;
+    must(Number.isSafeInteger(least) && Number.isSafeInteger(most), "no whole micros", bounds);
+    must(least >= 0 && least <= most, "the least is not the least", bounds);
+    must(prompt.estimate <= prompt.bound && prompt.likely <= prompt.bound, "no bound", prompt);
+    must(cap === null || (cap.least > 0 && cap.least <= cap.whole), "a cap of nothing", cap);
+    const second = prepare(JSON.parse(JSON.stringify(body)) as object);
+    mustEqual(second.ok && written(second.value), written(first.value), "another request");
+    return "accepted";
+  };
+}
+
+function written({ model, ...request }: PaidRequest): string {
+  return JSON.stringify([model.id, request]);
+}
+
+/** Every schema of a management body that stands alone, with what is good for it. */
+const BODIES: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
+  [newKeySchema, seeds.KEYS],
+  [keyChangeSchema, seeds.KEY_CHANGES],
+  [organizationChangeSchema, seeds.ORGANIZATION_CHANGES],
+  [generationSchema, [seeds.GENERATION]],
+];
+const FIELDS: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
+  [dollarsOrNull, [10.5, 0.000001, null, 0, 8.2]],
+  [fraction, [0.8, 0, 1]],
+  [emailSchema, ["ada@example.com"]],
+];
+const CASES = [
+  ...BODIES.flatMap(([schema, good]) => good.map((seed) => ({ schema, seed, isField: false }))),
+  ...FIELDS.flatMap(([schema, good]) =>
+    good.map((value) => ({ schema, seed: { value }, isField: true })),
+  ),
+];
+
+function managed(bytes: Uint8Array, seed: number): Met | Promise<Met> {
+  const { schema, isField } = at(CASES, seed);
+  const json = parseJsonBytes(bytes);
+  if (!json.ok) return refused(json);
+  const value: unknown = isField ? json.value["value"] : json.value;
+  const first = parseBody(schema, value);
+  if (!first.ok) return refused(first);
+  if (schema === dollarsOrNull) return exact(value, first.value);
+  const second = parseBody(schema, JSON.parse(JSON.stringify(first.value)));
+  mustEqual(second.ok && second.value, first.value, "another value");
+  return "accepted";
+}
+
+/** Dollars come out in micros: the decimal that was written, shifted by six digits. */
+function exact(dollars: unknown, amount: unknown): Met {
+  const shifted = dollars === null ? null : Number(Number(dollars).toFixed(6).replace(".", ""));
+  mustEqual(amount, shifted, "another amount");
+  must(dollars === null || Number(dollars) === Number(amount) / 1_000_000, "not exact", dollars);
+  return "accepted";
+}
+
+describe("bytes of a body", () => {
+  it(
+    `are read as a second reader reads them, or refused by both, in ${runsOf("json text")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      expect(await faultsOf("json text", bodiesOf(ALL, readTwice))).toBe("");
+    },
+  );
+});
+
+describe("a paid request", () => {
+  const holds =
+    "is refused as a 400, or is the same at the same price when it is written and read again";
+
+  it(`of chat ${holds}, in ${runsOf("chat bodies")} inputs`, { timeout: TIMEOUT_MS }, async () => {
+    const check = priced((body) => preparedChat(body, catalog, 4096));
+    expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
+  });
+
+  it(
+    `of embeddings ${holds}, in ${runsOf("embeddings bodies")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const check = priced((body) => preparedEmbeddings(body, catalog));
+      expect(await faultsOf("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
+    },
+  );
+});
+
+describe("a management body", () => {
+  it(
+    `is refused as a 400, or is the same when it is written and read again, in ${runsOf("other bodies")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const good = CASES.map(({ seed }) => seed);
+      expect(await faultsOf("other bodies", bodiesOf(good, managed))).toBe("");
+    },
+  );
+});

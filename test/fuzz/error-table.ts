@@ -1,0 +1,114 @@
+import * as z from "zod";
+
+/** One row of the interface's table of errors: its type, the codes it may have, what else it must say. */
+type Row = {
+  readonly type: string;
+  readonly codes: readonly (string | null)[];
+  readonly headers?: Readonly<Record<string, RegExp>>;
+  /** Fields beside the four; no error has any other. */
+  readonly extra?: readonly string[];
+};
+
+const seconds = /^([1-9]|[1-5]\d|60)$/;
+const soon = /^1$/;
+const invalid = (...codes: (string | null)[]): Row => ({ type: "invalid_request_error", codes });
+const stop = { "x-should-retry": /^false$/ };
+
+/**
+ * Every error that may be answered to anybody, by status: interface.md 7 and design.md 9, written down
+ * once more. There is no 500 in it: nothing that can be sent may be one.
+ */
+export const ERRORS: Readonly<Record<number, readonly Row[]>> = {
+  400: [invalid(null)],
+  401: [{ type: "invalid_api_key", codes: [null], headers: { "www-authenticate": /^Bearer$/ } }],
+  402: [
+    {
+      type: "insufficient_balance",
+      codes: [null],
+      headers: { "x-should-retry": /^(true|false)$/ },
+      extra: ["balance_micro", "required_micro"],
+    },
+  ],
+  403: [
+    { type: "region_mismatch", codes: [null] },
+    { type: "permission_denied", codes: ["role_required", "organization_suspended"] },
+  ],
+  404: [invalid(null, "model_not_found")],
+  405: [{ ...invalid(null), headers: { allow: /^[A-Z]+(, [A-Z]+)*$/ } }],
+  408: [invalid(null)],
+  409: [
+    { ...invalid(null, "last_owner", "too_many_keys", "balance_too_low"), headers: stop },
+    { ...invalid("idempotency_replay"), headers: stop, extra: ["generation_id"] },
+    { ...invalid("idempotency_replay"), headers: stop, extra: ["key_id"] },
+    { ...invalid("idempotency_in_progress"), headers: { "retry-after": soon } },
+  ],
+  413: [invalid(null)],
+  415: [invalid(null)],
+  422: [{ ...invalid("idempotency_mismatch"), headers: stop }],
+  429: [
+    {
+      type: "rate_limit_exceeded",
+      codes: [null],
+      headers: { "retry-after": seconds, "retry-after-ms": /^\d{1,5}$/ },
+      extra: ["retry_after"],
+    },
+    { type: "api_error", codes: ["end_user_quota_exceeded", "too_many_end_users"] },
+  ],
+  502: [{ type: "upstream_error", codes: [null] }],
+  503: [
+    {
+      type: "api_error",
+      codes: [
+        "home_region_unreachable",
+        "upstream_overloaded",
+        "overloaded",
+        "storage_unavailable",
+      ],
+      headers: { "retry-after": seconds },
+    },
+  ],
+};
+
+const body = z.strictObject({
+  error: z.looseObject({
+    message: z.string().min(1),
+    type: z.string(),
+    param: z.string().min(1).nullable(),
+    code: z.string().nullable(),
+  }),
+});
+
+/** What an answer says against the table: nothing, or what is wrong with it. */
+export function faultOf(status: number, headers: Headers, text: string): string | null {
+  const parsed = body.safeParse(jsonOf(text));
+  if (!parsed.success) return `not the shape of an error: ${text.slice(0, 200)}`;
+  const { message, type, param: _param, code, ...extra } = parsed.data.error;
+  if (/\bat position\b|SyntaxError|TypeError|ZodError|D1_|\n\s+at /.test(message)) {
+    return `tells of our insides: ${message}`;
+  }
+  const row = (ERRORS[status] ?? []).find(
+    (one) =>
+      one.type === type &&
+      one.codes.includes(code) &&
+      sameNames(Object.keys(extra), one.extra ?? []) &&
+      Object.entries(one.headers ?? {}).every(([name, is]) => is.test(headers.get(name) ?? "")),
+  );
+  return row === undefined ? `in no row of the table: ${status} ${text.slice(0, 300)}` : null;
+}
+
+/** Whether a text is an error of the interface's shape, whatever it says. */
+export function isErrorBody(text: string): boolean {
+  return body.safeParse(jsonOf(text)).success;
+}
+
+function sameNames(one: readonly string[], other: readonly string[]): boolean {
+  return one.toSorted().join() === other.toSorted().join();
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,78 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { pageQuery, parseQuery } from "../../src/http/parse-body.ts";
+import { hasValidEscapes, routingPath } from "../../src/http/routing-path.ts";
+import { usageQuery } from "../../src/wallet/usage-report.ts";
+import { refused } from "./refused.ts";
+import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { Met } from "./faults-of.ts";
+import { NUMBERS } from "./hostile.ts";
+import { paths, queries } from "./requests.ts";
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const ORIGIN = "https://eu.test";
+const DAY_MS = 86_400_000;
+
+async function inBounds([query, number, name]: [string, string, string]): Promise<Met> {
+  const url = urlOf(query, number, name);
+  const page = parseQuery(pageQuery, url);
+  const usage = usageQuery(url, NOW_MS);
+  if (page.ok) {
+    const { limit, offset } = page.value;
+    must(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100, "a limit", limit);
+    must(Number.isSafeInteger(offset) && offset >= 0, "an offset", offset);
+  }
+  if (usage.ok) {
+    const days = (Date.parse(usage.value.to) - Date.parse(usage.value.from)) / DAY_MS;
+    must(days >= 0 && days < 366, "days", usage.value);
+  }
+  for (const one of [page, usage]) if (!one.ok) await refused(one);
+  return page.ok && usage.ok ? "accepted" : "refused";
+}
+
+function urlOf(query: string, number: string, name: string): string {
+  return `${ORIGIN}/v1/users?${query}&${name}=${encodeURIComponent(number)}`;
+}
+
+describe("a query string", () => {
+  it(
+    `is refused as a 400, or says a page or a range of days within the bounds, in ${runsOf("query strings")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const names = fc.constantFrom("limit", "offset", "x");
+      const inputs = fc.tuple(queries, fc.constantFrom(...NUMBERS), names);
+      const checking = { inputs, show: JSON.stringify, check: inBounds };
+      expect(await faultsOf("query strings", checking)).toBe("");
+    },
+  );
+});
+
+function isRoutedOnce(path: string): Met {
+  if (!URL.canParse(ORIGIN + path)) return "refused";
+  const request = new Request(ORIGIN + path);
+  const routed = routingPath(request);
+  must(routed.startsWith("/") && !/\/\/|.\/$/.test(routed), "slashes", routed);
+  const segments = new URL(request.url).pathname.split("/");
+  const isValid = segments.every((segment) => decoded(segment) !== undefined);
+  mustEqual(hasValidEscapes(request.url), isValid, "escapes");
+  return isValid ? "accepted" : "refused";
+}
+
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+describe("a path", () => {
+  it(
+    `is routed with single slashes, or refused for an escape that is none, in ${runsOf("paths as routed")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const checking = { inputs: paths, show: (path: string) => path, check: isRoutedOnce };
+      expect(await faultsOf("paths as routed", checking)).toBe("");
+    },
+  );
+});

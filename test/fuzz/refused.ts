@@ -1,0 +1,14 @@
+import { failureResponse } from "../../src/http/failure-response.ts";
+import type { Refusal } from "../../src/lib/failure.ts";
+import { faultOf } from "./error-table.ts";
+import { mustEqual } from "./faults-of.ts";
+import type { Met } from "./faults-of.ts";
+
+/** A refusal of what was sent: a 400 or a 404 in the table. `isDue`: there had to be one. */
+export async function refused({ failure }: Refusal, isDue = true): Promise<Met> {
+  const { status, headers, body } = failureResponse(failure, "req_");
+  const fault = faultOf(status, headers, await new Response(body).text());
+  const found = { status: status === 404 ? 400 : status, fault, isDue };
+  mustEqual(found, { status: 400, fault: null, isDue: true }, "a refusal");
+  return "refused";
+}

@@ -1,0 +1,41 @@
+import { env } from "cloudflare:workers";
+import { expect } from "vitest";
+
+/**
+ * All that is stored of an organisation, in the book and in its wallet, but for times of use: what a
+ * refused write must leave as it was.
+ */
+export async function stored(orgId: string): Promise<string> {
+  const wallet = env.WALLET.getByName(orgId);
+  const of = (sql: string): D1PreparedStatement => env.DB.prepare(sql).bind(orgId);
+  const [book, figures, settings, endUsers] = await Promise.all([
+    env.DB.batch([
+      of("SELECT id, name, slug, status, rpm_limit FROM organizations WHERE id = ?"),
+      of("SELECT id, email, role, removed_at FROM members WHERE org_id = ? ORDER BY id"),
+      of(
+        "SELECT id, member_id, name, scope, rpm_limit, revoked_at FROM keys WHERE org_id = ? ORDER BY id",
+      ),
+      env.DB.prepare("SELECT count(*) AS organizations FROM organizations"),
+    ]),
+    soundFigures(orgId),
+    wallet.readSettings(),
+    wallet.listEndUsers(100, 0),
+  ]);
+  return JSON.stringify([book.map(({ results }) => results), figures, settings, endUsers]);
+}
+
+/** The figures of a wallet at rest: its ledger adds up to its balance, and no hold is open. */
+export async function soundFigures(
+  orgId: string,
+): Promise<{ readonly balance: number; readonly seq: number }> {
+  const answer = await env.WALLET.getByName(orgId).reconcile();
+  if (!answer.ok) throw new Error(`no figures: ${answer.failure.kind}`);
+  const { creditsMicro, heldMicro, openHolds, seq, differences } = answer.value;
+  expect({ differences, heldMicro, openHolds }).toEqual({
+    differences: [],
+    heldMicro: 0,
+    openHolds: 0,
+  });
+  expect(creditsMicro).toBeGreaterThanOrEqual(0);
+  return { balance: creditsMicro, seq };
+}

@@ -1,0 +1,205 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import type { StreamEvent } from "../../src/providers/provider.ts";
+import { sseReader } from "../../src/providers/sse-reader.ts";
+import * as wire from "../fixtures/openai-wire.ts";
+import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { Met } from "./faults-of.ts";
+import { at, mutatedText, mutations } from "./mutate.ts";
+import type { Mutation } from "./mutate.ts";
+import { wholeEvents } from "./reference-sse.ts";
+
+const encoder = new TextEncoder();
+
+/** The bytes in pieces that end wherever the cuts fall, empty pieces too. */
+function pieces(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
+  const ends = cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b);
+  return [...ends, bytes.length].map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
+}
+
+const cuts = fc.array(fc.nat(5000), { maxLength: 8 });
+const LINES = [
+  "data: a",
+  "data:b",
+  "data:  c",
+  "data",
+  "data: ",
+  "data: [DONE]",
+  'data: {"世":"😀"}',
+  "event: error",
+  "event:ping",
+  "event",
+  "id: 7",
+  "retry: 10",
+  ": comment",
+  ":",
+  "foo: bar",
+  "DATA: no",
+  " data: no",
+  "data : no",
+  "\ufeffdata: mark",
+  "",
+  "",
+  "",
+  "\0",
+  "x".repeat(70),
+];
+const text = fc
+  .array(fc.tuple(fc.constantFrom(...LINES), fc.constantFrom("\n", "\n", "\r\n", "\r", "")), {
+    maxLength: 14,
+  })
+  .map((lines) => lines.flat().join(""));
+
+function readTwice([whole, where]: [string, number[]]): Met {
+  const decoder = new SseDecoder();
+  const parts = pieces(encoder.encode(whole), where);
+  const events = [...parts.flatMap((part) => decoder.events(part)), ...decoder.flushEvents()];
+  mustEqual(events, wholeEvents(whole), "other events");
+  must(!decoder.overflowed, "an overflow");
+  return events.length > 0 ? "accepted" : "refused";
+}
+
+describe("an event stream", () => {
+  it(
+    `of any lines, cut anywhere, is what a second reader makes of the whole, in ${runsOf("event streams")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const inputs = fc.tuple(text, cuts);
+      const checking = { inputs, show: JSON.stringify, check: readTwice };
+      expect(await faultsOf("event streams", checking)).toBe("");
+    },
+  );
+});
+
+const { chunkOf, CHUNK, FINISH, OPENING, USAGE, usageChunk } = wire;
+const call = (index: number, more: object): object => chunkOf({ tool_calls: [{ index, ...more }] });
+/** Whole streams in OpenAI's words, payload by payload. */
+const STREAMS: readonly (readonly unknown[])[] = [
+  [...wire.TEXT_ANSWER, "[DONE]"],
+  [...wire.TEXT_ANSWER, usageChunk(), "[DONE]"],
+  [OPENING, chunkOf({ content: "Grüße, 世界 😀\ndata: [DONE]\n\n" }), FINISH, "[DONE]"],
+  [
+    OPENING,
+    call(0, { id: "call_a", type: "function", function: { name: "f", arguments: "" } }),
+    call(0, { function: { arguments: '{"city":' } }),
+    call(1, { id: "call_b", type: "function", function: { name: "g", arguments: "{}" } }),
+    call(0, { function: { arguments: '"Oslo"}' } }),
+    chunkOf({}, "tool_calls"),
+    usageChunk(),
+    "[DONE]",
+  ],
+  [chunkOf({ role: "assistant", content: "a" }, "stop", { usage: USAGE }), "[DONE]"],
+  [0, 1].map((index) => Object.assign({ choices: [{ index, delta: { content: "x" } }] }, CHUNK)),
+  [OPENING, chunkOf({ reasoning_content: "Hm." }), { error: { message: "no", code: 500 } }],
+];
+const SECRET = "sk-secret-of-ours-1234567890";
+/** What is no payload: nothing comes of it. */
+const QUIET = [": keep-alive", "id: 1", "retry: 5", "data:", "x", "\0\0"];
+type Input = {
+  readonly stream: number;
+  readonly cuts: readonly number[];
+  readonly end: string;
+  /** Payloads that are changed, and lines that are none of the provider's, each before a payload. */
+  readonly changed: readonly { readonly place: number; readonly mutation: Mutation }[];
+  readonly noise: readonly { readonly place: number; readonly line: string }[];
+};
+const input: fc.Arbitrary<Input> = fc.record({
+  stream: fc.nat(STREAMS.length - 1),
+  cuts,
+  end: fc.constantFrom("\n", "\r\n", "\r"),
+  changed: fc.array(fc.record({ place: fc.nat(10), mutation: mutations(1) }), { maxLength: 2 }),
+  noise: fc.array(
+    fc.record({
+      place: fc.nat(10),
+      line: fc.constantFrom(
+        ...QUIET,
+        "event: ping\ndata: {}",
+        'data: {"type":"ping"}',
+        "data: {",
+        "data: null",
+        "data: []",
+        'event: error\ndata: {"message":"no"}',
+        'data: {"error":"no"}',
+        "data: <html>",
+        `data: {"error":{"message":"${SECRET}"}}`,
+        "data: [DONE]",
+      ),
+    }),
+    { maxLength: 3 },
+  ),
+});
+
+function textOf({ stream, end, changed, noise }: Input): string {
+  const payloads = at(STREAMS, stream).map((one) => (one === "[DONE]" ? one : JSON.stringify(one)));
+  for (const { place, mutation } of changed) {
+    const index = place % payloads.length;
+    const seed = at(STREAMS, stream)[index];
+    if (seed !== "[DONE]") payloads[index] = mutatedText([seed], mutation);
+  }
+  const events = payloads.map((payload) => `data: ${payload.replaceAll(/[\r\n]/g, " ")}`);
+  for (const { place, line } of noise) events.splice(place % (events.length + 1), 0, line);
+  return events
+    .map((event) => `${event}\n\n`)
+    .join("")
+    .replaceAll("\n", end);
+}
+
+/** The events of a stream that arrives so, without the ids that are minted for calls that have none. */
+function read(parts: readonly Uint8Array[]): { events: StreamEvent[]; ended: boolean } {
+  const reader = sseReader(new ChunkReader(SECRET));
+  const events = [...parts.flatMap((part) => reader.push(part)), ...reader.flush()];
+  return { events, ended: reader.ended };
+}
+
+function unminted(events: readonly StreamEvent[]): string {
+  return JSON.stringify(events).replaceAll(/"call_[0-9A-Za-z]{24}"/g, '"call_minted"');
+}
+
+/** What any stream must come to: whole numbers of usage, and nothing after its end. */
+function mustBeSound(events: readonly StreamEvent[], ended: boolean): void {
+  const last = events.findIndex((event) => event.kind === "end" || event.kind === "error");
+  must(last === -1 ? !ended : last === events.length - 1, "events after the end", events, ended);
+  for (const event of events) {
+    if (event.kind === "text") must(typeof JSON.parse(event.json) === "string", "no text", event);
+    if (event.kind !== "usage") continue;
+    const counts = Object.values(event.usage);
+    must(
+      counts.every((one) => Number.isSafeInteger(one) && one >= 0),
+      "no usage",
+      event,
+    );
+  }
+  must(!JSON.stringify(events).includes(SECRET), "our key", events);
+}
+
+/** Cut or not, the same events; and without what is no payload, and with other line ends, the same again. */
+function sameEvents(one: Input): Met {
+  const bytes = encoder.encode(textOf(one));
+  const { events, ended } = read([bytes]);
+  const cut = read(pieces(bytes, one.cuts));
+  must(
+    unminted(cut.events) === unminted(events),
+    "other events for other cuts",
+    cut.events,
+    events,
+  );
+  if (one.noise.every(({ line }) => QUIET.includes(line))) {
+    const plain = read([encoder.encode(textOf({ ...one, end: "\n", noise: [] }))]);
+    must(unminted(plain.events) === unminted(events), "other events for noise", events);
+  }
+  mustBeSound(events, ended);
+  return events.at(-1)?.kind === "end" ? "accepted" : "refused";
+}
+
+describe("an upstream's stream", () => {
+  it(
+    `cut anywhere, with other line ends, noise and broken payloads, is the same events or ends in an error, in ${runsOf("upstream streams")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const checking = { inputs: input, show: textOf, check: sameEvents };
+      expect(await faultsOf("upstream streams", checking)).toBe("");
+    },
+  );
+});

@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import { buildCatalog } from "../../src/catalog/catalog.ts";
+import { parseConfig } from "../../src/config.ts";
+import { preparedChat } from "../../src/inference/chat.route.ts";
+import {
+  authorizeBody,
+  readAuthorizeAnswer,
+  readAuthorizeBody,
+} from "../../src/inference/authorize-wire.ts";
+import { forwardBody, readForwardAnswer, readForwardBody } from "../../src/keys/forward-wire.ts";
+import {
+  itemsIn,
+  outcomeFromWire,
+  outcomeToWire,
+  resultFromWire,
+  resultToWire,
+  revocationFromWire,
+  revocationToWire,
+} from "../../src/regions/outbox-wire.ts";
+import { parseJsonBytes } from "../../src/http/read-json.ts";
+import { BINDINGS } from "./bindings.ts";
+import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { Met } from "./faults-of.ts";
+import { at, bodiesOf, mutatedText, mutations } from "./mutate.ts";
+import type { Mutation } from "./mutate.ts";
+import * as seeds from "./seeds.ts";
+
+/** A reader of what the other region says: what it read as the wire has it, or null for no such message. */
+type Reader = { readonly good: readonly object[]; readonly read: (body: object) => object | null };
+
+function written<T>(read: T | null, write: (value: T) => object): object | null {
+  return read === null ? null : write(read);
+}
+
+const READERS: readonly Reader[] = [
+  {
+    good: seeds.AUTHORIZE,
+    read: (body) => written(readAuthorizeBody(body), (one) => authorizeBody(one as never)),
+  },
+  { good: seeds.FORWARDS, read: (body) => written(readForwardBody(body), forwardBody) },
+  {
+    good: seeds.FORWARD_ANSWERS,
+    read: (body) => written(readForwardAnswer(body), (one) => ({ ok: true, ...one })),
+  },
+  {
+    good: seeds.AUTHORIZE_ANSWERS,
+    read: (body) =>
+      written(readAuthorizeAnswer(body), (one) =>
+        one.ok ? { ok: true, granted: one.value.granted } : one,
+      ),
+  },
+  { good: seeds.OUTCOMES, read: (body) => written(outcomeFromWire(body, "us"), outcomeToWire) },
+  { good: seeds.REVOCATIONS, read: (body) => written(revocationFromWire(body), revocationToWire) },
+  {
+    good: [{ v: 1, items: seeds.OUTCOMES }],
+    read: (body) => {
+      const items = itemsIn(body);
+      return items.ok ? { items: items.value } : null;
+    },
+  },
+  {
+    good: [
+      { hold_id: "req_1", result: "delivered" },
+      { hold_id: "req_2", result: "refused", reason: "voided" },
+    ],
+    read: (body) => {
+      const answer = resultFromWire("hold_id", body);
+      return answer === null
+        ? null
+        : resultToWire("hold_id", { hold_id: answer.id }, answer.delivery);
+    },
+  },
+];
+const MESSAGES = READERS.flatMap(({ good, read }) => good.map((seed) => ({ seed, read })));
+
+function readTwice(bytes: Uint8Array, seed: number): Met {
+  const body = parseJsonBytes(bytes);
+  const { read } = at(MESSAGES, seed);
+  const first = body.ok ? read(body.value) : null;
+  if (first === null) return "refused";
+  mustEqual(read(JSON.parse(JSON.stringify(first)) as object), first, "another message");
+  return "accepted";
+}
+
+describe("a message between regions", () => {
+  it(
+    `is none, or is the same when it is written and read again, in ${runsOf("messages between regions")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const good = MESSAGES.map(({ seed }) => seed);
+      expect(await faultsOf("messages between regions", bodiesOf(good, readTwice))).toBe("");
+    },
+  );
+});
+
+const MODEL = {
+  id: "own/model",
+  kind: "chat",
+  context: 128_000,
+  max_output: 4096,
+  abilities: ["tools", "vision"],
+  price: { input: 150_000, cached: 75_000, cache_write: 0, output: 600_000 },
+  routes: [{ provider: "own", upstream_id: "m" }],
+};
+const VARIABLES: readonly object[] = [
+  { MODELS: [MODEL] },
+  { MODELS: [MODEL, { ...MODEL, id: "own/embed", kind: "embeddings", abilities: ["dimensions"] }] },
+  {
+    PROVIDERS: [
+      {
+        id: "own",
+        base_url: "https://own.example/v1",
+        profile: "generic",
+        secret: "OWN_KEY",
+        regions: ["eu"],
+      },
+    ],
+  },
+  { ALIASES: { smart: "own/model", fast: "sandbox/echo" } },
+  { PEERS: [{ region: "us", url: "https://us.example" }] },
+];
+const DEAREST = {
+  messages: [{ role: "user", content: "Hi" }],
+  n: 128,
+  max_tokens: Number.MAX_SAFE_INTEGER,
+};
+
+/** The variable's name, and its text. */
+function variableOf(mutation: Mutation): [name: string, text: string] {
+  const [name = "", seed] = Object.entries(at(VARIABLES, mutation.seed))[0] ?? [];
+  return [name, mutatedText([seed], mutation)];
+}
+
+function shownVariable(mutation: Mutation): string {
+  return variableOf(mutation).join("=");
+}
+
+const LIVE = ["sandbox", "own"].map((id) => ({ id, regions: ["eu"] as const }));
+
+function isServed(mutation: Mutation): Met {
+  const [name, text] = variableOf(mutation);
+  const parsed = parseConfig({ ...BINDINGS, [name]: text });
+  if (!parsed.ok) {
+    const { problems } = parsed;
+    must(
+      problems.some(({ variable }) => variable === name),
+      "it is not named",
+      problems,
+    );
+    must(!/[koti]{32}|secret-of/.test(JSON.stringify(problems)), "a secret", problems);
+    return "refused";
+  }
+  const catalog = buildCatalog({ config: parsed.config, live: LIVE });
+  for (const [id, { kind }] of catalog.models) {
+    if (kind !== "chat") continue;
+    must(preparedChat({ model: id, ...DEAREST }, catalog, 4096).ok, "it cannot be asked for", id);
+  }
+  return "accepted";
+}
+
+describe("an operator's variable", () => {
+  it(
+    `is refused by its name, or every model of it can be asked for the most there is, in ${runsOf("operators' variables")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const inputs = mutations(VARIABLES.length);
+      const checking = { inputs, show: shownVariable, check: isServed };
+      expect(await faultsOf("operators' variables", checking)).toBe("");
+    },
+  );
+});

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { ADMIN_TOKEN, addKey } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { Accounts, ask, listen } from "./ask.ts";
+import type { Answer } from "./ask.ts";
+import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { Met } from "./faults-of.ts";
+import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
+import type { Mutation } from "./mutate.ts";
+import * as seeds from "./seeds.ts";
+import { stored } from "./stored.ts";
+
+beforeAll(listen);
+afterAll(() => {
+  vi.restoreAllMocks();
+});
+
+/** A call that writes; places as in its path are put in when it is made. */
+type Write = {
+  readonly method: "POST" | "PATCH";
+  readonly path: string;
+  readonly good: readonly object[];
+  /** Where what was written can be read: the answer's own words are found there. */
+  readonly read?: (answer: Record<string, unknown>, path: string) => string;
+};
+const named = (answer: Record<string, unknown>): string =>
+  `/v1/users/${encodeURIComponent(String(answer["external_id"]))}`;
+const same = (_answer: unknown, path: string): string => path;
+
+const WRITES: readonly Write[] = [
+  { method: "POST", path: "/v1/users", good: seeds.END_USERS, read: named },
+  { method: "PATCH", path: "/v1/users/known", good: seeds.END_USER_CHANGES, read: same },
+  { method: "PATCH", path: "/v1/orgs/ORG/settings", good: seeds.SETTINGS, read: same },
+  { method: "PATCH", path: "/v1/orgs/ORG", good: seeds.ORGANIZATION_CHANGES, read: same },
+  { method: "POST", path: "/v1/keys", good: seeds.KEYS },
+  { method: "POST", path: "/admin/v1/orgs", good: seeds.NEW_ORGANIZATIONS },
+  { method: "PATCH", path: "/admin/v1/orgs/ORG", good: seeds.ORGANIZATION_CHANGES, read: same },
+  { method: "POST", path: "/admin/v1/orgs/ORG/members", good: seeds.MEMBERS },
+  {
+    method: "PATCH",
+    path: "/admin/v1/orgs/ORG/members/MEMBER",
+    good: [{ role: "owner" }, ...seeds.MEMBERS],
+  },
+  { method: "POST", path: "/admin/v1/orgs/ORG/members/MEMBER/keys", good: seeds.KEYS },
+  { method: "PATCH", path: "/admin/v1/orgs/ORG/keys/KEY", good: seeds.KEY_CHANGES, read: same },
+  { method: "POST", path: "/admin/v1/orgs/ORG/credits", good: seeds.CREDITS },
+  { method: "POST", path: "/admin/v1/orgs/ORG/settle", good: seeds.UNSAVED },
+];
+const CASES = WRITES.flatMap((write) => write.good.map((seed) => ({ ...write, seed })));
+const SEEDS = CASES.map(({ seed }) => seed);
+
+const accounts = new Accounts();
+let spare: { readonly of: Account; readonly keyId: string } | null = null;
+let before: { readonly of: string; readonly text: string } | null = null;
+
+/** A key of the account that no fuzzer needs, so that its limit may become 1. */
+async function spareKey(account: Account): Promise<string> {
+  if (spare?.of !== account) {
+    spare = { of: account, keyId: (await addKey(account.orgId, account.memberId)).keyId };
+    await ask({
+      method: "POST",
+      path: "/v1/users",
+      headers: headersFor(account.key),
+      body: '{"external_id":"known"}',
+    });
+  }
+  return spare.keyId;
+}
+
+function headersFor(token: string): [string, string][] {
+  return [
+    ["content-type", "application/json"],
+    ["authorization", `Bearer ${token}`],
+  ];
+}
+
+/** What the account's own eyes see there. */
+async function seen(path: string, token: string): Promise<unknown> {
+  const answer = await ask({ method: "GET", path, headers: headersFor(token) });
+  return answer === null ? null : JSON.parse(answer.text);
+}
+
+/** A write that was taken is there to be read, as it was answered. */
+async function mustBeWritten(
+  write: Write,
+  path: string,
+  answer: Answer,
+  token: string,
+): Promise<void> {
+  const said = JSON.parse(answer.text) as Record<string, unknown>;
+  const place = write.read?.(said, path);
+  if (place !== undefined) mustEqual(await seen(place, token), said, "it was answered otherwise");
+}
+
+function shownWrite(mutation: Mutation): string {
+  const { method, path } = at(CASES, mutation.seed);
+  return `${method} ${path} ${shown(SEEDS, mutation)}`;
+}
+
+async function isWhole(mutation: Mutation): Promise<Met> {
+  const account = await accounts.next(3);
+  const { orgId, memberId } = account;
+  const write = at(CASES, mutation.seed);
+  const keyId = await spareKey(account);
+  if (before?.of !== orgId) before = { of: orgId, text: await stored(orgId) };
+  const path = write.path.replace("ORG", orgId).replace("MEMBER", memberId).replace("KEY", keyId);
+  const token = path.startsWith("/admin") ? ADMIN_TOKEN : account.key;
+  const answer = await ask({
+    method: write.method,
+    path,
+    headers: headersFor(token),
+    body: mutatedBytes(SEEDS, mutation),
+  });
+  if (answer === null) throw new Error("it could not be sent");
+  const earlier = before.text;
+  const after = await stored(orgId);
+  before = { of: orgId, text: after };
+  if (answer.status >= 300) {
+    must(after === earlier, "a refusal that changed something", earlier, after);
+    return "refused";
+  }
+  await mustBeWritten(write, path, answer, token);
+  return "accepted";
+}
+
+describe("a write with any body", () => {
+  it(
+    `is refused as the interface says and changes nothing, or is there as it was answered, in ${runsOf("writes to the application")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const checking = { inputs: mutations(CASES.length), show: shownWrite, check: isWhole };
+      expect(await faultsOf("writes to the application", checking)).toBe("");
+    },
+  );
+});
