@@ -96,11 +96,17 @@ function managed(bytes: Uint8Array, seed: number): Met | Promise<Met> {
   if (!json.ok) return refused(json);
   const value: unknown = isField ? json.value["value"] : json.value;
   const first = parseBody(schema, value);
-  if (!first.ok) return refused(first);
+  if (!first.ok) return refused(first, schema !== dollarsOrNull || !isAmount(value));
   if (schema === dollarsOrNull) return exact(value, first.value);
   const second = parseBody(schema, JSON.parse(JSON.stringify(first.value)));
   mustEqual(second.ok && second.value, first.value, "another value");
   return "accepted";
+}
+
+/** Whether a value is a sum of dollars: at most a thousand millions, at most 6 decimals; or none. */
+function isAmount(value: unknown): boolean {
+  if (typeof value !== "number") return value === null;
+  return value >= 0 && value <= 1_000_000_000 && Number(value.toFixed(6)) === value;
 }
 
 /** Dollars come out in micros: the decimal that was written, shifted by six digits. */

@@ -61,7 +61,7 @@ const edit = fc.record({
 const forged = fc.record({
   key: fc.nat(3),
   edits: fc.oneof(
-    { weight: 12, arbitrary: fc.array(edit, { minLength: 1, maxLength: 3 }) },
+    { weight: 40, arbitrary: fc.array(edit, { minLength: 1, maxLength: 3 }) },
     { weight: 1, arbitrary: fc.array(edit, { maxLength: 0 }) },
   ),
   path: fc.constantFrom("/v1/models", "/v1/balance", "/v1/users/a", "/v1/keys", "/v1/nothing"),
