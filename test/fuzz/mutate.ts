@@ -51,8 +51,12 @@ const encoder = new TextEncoder();
 
 /** The bytes that a mutation makes of its seed. */
 export function mutatedBytes(seeds: readonly unknown[], mutation: Mutation): Uint8Array {
-  const text = mutatedText(seeds, mutation);
-  return mutation.bytes.reduce((bytes, one) => changedBytes(bytes, one), encoder.encode(text));
+  return withBytes(mutatedText(seeds, mutation), mutation);
+}
+
+/** A text's bytes with the mutation's changes to bytes alone. */
+export function withBytes(text: string, { bytes }: Mutation): Uint8Array {
+  return bytes.reduce((before, one) => changedBytes(before, one), encoder.encode(text));
 }
 
 /** The same for a report. */

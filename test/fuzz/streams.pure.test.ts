@@ -9,15 +9,11 @@ import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";
 import { at, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
+import { pieces } from "./pieces.ts";
 import { wholeEvents } from "./reference-sse.ts";
+import { mustBeSound } from "./sound-events.ts";
 
 const encoder = new TextEncoder();
-
-/** The bytes in pieces that end wherever the cuts fall, empty pieces too. */
-function pieces(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
-  const ends = cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b);
-  return [...ends, bytes.length].map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
-}
 
 const cuts = fc.array(fc.nat(5000), { maxLength: 8 });
 const LINES = [
@@ -157,21 +153,8 @@ function unminted(events: readonly StreamEvent[]): string {
   return JSON.stringify(events).replaceAll(/"call_[0-9A-Za-z]{24}"/g, '"call_minted"');
 }
 
-/** What any stream must come to: whole numbers of usage, and nothing after its end. */
-function mustBeSound(events: readonly StreamEvent[], ended: boolean): void {
-  const last = events.findIndex((event) => event.kind === "end" || event.kind === "error");
-  must(last === -1 ? !ended : last === events.length - 1, "events after the end", events, ended);
-  for (const event of events) {
-    if (event.kind === "text") must(typeof JSON.parse(event.json) === "string", "no text", event);
-    if (event.kind !== "usage") continue;
-    const counts = Object.values(event.usage);
-    must(
-      counts.every((one) => Number.isSafeInteger(one) && one >= 0),
-      "no usage",
-      event,
-    );
-  }
-  must(!JSON.stringify(events).includes(SECRET), "our key", events);
+function isLast({ kind }: StreamEvent): boolean {
+  return kind === "end" || kind === "error";
 }
 
 /** Cut or not, the same events; and without what is no payload, and with other line ends, the same again. */
@@ -189,7 +172,9 @@ function sameEvents(one: Input): Met {
     const plain = read([encoder.encode(textOf({ ...one, end: "\n", noise: [] }))]);
     must(unminted(plain.events) === unminted(events), "other events for noise", events);
   }
-  mustBeSound(events, ended);
+  mustBeSound(events);
+  must(ended || !events.some(isLast), "it goes on after its end", events);
+  must(!JSON.stringify(events).includes(SECRET), "our key", events);
   return events.at(-1)?.kind === "end" ? "accepted" : "refused";
 }
 

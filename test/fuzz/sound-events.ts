@@ -1,0 +1,19 @@
+import type { StreamEvent } from "../../src/providers/provider.ts";
+import { must } from "./faults-of.ts";
+
+/** What any stream must come to: chunks with choices, whole numbers of usage, and nothing after its end. */
+export function mustBeSound(events: readonly StreamEvent[]): void {
+  const last = events.findIndex((event) => event.kind === "end" || event.kind === "error");
+  must(last === -1 || last === events.length - 1, "events after the end", events);
+  for (const event of events) {
+    if (event.kind === "text") must(typeof JSON.parse(event.json) === "string", "no text", event);
+    if (event.kind === "chunk") must(Array.isArray(event.chunk["choices"]), "no choices", event);
+    if (event.kind !== "usage") continue;
+    const counts = Object.values(event.usage);
+    must(
+      counts.every((one) => Number.isSafeInteger(one) && one >= 0),
+      "no usage",
+      event,
+    );
+  }
+}
