@@ -1,3 +1,5 @@
+import { Utf8Pieces } from "./utf8-pieces.ts";
+
 const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
@@ -13,7 +15,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
     if (Number(declared) <= bytesMax) return response.text();
   }
   const reader = response.body.getReader({ mode: "byob" });
-  const decoder = new TextDecoder();
+  const pieces = new Utf8Pieces();
   let text = "";
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
@@ -25,8 +27,8 @@ export async function boundedText(response: Response, bytesMax: number): Promise
       discard(reader.cancel());
       return null;
     }
-    text += decoder.decode(value, { stream: true });
-    if (done) return text + decoder.decode();
+    text += pieces.decode(value);
+    if (done) return text + pieces.end();
   }
 }
 

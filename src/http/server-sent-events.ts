@@ -1,3 +1,5 @@
+import { Utf8Pieces } from "./utf8-pieces.ts";
+
 /** One event of a stream: its name ("message" when none was given) and its data lines joined by \n. */
 export type ServerSentEvent = { readonly name: string; readonly data: string };
 
@@ -15,7 +17,7 @@ export class SseDecoder {
   overflowed = false;
   /** The lines that are no field of the format, which it ignores: Google writes errors so. The first 64 Ki. */
   foreign = "";
-  readonly #text = new TextDecoder();
+  readonly #text = new Utf8Pieces();
   readonly #lengthMax: number;
   #line = "";
   #name = "";
@@ -38,12 +40,12 @@ export class SseDecoder {
 
   /** As `push`, with the events' names. */
   events(bytes: Uint8Array): ServerSentEvent[] {
-    return this.#decode(this.#text.decode(bytes, { stream: true }));
+    return this.#decode(this.#text.decode(bytes));
   }
 
   /** As `flush`, with the events' names. */
   flushEvents(): ServerSentEvent[] {
-    return this.#decode(`${this.#text.decode()}\n\n`);
+    return this.#decode(`${this.#text.end()}\n\n`);
   }
 
   #decode(text: string): ServerSentEvent[] {

@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { boundedText } from "../../src/http/bounded-body.ts";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { Utf8Pieces } from "../../src/http/utf8-pieces.ts";
+
+const MARK = "\ufeff";
+const WORDS = `a${MARK}\u{1f600}${MARK}${MARK}`;
+const encoder = new TextEncoder();
+
+/** The bytes in two pieces, for every cut, and one by one. */
+function everyCut(whole: Uint8Array): Uint8Array[][] {
+  const halves = Array.from(whole, (_, at) => [whole.subarray(0, at), whole.subarray(at)]);
+  return [...halves, [whole], Array.from(whole, (_, at) => whole.subarray(at, at + 1))];
+}
+
+/** As it is, and with a mark before it. */
+const FORMS = [WORDS, MARK + WORDS, MARK + MARK + WORDS].map((whole) => ({
+  whole,
+  text: whole.startsWith(MARK) ? whole.slice(1) : whole,
+}));
+
+it.each(FORMS)("%j: one byte order mark before all of it is left out, and no other", (form) => {
+  for (const parts of everyCut(encoder.encode(form.whole))) {
+    const pieces = new Utf8Pieces();
+    const text = parts.map((part) => pieces.decode(part)).join("") + pieces.end();
+    expect(JSON.stringify(text)).toBe(JSON.stringify(form.text));
+  }
+});
+
+it("half a character at the end is U+FFFD", () => {
+  const pieces = new Utf8Pieces();
+  expect(pieces.decode(Uint8Array.of(0xe2, 0x82)) + pieces.end()).toBe("\ufffd");
+});
+
+it.each(["", MARK])("after %j an event keeps its U+FEFF wherever the stream is cut", (mark) => {
+  for (const parts of everyCut(encoder.encode(`${mark}data: ${WORDS}\n\n`))) {
+    const decoder = new SseDecoder();
+    expect(parts.flatMap((part) => decoder.push(part))).toEqual([WORDS]);
+  }
+});
+
+it("a body keeps its U+FEFF where one read ends and the next begins", async () => {
+  for (const letters of [0, 1024, 16 * 1024, 16 * 1024 - 3, (16 + 64) * 1024]) {
+    for (const mark of ["", MARK]) {
+      const text = "a".repeat(letters) + MARK + "b";
+      const sent = new Response(encoder.encode(mark + text)).body;
+      const read = await boundedText(new Response(sent), 1024 * 1024);
+      expect([letters, read?.length]).toEqual([
+        letters,
+        mark === "" && letters === 0 ? 1 : text.length,
+      ]);
+    }
+  }
+});
