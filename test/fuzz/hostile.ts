@@ -70,6 +70,7 @@ export const PIECES: readonly string[] = [
   "👩‍👩‍👧",
   "\r\n",
   "\r\nx-injected: 1",
+  "\ufeff\ufeffx",
   "data: [DONE]\n\n",
   "<script>",
   "${jndi:ldap://x}",

@@ -36,6 +36,7 @@ const LINES = [
   " data: no",
   "data : no",
   "\ufeffdata: mark",
+  "data: \ufeffkept",
   "",
   "",
   "",
@@ -75,7 +76,7 @@ const call = (index: number, more: object): object => chunkOf({ tool_calls: [{ i
 const STREAMS: readonly (readonly unknown[])[] = [
   [...wire.TEXT_ANSWER, "[DONE]"],
   [...wire.TEXT_ANSWER, usageChunk(), "[DONE]"],
-  [OPENING, chunkOf({ content: "Grüße, 世界 😀\ndata: [DONE]\n\n" }), FINISH, "[DONE]"],
+  [OPENING, chunkOf({ content: "Grüße, \ufeff世界 😀\ndata: [DONE]\n\n" }), FINISH, "[DONE]"],
   [
     OPENING,
     call(0, { id: "call_a", type: "function", function: { name: "f", arguments: "" } }),
