@@ -11,7 +11,7 @@ export const TIMEOUT_MS = 4 * 3_600_000;
 
 /** What each fuzzer gets of a thousand inputs: cheap ones most, the whole application least. */
 const SHARES = {
-  "json text": 165,
+  "json text": 125,
   "chat bodies": 120,
   "embeddings bodies": 80,
   "other bodies": 100,
@@ -19,7 +19,7 @@ const SHARES = {
   "operators' variables": 40,
   "event streams": 90,
   "upstream streams": 80,
-  providers: 20,
+  providers: 60,
   "query strings": 50,
   "paths as routed": 40,
   keys: 60,

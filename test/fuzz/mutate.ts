@@ -54,9 +54,10 @@ export function mutatedBytes(seeds: readonly unknown[], mutation: Mutation): Uin
   return withBytes(mutatedText(seeds, mutation), mutation);
 }
 
-/** A text's bytes with the mutation's changes to bytes alone. */
-export function withBytes(text: string, { bytes }: Mutation): Uint8Array {
-  return bytes.reduce((before, one) => changedBytes(before, one), encoder.encode(text));
+/** A text's bytes, or bytes, with the mutation's changes to bytes alone. */
+export function withBytes(whole: string | Uint8Array, { bytes }: Mutation): Uint8Array {
+  const begun: Uint8Array = typeof whole === "string" ? encoder.encode(whole) : whole;
+  return bytes.reduce((before, one) => changedBytes(before, one), begun);
 }
 
 /** The same for a report. */

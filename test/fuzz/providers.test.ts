@@ -1,107 +1,19 @@
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
-import { cohere } from "../../src/providers/cohere/cohere.ts";
-import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
-import type { Provider, ProviderAnswer, StreamEvent } from "../../src/providers/provider.ts";
-import { workersAi } from "../../src/providers/workers-ai/workers-ai.ts";
-import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-wire.ts";
-import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-wire.ts";
-import { CHUNK, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
-import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { ChatScenarios, FailureReplies, WireReply } from "../fixtures/wire-scenario.ts";
-import {
-  WORKERS_AI_CHAT,
-  WORKERS_AI_FAILURES,
-  WORKERS_AI_OPENAI_CHAT,
-} from "../fixtures/workers-ai-wire.ts";
+import type { ProviderAnswer, StreamEvent } from "../../src/providers/provider.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { callOf, network } from "../providers/adapter-kit.ts";
-import { BINDING } from "../providers/workers-ai-binding.ts";
 import { faultsOf, must, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";
 import { at, mutatedText, mutations, withBytes } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
+import { CASES } from "./provider-cases.ts";
 import { mustBeSound } from "./sound-events.ts";
 
 afterAll(() => {
   vi.restoreAllMocks();
 });
-
-/** One answer of a provider's upstream, in its own words. */
-type Case = { readonly provider: Provider; readonly stream: boolean; readonly reply: WireReply };
-
-function casesOf(provider: Provider, chat: ChatScenarios, failures: FailureReplies): Case[] {
-  const { errors, errorFirst, errorMid, cut } = failures;
-  return [
-    ...Object.values(chat).flatMap(({ json, stream }) => [
-      { provider, stream: false, reply: json },
-      { provider, stream: true, reply: stream },
-    ]),
-    ...Object.values(errors).map((reply) => ({ provider, stream: false, reply })),
-    ...[errorFirst, errorMid, cut].map((reply) => ({ provider, stream: true, reply })),
-  ];
-}
-
-const JSON_TYPE = { "content-type": "application/json" };
-const COMPLETION = {
-  ...CHUNK,
-  object: "chat.completion",
-  choices: [
-    {
-      index: 0,
-      message: {
-        role: "assistant",
-        content: "Hi",
-        tool_calls: [{ id: "call_a", type: "function", function: { name: "f", arguments: "{}" } }],
-      },
-      logprobs: null,
-      finish_reason: "stop",
-    },
-  ],
-  usage: USAGE,
-};
-const REFUSAL = {
-  error: { message: CANARY_TEXT, type: "invalid_request_error", code: "a", param: "b" },
-};
-const openAi = openAiCompatible({
-  id: "openai",
-  baseUrl: `https://${CANARY.host}/v1`,
-  profile: OPENAI_PROFILE,
-  secret: CANARY.key,
-});
-const CASES: readonly Case[] = [
-  {
-    provider: openAi,
-    stream: false,
-    reply: { headers: JSON_TYPE, body: JSON.stringify(COMPLETION) },
-  },
-  {
-    provider: openAi,
-    stream: false,
-    reply: {
-      status: 400,
-      headers: { ...JSON_TYPE, "retry-after": "3" },
-      body: JSON.stringify(REFUSAL),
-    },
-  },
-  {
-    provider: openAi,
-    stream: true,
-    reply: {
-      headers: { "content-type": "text/event-stream" },
-      body: [...TEXT_ANSWER, usageChunk()].map(sse).join("") + DONE,
-    },
-  },
-  ...casesOf(
-    anthropic({ baseUrl: `https://${CANARY.host}/v1`, secret: CANARY.key, geo: null }),
-    ANTHROPIC_CHAT,
-    ANTHROPIC_FAILURES,
-  ),
-  ...casesOf(cohere(`https://${CANARY.host}/v2`, CANARY.key), COHERE_CHAT, COHERE_FAILURES),
-  ...casesOf(workersAi(BINDING), WORKERS_AI_CHAT, WORKERS_AI_FAILURES),
-  ...casesOf(workersAi(BINDING), WORKERS_AI_OPENAI_CHAT, WORKERS_AI_FAILURES),
-];
 
 const input = fc.record({
   which: fc.nat(CASES.length - 1),
@@ -115,7 +27,8 @@ type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
 /** The upstream's answer with one JSON text of it changed, and bytes of it where the mutation says so. */
 function changed({ which, place, mutation }: Input): WireReply {
   const { reply } = at(CASES, which);
-  const body = typeof reply.body === "string" ? reply.body : new TextDecoder().decode(reply.body);
+  const { body } = reply;
+  if (typeof body !== "string") return { ...reply, body: withBytes(body, mutation) };
   const parts = body.split(/^(?=data: ?[{])/m);
   const index = place % parts.length;
   const [, name = "", json = "", rest = ""] =
@@ -138,9 +51,9 @@ async function eventsOf(answer: ProviderAnswer & { kind: "stream" }): Promise<St
 
 /** What the provider makes of it, arriving in these pieces. */
 async function made(one: Input, cuts: readonly number[]): Promise<[ProviderAnswer, StreamEvent[]]> {
-  const { provider, stream } = at(CASES, one.which);
+  const { provider, stream, upstreamId } = at(CASES, one.which);
   network(changed(one), (bytes) => pieces(bytes, cuts));
-  const answer = await provider.send(callOf({ stream }));
+  const answer = await provider.send(callOf({ stream, upstreamId }));
   return [answer, answer.kind === "stream" ? await eventsOf(answer) : []];
 }
 

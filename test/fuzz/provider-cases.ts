@@ -1,0 +1,78 @@
+import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
+import { cohere } from "../../src/providers/cohere/cohere.ts";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { workersAi } from "../../src/providers/workers-ai/workers-ai.ts";
+import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-wire.ts";
+import { BEDROCK_CHAT, BEDROCK_FAILURES } from "../fixtures/bedrock-wire.ts";
+import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-wire.ts";
+import { GOOGLE_CHAT, GOOGLE_FAILURES } from "../fixtures/google-wire.ts";
+import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
+import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
+import type { HostWire } from "../fixtures/hosts-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { ChatScenarios, FailureReplies, WireReply } from "../fixtures/wire-scenario.ts";
+import {
+  WORKERS_AI_CHAT,
+  WORKERS_AI_FAILURES,
+  WORKERS_AI_OPENAI_CHAT,
+} from "../fixtures/workers-ai-wire.ts";
+import { BEDROCK, NOVA } from "../providers/bedrock-kit.ts";
+import { GEMINI, MODEL } from "../providers/google-kit.ts";
+import { BINDING } from "../providers/workers-ai-binding.ts";
+
+/** One answer of a provider's upstream, in its own words. */
+export type Case = {
+  readonly provider: Provider;
+  readonly stream: boolean;
+  readonly reply: WireReply;
+  readonly upstreamId: string;
+};
+
+function casesOf(
+  provider: Provider,
+  chat: ChatScenarios,
+  failures: FailureReplies,
+  upstreamId = "upstream-model",
+): Case[] {
+  const { errors, errorFirst, errorMid, cut } = failures;
+  const json = [...Object.values(chat).map((one) => one.json), ...Object.values(errors)];
+  const streams = [...Object.values(chat).map((one) => one.stream), errorFirst, errorMid, cut];
+  return [
+    ...json.map((reply) => ({ provider, stream: false, reply, upstreamId })),
+    ...streams.map((reply) => ({ provider, stream: true, reply, upstreamId })),
+  ];
+}
+
+const SECRET = CANARY.key;
+
+/** Hosts that speak OpenAI's API, each with its own words for it. */
+function hostCases({ dialect, chat, errorFirst, errorMid, cut }: HostWire): Case[] {
+  const profile = PROFILES.get(dialect.profile);
+  if (profile === undefined) throw new Error(dialect.profile);
+  const baseUrl = `https://${CANARY.host}/v1`;
+  const provider = openAiCompatible({ id: dialect.profile, baseUrl, profile, secret: SECRET });
+  const errors = Object.fromEntries(
+    HOST_FAILURES.filter((one) => one.profile === dialect.profile).map((one, index) => [
+      index,
+      { status: one.status, headers: { ...one.headers, ...JSON_TYPE }, body: one.body },
+    ]),
+  );
+  return casesOf(provider, chat, { errors, errorFirst, errorMid, cut });
+}
+const JSON_TYPE = { "content-type": "application/json" };
+
+export const CASES: readonly Case[] = [
+  ...HOSTS_WIRE.flatMap(hostCases),
+  ...casesOf(
+    anthropic({ baseUrl: `https://${CANARY.host}/v1`, secret: SECRET, geo: null }),
+    ANTHROPIC_CHAT,
+    ANTHROPIC_FAILURES,
+  ),
+  ...casesOf(GEMINI, GOOGLE_CHAT, GOOGLE_FAILURES, MODEL),
+  ...casesOf(BEDROCK, BEDROCK_CHAT, BEDROCK_FAILURES, NOVA),
+  ...casesOf(cohere(`https://${CANARY.host}/v2`, SECRET), COHERE_CHAT, COHERE_FAILURES),
+  ...casesOf(workersAi(BINDING), WORKERS_AI_CHAT, WORKERS_AI_FAILURES),
+  ...casesOf(workersAi(BINDING), WORKERS_AI_OPENAI_CHAT, WORKERS_AI_FAILURES),
+];
