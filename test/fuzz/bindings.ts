@@ -1,4 +1,4 @@
-/** Bindings of a region for tests outside workerd; the secrets are told apart from anything else. */
+/** Bindings of a region other than those that the tests run with; the secrets are told apart from anything else. */
 export const BINDINGS = {
   REGION: "eu",
   SANDBOX: "on",
