@@ -155,7 +155,9 @@ function detailOf(inner: JsonObject): Pick<Complaint, "message" | "param"> {
 /** The status inside an error event: a numeric code, else what its type stands for. */
 function statusInside(raw: JsonObject, complaint: Complaint): number {
   const inner = isObject(raw["error"]) ? raw["error"] : raw;
-  const code = Number(inner["code"] ?? inner["status"]);
+  const given = inner["code"] ?? inner["status"];
+  // A list nested deep enough overflows the stack of whoever makes a number or a text of it.
+  const code = typeof given === "object" ? Number.NaN : Number(given);
   if (Number.isSafeInteger(code) && code >= 400 && code <= 599) return code;
   if (/rate_limit|too_many_requests/.test(`${complaint.type} ${complaint.code}`)) return 429;
   if (/overloaded/.test(`${complaint.type} ${complaint.code}`)) return 503;

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
 import { cleanedMessage } from "../../src/providers/cleaned-message.ts";
 import { retryAfterMs } from "../../src/providers/retry-after.ts";
 import { httpFailure } from "../../src/providers/upstream-failure.ts";
@@ -26,6 +27,14 @@ it("every status means one thing to do", () => {
     expect(read).toEqual(statuses.map(() => kind));
   }
   expect([408, 500, 302].map((status) => failure(status).again)).toEqual([true, true, false]);
+});
+
+it("an error whose code is nested deeper than a stack is an error event, not an exception", () => {
+  const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
+  for (const field of ["code", "status"]) {
+    const events = new ChunkReader().read(`{"error":{"${field}":${deep}}}`, "message");
+    expect(events).toMatchObject([{ kind: "error", failure: { kind: "retry" } }]);
+  }
 });
 
 it("an exhausted quota disables the route, a flagged prompt does not", () => {

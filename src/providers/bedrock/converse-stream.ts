@@ -1,7 +1,7 @@
 import { thoughtDetail } from "../anthropic/thoughts.ts";
 import { ChunkBuilder } from "../chunk-builder.ts";
 import type { StreamReader } from "../http-provider.ts";
-import { isObject, objectOf, parseObject, textOf } from "../json-value.ts";
+import { isObject, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
 import { BROKEN_OFF, finishOf } from "./converse-answer.ts";
@@ -79,7 +79,7 @@ export class ConverseReader implements StreamReader {
 
   #event(type: string, raw: JsonObject): StreamEvent[] {
     if (type.endsWith("Exception")) return this.#except(type, raw);
-    const index = Number(raw["contentBlockIndex"] ?? 0);
+    const index = numberOf(raw["contentBlockIndex"]) ?? 0;
     switch (type) {
       case "messageStart":
         return this.#chunks.begin();
