@@ -1,23 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { parseEnv } from "node:util";
 import type { LinkSecrets, RegionName } from "./region.ts";
 
 export const ROOT = path.join(import.meta.dirname, "..");
 const PORTS = { eu: 8787, us: 8788 } as const;
-
-/** What a developer may set for both regions, in the environment or in `.dev.vars`. */
-const VARS = [
-  "MODELS",
-  "PROVIDERS",
-  "ALIASES",
-  "RESIDENCY",
-  "SANDBOX",
-  "MARKUP_PERCENT",
-  "DEFAULT_MAX_OUTPUT",
-];
-const PROVIDER_SECRETS = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"];
 
 /** Where the state of the local regions is kept. */
 export function stateDirectory(): string {
@@ -65,20 +52,4 @@ export function localSecrets(directory: string): LocalSecrets {
 
 function newSecret(): string {
   return randomBytes(32).toString("hex");
-}
-
-/** Vars and provider keys of the developer: `.dev.vars`, overridden by the environment. */
-export function developerBindings(): Record<string, string> {
-  const file = path.join(ROOT, ".dev.vars");
-  const fromFile = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
-  const providers = process.env["PROVIDERS"] ?? fromFile["PROVIDERS"] ?? "[]";
-  const names = [...VARS, ...PROVIDER_SECRETS, ...secretsNamedBy(providers)];
-  const fromEnvironment = names.map((name) => [name, process.env[name] ?? ""]);
-  const entries = [...Object.entries(fromFile), ...fromEnvironment];
-  return Object.fromEntries(entries.filter(([, value]) => value !== "")) as Record<string, string>;
-}
-
-/** The variables that the entries of PROVIDERS name as their secret; the Worker reports bad JSON. */
-function secretsNamedBy(providers: string): string[] {
-  return [...providers.matchAll(/"secret"\s*:\s*"([A-Za-z0-9_]+)"/g)].map(([, name]) => name ?? "");
 }

@@ -1,9 +1,9 @@
 // npm start: both regions on real workerd, persisted, with a demo organisation in each.
 import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
+import { developerBindings } from "./dev-bindings.ts";
 import { ensureDemo } from "./dev-demo.ts";
-import { developerBindings, localSecrets, portOf, portVariable } from "./dev-settings.ts";
-import { stateDirectory } from "./dev-settings.ts";
+import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
@@ -39,12 +39,16 @@ async function main(flags: readonly string[]): Promise<void> {
   const directory = stateDirectory();
   if (flags.includes("--clean")) forget(directory);
   const { KEY_SECRETS, ADMIN_TOKEN, ...link } = localSecrets(directory);
-  const bindings = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN, ...developerBindings() };
+  const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN };
+  const bindings = {
+    eu: { ...own, ...developerBindings("eu") },
+    us: { ...own, ...developerBindings("us") },
+  };
   const regions = await startBoth({ ports, directory, bindings, link });
   stopOnSignal(regions);
   await Promise.all(Object.values(regions).map(mustBeConfigured));
   progress("demo organisations");
-  const demo = await ensureDemo(regions, bindings.ADMIN_TOKEN, directory);
+  const demo = await ensureDemo(regions, bindings.eu.ADMIN_TOKEN, directory);
   progress("ready");
   console.log(welcome(demo, directory));
   showLog = true;
@@ -72,14 +76,14 @@ function forget(directory: string): void {
 type Start = {
   readonly ports: Readonly<Record<RegionName, number>>;
   readonly directory: string;
-  readonly bindings: Readonly<Record<string, string>>;
+  readonly bindings: Readonly<Record<RegionName, Readonly<Record<string, string>>>>;
   readonly link: LinkSecrets;
 };
 
 async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
   const { ports, directory, bindings, link } = options;
   // Plain http between the regions is for the sandbox alone: without it each one stands for itself.
-  const isLinked = bindings["SANDBOX"] === "on";
+  const isLinked = bindings.eu["SANDBOX"] === "on";
   if (!isLinked) progress("SANDBOX is off: the regions are not linked");
   progress("bundling");
   const code = await bundleWorker();
@@ -91,7 +95,7 @@ async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
       peers: isLinked ? [{ region: peer, url: `http://${HOST}:${ports[peer]}` }] : [],
       directory: path.join(directory, region),
       code,
-      bindings: { ...linkBindings(region, link), ...bindings },
+      bindings: { ...linkBindings(region, link), ...bindings[region] },
       onLog: (line) => keepLog(region, line),
     });
     progress(`${region} answers on ${started.url}`);

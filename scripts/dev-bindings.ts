@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { parseEnv } from "node:util";
+import { BUILT_IN } from "../src/providers/registry.ts";
+import { ROOT } from "./dev-settings.ts";
+import type { RegionName } from "./region.ts";
+
+/** What a developer may set for both regions, in the environment or in `.dev.vars`. */
+const VARS = [
+  "MODELS",
+  "PROVIDERS",
+  "ALIASES",
+  "RESIDENCY",
+  "SANDBOX",
+  "MARKUP_PERCENT",
+  "DEFAULT_MAX_OUTPUT",
+];
+
+/** What the built-in providers read: their keys, their addresses, and what some have beside these. */
+const PROVIDER_VARIABLES = [
+  ...BUILT_IN.flatMap(({ variables }) => variables),
+  ...BUILT_IN.map(({ id }) => baseUrlOf(id)),
+  "GEMINI_BASE_URL", // of the provider called google
+  "VERTEX_TOKEN_URL",
+  "OPENROUTER_EU",
+  "AWS_REGION",
+  "AWS_SESSION_TOKEN",
+].filter((name) => name !== "AI"); // a binding, which no text can stand for
+
+/** How the AWS regions begin that a region may not call. */
+const OTHERS: Readonly<Record<RegionName, string>> = { eu: "us-", us: "eu-" };
+
+/**
+ * Vars and provider keys of the developer as one region gets them: `.dev.vars`, overridden by the
+ * environment. An AWS_REGION goes only to the region that may call it; the other keeps its usual one.
+ */
+export function developerBindings(region: RegionName): Record<string, string> {
+  const file = path.join(ROOT, ".dev.vars");
+  const fromFile = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
+  const providers = process.env["PROVIDERS"] ?? fromFile["PROVIDERS"] ?? "[]";
+  const names = [...VARS, ...PROVIDER_VARIABLES, ...secretsNamedBy(providers)];
+  const fromEnvironment = names.flatMap((name) => {
+    const value = process.env[name] ?? "";
+    return value === "" ? [] : [[name, value] as const];
+  });
+  const bindings = Object.fromEntries([
+    ...Object.entries(fromFile).filter(([, value]) => value !== ""),
+    ...fromEnvironment,
+  ]) as Record<string, string>;
+  if (bindings["AWS_REGION"]?.startsWith(OTHERS[region])) delete bindings["AWS_REGION"];
+  return bindings;
+}
+
+function baseUrlOf(id: string): string {
+  return `${id.toUpperCase().replaceAll("-", "_")}_BASE_URL`;
+}
+
+/** The variables that the entries of PROVIDERS name as their secret; the Worker reports bad JSON. */
+function secretsNamedBy(providers: string): string[] {
+  return [...providers.matchAll(/"secret"\s*:\s*"([A-Za-z0-9_]+)"/g)].map(([, name]) => name ?? "");
+}

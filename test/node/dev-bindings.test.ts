@@ -1,0 +1,71 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { developerBindings } from "../../scripts/dev-bindings.ts";
+import { REGION_NAMES } from "../../scripts/deploy/settings.ts";
+import type { RegionName } from "../../scripts/region.ts";
+import { parseConfig } from "../../src/config.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
+
+afterEach(() => vi.unstubAllEnvs());
+
+/** The variables that the built-in providers ask for, where `value` says what each is set to. */
+function variablesRead(region: RegionName, value: (name: string) => string | undefined): string[] {
+  const parsed = parseConfig({
+    REGION: region,
+    KEY_SECRETS: `a:${"k".repeat(32)}`,
+    ADMIN_TOKEN: "a".repeat(32),
+  });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const names = new Set<string>();
+  const secret = (name: string): string | undefined => {
+    names.add(name);
+    return value(name);
+  };
+  for (const builtIn of BUILT_IN) {
+    const config = { ...parsed.config, secret };
+    builtIn.isSet(config);
+    builtIn.tags(config);
+    builtIn.problems(config);
+  }
+  return [...names];
+}
+
+it.each(REGION_NAMES)(
+  "npm start hands %s every variable that a built-in provider reads",
+  (region) => {
+    const read = new Set([
+      ...variablesRead(region, () => undefined),
+      ...variablesRead(region, () => "x"),
+      // Only without an API key does Bedrock look at the access key, and at its session.
+      ...variablesRead(region, (name) => (name === "AWS_BEARER_TOKEN_BEDROCK" ? undefined : "x")),
+    ]);
+    for (const name of [
+      "OPENAI_API_KEY",
+      "XAI_US_BASE_URL",
+      "GEMINI_BASE_URL",
+      "AWS_SESSION_TOKEN",
+    ]) {
+      expect(read).toContain(name);
+    }
+    for (const name of read) vi.stubEnv(name, `${region}-value of ${name}`);
+    expect(developerBindings(region)).toMatchObject(
+      Object.fromEntries([...read].map((name) => [name, `${region}-value of ${name}`])),
+    );
+  },
+);
+
+it("an AWS_REGION goes to the region that may call it, the other keeps its usual one", () => {
+  vi.stubEnv("AWS_REGION", "eu-west-1");
+  expect(developerBindings("eu")).toHaveProperty("AWS_REGION", "eu-west-1");
+  expect(developerBindings("us")).not.toHaveProperty("AWS_REGION");
+  vi.stubEnv("AWS_REGION", "us-west-2");
+  expect(developerBindings("eu")).not.toHaveProperty("AWS_REGION");
+  expect(developerBindings("us")).toHaveProperty("AWS_REGION", "us-west-2");
+});
+
+it("the secrets that PROVIDERS names are handed over, an empty variable is none", () => {
+  vi.stubEnv("PROVIDERS", '[{"id":"vllm","secret":"VLLM_KEY"}]');
+  vi.stubEnv("VLLM_KEY", "one of vLLM's");
+  expect(developerBindings("eu")).toHaveProperty("VLLM_KEY", "one of vLLM's");
+  vi.stubEnv("VLLM_KEY", "");
+  expect(developerBindings("eu")).not.toHaveProperty("VLLM_KEY");
+});
