@@ -76,7 +76,7 @@ export function figures({ rounds, latencies, counted }: Measured): Figure[] {
     { name: "rows written in D1 per completion", value: per(counts.d1RowsWritten), unit: "" },
     {
       name: "object requests per completion, alarms included",
-      value: per(counts.objectCalls + counts.alarms),
+      value: per(counts.objectCalls + counts.objectCallsForMetrics + counts.alarms),
       unit: "",
     },
     {
@@ -114,7 +114,7 @@ export function table(rows: readonly Figure[]): string {
  * process, sockets included: an upper bound.
  */
 function dollarsPerMillion({ counts, completions }: Counted, cpuMs: number): number {
-  const objectRequests = counts.objectCalls + counts.alarms;
+  const objectRequests = counts.objectCalls + counts.objectCallsForMetrics + counts.alarms;
   const sum =
     0.15 * objectRequests +
     1.6 * OBJECT_SECONDS_PER_CALL * objectRequests +

@@ -46,6 +46,12 @@ async function checked(provider: string, options: Options): Promise<number> {
     return FAILED;
   }
   const { chat, embeddings, region } = subject;
+  if (chat === null && embeddings === null) {
+    process.stderr.write(
+      `error: no model has a route to ${printable(provider)}: name one in MODELS.\n`,
+    );
+    return FAILED;
+  }
   const models = [chat?.model, embeddings?.model].filter((id) => id !== undefined).join(", ");
   process.stderr.write(`${provider} as region ${region} calls it: ${models}\n`);
   const recorder = recordFetch(subject.secrets);

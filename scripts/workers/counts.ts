@@ -5,6 +5,8 @@ export type Counts = {
   /** Calls on Durable Object stubs, and how many of them came before the upstream was called. */
   objectCalls: number;
   objectCallsBeforeUpstream: number;
+  /** Calls that hand counts over at any time after an answer; they belong to no request. */
+  objectCallsForMetrics: number;
   alarms: number;
   objectRowsWritten: number;
   objectRowsRead: number;
@@ -20,6 +22,7 @@ export function noCounts(): Counts {
     requests: 0,
     objectCalls: 0,
     objectCallsBeforeUpstream: 0,
+    objectCallsForMetrics: 0,
     alarms: 0,
     objectRowsWritten: 0,
     objectRowsRead: 0,

@@ -6,7 +6,7 @@ type Charge = Extract<Outcome, { kind: "settle" }>;
 
 /** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
 export function countRun(run: Run, tally: Tally): void {
-  const { outcome, charged, shortfall } = run.progress;
+  const { outcome, charged, shortfall, isUnsaved } = run.progress;
   if (outcome === null) return;
   if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
   const { route, usage, estimated } = outcome;
@@ -19,6 +19,7 @@ export function countRun(run: Run, tally: Tally): void {
   tally.count("attempts", { provider }, route.attempts);
   tally.count("shortfall", {}, shortfall);
   if (estimated) tally.count("estimated", { provider });
+  if (isUnsaved) tally.count("unsaved");
   const { input, cacheRead, cacheWrite, output, reasoning } = usage;
   const tokens = { input, cache_read: cacheRead, cache_write: cacheWrite, output, reasoning };
   for (const [type, count] of Object.entries(tokens)) {

@@ -53,6 +53,8 @@ export type Progress = {
   /** Micros charged, and those that no balance could pay, as far as known. */
   charged: number;
   shortfall: number;
+  /** Its charge is in the log alone: neither wallet nor outbox took it in time. */
+  isUnsaved: boolean;
 };
 
 /** One run of THE PATH: who, what, with what, and where the answer goes. */

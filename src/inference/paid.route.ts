@@ -36,7 +36,7 @@ export async function answerPaid(
     startedMs: c.get("startedMs"),
     caller: c.get("admitted").caller,
     ...asked.value,
-    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0 },
+    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
     timers,
     services: runServices(c),
     answer: answered.resolve,

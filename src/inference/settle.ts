@@ -75,6 +75,7 @@ export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
     if ((await settleRun(run, outcome)).stored === "saved") return;
   }
   if (outcome.kind === "void") return;
+  run.progress.isUnsaved = true;
   logEvent("settlement_unsaved", {
     request_id: run.id,
     org_id: run.caller.orgId,

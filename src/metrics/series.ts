@@ -42,7 +42,7 @@ export const METRICS = {
   shortfall: counter("turnpike_shortfall_micro_total", "Micros used that no balance could pay."),
   unsaved: counter(
     "turnpike_unsaved_total",
-    "Charges that wallet and outbox did not take at once.",
+    "Charges that are in the log alone: neither wallet nor outbox took them in time.",
   ),
   holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used in two days."),
   holdOldest: gauge("turnpike_hold_oldest_seconds", "Age of the oldest of them."),

@@ -57,7 +57,7 @@ export function runOf(services: Partial<RunServices> = {}): Run {
       bounds: { least: micros(1), most: micros(2) },
     },
     idempotency: null,
-    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0 },
+    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
     services: { now: () => 7, region: "eu", ...services } as RunServices,
     timers: new Timers(),
     answer: () => undefined,

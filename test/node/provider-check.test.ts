@@ -121,4 +121,8 @@ it("without a key it says which variable to set; an unknown provider or model li
     /does not sell "openai\/gpt-99" for chat here; it sells: openai\/gpt-/,
   );
   expect((await check(["openai", "--region", "mars"])).code).toBe(2);
+  expect(await check(["openrouter"], { OPENROUTER_API_KEY: "sk-or-1" })).toEqual({
+    code: 1,
+    said: "error: no model has a route to openrouter: name one in MODELS.\n",
+  });
 });

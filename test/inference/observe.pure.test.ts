@@ -1,0 +1,42 @@
+import { expect, it } from "vitest";
+import { countRun } from "../../src/inference/observe.ts";
+import type { Outcome } from "../../src/inference/paid-request.ts";
+import { Tally } from "../../src/metrics/tally.ts";
+import { runOf, SERVING, USAGE } from "./run-fixture.ts";
+
+const SETTLED: Outcome = {
+  kind: "settle",
+  route: { ...SERVING, attempts: 2 },
+  usage: USAGE,
+  estimated: true,
+  finishReason: null,
+};
+
+function counted(progress: object) {
+  const run = runOf();
+  const tally = new Tally();
+  countRun({ ...run, progress: { ...run.progress, ...progress } }, tally);
+  return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));
+}
+
+it("a charged run counts its tokens, cost, attempts, and what was odd about its charge", () => {
+  const odd = { outcome: SETTLED, charged: 70, shortfall: 3, isUnsaved: true };
+  expect(Object.fromEntries(counted(odd))).toEqual({
+    'turnpike_cost_micro_total{model="up/m",provider="up"}': 70,
+    'turnpike_attempts_total{provider="up"}': 2,
+    turnpike_shortfall_micro_total: 3,
+    'turnpike_estimated_total{provider="up"}': 1,
+    turnpike_unsaved_total: 1,
+    'turnpike_tokens_total{model="up/m",type="input"}': USAGE.input,
+    'turnpike_tokens_total{model="up/m",type="cache_read"}': USAGE.cacheRead,
+    'turnpike_tokens_total{model="up/m",type="output"}': USAGE.output,
+  });
+});
+
+it("one that was not charged counts as absorbed, one that never began not at all", () => {
+  const outcome = { kind: "void", reason: "upstream failed without usage: absorbed" };
+  expect(counted({ outcome })).toEqual([
+    ['turnpike_absorbed_total{reason="upstream_failed_without_usage_absorbed"}', 1],
+  ]);
+  expect(counted({})).toEqual([]);
+});
