@@ -61,7 +61,7 @@ beforeAll(async () => {
           { limits: { choices: 1, lacks: ["tools"] } },
           { limits: { lacks: ["vision", "tools"] } },
           { limits: { lacks: ["tools"] } },
-          { limits: { context: 700, choices: 2 } },
+          { limits: { context: 1100, choices: 2 } },
         ],
       },
       "one-only": { routes: [{ limits: { choices: 1 } }] },
