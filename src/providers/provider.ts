@@ -56,6 +56,8 @@ export type ProviderFailure = {
   readonly retryAfterMs?: number;
   /** Only for retry: the same route may well answer a second attempt (408, 5xx, a reset before headers). */
   readonly again?: boolean;
+  /** Only for retry: the request met a limit of this route, which says nothing of the route's health. */
+  readonly blameless?: true;
   /** Only for refused: cleaned text, param and code that may be shown. */
   readonly message?: string;
   readonly param?: string | null;

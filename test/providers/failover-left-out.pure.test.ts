@@ -124,6 +124,19 @@ it("a run that ends under a probe lets the next one probe", async () => {
   expect(health.standings(asked.nowMs)).toEqual([]);
 });
 
+it("a blameless failure goes on to the next route and leaves its own asked freely, also after a hundred", async () => {
+  const blameless = failure({ kind: "retry", reason: "413", blameless: true });
+  const { asked, health, run } = routes([blameless], [GOOD]);
+  for (let at = 0; at < 100; at++) {
+    // oxlint-disable-next-line no-await-in-loop -- one request after another
+    expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 2 } });
+  }
+  expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([200, []]);
+  expect(await routes([BUSY], [blameless]).run()).toMatchObject({
+    failure: { kind: "upstream_error" },
+  });
+});
+
 /** The seconds that a client is told when each route is overloaded for so long; undefined: nobody said. */
 async function wait(...ms: (number | undefined)[]): Promise<number | null> {
   const busy = ms.map((retryAfterMs) => [

@@ -4,6 +4,7 @@ import { isLeftOut, RouteHealth } from "../../src/providers/route-health.ts";
 
 const BAD_KEY: ProviderFailure = { kind: "disabled", reason: "401" };
 const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
+const BLAMELESS: ProviderFailure = { kind: "retry", reason: "413", blameless: true };
 const REFUSED: ProviderFailure = { kind: "refused", reason: "400" };
 const busy = (retryAfterMs?: number): ProviderFailure => ({
   kind: "overloaded",
@@ -81,12 +82,14 @@ describe("a route's health", () => {
     const health = new RouteHealth();
     fail(health, REFUSED, 100);
     expect(health.standings(0)).toEqual([]);
+    fail(health, { ...BLAMELESS, retryAfterMs: 5000 }, 100);
+    expect([health.standings(0), health.pass("up:m", 0)]).toEqual([[], "free"]);
     fail(health, BAD_KEY, 100);
     expect(health.standings(MINUTE)).toEqual([]);
   });
 
   it("a probe that is refused, told to wait or has a bad key leaves room for the next probe", () => {
-    for (const failure of [REFUSED, BAD_KEY, busy(500)]) {
+    for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
       const probe = health.pass("up:m", 15_000);
