@@ -15,7 +15,8 @@ type Complaint = {
 /**
  * The failure that an HTTP answer outside 2xx means. `secret` is our key there, which some hosts echo.
  * 402, 401, 403, 404 and an exhausted quota are ours to mend; 400, 413 and 422 are about the request;
- * 429, 503 and 529 say "later"; everything else, redirects too, is worth another route.
+ * 429, 503 and 529 say "later"; everything else, redirects too, is worth another route. A limit that
+ * only such a request meets, and a 403 without a word, are blameless.
  */
 export function httpFailure(
   status: number,
@@ -48,6 +49,8 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 
 function failureOf(status: number, complaint: Complaint, hints: Hints): ProviderFailure {
   const reason = String(status);
+  if (isBlameless(status, complaint)) return { kind: "retry", reason, blameless: true };
+  if (isAboutContent(status, complaint)) return contentRefusal(reason, complaint, hints.secret);
   const meant = meantStatus(status, complaint);
   if (REFUSED.has(meant)) return refusal(reason, complaint, hints.secret);
   const wait = hints.retryAfterMs === undefined ? {} : { retryAfterMs: hints.retryAfterMs };
@@ -56,12 +59,39 @@ function failureOf(status: number, complaint: Complaint, hints: Hints): Provider
   return { kind: "retry", reason, ...wait, again: meant === 408 || meant >= 500 };
 }
 
+/** Requests that nobody who has the model can serve (OpenRouter); not "No endpoints found for <model>". */
+const NO_ENDPOINT = /^no endpoints found that /i;
+
+/** Whether another route may serve the request and this one serves the others. */
+function isBlameless(status: number, { message, code, type }: Complaint): boolean {
+  if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
+  if (status === 404) return NO_ENDPOINT.test(message);
+  // More tokens than a whole minute has: Groq's 413, OpenAI's 429.
+  if (status === 413) return code === "rate_limit_exceeded";
+  return status === 429 && message.startsWith("Request too large ");
+}
+
+const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
+
+/** A 403 about the content is the request's own: it must not take the route from everybody. */
+function isAboutContent(status: number, { message }: Complaint): boolean {
+  return status === 403 && ABOUT_CONTENT.test(message);
+}
+
+/** xAI goes on to name our team and key. */
+function contentRefusal(
+  reason: string,
+  complaint: Complaint,
+  secret: string | undefined,
+): ProviderFailure {
+  const message = complaint.message.replace(/\bTeam: .*/s, "");
+  const failure = refusal(reason, { ...complaint, message }, secret);
+  return { ...failure, code: failure.code ?? "content_filter" };
+}
+
 /** The status that says what is wrong, where a host has chosen another. */
 function meantStatus(status: number, complaint: Complaint): number {
-  // A 403 about the content is the request's own: it must not take the route from everybody.
-  if (status === 403 && /moderat|flagged|content.policy/i.test(complaint.message)) return 400;
   if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
-  if (status === 413 && complaint.code === "rate_limit_exceeded") return 429; // Groq: tokens a minute
   return REFUSED.has(status) && isAboutUs(complaint) ? 404 : status;
 }
 

@@ -2,11 +2,11 @@ import { expect, it } from "vitest";
 import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
 import { cleanedMessage } from "../../src/providers/cleaned-message.ts";
 import { retryAfterMs } from "../../src/providers/retry-after.ts";
-import { httpFailure } from "../../src/providers/upstream-failure.ts";
+import { httpFailure, streamFailure } from "../../src/providers/upstream-failure.ts";
 
 const NO_HEADERS = new Headers();
 const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(headers));
-const failure = (status: number, error: unknown = {}) =>
+const failure = (status: number, error: unknown = { message: "no" }) =>
   httpFailure(status, NO_HEADERS, JSON.stringify({ error }));
 
 /** Code and parameter of a refusal as a client sees them. */
@@ -40,6 +40,31 @@ it("an error whose code is nested deeper than a stack is an error event, not an 
 it("an exhausted quota disables the route, a flagged prompt does not", () => {
   expect(failure(429, { code: "insufficient_quota" }).kind).toBe("disabled");
   expect(failure(403, { message: "Your input was flagged by moderation" }).kind).toBe("refused");
+});
+
+it("xAI's 403 about the content refuses the request, and names no team and no key of ours", () => {
+  const body = {
+    code: "The caller does not have permission to execute the specified operation",
+    error:
+      "Content violates usage guidelines. Team: acme-corp, API key ID: 1f2e, Model: grok-4-0709, Failed check: SAFETY_CHECK_TYPE_BIO",
+  };
+  expect(httpFailure(403, NO_HEADERS, JSON.stringify(body))).toEqual({
+    kind: "refused",
+    reason: "403",
+    message: "Content violates usage guidelines.",
+    param: null,
+    code: "content_filter",
+  });
+});
+
+it("a request beyond the limit of a minute is blameless, said in a stream too", () => {
+  const message =
+    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 37313.";
+  const error = { message, type: "tokens", code: "rate_limit_exceeded" };
+  const want = { kind: "retry", blameless: true };
+  expect(failure(429, error)).toEqual({ ...want, reason: "429" });
+  expect(streamFailure({ error })).toEqual({ ...want, reason: "429" });
+  expect(failure(429, { ...error, message: `No: ${message}` }).kind).toBe("overloaded");
 });
 
 it("only a refusal carries the upstream's words, and no kind carries its key", () => {
