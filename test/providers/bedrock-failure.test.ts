@@ -47,10 +47,31 @@ it.each([
 it.each([
   "Invocation of model ID amazon.nova-2-lite-v1:0 with on-demand throughput isn't supported. Retry your request with the ID or ARN of an inference profile that contains this model.",
   "Operation not allowed",
+  "Access to this model is not available for channel program accounts.",
+  "You don't have access to the model with the specified model ID.",
   "This model version has reached the end of its life.",
 ])("that a model is not to be had there is our fault, not the request's: %s", async (message) => {
   const reply = errorReply(400, "ValidationException", message);
   expect(await failureOf(reply)).toEqual({ kind: "disabled", reason: "model" });
+});
+
+const QUOTED = [
+  "1 validation error detected: Value 'the model identifier' at 'toolConfig.toolChoice.tool.name' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+",
+  "Value 'Operation not allowed' at 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: Member must have length less than or equal to 64",
+  "The model returned the following errors: no inference profile, end of its life, on-demand throughput, access to this model",
+];
+
+it.each(QUOTED)("what the client wrote is no word about our model: %s", async (message) => {
+  const reply = errorReply(400, "ValidationException", message);
+  expect(await failureOf(reply)).toMatchObject({ kind: "refused" });
+});
+
+it("a 403 of whoever stands before AWS is blameless, one with a name is not", async () => {
+  const headers = { "content-type": "text/html" };
+  const firewall = { status: 403, headers, body: "<html>403 Forbidden</html>" };
+  expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", blameless: true });
+  const named = { status: 403, headers: { "x-amzn-errortype": "AccessDeniedException" }, body: "" };
+  expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
 it("the name of an exception counts before its status, with a namespace or in the body too", async () => {

@@ -63,6 +63,20 @@ it("a key is bad by the error's reason or by its words alone", async () => {
   }
 });
 
+it("a key is not bad because the client's own words say so", async () => {
+  const message =
+    "Invalid JSON payload received. Unknown name \"API key not valid\" at 'tools[0]': Cannot find field.";
+  const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
+  expect(failure.kind).toBe("refused");
+});
+
+it("a 403 of whoever stands before Google is blameless, one with a status is not", async () => {
+  const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
+  expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", blameless: true });
+  const named = json(error(403, "PERMISSION_DENIED", ""), 403);
+  expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
+});
+
 it("a 400 is cleaned of projects, by name and by number", async () => {
   const message = "Bad thing in projects/canary-1/locations/eu of project 123456789012: no.";
   const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));

@@ -18,9 +18,21 @@ const STATUS: ReadonlyMap<string, number> = new Map([
 ]);
 /** Exceptions about our credentials, which AWS answers with 400 or 403. */
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
-/** A 400 about our choice of model or our account there, not about the request. */
-const OUR_MODEL =
-  /model identifier|on-demand throughput|inference profile|operation not allowed|access to (?:the|this) model|end of its life/i;
+/**
+ * A 400 about our choice of model or our account there, not about the request. From its first word on:
+ * AWS quotes what the client wrote ("Value '...' at 'toolConfig...' failed to satisfy constraint").
+ */
+const OUR_MODEL = new RegExp(
+  `^(?:${[
+    "the provided (?:model identifier|arn|inference profile)\\b",
+    "(?:the )?inference profile\\b",
+    "invocation of model id \\S{1,300} with on-demand throughput",
+    "operation not allowed",
+    "(?:you don't have )?access to (?:the|this) model\\b",
+    "(?:the|this) model(?: version)? has reached the end of its life",
+  ].join("|")})`,
+  "i",
+);
 
 /** An exception as it came; `status` counts where its name is not known here. */
 type Exception = {
@@ -52,7 +64,8 @@ export function exceptionFailure(
   const message = textOf(raw["message"]) || textOf(raw["Message"]);
   const meant = STATUS.get(exception) ?? (CREDENTIALS.test(exception) ? 401 : status);
   if (meant === 400 && OUR_MODEL.test(message)) return { kind: "disabled", reason: "model" };
-  return httpFailure(meant, headers, JSON.stringify({ message: withoutOurs(message, secrets) }));
+  const complaint = { message: withoutOurs(message, secrets), type: exception };
+  return httpFailure(meant, headers, JSON.stringify(complaint));
 }
 
 /** Names of our resources, accounts and keys, which no general rule can know. */

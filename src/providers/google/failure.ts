@@ -70,7 +70,11 @@ function failureOf(
   const details = listOf(error["details"]).filter(isObject);
   const message = withoutSecrets(textOf(error["message"]), secrets);
   if (isOurs(error, details, message)) return { kind: "disabled", reason: String(status) };
-  const failure = httpFailure(status, headers, JSON.stringify({ error: { message } }));
+  const failure = httpFailure(
+    status,
+    headers,
+    JSON.stringify({ error: { message, type: textOf(error["status"]) } }),
+  );
   const wait = waitMs(details);
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
@@ -80,7 +84,7 @@ function isOurs(error: JsonObject, details: readonly JsonObject[], message: stri
   if (error["status"] === "FAILED_PRECONDITION") return true;
   return (
     details.some((detail) => textOf(detail["reason"]).startsWith("API_KEY_")) ||
-    /\bAPI key (?:not valid|expired|not found)/i.test(message)
+    /^API key (?:not valid|expired|not found)/i.test(message) // not where a client's words are quoted
   );
 }
 
