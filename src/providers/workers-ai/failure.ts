@@ -27,7 +27,10 @@ const NO_HEADERS = new Headers();
 /** The failure that an answer outside 2xx means. */
 export function answerFailure(status: number, headers: Headers, bodyText: string): ProviderFailure {
   const raw = parseObject(bodyText);
-  return failureOf(status, headers, raw === null ? { text: bodyText } : complaintOf(raw));
+  if (raw !== null) return failureOf(status, headers, complaintOf(raw));
+  // A page that forbids is a firewall's, not Workers AI's.
+  const text = status === 403 && codeIn(bodyText) === null ? "" : bodyText;
+  return failureOf(status, headers, { text });
 }
 
 /** The failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no capacity"); null for a connection that broke. */
@@ -66,12 +69,15 @@ function failureOf(status: number, headers: Headers, complaint: Complaint): Prov
   const { text } = complaint;
   const code = Number.isSafeInteger(complaint.code) ? Number(complaint.code) : codeIn(text);
   const known = code === null ? undefined : STATUS_OF[code];
-  const usedUp = /daily free allocation/i.test(text) ? 402 : undefined;
-  const body = JSON.stringify({ error: { message: withoutPrefix(text) } });
+  const message = withoutPrefix(text);
+  const usedUp = USED_UP.test(message) ? 402 : undefined;
+  const body = JSON.stringify({ error: { message } });
   const failure = httpFailure(usedUp ?? known ?? status, headers, body);
   return known === undefined ? failure : { ...failure, reason: String(code) };
 }
 
+/** The whole sentence: clients can have their own words quoted inside of one. */
+const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 
 function codeIn(text: string): number | null {
@@ -81,5 +87,6 @@ function codeIn(text: string): number | null {
 
 /** Without the error's names and code before it, and the id of the request behind it. */
 function withoutPrefix(text: string): string {
-  return text.replace(PREFIX, "").replace(/\s*\([0-9a-f-]{36}\)\s*$/, "");
+  const sentence = text.replace(PREFIX, "").trimEnd();
+  return sentence.replace(/\([0-9a-f-]{36}\)$/, "").trimEnd();
 }

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { answerFailure } from "../../src/providers/workers-ai/failure.ts";
+
+const said = (status: number, text: string) => answerFailure(status, new Headers(), text);
+
+it("an allocation is used up when Workers AI says so, not when it quotes the client", () => {
+  const words = "you have used up your daily free allocation of 10,000 neurons, please upgrade";
+  expect(said(429, words).kind).toBe("disabled");
+  expect(said(400, `AiError: ${words}`).kind).toBe("disabled");
+  expect(said(400, `Bad input: tools[0].name '${words}'`).kind).toBe("refused");
+});
+
+it("the id of the request is taken off the end, whatever white space is before it", () => {
+  const id = "(01234567-89ab-cdef-0123-456789abcdef)";
+  expect(said(400, `5004: Invalid data ${id} \n`).message).toBe("Invalid data");
+});
+
+it("a sentence of white space alone is read without trying each of its places", () => {
+  expect(said(500, `x${" ".repeat(400_000)}x`)).toMatchObject({ kind: "retry", reason: "500" });
+});
+
+it("a 403 of whoever stands before Workers AI is blameless, one with a code is not", () => {
+  const want = { kind: "retry", reason: "403", blameless: true };
+  expect(said(403, "<html>403 Forbidden</html>")).toEqual(want);
+  expect(said(403, "5018: no").kind).toBe("disabled");
+});
