@@ -22,7 +22,7 @@ export type Tools = {
 
 /**
  * `tools`, `tool_choice` (with `allowed_tools` resolved) and `parallel_tool_calls` of a checked chat
- * request. Refused: legacy functions, custom tools.
+ * request. Refused: legacy functions, custom tools, the choice of a tool that is not there.
  */
 export function toolsOf(body: JsonObject): Tools | ProviderFailure {
   if (body["functions"] !== undefined || body["function_call"] !== undefined) {
@@ -33,16 +33,25 @@ export function toolsOf(body: JsonObject): Tools | ProviderFailure {
     if (!isObject(raw["function"])) return unsupported("Custom tools", `tools[${index}]`);
     list.push(toolOf(raw["function"]));
   }
-  const parallel = body["parallel_tool_calls"] !== false;
-  return { ...chosen(list, body["tool_choice"]), parallel };
+  const choice = chosen(list, body["tool_choice"]);
+  if ("kind" in choice) return choice;
+  return { ...choice, parallel: body["parallel_tool_calls"] !== false };
 }
 
-function chosen(list: readonly Tool[], raw: unknown): Pick<Tools, "list" | "choice"> {
+function chosen(
+  list: readonly Tool[],
+  raw: unknown,
+): Pick<Tools, "list" | "choice"> | ProviderFailure {
   if (typeof raw === "string" && list.length > 0) {
     return { list, choice: raw === "none" || raw === "required" ? raw : "auto" };
   }
+  if (isObject(raw) && isObject(raw["function"])) {
+    const name = textOf(raw["function"]["name"]);
+    // Hosts quote an unknown name in errors of their own.
+    if (list.some((tool) => tool.name === name)) return { list, choice: { name } };
+    return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
+  }
   if (!isObject(raw) || list.length === 0) return { list, choice: "auto" };
-  if (isObject(raw["function"])) return { list, choice: { name: textOf(raw["function"]["name"]) } };
   const allowed = isObject(raw["allowed_tools"]) ? raw["allowed_tools"] : raw;
   const names = new Set(
     listOf(allowed["tools"])

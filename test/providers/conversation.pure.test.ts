@@ -133,6 +133,14 @@ it("custom tools and legacy functions are refused and named", () => {
     param: "messages",
   });
   expect(toolsOf({ functions: [] })).toMatchObject({ kind: "refused", param: "functions" });
+  for (const tools of [TWO, [], undefined]) {
+    const tool_choice = { type: "function", function: { name: "the model identifier" } };
+    expect(toolsOf({ tools, tool_choice })).toMatchObject({
+      kind: "refused",
+      param: "tool_choice",
+      message: expect.not.stringContaining("identifier"),
+    });
+  }
   expect(toolsOf({ tools: [{ type: "custom", custom: { name: "c" } }] })).toMatchObject({
     kind: "refused",
     param: "tools[0]",
