@@ -3,16 +3,37 @@ const MESSAGE_CHARACTERS_MAX = 300;
 const READ_CHARACTERS_MAX = 4000;
 const REMOVED = "[removed]";
 
-const HOST_ENDINGS = "com|net|org|ai|io|dev|co|cloud|app|xyz|eu|us|local|internal|localhost";
+const HOST_ENDINGS =
+  "com|net|org|ai|io|dev|co|cloud|app|xyz|eu|us|run|sh|tech|site|de|fr|uk|cn|jp|svc|lan|corp|intranet|local|internal|localhost";
+/** Words before a colon and a number that are no host and port. */
+const COUNTS =
+  "(?:tokens?|limit|max|min|maximum|minimum|length|count|index|line|column|position|offset|size|code|status|messages?|got|value|seed|total|used|requested)";
+/** What stands for one of ours before a slash or a colon. */
+const OWNERS =
+  "accounts?|projects?|organi[sz]ations?|orgs?|teams?|tenants?|subscriptions?|resourceGroups|workspaces?|deployments?";
+const REST = "[^\\s\"'`),;]";
+const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
 
 /** What may name us, our account or our upstream. Order matters: whole addresses before their parts. */
 const SECRETIVE: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi, // URLs
   /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g, // mail addresses
+  /\barn:[^\s"'`),;]+/gi, // AWS
+  new RegExp(`/?\\b(?:${OWNERS})/${REST}+`, "gi"),
+  new RegExp(`\\b(?:${OWNERS})[ _-]?(?:number|id)?\\s?[:=#]\\s?["'\`]?[\\w.-]+`, "gi"),
+  new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}[a-z]{2,24}(?::\\d+)?/${REST}*`, "gi"), // a host and a path
   new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}(?:${HOST_ENDINGS})\\b(?::\\d+)?(?:/\\S*)?`, "gi"),
   /\blocalhost(?::\d+)?(?:\/\S*)?/gi,
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, // IPv4
-  /\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7}\b\]?/gi, // IPv6
+  new RegExp(
+    `\\[?(?<!\\w)(?:${GROUPS}::(?:${GROUPS})?|(?<!:)::${GROUPS}|[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7})(?!\\w|:[\\w:])(?:%\\w+)?(?:\\](?::\\d+)?)?`,
+    "gi",
+  ), // IPv6
+  new RegExp(
+    `\\b(?![\\w-]{0,60}${COUNTS}:)(?:[a-z][\\w-]{0,62}:\\d{4,5}|(?=[a-z_]{0,62}[\\d-])[a-z][\\w-]{0,62}:\\d{2,5})\\b(?:/${REST}*)?`,
+    "gi",
+  ), // a host and a port
+  /\b\d{12}\b/g, // an account or a project by its number
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
   /\S{0,100}\*{3,}\S*/g, // a masked key
