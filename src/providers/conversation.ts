@@ -77,7 +77,7 @@ type Open = { role: Turn["role"]; parts: Part[] };
 function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  if (last?.role === role) last.parts.push(...parts);
+  if (last?.role === role) for (const part of parts) last.parts.push(part); // too many to be arguments
   else turns.push({ role, parts: [...parts] });
 }
 
@@ -107,11 +107,15 @@ function userPart(part: JsonObject): Part[] {
   return [{ kind: "image", image: imageOf(textOf(part["image_url"]["url"])) }];
 }
 
+/** Longer than any head of a data URL that a browser or an SDK writes. */
+const HEAD_MAX = 256;
+
 /** RFC 2397, as browsers and SDKs write it. */
 function imageOf(url: string): Image {
-  const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,/i.exec(url);
+  const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
+  const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
   if (match === null) return { url };
-  return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(match[0].length) };
+  return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
 function assistantParts(

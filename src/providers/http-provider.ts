@@ -30,8 +30,8 @@ export type Wire = {
   /** The media type of its streams. */
   readonly streamType: string;
   /**
-   * Converts the request and sends it (`post`). A refusal is for what the provider cannot do; a throw
-   * is a connection that broke.
+   * Converts the request and sends it (`post`). A refusal is for what the provider cannot do. Throws
+   * when the call's signal ends it; any other throw is a bug of ours, not a fault of the host's.
    */
   ask(call: ProviderCall): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx; null when it is no answer of theirs. */
@@ -57,22 +57,18 @@ export function httpProvider(wire: Wire): Provider {
   return { id: wire.id, send: (call) => sendOver(wire, call) };
 }
 
-/** One request over a wire; for providers that need several for one call. */
+/** One request over a wire; for providers that need several for one call. Throws for a bug of ours. */
 export async function sendOver(wire: Wire, call: ProviderCall): Promise<ProviderAnswer> {
-  let response: Response;
+  let asked: Response | ProviderFailure;
   try {
-    const asked = await wire.ask(call);
-    if (!(asked instanceof Response)) return failed(asked);
-    response = asked;
-  } catch {
-    return failed(
-      call.signal.aborted
-        ? { kind: "retry", reason: "aborted" }
-        : { kind: "retry", reason: "connection", again: true },
-    );
+    asked = await wire.ask(call);
+  } catch (error) {
+    if (call.signal.aborted) return failed(notReached(call));
+    throw error;
   }
+  if (!(asked instanceof Response)) return failed(asked);
   try {
-    return await answered(wire, response, call);
+    return await answered(wire, asked, call);
   } catch {
     return failed({ kind: "retry", reason: "body" });
   }
@@ -86,14 +82,28 @@ export type Post = {
 };
 
 /** Sends a request as every provider gets it: no redirect is followed, the run's signal ends it. */
-export function post(call: ProviderCall, { url, headers, body }: Post): Promise<Response> {
-  return fetch(url, {
-    method: "POST",
-    redirect: "manual", // a redirect would carry the key and the prompt to another host
-    headers: { "content-type": "application/json", "user-agent": "turnpike", ...headers },
-    body,
-    signal: call.signal,
-  });
+export async function post(
+  call: ProviderCall,
+  { url, headers, body }: Post,
+): Promise<Response | ProviderFailure> {
+  try {
+    return await fetch(url, {
+      method: "POST",
+      redirect: "manual", // a redirect would carry the key and the prompt to another host
+      headers: { "content-type": "application/json", "user-agent": "turnpike", ...headers },
+      body,
+      signal: call.signal,
+    });
+  } catch {
+    return notReached(call);
+  }
+}
+
+/** The failure of a request whose connection broke before an answer, or whose call has ended. */
+export function notReached({ signal }: ProviderCall): ProviderFailure {
+  return signal.aborted
+    ? { kind: "retry", reason: "aborted" }
+    : { kind: "retry", reason: "connection", again: true };
 }
 
 /** The base URL without the slashes that operators leave at its end. */

@@ -45,7 +45,7 @@ export function converseMessages(
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);
-    if (last?.role === role) last.content.push(...content);
+    if (last?.role === role) for (const block of content) last.content.push(block);
     else messages.push({ role, content });
   }
   if (messages[0]?.role === "assistant") {

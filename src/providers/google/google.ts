@@ -67,6 +67,7 @@ async function asked(
   const first = await door.credential();
   if (isFailure(first)) return first;
   const response = await post(call, { url, headers: first, body });
+  if (isFailure(response)) return response;
   if (response.status !== 401 || door.renew?.(first) !== true) return response;
   discardBody(response);
   const second = await door.credential();
@@ -78,6 +79,8 @@ function methodOf(door: Door, { kind, stream }: ProviderCall): string {
   return stream ? "streamGenerateContent?alt=sse" : "generateContent";
 }
 
-function isFailure(value: JsonObject | Credential | ProviderFailure): value is ProviderFailure {
+function isFailure(
+  value: JsonObject | Credential | Response | ProviderFailure,
+): value is ProviderFailure {
   return "reason" in value;
 }

@@ -1,7 +1,7 @@
 import type { AiBinding } from "../../config.ts";
 import type { BuiltIn } from "../built-in.ts";
 import { embeddingList, inBatches } from "../embedding-batches.ts";
-import { httpProvider, sendOver } from "../http-provider.ts";
+import { httpProvider, notReached, sendOver } from "../http-provider.ts";
 import type { Answer, Wire } from "../http-provider.ts";
 import { listOf } from "../json-value.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../provider.ts";
@@ -68,9 +68,7 @@ async function run(
     const answer = await ai.run(call.upstreamId, inputs, options);
     return answer instanceof Response ? answer : { kind: "retry", reason: "no_response" };
   } catch (error) {
-    const failure = call.signal.aborted ? null : thrownFailure(error);
-    if (failure === null) throw error;
-    return failure;
+    return (call.signal.aborted ? null : thrownFailure(error)) ?? notReached(call);
   }
 }
 

@@ -1,0 +1,103 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { converseMessages } from "../../src/providers/bedrock/converse-messages.ts";
+import { conversationOf } from "../../src/providers/conversation.ts";
+import { httpProvider, post } from "../../src/providers/http-provider.ts";
+import type { Wire } from "../../src/providers/http-provider.ts";
+import type { ProviderCall } from "../../src/providers/provider.ts";
+import { callOf } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
+
+/** A provider that converts a request like this, and answers nothing. */
+function asking(ask: Wire["ask"]) {
+  const wire: Wire = {
+    id: "up",
+    streamType: "text/event-stream",
+    ask,
+    answer: () => null,
+    failureInside: () => null,
+    failure: (status) => ({ kind: "retry", reason: String(status) }),
+    reader: () => ({ push: () => [], flush: () => [], ended: false }),
+  };
+  return httpProvider(wire);
+}
+
+/** A call that has ended. */
+const ended = (): ProviderCall => ({ ...callOf(), signal: AbortSignal.abort() });
+
+it("what throws before the request is posted is our bug, not a connection that broke", async () => {
+  const fetching = vi.spyOn(globalThis, "fetch");
+  const bug = new RangeError("Maximum call stack size exceeded");
+  const early = asking(() => Promise.reject(bug));
+  await expect(early.send(callOf())).rejects.toBe(bug);
+  const late = asking(() => {
+    throw bug;
+  });
+  await expect(late.send(callOf())).rejects.toBe(bug);
+  expect(fetching).not.toHaveBeenCalled();
+  const aborted = { kind: "failure", failure: { kind: "retry", reason: "aborted" } };
+  expect(await early.send(ended())).toEqual(aborted);
+});
+
+it("a post that fails is a connection that broke, or the end of the call", async () => {
+  vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("Network connection lost."));
+  const provider = asking((call) => post(call, TARGET));
+  const failure = { kind: "retry", reason: "connection", again: true };
+  expect(await provider.send(callOf())).toEqual({ kind: "failure", failure });
+  const aborted = { kind: "retry", reason: "aborted" };
+  expect(await provider.send(ended())).toEqual({ kind: "failure", failure: aborted });
+});
+
+/** More than a call may have arguments. */
+const MANY = 200_000;
+const text = { kind: "text", text: "a" } as const;
+
+it("a message of very many parts is merged with the one before it", () => {
+  const content = Array.from({ length: MANY }, () => ({ type: "text", text: "a" }));
+  const messages = [
+    { role: "user", content: "first" },
+    { role: "user", content },
+  ];
+  expect(conversationOf({ messages })).toMatchObject({ turns: { length: 1 } });
+  const said = conversationOf({ messages });
+  expect("turns" in said && said.turns[0]?.parts.length).toBe(MANY + 1);
+  const turns = [
+    { role: "user", parts: [text] } as const,
+    { role: "user", parts: Array.from({ length: MANY }, () => text) } as const,
+  ];
+  const rules = { family: "other", toolBlocks: false, thoughts: false } as const;
+  const [merged] = converseMessages({ system: [], turns }, rules);
+  expect(merged?.content.length).toBe(MANY + 1);
+});
+
+/** The image that a message with this address has. */
+function imageAt(url: string): unknown {
+  const said = conversationOf({
+    messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }],
+  });
+  const part = "turns" in said ? said.turns[0]?.parts[0] : undefined;
+  return part?.kind === "image" ? part.image : undefined;
+}
+
+it("what stands before the comma of a data URL is read, up to 256 characters", () => {
+  const inline = { mediaType: "image/png", base64: "QUJD" };
+  expect(imageAt("data:image/PNG;base64,QUJD")).toEqual(inline);
+  expect(imageAt("data:image/png;name=a.png;base64,QUJD")).toEqual(inline);
+  const longest = "data:image/png;base64,".length;
+  const padded = (length: number): string =>
+    `data:image/png;${"a".repeat(length - longest - 1)};base64,QUJD`;
+  expect(imageAt(padded(256))).toEqual(inline);
+  for (const url of [
+    padded(257),
+    `data:image/png${";a".repeat(4_000_000)}`,
+    `data:image/png${";a".repeat(4_000_000)};base64,QUJD`,
+    "data:image/png,QUJD",
+    "data:;base64,QUJD",
+  ]) {
+    expect(imageAt(url)).toEqual({ url });
+  }
+});
