@@ -3,7 +3,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Route } from "../catalog/model.ts";
 import { failover } from "../providers/failover.ts";
-import type { Candidate, Served } from "../providers/failover.ts";
+import type { Candidate, FailoverOptions, Served } from "../providers/failover.ts";
 import { answerJson } from "./answer-json.ts";
 import { inputOnly } from "./charge.ts";
 import { meterStream } from "./meter-stream.ts";
@@ -47,8 +47,9 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
   const last: { asked: Asked | null } = { asked: null };
   const served = await callRoute(run, offers, {
     timer,
-    onAttempt: (index, attempts) => {
-      const offer = offers[index];
+    onAsked: (asked) => {
+      const offer = asked === null ? undefined : offers[asked.index];
+      const attempts = asked?.attempts ?? 0;
       last.asked = offer === undefined ? null : { route: offer.route, cap: offer.cap, attempts };
     },
   });
@@ -63,7 +64,7 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
 /** A route that the grant can pay for, with the output cap it pays for there. */
 type Offer = { readonly route: Route; readonly cap: number | null; readonly candidate: Candidate };
 
-/** The route that was asked last, whose work a client that leaves pays for. */
+/** The route that the request was sent to last, whose work a client that leaves pays for. */
 type Asked = Omit<ServingRoute, "firstByteMs">;
 
 /** Holds between least and most. An unknown outcome is voided by the outbox and refused. */
@@ -110,7 +111,7 @@ function affordable(run: Run, granted: Micros): Offer[] {
 async function callRoute(
   run: Run,
   offers: readonly Offer[],
-  { timer, onAttempt }: { timer: RunTimer; onAttempt: (index: number, attempts: number) => void },
+  { timer, onAsked }: { timer: RunTimer } & Required<Pick<FailoverOptions, "onAsked">>,
 ): Promise<Result<Served>> {
   if (offers.length === 0) return refuse({ kind: "upstream_error" });
   const { kind, body, stream } = run.request;
@@ -125,7 +126,7 @@ async function callRoute(
       headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
       firstMs: numbers.UPSTREAM_FIRST_MS,
       after: run.timers.after,
-      onAttempt,
+      onAsked,
       mayRetry: () => !timer.clientGone,
     },
   );

@@ -33,6 +33,8 @@ export type AttemptOptions = {
   readonly firstMs: number;
   /** The run's timers; a platform timer each unless given. */
   readonly after?: After;
+  /** Told when the request goes out; not any more once the attempt was given up. */
+  readonly onDispatch?: () => void;
 };
 
 /**
@@ -47,7 +49,10 @@ export async function attempt(
   const controller = new AbortController();
   const signal = AbortSignal.any([options.signal, controller.signal]);
   const { provider, upstreamId, cap } = candidate;
-  const sent = provider.send({ ...request, upstreamId, cap, signal });
+  const onDispatch = (): void => {
+    if (!signal.aborted) options.onDispatch?.();
+  };
+  const sent = provider.send({ ...request, upstreamId, cap, signal, onDispatch });
   const answer = await within(sent, options.headersMs, options);
   if (answer === null) {
     controller.abort();

@@ -15,12 +15,15 @@ export type Served = {
   readonly answer: Exclude<ProviderAnswer, { kind: "failure" }>;
 };
 
-export type FailoverOptions = AttemptOptions & {
+/** A candidate that works on the request, at which attempt. */
+export type Asked = { readonly index: number; readonly attempts: number };
+
+export type FailoverOptions = Omit<AttemptOptions, "onDispatch"> & {
   /** One for each isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
-  /** Told which candidate is asked next, at which attempt. */
-  readonly onAttempt?: (index: number, attempts: number) => void;
+  /** Told whom the request was just sent to; null before each attempt, while it is not yet sent. */
+  readonly onAsked?: (asked: Asked | null) => void;
   /** False once nobody waits for the answer any more: the attempt under way is the last. */
   readonly mayRetry?: () => boolean;
   /** The pause, in ms, before the same route is asked again; as long as it should be unless a test says otherwise. */
@@ -45,14 +48,16 @@ export async function failover(
     const turn = isOver(order, options) ? null : order.next();
     const candidate = turn === null ? undefined : candidates[turn.index];
     if (turn === null || candidate === undefined) return noRouteLeft(order, options);
+    options.onAsked?.(null);
     // oxlint-disable-next-line no-await-in-loop -- the pause is the point
     if (turn.pauseMs > 0 && !(await paused(turn.pauseMs, options))) {
       order.released();
       return noRouteLeft(order, options);
     }
-    options.onAttempt?.(turn.index, order.attempts);
+    const asked = { index: turn.index, attempts: order.attempts };
+    const onDispatch = (): void => options.onAsked?.(asked);
     // oxlint-disable-next-line no-await-in-loop -- a route is asked only after the one before failed
-    const answer = await attempt(candidate, request, options);
+    const answer = await attempt(candidate, request, { ...options, onDispatch });
     if (answer.kind !== "failure") {
       order.served();
       return success({ index: turn.index, attempts: order.attempts, answer });

@@ -86,6 +86,7 @@ export async function post(
   call: ProviderCall,
   { url, headers, body }: Post,
 ): Promise<Response | ProviderFailure> {
+  call.onDispatch?.();
   try {
     return await fetch(url, {
       method: "POST",

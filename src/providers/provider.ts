@@ -18,6 +18,8 @@ export type ProviderCall = {
   readonly cap: number | null;
   /** Ends the attempt: our timers or the run's end. */
   readonly signal: AbortSignal;
+  /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
+  readonly onDispatch?: () => void;
 };
 
 /** What one network chunk of a stream held, as OpenAI chunks in the upstream's order. */

@@ -28,6 +28,7 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const clock = options.clock ?? (() => now({}));
   const send = async (call: ProviderCall): Promise<ProviderAnswer> => {
     if (call.signal.aborted) return failed(ABORTED);
+    call.onDispatch?.();
     const fault = faultOf(call.upstreamId);
     if (fault !== null) return failed(fault);
     if (call.kind === "embeddings") {

@@ -63,6 +63,7 @@ async function run(
   call: ProviderCall,
   inputs: JsonObject,
 ): Promise<Response | ProviderFailure> {
+  call.onDispatch?.();
   try {
     const options = { returnRawResponse: true, signal: call.signal };
     const answer = await ai.run(call.upstreamId, inputs, options);

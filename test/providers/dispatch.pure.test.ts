@@ -1,0 +1,84 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { failover } from "../../src/providers/failover.ts";
+import type { FailoverOptions } from "../../src/providers/failover.ts";
+import { post, sendOver } from "../../src/providers/http-provider.ts";
+import type { Wire } from "../../src/providers/http-provider.ts";
+import type { Provider, ProviderCall } from "../../src/providers/provider.ts";
+import { RouteHealth } from "../../src/providers/route-health.ts";
+import { sandboxProvider } from "../../src/providers/sandbox/sandbox.ts";
+import { workersAi } from "../../src/providers/workers-ai/workers-ai.ts";
+import { callOf, network } from "./adapter-kit.ts";
+import { GOOD, RESET, never } from "./failover-fixture.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What is said of the requests that these routes, a, b ..., send. */
+async function saidOf(sends: readonly Provider["send"][], more: Partial<FailoverOptions> = {}) {
+  const said: unknown[] = [];
+  const candidates = sends.map((send, at) => ({
+    provider: { id: "ab".charAt(at), send },
+    upstreamId: "m",
+    cap: 9,
+  }));
+  await failover(
+    candidates,
+    { kind: "chat", body: {}, stream: false },
+    {
+      health: new RouteHealth(),
+      now: () => 0,
+      signal: new AbortController().signal,
+      headersMs: 5000,
+      firstMs: 5000,
+      pauseMs: () => 0,
+      onAsked: (asked) => said.push(asked),
+      ...more,
+    },
+  );
+  return said;
+}
+
+const working = (call: ProviderCall) => {
+  call.onDispatch?.();
+  return Promise.resolve(GOOD);
+};
+const idle = () => Promise.resolve(RESET);
+
+it("a route is asked from the moment on that its request is sent, and not before", async () => {
+  expect(await saidOf([working])).toEqual([null, { index: 0, attempts: 1 }]);
+  expect(await saidOf([idle, working])).toEqual([null, null, { index: 1, attempts: 2 }]);
+});
+
+it("what is sent after it was given up is not asked any more", async () => {
+  const late = Promise.withResolvers<ProviderCall>();
+  const slow: Provider["send"] = (call) => (late.resolve(call), never);
+  const next: Provider["send"] = async () => {
+    (await late.promise).onDispatch?.();
+    return GOOD;
+  };
+  expect(await saidOf([slow, next], { headersMs: 1 })).toEqual([null, null]);
+});
+
+it("an upstream is asked just before its request goes out", async () => {
+  const asked: string[] = [];
+  const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
+  const wire = {
+    ask: (one: ProviderCall) => post(one, { url: "https://up.test/", headers: {}, body: "" }),
+    failure: () => ({ kind: "retry", reason: "500" }),
+  } as unknown as Wire;
+  const requests = network({ status: 500, headers: {}, body: "" });
+  await sendOver(wire, { ...call(), onDispatch: () => asked.push(`${requests.length} before`) });
+  expect([asked, requests.length]).toEqual([["0 before"], 1]);
+
+  const run = () => {
+    asked.push("run");
+    return Promise.resolve(Response.json({}));
+  };
+  asked.length = 0;
+  await workersAi({ run }).send(call());
+  expect(asked).toEqual(["dispatch", "run"]);
+  asked.length = 0;
+  await sandboxProvider().send({ ...call(), upstreamId: "echo" });
+  expect(asked).toEqual(["dispatch"]);
+});
