@@ -1,4 +1,3 @@
-import { afterTimeout } from "../lib/timers.ts";
 import type { After } from "../lib/timers.ts";
 import type {
   EventStream,
@@ -8,6 +7,7 @@ import type {
   ProviderFailure,
   StreamEvent,
 } from "./provider.ts";
+import { TimeLimit } from "./time-limit.ts";
 
 /** One way to run the request; `cap` is the output cap that the grant pays for there, per choice. */
 export type Candidate = {
@@ -27,7 +27,7 @@ export type AttemptRequest = {
 export type AttemptOptions = {
   /** The run's end: nothing is attempted after it, and a stream ends with it. */
   readonly signal: AbortSignal;
-  /** To the response's headers; to the whole body where it is JSON. */
+  /** To the response's headers; to the whole body where it is JSON. Downloads for the client do not count. */
   readonly headersMs: number;
   /** From the headers to the first event of a stream. */
   readonly firstMs: number;
@@ -49,11 +49,21 @@ export async function attempt(
   const controller = new AbortController();
   const signal = AbortSignal.any([options.signal, controller.signal]);
   const { provider, upstreamId, cap } = candidate;
-  const onDispatch = (): void => {
-    if (!signal.aborted) options.onDispatch?.();
-  };
-  const sent = provider.send({ ...request, upstreamId, cap, signal, onDispatch });
-  const answer = await within(sent, options.headersMs, options);
+  const limit = new TimeLimit(options.headersMs, options);
+  const sent = provider.send({
+    ...request,
+    upstreamId,
+    cap,
+    signal,
+    onDispatch: () => {
+      limit.resume();
+      if (!signal.aborted) options.onDispatch?.();
+    },
+    onDownload: () => {
+      limit.pause();
+    },
+  });
+  const answer = await limit.of(sent);
   if (answer === null) {
     controller.abort();
     sent.then(letGo).catch(() => undefined); // it may still answer; then nobody listens
@@ -70,7 +80,7 @@ export async function attempt(
 /** Waits for the first batch with events in it: comments show life but promise nothing. */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
   try {
-    const batch = await within(firstBatch(events), options.firstMs, options);
+    const batch = await new TimeLimit(options.firstMs, options).of(firstBatch(events));
     if (batch === null) return failed("timeout");
     const error = batch.find((event) => event.kind === "error");
     if (error !== undefined) return { kind: "failure", failure: error.failure };
@@ -101,28 +111,6 @@ function startingWith(first: readonly StreamEvent[], events: EventStream): Event
     },
     cancel: () => events.cancel(),
   };
-}
-
-/** The promise's value, or null when `ms` pass or `signal` fires first. Leaves no timer behind. */
-function within<T>(
-  work: Promise<T>,
-  ms: number,
-  { signal, after = afterTimeout }: AttemptOptions,
-): Promise<T | null> {
-  return new Promise((resolve, reject) => {
-    const cancel = after(ms, giveUp);
-    function settle(): void {
-      cancel();
-      signal.removeEventListener("abort", giveUp);
-    }
-    function giveUp(): void {
-      settle();
-      resolve(null);
-    }
-    signal.addEventListener("abort", giveUp);
-    if (signal.aborted) giveUp();
-    work.then(resolve, reject).finally(settle);
-  });
 }
 
 function letGo(answer: ProviderAnswer): void {

@@ -3,7 +3,7 @@ import { atMost } from "../lib/at-most.ts";
 import { within } from "../lib/within.ts";
 import { toBase64 } from "./base64.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
-import type { ProviderFailure } from "./provider.ts";
+import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 /** Images for providers that take them only inside the request: those on the web are downloaded here. */
 export type InlineImage = Extract<Image, { readonly base64: string }>;
@@ -25,6 +25,8 @@ const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
+/** For all downloads of one request: their servers are the client's, and may be as slow as they like. */
+const ALL_DOWNLOADS_MS = 20_000;
 
 /** As providers name them; some hosts say `image/jpg`. */
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
@@ -35,20 +37,24 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/webp", "image/webp"],
 ]);
 
+/** What a download needs of a call. */
+type Downloading = Pick<ProviderCall, "signal" | "onDownload">;
+
 /**
  * The conversation with every image inline. An image on the web is fetched once, however often it
- * stands there; one that cannot be had refuses the request. Throws only when `signal` ends the call.
+ * stands there; one that cannot be had in time refuses the request. Throws only when the call's signal
+ * ends it.
  */
 export async function withInlineImages(
   { system, turns }: Conversation,
-  signal: AbortSignal,
+  call: Downloading,
 ): Promise<InlineConversation | ProviderFailure> {
   const images = turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === "image" ? [part.image] : [])),
   );
   const urls = [...new Set(images.flatMap((image) => ("url" in image ? [image.url] : [])))];
   if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  const downloaded = await downloads(urls, signal);
+  const downloaded = await downloads(urls, call);
   if ("kind" in downloaded) return downloaded;
   const inlined = new Map<Image, InlineImage>();
   for (const image of images) {
@@ -70,6 +76,7 @@ export async function withInlineImages(
 const WRONG_TYPE = "it must be a PNG, JPEG, GIF or WebP image";
 const NO_ADDRESS = "it must be a data URL or an https address of a public host";
 const NOT_HAD = "it could not be downloaded";
+const TOO_LATE = `all downloads of a request have ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
 
 function refused(why: string): ProviderFailure {
@@ -88,22 +95,29 @@ type Budget = { bytes: number };
 /** Each address's image, a few at a time; the first that cannot be had ends them all. */
 async function downloads(
   urls: readonly string[],
-  signal: AbortSignal,
+  { signal, onDownload }: Downloading,
 ): Promise<ReadonlyMap<string, InlineImage> | ProviderFailure> {
   const images = new Map<string, InlineImage>();
   if (urls.length === 0) return images;
   // Nothing is asked of anybody for a request that one address will refuse.
   if (!urls.every((url) => publicAddress(url) !== null)) return refused(NO_ADDRESS);
+  onDownload?.();
   const stop = new AbortController();
   const budget: Budget = { bytes: ALL_BYTES_MAX };
   const failures: ProviderFailure[] = [];
-  await atMost(Math.min(AT_ONCE, urls.length), urls, async (url) => {
+  const all = atMost(Math.min(AT_ONCE, urls.length), urls, async (url) => {
     if (failures.length > 0) return;
     const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
     if (!("kind" in image)) return void images.set(url, image);
     failures.push(image);
     stop.abort();
   });
+  try {
+    await within(all, ALL_DOWNLOADS_MS);
+  } catch {
+    failures.push(refused(TOO_LATE));
+    stop.abort();
+  }
   signal.throwIfAborted();
   return failures[0] ?? images;
 }

@@ -20,6 +20,8 @@ export type ProviderCall = {
   readonly signal: AbortSignal;
   /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
   readonly onDispatch?: () => void;
+  /** Told before the client's own servers are asked for images: until dispatch the time is not the upstream's. */
+  readonly onDownload?: () => void;
 };
 
 /** What one network chunk of a stream held, as OpenAI chunks in the upstream's order. */

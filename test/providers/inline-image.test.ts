@@ -16,7 +16,7 @@ function inlined(urls: readonly string[], signal = new AbortController().signal)
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
   const conversation = conversationOf({ messages: [{ role: "user", content }] });
   if ("reason" in conversation) throw new Error(conversation.reason);
-  return withInlineImages(conversation, signal);
+  return withInlineImages(conversation, { signal });
 }
 
 async function imagesOf(urls: readonly string[]) {

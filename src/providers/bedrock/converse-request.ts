@@ -28,7 +28,7 @@ export async function converseRequest(call: ProviderCall): Promise<JsonObject | 
   if ("reason" in said) return said;
   const asked = toolsOf(body);
   if ("reason" in asked) return asked;
-  const inline = await withInlineImages(said, call.signal);
+  const inline = await withInlineImages(said, call);
   if ("reason" in inline) return inline;
   const format = answerFormat(call);
   const tools = toolFields(asked, format, model);

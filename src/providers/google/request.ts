@@ -19,7 +19,7 @@ export async function chatRequest(call: ProviderCall): Promise<JsonObject | Prov
   if ("reason" in tools) return tools;
   const read = conversationOf(call.body);
   if ("reason" in read) return read;
-  const conversation = await withInlineImages(read, call.signal);
+  const conversation = await withInlineImages(read, call);
   if ("kind" in conversation) return conversation;
   const strays = conversation.turns.some(({ parts }) =>
     parts.some((part) => part.kind === "result" && part.name === ""),
