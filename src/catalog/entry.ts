@@ -191,8 +191,27 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
   "xai-us": XAI,
 };
 
-/** What a provider cannot do for any chat model: an `n` above 1, or to bind reasoning by the cap. */
-export function limitsOfProvider(provider: string, kind: ModelKind): RouteLimits {
-  if (kind !== "chat" || !Object.hasOwn(LIMITS, provider)) return {};
+/**
+ * Where a request takes one text. Six go at a time: 22 rounds of up to 5 s end within the 120 s that an
+ * answer has. What is cut off there was billed to us for nothing.
+ */
+const ONE_TEXT: RouteLimits = { inputs: 128 };
+
+/**
+ * What a provider cannot do for any chat model: an `n` above 1, or to bind reasoning by the cap; and for
+ * models for embeddings: many inputs at once.
+ */
+export function limitsOfProvider(
+  provider: string,
+  { kind, upstreamId }: { readonly kind: ModelKind; readonly upstreamId: string },
+): RouteLimits {
+  if (kind === "embeddings") return takesOneText(provider, upstreamId) ? ONE_TEXT : {};
+  if (!Object.hasOwn(LIMITS, provider)) return {};
   return LIMITS[provider as ProviderId] ?? {};
+}
+
+/** Gemini's on Vertex, and Amazon's own on Bedrock (reference/providers.md 1.3, 1.7). */
+function takesOneText(provider: string, upstreamId: string): boolean {
+  if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
+  return provider === "bedrock" && !upstreamId.includes("cohere.");
 }

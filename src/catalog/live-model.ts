@@ -77,7 +77,12 @@ function routeOfOperator(
   price: Price,
   kind: ModelKind,
 ): Route {
-  return { provider, upstreamId, price, ...limitsIfAny(limitsOfProvider(provider, kind)) };
+  return {
+    provider,
+    upstreamId,
+    price,
+    ...limitsIfAny(limitsOfProvider(provider, { kind, upstreamId })),
+  };
 }
 
 /** The promise under which a provider would be called for a route here: its region's own before none. */
@@ -111,7 +116,10 @@ function routeSold(
     provider,
     upstreamId,
     price: sold(price),
-    ...limitsIfAny({ ...limitsOfProvider(provider, kind), ...shortOf(best, route.limits ?? {}) }),
+    ...limitsIfAny({
+      ...limitsOfProvider(provider, { kind, upstreamId }),
+      ...shortOf(best, route.limits ?? {}),
+    }),
     ...(longPrompt !== undefined && {
       longPrompt: {
         aboveTokens: longPrompt.above,

@@ -17,6 +17,8 @@ export type RouteLimits = {
   readonly maxOutput?: number;
   /** Most choices of one request (`n`). */
   readonly choices?: number;
+  /** Most inputs of one embeddings request. */
+  readonly inputs?: number;
   readonly lacks?: readonly Ability[];
   /** Billed output may be so many times the cap: xAI's cap does not bind reasoning, which it bills. */
   readonly outputFactor?: number;

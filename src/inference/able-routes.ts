@@ -52,10 +52,28 @@ export function ableRoutes(
   return able.ok ? success(longEnough(able.value, model, prompt.estimate + cap.least)) : able;
 }
 
-/** The routes of a model that can embed with the asked number of dimensions, in order. Failures: 400. */
+/**
+ * The routes of a model that can embed so many inputs with the asked number of dimensions, in order.
+ * Failures: 400 with the `param` that no route can do.
+ */
 export function ableToEmbed(model: Model, body: EmbeddingsBody): Result<readonly Route[]> {
-  if (body.dimensions === undefined) return success(model.routes);
-  return routesThat([needOf("dimensions", "dimensions", "change its dimensions")], model);
+  const inputs = inputsOf(body);
+  const needs: Need[] = [
+    {
+      param: "input",
+      lack: `embed ${inputs} inputs at once`,
+      met: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
+    },
+  ];
+  if (body.dimensions !== undefined) {
+    needs.push(needOf("dimensions", "dimensions", "change its dimensions"));
+  }
+  return routesThat(needs, model);
+}
+
+/** A list of tokens is one input. */
+function inputsOf({ input }: EmbeddingsBody): number {
+  return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }
 
 function needOf(ability: Ability, param: string, lack: string): Need {

@@ -1,10 +1,13 @@
+import { atMost } from "../lib/at-most.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { Answer } from "./http-provider.ts";
 import type { JsonObject, ProviderAnswer, ProviderCall, ProviderFailure } from "./provider.ts";
 import { wireUsage } from "./wire-usage.ts";
 
 /** How many requests of one call are under way at a time. */
-const AT_ONCE = 4;
+const BATCHES_AT_ONCE = 4;
+/** The same where a request takes one text: Workers lets six wait for their headers, and queues the rest. */
+const TEXTS_AT_ONCE = 6;
 
 /** The texts of an embeddings request, or the refusal for a provider that takes no tokens. */
 export function textsOf(call: ProviderCall): readonly string[] | ProviderFailure {
@@ -19,6 +22,12 @@ export function textsOf(call: ProviderCall): readonly string[] | ProviderFailure
   };
 }
 
+type Slices = {
+  readonly texts: readonly string[];
+  readonly size: number;
+  readonly send: (call: ProviderCall, texts: readonly string[]) => Promise<ProviderAnswer>;
+};
+
 /**
  * An embeddings call of any size for a provider that takes at most `size` texts a request: in slices,
  * a few at a time, put together in order. The first failure is the call's; usage is null when one
@@ -27,26 +36,44 @@ export function textsOf(call: ProviderCall): readonly string[] | ProviderFailure
 export async function inBatches(
   call: ProviderCall,
   size: number,
-  send: (call: ProviderCall, texts: readonly string[]) => Promise<ProviderAnswer>,
+  send: Slices["send"],
 ): Promise<ProviderAnswer> {
   const texts = textsOf(call);
   if ("kind" in texts) return { kind: "failure", failure: texts };
   const parts: { body: JsonObject; usage: Usage | null }[] = [];
-  for (let start = 0; start < texts.length; start += size * AT_ONCE) {
-    const slices: (readonly string[])[] = [];
-    for (let at = start; at < Math.min(texts.length, start + size * AT_ONCE); at += size) {
-      slices.push(texts.slice(at, at + size));
-    }
-    // oxlint-disable-next-line no-await-in-loop -- a bounded number of requests at a time
-    const answers = await Promise.all(slices.map((slice) => send(call, slice)));
-    for (const answer of answers) {
-      if (answer.kind === "failure") return answer;
-      if (answer.kind === "stream") return badAnswer();
-      parts.push(answer);
-    }
+  for (const answer of await answersOf(call, { texts, size, send })) {
+    if (answer.kind === "failure") return answer;
+    if (answer.kind === "stream") return badAnswer();
+    parts.push(answer);
   }
   const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
   return { kind: "json", ...embeddingList(vectors, summed(parts.map((part) => part.usage))) };
+}
+
+/** The answers of all slices in their order, or the first failure alone: after it no more is sent. */
+async function answersOf(
+  call: ProviderCall,
+  { texts, size, send }: Slices,
+): Promise<readonly ProviderAnswer[]> {
+  const slices: (readonly string[])[] = [];
+  for (let at = 0; at < texts.length; at += size) slices.push(texts.slice(at, at + size));
+  const failures: ProviderAnswer[] = [];
+  const limit = Math.min(size === 1 ? TEXTS_AT_ONCE : BATCHES_AT_ONCE, slices.length);
+  const answers = await atMost(limit, slices, async (slice) => {
+    if (failures.length > 0) return badAnswer();
+    let answer = await send(call, slice);
+    // A call of one slice is repeated by whoever made it, on another route if there is one.
+    if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(call, slice);
+    if (answer.kind === "failure") failures.push(answer);
+    return answer;
+  });
+  return failures.length > 0 ? failures : answers;
+}
+
+/** Whether a second try may save what the other slices have cost. */
+function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean {
+  if (answer.kind !== "failure" || signal.aborted) return false;
+  return answer.failure.kind === "retry" && answer.failure.blameless !== true;
 }
 
 /** An embedding list of these vectors (numbers or base64), in order; null usage is estimated. */

@@ -102,6 +102,22 @@ describe("the routes of a chat request", () => {
   });
 });
 
+/** How many routes may embed these, or what is refused. */
+function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
+  const routes = ableToEmbed(model, { model: "m", input });
+  return routes.ok ? routes.value.length : routes.failure;
+}
+
+it("embeddings: more inputs than a route takes need another route", () => {
+  const few: Model = modelOf({ inputs: 2 });
+  const either: Model = modelOf({ inputs: 2 }, undefined);
+  const refused = { kind: "invalid_request", param: "input" };
+  expect(routesFor(few, ["a", "b", "c"])).toMatchObject(refused);
+  expect(routesFor(few, [[1], [2], [3]])).toMatchObject(refused);
+  expect([["a", "b"], "abc", [1, 2, 3]].map((input) => routesFor(few, input))).toEqual([1, 1, 1]);
+  expect([["a", "b", "c"], ["a"]].map((input) => routesFor(either, input))).toEqual([1, 2]);
+});
+
 describe("thinking", () => {
   const prompt = { bound: 10, estimate: 10, likely: 10 };
   const least = (thinks: boolean, cap: number | null, model: Partial<Model> = {}) =>

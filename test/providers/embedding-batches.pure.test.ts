@@ -1,0 +1,95 @@
+import { expect, it } from "vitest";
+import { limitsOfProvider } from "../../src/catalog/entry.ts";
+import { embeddingMaker } from "../../src/providers/bedrock/embeddings.ts";
+import { embeddingList, inBatches } from "../../src/providers/embedding-batches.ts";
+import { PREDICT } from "../../src/providers/google/embeddings.ts";
+import type { ProviderAnswer, ProviderFailure } from "../../src/providers/provider.ts";
+import { callOf } from "./adapter-kit.ts";
+
+const FINE: ProviderAnswer = { kind: "json", ...embeddingList([[1]], null) };
+
+/** A call for so many texts. */
+const callFor = (count: number) =>
+  callOf({ kind: "embeddings", body: { input: Array.from({ length: count }, () => "a") } });
+
+/** What comes of a call in slices, how often it was sent, and how many were under way at most. */
+async function sliced(
+  count: number,
+  size: number,
+  failures: readonly (ProviderFailure | null)[] = [],
+  call = callFor(count),
+) {
+  const seen = { sent: 0, most: 0 };
+  let open = 0;
+  const answer = await inBatches(call, size, async (_, texts) => {
+    const failure = failures[seen.sent++] ?? null;
+    seen.most = Math.max(seen.most, ++open);
+    await new Promise((resolve) => queueMicrotask(() => resolve(null)));
+    open--;
+    if (failure !== null) return { kind: "failure", failure };
+    return {
+      kind: "json",
+      ...embeddingList(
+        texts.map(() => [1]),
+        null,
+      ),
+    };
+  });
+  return { ...seen, kind: answer.kind };
+}
+
+it("slices of one text go six at a time, larger ones four", async () => {
+  expect(await sliced(40, 1)).toEqual({ sent: 40, most: 6, kind: "json" });
+  expect(await sliced(40, 2)).toEqual({ sent: 20, most: 4, kind: "json" });
+  expect(await sliced(3, 1)).toEqual({ sent: 3, most: 3, kind: "json" });
+});
+
+const AGAIN: ProviderFailure = { kind: "retry", reason: "500", again: true };
+
+it("a slice that failed is sent once more, so that the others were not for nothing", async () => {
+  expect(await sliced(8, 1, [null, AGAIN])).toMatchObject({ sent: 9, kind: "json" });
+  const all = await sliced(
+    40,
+    1,
+    Array.from({ length: 99 }, () => AGAIN),
+  );
+  expect(all).toMatchObject({ sent: 12, kind: "failure" });
+});
+
+it.each([
+  { kind: "overloaded", reason: "429" },
+  { kind: "refused", reason: "400" },
+  { kind: "disabled", reason: "401" },
+  { kind: "retry", reason: "413", blameless: true },
+] as const)("not when it is $kind for a reason that stays ($reason)", async (failure) => {
+  expect(await sliced(40, 1, [failure])).toMatchObject({ sent: 6, kind: "failure" });
+});
+
+it("nor when it is the whole call, which is repeated as such, or the call has ended", async () => {
+  expect(await sliced(1, 1, [AGAIN])).toMatchObject({ sent: 1, kind: "failure" });
+  const ended = { ...callFor(2), signal: AbortSignal.abort() };
+  expect(await sliced(2, 1, [AGAIN, AGAIN], ended)).toMatchObject({ sent: 2, kind: "failure" });
+});
+
+it("an answer that is no list of vectors is a failure", async () => {
+  const events = { next: () => Promise.resolve(null), cancel: () => undefined };
+  const answers: ProviderAnswer[] = [FINE, { kind: "stream", events }];
+  const answer = await inBatches(callFor(2), 1, () => Promise.resolve(answers.pop() ?? FINE));
+  expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
+});
+
+const boundOf = (provider: string, model: string) =>
+  limitsOfProvider(provider, { kind: "embeddings", upstreamId: model }).inputs;
+
+it("the catalogue bounds the inputs exactly where a request takes one text", () => {
+  for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
+    expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
+  }
+  for (const model of ["amazon.titan-embed-text-v2:0", "eu.cohere.embed-v4:0"]) {
+    const isSingle = embeddingMaker(model).textsMax === 1;
+    expect(boundOf("bedrock", model), model).toBe(isSingle ? 128 : undefined);
+  }
+  expect(boundOf("google", "gemini-embedding-001")).toBeUndefined();
+  // Rounds of six at 5 seconds each end before the 120 seconds that an answer has.
+  expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
+});
