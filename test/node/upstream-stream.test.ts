@@ -13,6 +13,7 @@ import type { MockScript } from "../fixtures/openai-mock.ts";
 import {
   byCharacter,
   byteByByte,
+  cuts,
   ends,
   endsLater,
   HELLO,
@@ -64,6 +65,9 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
     script: ends(...TEXT_ANSWER, usageChunk(), DONE, chunkOf({ content: "!" }), huge(900), DONE),
   },
   "usage and no [DONE]": { script: ends(...TEXT_ANSWER, usageChunk()) },
+  "a cut after the finish and its usage": {
+    script: cuts(...TEXT_ANSWER, usageChunk()),
+  },
   "usage, then silence instead of [DONE]": { script: stays(...TEXT_ANSWER, usageChunk()) },
   "no usage": { script: ends(...TEXT_ANSWER, DONE), estimated: true },
   "neither usage nor [DONE]": { script: ends(...TEXT_ANSWER), estimated: true },
@@ -94,20 +98,12 @@ const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estima
     micro: 0,
   },
   "a cut in mid-stream": {
-    script: scripted(async (response) => {
-      startStream(response).write(stream(...HELLO));
-      await sleep(5);
-      response.socket?.resetAndDestroy();
-    }),
+    script: cuts(...HELLO),
     micro: 0,
   },
-  "a cut after usage was reported": {
-    script: scripted(async (response) => {
-      startStream(response).write(stream(...HELLO, usageChunk()));
-      await sleep(5);
-      response.socket?.resetAndDestroy();
-    }),
-    micro: EXACT,
+  "a cut after usage, before the finish": {
+    script: cuts(...HELLO, usageChunk()),
+    micro: 0,
   },
   "an end without a finish reason": { script: ends(...HELLO), micro: 0 },
   "DONE without a finish reason": { script: endsLater(HELLO, DONE), micro: 0 },

@@ -74,6 +74,14 @@ it("the end's numbers count where there are some, else the start's", async () =>
   });
 });
 
+it("an end that does not say the output leaves the start's count partial", async () => {
+  const begun = start('"usage":{"input_tokens":43,"output_tokens":1}');
+  for (const usage of ["", ',"usage":{"input_tokens":44}', ',"usage":{"output_tokens":null}']) {
+    const found = await reports(begun, ...text(0, "Hi"), delta(usage), STOP);
+    expect(found.map(({ partial }) => partial)).toEqual([true, true]);
+  }
+});
+
 it("a count before there is a reason to stop is partial", async () => {
   const counts = ',"usage":{"input_tokens":3,"output_tokens":4}';
   const found = await reports(start('"x":1'), delta(counts, "null"), delta(counts), STOP);

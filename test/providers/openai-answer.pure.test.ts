@@ -65,7 +65,7 @@ it("native finish reasons never leave, and one that means failure is no answer",
   }
 });
 
-it("usage splits the prompt without overlap and keeps explicit zeros", () => {
+it("usage splits the prompt without overlap, and a prompt of none is no usage", () => {
   const usage = readUsage(
     {
       prompt_tokens: 100,
@@ -81,7 +81,10 @@ it("usage splits the prompt without overlap and keeps explicit zeros", () => {
     completion_tokens: 50,
     total_tokens: 150,
   });
-  expect(readUsage({ prompt_tokens: 0, completion_tokens: 0 }, "chat")).toMatchObject({
+  expect(readUsage({ prompt_tokens: 0, completion_tokens: 0 }, "chat")).toBeNull();
+  expect(readUsage({ prompt_tokens: 0, completion_tokens: 3 }, "chat")).toBeNull();
+  expect(readUsage({ prompt_tokens: 7, completion_tokens: 0 }, "chat")).toMatchObject({
+    input: 7,
     output: 0,
   });
   expect(readUsage({ prompt_tokens: 8, total_tokens: 8 }, "embeddings")).toMatchObject({
@@ -95,22 +98,28 @@ it("odd usage is missing and odd details are clamped; nothing is negative, fract
     expect(readUsage({ prompt_tokens: 1, completion_tokens: bad }, "chat")).toBeNull();
   }
   fc.assert(
-    fc.property(fc.anything(), fc.anything(), fc.anything(), fc.nat(1000), (a, b, c, prompt) => {
-      const usage = readUsage(
-        {
-          prompt_tokens: prompt,
-          completion_tokens: 5,
-          prompt_tokens_details: { cached_tokens: a, cache_write_tokens: b },
-          completion_tokens_details: { reasoning_tokens: c },
-        },
-        "chat",
-      );
-      expect(usage).not.toBeNull();
-      if (usage === null) return;
-      expect(usage.input + usage.cacheRead + usage.cacheWrite).toBe(prompt);
-      expect(usage.reasoning).toBeLessThanOrEqual(usage.output);
-      expect(Object.values(usage).every((n) => Number.isSafeInteger(n) && n >= 0)).toBe(true);
-    }),
+    fc.property(
+      fc.anything(),
+      fc.anything(),
+      fc.anything(),
+      fc.integer({ min: 1, max: 1000 }),
+      (a, b, c, prompt) => {
+        const usage = readUsage(
+          {
+            prompt_tokens: prompt,
+            completion_tokens: 5,
+            prompt_tokens_details: { cached_tokens: a, cache_write_tokens: b },
+            completion_tokens_details: { reasoning_tokens: c },
+          },
+          "chat",
+        );
+        expect(usage).not.toBeNull();
+        if (usage === null) return;
+        expect(usage.input + usage.cacheRead + usage.cacheWrite).toBe(prompt);
+        expect(usage.reasoning).toBeLessThanOrEqual(usage.output);
+        expect(Object.values(usage).every((n) => Number.isSafeInteger(n) && n >= 0)).toBe(true);
+      },
+    ),
   );
   const swapped = {
     prompt_tokens: 5,

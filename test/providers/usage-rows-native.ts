@@ -3,7 +3,7 @@ import { converseUsage } from "../../src/providers/bedrock/converse-usage.ts";
 import { usageOf as cohereUsage } from "../../src/providers/cohere/answer.ts";
 import { readUsage as geminiUsage } from "../../src/providers/google/usage.ts";
 import { objectOf } from "../../src/providers/json-value.ts";
-import { usageOf as workersAiUsage } from "../../src/providers/workers-ai/answer.ts";
+import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
 import type { Row } from "./usage-row.ts";
 
 /** The upstreams with a wire of their own (reference/providers.md 0 and 1, recorded answers). */
@@ -96,7 +96,7 @@ export const NATIVE_ROWS: readonly Row[] = [
   },
   {
     upstream: "Workers AI: as OpenAI",
-    reader: (answer) => workersAiUsage(answer["usage"]),
+    reader: (answer) => readUsage(answer["usage"], "chat"),
     raw: {
       usage: {
         prompt_tokens: 26,
@@ -110,7 +110,7 @@ export const NATIVE_ROWS: readonly Row[] = [
   },
   {
     upstream: "Workers AI: a prompt of zero tokens is no usage",
-    reader: (answer) => workersAiUsage(answer["usage"]),
+    reader: (answer) => readUsage(answer["usage"], "chat"),
     raw: { usage: { prompt_tokens: 0, completion_tokens: 2, total_tokens: 2 } },
     want: null,
     wire: null,

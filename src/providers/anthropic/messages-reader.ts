@@ -2,6 +2,7 @@ import { ChunkBuilder } from "../chunk-builder.ts";
 import { numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
+import { tokenCount } from "../token-count.ts";
 import { eventFailure } from "./failure.ts";
 import { finishOf, refusalOf } from "./stop-reason.ts";
 import { thoughtDetail } from "./thoughts.ts";
@@ -23,6 +24,8 @@ type Block =
 export class MessagesReader implements PayloadReader {
   #ended = false;
   #usage: JsonObject = {};
+  /** An output was reported after the start, whose own is of the first token at most. */
+  #isCounted = false;
   #tools = 0;
   readonly #blocks = new Map<number, Block>();
   readonly #builder = new ChunkBuilder();
@@ -118,16 +121,19 @@ export class MessagesReader implements PayloadReader {
     return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
   }
 
-  /** The usage here is cumulative; it is the whole's once there is a reason to stop. */
+  /** The usage here is cumulative; it is the whole's once there is a reason to stop and it says the output. */
   #finish(delta: JsonObject, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
+    this.#isCounted ||= tokenCount(objectOf(usage)["output_tokens"]) !== null;
     const reason = delta["stop_reason"];
-    if (typeof reason !== "string") return this.#reported(!this.#builder.finished);
+    if (typeof reason !== "string") {
+      return this.#reported(!(this.#builder.finished && this.#isCounted));
+    }
     const finish = finishOf(reason);
     const refusal =
       finish === "content_filter" ? refusalOf(delta["stop_details"], this.#secret) : "";
     const said = refusal === "" ? [] : this.#builder.delta({ refusal });
-    return [...said, ...this.#builder.finish(finish), ...this.#reported(false)];
+    return [...said, ...this.#builder.finish(finish), ...this.#reported(!this.#isCounted)];
   }
 
   #reported(partial: boolean): StreamEvent[] {

@@ -49,11 +49,16 @@ export class ChunkReader {
   readonly #choices = new Map<number, Choice>();
   readonly #secret: string | undefined;
   readonly #shape: UsageShape;
+  readonly #asked: number;
 
-  /** `secret` is our key at the host, which its errors may quote; `shape`, how it reports usage. */
-  constructor(secret?: string, shape: UsageShape = {}) {
+  /**
+   * `secret` is our key at the host, which its errors may quote; `shape`, how it reports usage; `asked`,
+   * how many choices it was asked for.
+   */
+  constructor(secret?: string, shape: UsageShape = {}, asked = 1) {
     this.#secret = secret;
     this.#shape = shape;
+    this.#asked = asked;
   }
 
   get ended(): boolean {
@@ -78,19 +83,15 @@ export class ChunkReader {
   #chunk(raw: JsonObject, data: string): StreamEvent[] {
     const usage = readUsage(usageIn(raw, this.#shape), "chat", this.#shape);
     const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
-    if (usage !== null && !this.#ended) events.push(this.#reported(usage, raw["choices"]));
+    if (usage !== null && !this.#ended) events.push(this.#reported(usage));
     this.#template = this.#misses < MISSES_MAX ? templateOf(data, events) : null;
     return events;
   }
 
-  /**
-   * Usage is the whole's in a chunk of its own after choices began, and once all that began have
-   * finished; on any other chunk it is what there was so far.
-   */
-  #reported(usage: Usage, beside: unknown): StreamEvent {
+  /** Usage is the whole's once as many choices as were asked for have finished; before, what there was so far. */
+  #reported(usage: Usage): StreamEvent {
     const known = [...this.#choices.values()];
-    const alone = !Array.isArray(beside) || beside.length === 0;
-    const whole = known.length > 0 && (alone || known.every((choice) => choice.finished));
+    const whole = known.length >= this.#asked && known.every((choice) => choice.finished);
     return { kind: "usage", usage, ...(!whole && { partial: true }) };
   }
 

@@ -59,7 +59,7 @@ function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
         : embeddingsAnswer(raw, inputCount(call.body["input"])),
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
-    reader: () => sseReader(new ChunkReader(secret, profile.usage)),
+    reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, Number(body["n"] ?? 1))),
   };
 }
 

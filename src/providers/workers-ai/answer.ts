@@ -1,4 +1,3 @@
-import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import { ChunkBuilder } from "../chunk-builder.ts";
 import type { FinishReason } from "../chunk-builder.ts";
@@ -22,7 +21,7 @@ export function chatAnswer(whole: JsonObject, call: ProviderCall): Answer | Prov
   const named = calls.filter((one) => one.name !== "");
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;
-  const usage = usageOf(raw["usage"]);
+  const usage = readUsage(raw["usage"], "chat");
   const said = {
     content: leaked.length > 0 ? null : text,
     reasoning,
@@ -30,12 +29,6 @@ export function chatAnswer(whole: JsonObject, call: ProviderCall): Answer | Prov
     finish: tools.length > 0 ? "stop" : (finish ?? guessedFinish(usage, call.cap)),
   };
   return completionOf([said], usage);
-}
-
-/** Usage as it is reported there. A chat without a prompt is none: such zeros say that nobody counted. */
-export function usageOf(raw: unknown): Usage | null {
-  const usage = readUsage(raw, "chat");
-  return usage === null || promptTokens(usage) === 0 ? null : usage;
 }
 
 /** Workers AI's own form names no reason: an answer as long as its cap was cut by it. */

@@ -2,7 +2,7 @@ import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import { ChunkBuilder } from "../chunk-builder.ts";
 import { listOf, parseObject } from "../json-value.ts";
-import { readUsage } from "../openai-compatible/usage.ts";
+import { readCounts } from "../openai-compatible/usage.ts";
 import type { JsonObject, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
 import { guessedFinish } from "./answer.ts";
@@ -98,7 +98,7 @@ export class WorkersAiStream implements PayloadReader {
    * numbers may be above the sum of those before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
-    const usage = readUsage(raw["usage"], "chat");
+    const usage = readCounts(raw["usage"], "chat");
     if (usage === null || this.#ended) return [];
     const isTotal = promptTokens(usage) > 0;
     if (isTotal) this.#usage = usage;

@@ -32,6 +32,13 @@ export const steps = (ms: number, ...parts: readonly (string | object)[]): MockS
     }
     response.end();
   });
+/** Resets the connection after them. */
+export const cuts = (...parts: readonly (string | object)[]): MockScript =>
+  scripted(async (response) => {
+    startStream(response).write(stream(...parts));
+    await sleep(5);
+    response.socket?.resetAndDestroy();
+  });
 export const stays = (...parts: readonly (string | object)[]): MockScript =>
   scripted((response) => void startStream(response).write(stream(...parts)));
 /** Sends the bytes one by one, each in its own write. */

@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { chunkOf, DONE, FINISH, OPENING, sse, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
+import { eventsOf } from "./adapter-kit.ts";
+
+/** Of each report of a stream, whether it is of the whole answer. */
+function wholes(asked: number, ...chunks: readonly object[]): boolean[] {
+  const reader = new ChunkReader(undefined, {}, asked);
+  return chunks
+    .flatMap((chunk) => reader.read(JSON.stringify(chunk), "message"))
+    .flatMap((event) => (event.kind === "usage" ? [event.partial !== true] : []));
+}
+
+const choice = (index: number, finish: string | null, more: object = {}) => ({
+  ...chunkOf({}),
+  choices: [{ index, delta: { content: "x" }, finish_reason: finish }],
+  ...more,
+});
+const used = { usage: USAGE };
+
+it("usage is the whole's once every choice that was asked for has finished, and never before", () => {
+  expect(wholes(1, choice(0, null), usageChunk())).toEqual([false]);
+  expect(wholes(1, usageChunk(), OPENING, FINISH)).toEqual([false]);
+  expect(wholes(1, OPENING, FINISH, usageChunk())).toEqual([true]);
+  expect(wholes(1, OPENING, chunkOf({}, "stop", used))).toEqual([true]);
+  const [one, two] = [choice(0, "stop", used), choice(1, "stop", used)];
+  expect(wholes(2, one, choice(1, null, used), two)).toEqual([false, false, true]);
+  expect(wholes(2, one, usageChunk(), two, usageChunk())).toEqual([false, false, true, true]);
+});
+
+it("the call says how many choices were asked for", async () => {
+  const host = { id: "openai", baseUrl: "https://upstream.test/v1", secret: "k" };
+  const provider = openAiCompatible({ ...host, profile: OPENAI_PROFILE });
+  const body = [choice(0, "stop", used), choice(1, "stop")].map(sse).join("") + DONE;
+  const reply = { status: 200, headers: { "content-type": "text/event-stream" }, body };
+  for (const [n, partial] of [
+    [2, true],
+    [1, undefined],
+  ] as const) {
+    // oxlint-disable-next-line no-await-in-loop -- one network for both
+    const events = await eventsOf(provider, { body: { messages: [], n }, stream: true }, reply);
+    expect(events.find((event) => event.kind === "usage")?.partial).toBe(partial);
+  }
+});
