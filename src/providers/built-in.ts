@@ -29,9 +29,33 @@ export function isWebAddress(address: string): boolean {
   return url.protocol === "https:" || url.protocol === "http:";
 }
 
-/** The problem of a `..._BASE_URL` that is set and no web address. */
-export function baseUrlProblems(config: ProviderConfig, variable: string): ConfigProblem[] {
+/**
+ * The problem of a `..._BASE_URL` that is set and no web address. `own` is the address that keeps the
+ * promise of this region, where one is made: the other hosts of its domain promise another, or none.
+ */
+export function baseUrlProblems(
+  config: ProviderConfig,
+  variable: string,
+  own?: string,
+): ConfigProblem[] {
   const address = config.secret(variable);
-  if (address === undefined || isWebAddress(address)) return [];
-  return [{ variable, problem: "must be an http or https address" }];
+  if (address === undefined) return [];
+  if (!isWebAddress(address)) return [{ variable, problem: "must be an http or https address" }];
+  const [host, ownHost] = [hostOf(address), hostOf(own ?? address)];
+  if (host === ownHost || domainOf(host) !== domainOf(ownHost)) return [];
+  return [otherPlace(variable, ownHost)];
+}
+
+/** The problem of an address whose host is known to run elsewhere; `own` is the one that does not. */
+export function otherPlace(variable: string, own: string): ConfigProblem {
+  return { variable, problem: `its host does not keep prompts in this region; ${own} does` };
+}
+
+/** The host of a web address, without the dot that names may end in. */
+export function hostOf(address: string): string {
+  return (URL.parse(address)?.hostname ?? "").replace(/\.$/, "");
+}
+
+function domainOf(host: string): string {
+  return host.split(".").slice(-2).join(".");
 }

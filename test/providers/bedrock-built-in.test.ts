@@ -74,6 +74,27 @@ it.each([
   expect(problemsWith({ REGION: region, AWS_REGION: aws })).toEqual([]); // not set up at all
 });
 
+it.each([
+  ["eu", "bedrock-runtime.us-east-1.amazonaws.com"],
+  ["eu", "bedrock-runtime.eu-west-2.amazonaws.com."],
+  ["eu", "bedrock-runtime.us-west-2.api.aws"],
+  ["eu", "bedrock.amazonaws.com"],
+  ["us", "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com"],
+])("in %s the base URL of %s is a problem, and nothing is called", (region, at) => {
+  const vars = { ...TOKEN, REGION: region, BEDROCK_BASE_URL: `https://${at}` };
+  expect(problemsWith(vars)).toMatchObject([{ variable: "BEDROCK_BASE_URL" }]);
+  expect(liveWith(vars)).toEqual([]);
+});
+
+it.each([
+  "bedrock-runtime.eu-west-3.amazonaws.com",
+  "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com",
+  "my-proxy-1.eu-north-1.elb.amazonaws.com",
+  "amazonaws.com.proxy.test",
+])("in the EU the base URL of %s is sound", (at) => {
+  expect(problemsWith({ ...TOKEN, BEDROCK_BASE_URL: `https://${at}` })).toEqual([]);
+});
+
 it("half of an access key and a base URL that is none are problems", () => {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = KEY;
   expect(problemsWith({ AWS_ACCESS_KEY_ID })).toMatchObject([

@@ -101,6 +101,34 @@ it("a base URL replaces the address of its provider alone, and must be one", asy
   ]);
 });
 
+it.each([
+  ["eu", "OPENAI", "https://api.openai.com/v1", "eu.api.openai.com"],
+  ["eu", "OPENAI", "https://US.api.openai.com./v1", "eu.api.openai.com"],
+  ["us", "OPENAI", "https://eu.api.openai.com/v1", "us.api.openai.com"],
+  ["eu", "MISTRAL", "https://api.mistral.ai/v1", "api.eu.mistral.ai"],
+  ["us", "XAI_US", "https://api.x.ai/v1", "us.api.x.ai"],
+  ["eu", "OPENROUTER", "https://openrouter.ai/api/v1", "eu.openrouter.ai"],
+])("in %s %s_BASE_URL=%s would break the promise of %s", (region, name, url, own) => {
+  const config = configOf(region, { ...KEYS, OPENROUTER_EU: "on", [`${name}_BASE_URL`]: url });
+  expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([
+    {
+      variable: `${name}_BASE_URL`,
+      problem: `its host does not keep prompts in this region; ${own} does`,
+    },
+  ]);
+});
+
+it.each([
+  ["eu", "OPENAI", "https://eu.api.openai.com/v2"],
+  ["eu", "OPENAI", "https://openai.com.proxy.test/v1"],
+  ["us", "OPENAI", "http://127.0.0.1:8080/v1"],
+  ["us", "XAI", "https://us.api.x.ai/v1"],
+  ["us", "OPENROUTER", "https://eu.openrouter.ai/api/v1"],
+])("in %s %s_BASE_URL=%s breaks no promise", (region, name, url) => {
+  const config = configOf(region, { ...KEYS, [`${name}_BASE_URL`]: url });
+  expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([]);
+});
+
 it("Azure gets its key in a header of its own", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
   const azure = openAiCompatible({ ...host, profile: PROFILE_OF.azure });

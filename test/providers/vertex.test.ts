@@ -203,6 +203,19 @@ it("what is missing in the credentials is named, and no value is", async () => {
   expect(named.map((one) => one.variable)).toEqual(urls);
 });
 
+/** What is wrong with an address of Vertex in a region. */
+const problemsOf = (region: string, host: string) =>
+  builtIn("vertex").problems(configOf({ REGION: region, VERTEX_BASE_URL: `https://${host}/v1` }));
+
+it("a base URL is no other host of Google's: those keep prompts elsewhere", () => {
+  const eu = "aiplatform.eu.rep.googleapis.com";
+  for (const host of ["aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com"]) {
+    expect(problemsOf("eu", host)).toMatchObject([{ variable: "VERTEX_BASE_URL" }]);
+  }
+  expect(problemsOf("us", eu)).toMatchObject([{ variable: "VERTEX_BASE_URL" }]);
+  expect([...problemsOf("eu", eu), ...problemsOf("eu", "proxy.test")]).toEqual([]);
+});
+
 const withKey = (private_key: string) =>
   vertexProvider(() => NOW_MS, {
     GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }),

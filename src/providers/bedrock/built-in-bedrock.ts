@@ -1,5 +1,5 @@
 import type { ConfigProblem } from "../../config.ts";
-import { baseUrlProblems } from "../built-in.ts";
+import { baseUrlProblems, hostOf, otherPlace } from "../built-in.ts";
 import type { BuiltIn, ProviderConfig } from "../built-in.ts";
 import { bedrock } from "./bedrock.ts";
 import { ACCESS_KEY_ID, BEARER_TOKEN, credentialsOf, SECRET_ACCESS_KEY } from "./credentials.ts";
@@ -23,7 +23,7 @@ export const BEDROCK: BuiltIn = {
   problems,
   build(config) {
     const awsRegion = awsRegionOf(config);
-    const baseUrl = config.secret(BASE_URL) ?? `https://bedrock-runtime.${awsRegion}.amazonaws.com`;
+    const baseUrl = config.secret(BASE_URL) ?? `https://${hostIn(awsRegion)}`;
     const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built where they are set
     return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
   },
@@ -33,9 +33,24 @@ function awsRegionOf(config: ProviderConfig): string {
   return config.secret(REGION) ?? REGIONS[config.region].usual;
 }
 
+function hostIn(awsRegion: string): string {
+  return `bedrock-runtime.${awsRegion}.amazonaws.com`;
+}
+
+/** Whether an address is one of AWS's, which name their region, in another region than this. */
+function isElsewhere(address: string, { region }: ProviderConfig): boolean {
+  const host = hostOf(address);
+  if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
+  const named = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
+  return named === undefined || !REGIONS[region].pattern.test(named);
+}
+
 /** Another region would break the promise of the host; half of an access key would leave it out unsaid. */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);
+  if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
+    found.push(otherPlace(BASE_URL, hostIn(REGIONS[config.region].usual)));
+  }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);
   if (missing.length === 1 && config.secret(BEARER_TOKEN) === undefined) {

@@ -38,7 +38,7 @@ const VERTEX: BuiltIn = {
   isSet: (config) => config.secret(CREDENTIALS) !== undefined,
   tags: ({ region }) => [region],
   problems: (config) => [
-    ...baseUrlProblems(config, "VERTEX_BASE_URL"),
+    ...baseUrlProblems(config, "VERTEX_BASE_URL", vertexUrl(config.region)),
     ...baseUrlProblems(config, "VERTEX_TOKEN_URL"),
     ...credentialProblems(config),
   ],
@@ -54,8 +54,7 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   if (!("project" in account)) throw new Error("credentials with problems");
   const { region } = config;
   const tokens = new AccessTokens(account, config.secret("VERTEX_TOKEN_URL") ?? TOKEN_URL, nowMs);
-  const host =
-    config.secret("VERTEX_BASE_URL") ?? `https://aiplatform.${region}.rep.googleapis.com/v1`;
+  const host = config.secret("VERTEX_BASE_URL") ?? vertexUrl(region);
   const place = `projects/${account.project}/locations/${region}`;
   return google({
     id: "vertex",
@@ -71,6 +70,10 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
     },
     secrets: () => [tokens.last, account.email, account.project],
   });
+}
+
+function vertexUrl(region: ProviderConfig["region"]): string {
+  return `https://aiplatform.${region}.rep.googleapis.com/v1`;
 }
 
 function credentialProblems(config: ProviderConfig): ConfigProblem[] {

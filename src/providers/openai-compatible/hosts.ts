@@ -5,7 +5,7 @@ import { PROFILE_OF } from "./profile.ts";
 
 /** A host that speaks OpenAI's API: where, with which key, in which dialect. */
 type Host = {
-  /** `<ID>_BASE_URL` replaces the address, and keeps the promise of its region. */
+  /** `<ID>_BASE_URL` replaces the address, and keeps the promise of its region: it may be no other host of its domain. */
   readonly id: string;
   /** Its dialect. `<PROFILE>_API_KEY` is the secret with its key. */
   readonly profile: keyof typeof PROFILE_OF;
@@ -72,7 +72,10 @@ function builtIn(host: Host): BuiltIn {
       const tag = tagOf(host, config);
       return baseUrls[tag] === undefined ? [] : [tag];
     },
-    problems: (config) => baseUrlProblems(config, baseUrlVariable),
+    problems(config) {
+      const tag = tagOf(host, config);
+      return baseUrlProblems(config, baseUrlVariable, tag === "global" ? undefined : baseUrls[tag]);
+    },
     build(config) {
       const key = config.secret(secret) ?? "";
       const baseUrl = config.secret(baseUrlVariable) ?? addressOf(host, config, key);
