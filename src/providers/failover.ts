@@ -57,7 +57,9 @@ export async function failover(
     const asked = { index: turn.index, attempts: order.attempts };
     const onDispatch = (): void => options.onAsked?.(asked);
     // oxlint-disable-next-line no-await-in-loop -- a route is asked only after the one before failed
-    const answer = await attempt(candidate, request, { ...options, onDispatch });
+    const answer = await attempted(order, () =>
+      attempt(candidate, request, { ...options, onDispatch }),
+    );
     if (answer.kind !== "failure") {
       order.served();
       return success({ index: turn.index, attempts: order.attempts, answer });
@@ -65,6 +67,19 @@ export async function failover(
     if (options.signal.aborted) order.released();
     else order.failed(answer.failure);
     if (answer.failure.kind === "refused") return refused(answer.failure);
+  }
+}
+
+/** What an attempt throws is a bug of ours: it says nothing about the route, whose probe must be heard of. */
+async function attempted(
+  order: AskingOrder,
+  ask: () => Promise<ProviderAnswer>,
+): Promise<ProviderAnswer> {
+  try {
+    return await ask();
+  } catch (error) {
+    order.released();
+    throw error;
   }
 }
 

@@ -110,6 +110,17 @@ it("a bad key beside an overloaded route does not hide that it is overloaded", a
   });
 });
 
+it("a bug under a probe is thrown, and lets the next one probe", async () => {
+  const bug = Promise.reject(new Error("a bug"));
+  bug.catch(() => undefined);
+  const { asked, health, run } = routes([bug, GOOD], [GOOD]);
+  for (let at = 0; at < 5; at++) health.failed("a:a-model", "free", FAULT, asked.nowMs);
+  asked.nowMs += 15_000;
+  await expect(run()).rejects.toThrow("a bug");
+  expect(await run()).toMatchObject({ ok: true, value: { index: 0 } });
+  expect(health.standings(asked.nowMs)).toEqual([]);
+});
+
 it("a run that ends under a probe lets the next one probe", async () => {
   const { asked, health, run } = routes([never, GOOD], [GOOD]);
   for (let at = 0; at < 5; at++) health.failed("a:a-model", "free", FAULT, asked.nowMs);
