@@ -34,6 +34,9 @@ type Streaming = {
   readonly writer: ChunkWriter;
 };
 
+/** How a stream ended, and whether its upstream failed without its route being to blame. */
+type Over = { readonly ending: Ending; readonly isBlameless?: boolean };
+
 /**
  * Forwards a stream at once, meters it, settles, and only then lets the last event go. Reads on after
  * the client left, until the usage comes or the drain ends.
@@ -57,8 +60,8 @@ export async function meterStream(
   headers.set("cache-control", "no-cache, no-transform");
   run.answer(new Response(client.readable, { headers }));
   try {
-    const ending = await pump(streaming, events);
-    if (ending === "failed") noteFault(run, route);
+    const { ending, isBlameless } = await pump(streaming, events);
+    if (ending === "failed" && isBlameless !== true) noteFault(run, route);
     await finish(streaming, ending, timer.clientGone);
   } finally {
     watch.close();
@@ -73,7 +76,7 @@ function noteFault({ services }: Run, { route }: ServingRoute): void {
 }
 
 /** Reads until the stream is over, one way or another. */
-async function pump(streaming: Streaming, events: EventStream): Promise<Ending> {
+async function pump(streaming: Streaming, events: EventStream): Promise<Over> {
   const { meter, client, watch } = streaming;
   for (;;) {
     let batch: readonly StreamEvent[] | null;
@@ -85,17 +88,17 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
     }
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard();
-    const { text, ending } = digest(streaming, batch);
+    const { text, over } = digest(streaming, batch);
     // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
     await client.write(text);
     if (text !== "") watch.sent();
-    if (ending !== null) return ending;
+    if (over !== null) return over;
     if (isRunaway(streaming)) {
       logEvent("upstream_ignored_cap", {
         request_id: streaming.run.id,
         route: streaming.route.route.provider,
       });
-      return "stopped";
+      return { ending: "stopped" };
     }
     if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
@@ -105,7 +108,7 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
 function digest(
   streaming: Streaming,
   batch: readonly StreamEvent[],
-): { text: string; ending: Ending | null } {
+): { text: string; over: Over | null } {
   const { meter, writer } = streaming;
   let text = "";
   for (const event of batch) {
@@ -122,17 +125,20 @@ function digest(
         meter.report(event.usage, event.partial);
         break;
       case "error":
-        return { text, ending: "failed" };
+        return {
+          text,
+          over: { ending: "failed", isBlameless: event.failure.blameless === true },
+        };
       case "end":
-        return { text, ending: endOfFile(meter, "complete") };
+        return { text, over: endOfFile(meter, "complete") };
     }
   }
-  return { text, ending: null };
+  return { text, over: null };
 }
 
 /** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
-function endOfFile(meter: StreamMeter, otherwise: Ending): Ending {
-  return meter.finished ? "complete" : otherwise;
+function endOfFile(meter: StreamMeter, otherwise: Ending): Over {
+  return { ending: meter.finished ? "complete" : otherwise };
 }
 
 function isRunaway({ run, route, meter }: Streaming): boolean {

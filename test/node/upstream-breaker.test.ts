@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { chunkOf } from "../fixtures/openai-wire.ts";
 import { endsLater, HELLO } from "./support/stream-scripts.ts";
 import { operatorReads } from "./support/money.ts";
 import { scripted, startUpstreamWorld } from "./support/upstream-world.ts";
@@ -33,9 +34,14 @@ beforeAll(async () => {
       ...PAIRS.map((name) => [name, [id(name), "good"]] as const),
       ...ALONE.map((name) => [name, [id(name)]] as const),
       ["breaks", ["breaks", "good"]],
+      ["provoked", ["provoked", "good"]],
       ["both", [id("both-1"), id("both-2")]],
     ]),
-    scripts: { acting, breaks: endsLater(HELLO, { error: { message: "no", code: 502 } }) },
+    scripts: {
+      acting,
+      breaks: endsLater(HELLO, { error: { message: "no", code: 502 } }),
+      provoked: endsLater(HELLO, chunkOf({}, "error")),
+    },
     changes: {},
     bindings: { DRAIN_S: "0" },
   });
@@ -92,6 +98,11 @@ describe("a route whose upstream fails", () => {
     const begun = Array.from({ length: 5 }, () => "up:breaks 1");
     expect(await served("breaks", 5, true)).toEqual(begun);
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
+  });
+
+  it("in mid-stream because of what was asked, is asked all the same", async () => {
+    const begun = Array.from({ length: 7 }, () => "up:provoked 1");
+    expect(await served("provoked", 7, true)).toEqual(begun);
   });
 
   it("is left alone after three answers that say overloaded and not for how long", async () => {

@@ -140,7 +140,7 @@ it("usage is partial until the answer's end, and that of the last chunk counts",
 it("nothing is reported before something was said, so that another route may still answer", async () => {
   const silent = said([{ text: "" }], counts(9, 0, { thoughtsTokenCount: 40 }));
   const bad = said([], counts(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
-  const failure = { kind: "retry", reason: "malformed_function_call" };
+  const failure = { kind: "retry", reason: "malformed_function_call", blameless: true };
   expect(await events(stream([silent, bad]))).toEqual([{ kind: "error", failure }]);
 });
 
@@ -148,7 +148,7 @@ it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS
   "%s is a failure, whole and in mid-stream",
   async (finish) => {
     const reply = json(said([], null, { finish }));
-    const failure = { kind: "retry", reason: finish.toLowerCase() };
+    const failure = { kind: "retry", reason: finish.toLowerCase(), blameless: true };
     expect((await answerTo(GEMINI, call, reply)).answer).toEqual({ kind: "failure", failure });
     const list = await events(stream([said([{ text: "Hel" }]), said([], null, { finish })]));
     expect(list.at(-1)).toEqual({ kind: "error", failure });

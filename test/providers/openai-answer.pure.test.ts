@@ -7,22 +7,29 @@ import {
   inputCount,
 } from "../../src/providers/openai-compatible/answer.ts";
 import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
 import { wireUsage } from "../../src/providers/wire-usage.ts";
 
 function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };
 }
 
+/** The body of an answer; undefined where it is none. */
+function bodyOf(raw: JsonObject): JsonObject | undefined {
+  const answer = chatAnswer(raw);
+  return answer !== null && "body" in answer ? answer.body : undefined;
+}
+
 const reason = (finish_reason: unknown) =>
-  (chatAnswer(completion({ content: "" }, { finish_reason }))?.body["choices"] as object[])?.[0];
+  (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
 
 it("content, refusal and logprobs are present, and nothing else is null", () => {
-  const answer = chatAnswer({
+  const body = bodyOf({
     ...completion({ content: "Hi", tool_calls: null, function_call: null, annotations: null }),
     system_fingerprint: null,
     vendor: "canary",
   });
-  expect(answer?.body).toEqual({
+  expect(body).toEqual({
     id: "x",
     object: "chat.completion",
     choices: [
@@ -41,7 +48,7 @@ it("tool calls finish as tool_calls, with text arguments, {} where there were no
     { id: "a", function: { name: "f", arguments: { x: 1 } } },
     { function: { name: "g", arguments: "" } },
   ];
-  expect(chatAnswer(completion({ content: null, tool_calls }))?.body["choices"]).toMatchObject([
+  expect(bodyOf(completion({ content: null, tool_calls }))?.["choices"]).toMatchObject([
     {
       finish_reason: "tool_calls",
       message: {

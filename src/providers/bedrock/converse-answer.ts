@@ -28,8 +28,12 @@ export function finishOf(stopReason: unknown): FinishReason | null {
   return BROKEN_REASONS.has(reason) ? null : (FINISH_REASONS.get(reason) ?? "stop");
 }
 
-/** The failure of an answer whose model broke off. */
-export const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
+/** The failure of an answer whose model broke off, which the request may have provoked. */
+export const BROKEN_OFF: ProviderFailure = {
+  kind: "retry",
+  reason: "broken_off",
+  blameless: true,
+};
 
 /**
  * The body of a Converse answer (Bedrock API reference, Converse: Response Syntax); null when it is none.

@@ -56,8 +56,11 @@ export function finishOf(raw: unknown): FinishReason | null {
   return Object.hasOwn(FINISH, raw) ? (FINISH[raw] ?? "stop") : "stop";
 }
 
-/** The failure of an answer whose finish reason is none. */
+/** The failure of an answer whose finish reason is none. An ERROR is of the answer, which the request may have provoked. */
 export function gaveUp(raw: unknown): ProviderFailure {
+  if (textOf(raw).startsWith("ERROR")) {
+    return { kind: "retry", reason: "broken_off", blameless: true };
+  }
   return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
 }
 

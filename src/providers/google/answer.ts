@@ -24,7 +24,7 @@ const FINISHED: Readonly<Record<string, FinishReason>> = {
   IMAGE_PROHIBITED_CONTENT: "content_filter",
   IMAGE_RECITATION: "content_filter",
 };
-/** The model said something that cannot be used: another attempt may do better. */
+/** The model said something that cannot be used: another route may do better, and the request may have provoked it. */
 const FAILED: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
@@ -35,7 +35,7 @@ const FAILED: ReadonlySet<string> = new Set([
 
 /** What a `finishReason` means: a plain stop unless it is known to mean more. */
 export function finishOf(reason: string): FinishReason | ProviderFailure {
-  if (FAILED.has(reason)) return { kind: "retry", reason: reason.toLowerCase() };
+  if (FAILED.has(reason)) return { kind: "retry", reason: reason.toLowerCase(), blameless: true };
   return Object.hasOwn(FINISHED, reason) ? (FINISHED[reason] ?? "stop") : "stop";
 }
 

@@ -1,22 +1,27 @@
 import { isBase64Floats } from "../embedding-encoding.ts";
-import { answerMessage, envelope, finishReason } from "./message.ts";
+import { answerMessage, brokenOff, envelope, finishReason } from "./message.ts";
 import { isObject } from "../json-value.ts";
 import { readUsage, usageIn } from "./usage.ts";
 import type { UsageShape } from "./profiles/shape.ts";
 import { wireUsage } from "../wire-usage.ts";
 import type { Answer } from "../http-provider.ts";
-import type { JsonObject } from "../provider.ts";
+import type { JsonObject, ProviderFailure } from "../provider.ts";
 
 /**
- * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none.
+ * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none; a
+ * failure when a choice broke off.
  * `usage` in the body is the one we bill; it is absent when the upstream's is missing or odd.
  */
-export function chatAnswer(raw: JsonObject, shape: UsageShape = {}): Answer | null {
+export function chatAnswer(
+  raw: JsonObject,
+  shape: UsageShape = {},
+): Answer | ProviderFailure | null {
   if (!Array.isArray(raw["choices"]) || raw["choices"].length === 0) return null;
   const choices: JsonObject[] = [];
   for (const [position, choice] of raw["choices"].entries()) {
-    const read = chatChoice(choice, position);
-    if (read === null) return null;
+    if (!isObject(choice) || !isObject(choice["message"])) return null;
+    const read = chatChoice(choice, choice["message"], position);
+    if (read === null) return brokenOff(choice["finish_reason"]);
     choices.push(read);
   }
   const usage = readUsage(usageIn(raw, shape), "chat", shape);
@@ -53,9 +58,9 @@ export function inputCount(input: unknown): number {
   return typeof input[0] === "number" ? 1 : input.length;
 }
 
-function chatChoice(raw: unknown, position: number): JsonObject | null {
-  if (!isObject(raw) || !isObject(raw["message"])) return null;
-  const message = answerMessage(raw["message"]);
+/** Null where it broke off. */
+function chatChoice(raw: JsonObject, said: JsonObject, position: number): JsonObject | null {
+  const message = answerMessage(said);
   const reason = finishReason(raw["finish_reason"], message["tool_calls"] !== undefined);
   if (reason === null) return null;
   return {

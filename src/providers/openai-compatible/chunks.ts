@@ -1,5 +1,6 @@
 import {
   argumentsText,
+  brokenOff,
   contentText,
   envelope,
   extras,
@@ -12,7 +13,7 @@ import type { Usage } from "../../lib/usage.ts";
 import { isObject, parseObject } from "../json-value.ts";
 import type { UsageShape } from "./profiles/shape.ts";
 import { readUsage, usageIn } from "./usage.ts";
-import type { JsonObject, StreamEvent } from "../provider.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
 import { textOf, textTemplate } from "./text-template.ts";
 import type { TextTemplate } from "./text-template.ts";
 import { streamFailure } from "../upstream-failure.ts";
@@ -76,8 +77,7 @@ export class ChunkReader {
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
     if (name !== "error" && !hasError(raw)) return this.#chunk(raw, data);
-    this.#ended = true;
-    return [{ kind: "error", failure: streamFailure(raw, this.#secret) }];
+    return this.#failWith(streamFailure(raw, this.#secret));
   }
 
   #chunk(raw: JsonObject, data: string): StreamEvent[] {
@@ -105,8 +105,12 @@ export class ChunkReader {
 
   /** Ends the stream with an upstream failure of our own finding. */
   fail(reason: string): StreamEvent[] {
+    return this.#failWith({ kind: "retry", reason });
+  }
+
+  #failWith(failure: ProviderFailure): StreamEvent[] {
     this.#ended = true;
-    return [{ kind: "error", failure: { kind: "retry", reason } }];
+    return [{ kind: "error", failure }];
   }
 
   /** [DONE] ends a stream only when every choice that began has finished. */
@@ -125,7 +129,9 @@ export class ChunkReader {
       if (!isObject(choice)) continue;
       const index = Number.isSafeInteger(choice["index"]) ? (choice["index"] as number) : position;
       for (const part of this.#parts(choice, index)) {
-        if (part === null) return [...events, ...this.fail("broken_off")];
+        if (part === null) {
+          return [...events, ...this.#failWith(brokenOff(choice["finish_reason"]))];
+        }
         events.push({ kind: "chunk", chunk: { ...head, choices: [{ index, ...part }] } });
       }
     }

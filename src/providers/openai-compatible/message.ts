@@ -1,6 +1,6 @@
 import { randomBase62 } from "../../lib/id.ts";
 import { isObject, textOf } from "../json-value.ts";
-import type { JsonObject } from "../provider.ts";
+import type { JsonObject, ProviderFailure } from "../provider.ts";
 
 const FINISH_REASONS: ReadonlySet<string> = new Set([
   "stop",
@@ -27,6 +27,11 @@ export function finishReason(raw: unknown, hasToolCalls: boolean): string | null
   const known = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : OTHER_NAMES.get(raw);
   const reason = known ?? "stop";
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
+}
+
+/** The failure of an answer that broke off. An `error` is of the answer, which the request may have provoked. */
+export function brokenOff(finish: unknown): ProviderFailure {
+  return { kind: "retry", reason: "broken_off", ...(finish === "error" && { blameless: true }) };
 }
 
 /** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */

@@ -5,7 +5,7 @@ import { completionOf } from "../completion.ts";
 import type { SaidTool } from "../completion.ts";
 import type { Answer } from "../http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
-import { argumentsText } from "../openai-compatible/message.ts";
+import { argumentsText, brokenOff } from "../openai-compatible/message.ts";
 import { readUsage } from "../openai-compatible/usage.ts";
 import type { JsonObject, ProviderCall, ProviderFailure, StreamEvent } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
@@ -17,7 +17,7 @@ export function chatAnswer(whole: JsonObject, call: ProviderCall): Answer | Prov
   const isAnswer = listOf(raw["choices"]).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
   const { text, reasoning, calls, finish } = pieceOf(raw);
-  if (finish === "broken") return { kind: "retry", reason: "broken_off" };
+  if (finish === "error" || finish === "abort") return brokenOff(finish);
   const named = calls.filter((one) => one.name !== "");
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;

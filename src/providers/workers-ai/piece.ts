@@ -8,8 +8,8 @@ export type Piece = {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly WireCall[];
-  /** Null where it names none; "broken" where the model gave up. */
-  readonly finish: FinishReason | "broken" | null;
+  /** Null where it names none; "error" and "abort" where the model gave up. */
+  readonly finish: FinishReason | "error" | "abort" | null;
 };
 /** A tool call or a part of one; "" for what it does not name. */
 export type WireCall = {
@@ -66,8 +66,8 @@ const FINISH: Readonly<Record<string, Piece["finish"]>> = {
   model_length: "length",
   tool_calls: "tool_calls",
   content_filter: "content_filter",
-  error: "broken",
-  abort: "broken",
+  error: "error",
+  abort: "abort",
 };
 
 function finishOf(raw: unknown): Piece["finish"] {

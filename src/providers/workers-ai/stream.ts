@@ -2,6 +2,7 @@ import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import { ChunkBuilder } from "../chunk-builder.ts";
 import { listOf, parseObject } from "../json-value.ts";
+import { brokenOff } from "../openai-compatible/message.ts";
 import { readCounts } from "../openai-compatible/usage.ts";
 import type { JsonObject, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
@@ -73,7 +74,9 @@ export class WorkersAiStream implements PayloadReader {
       this.#hasSpoken = true;
       this.#isStale = true;
     }
-    if (finish === "broken") return [...events, ...this.fail("broken_off")];
+    if (finish === "error" || finish === "abort") {
+      return [...events, ...this.#failWith(brokenOff(finish))];
+    }
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }
 

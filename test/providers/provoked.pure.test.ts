@@ -1,0 +1,58 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { BROKEN_OFF } from "../../src/providers/bedrock/converse-answer.ts";
+import { finishOf as converseFinish } from "../../src/providers/bedrock/converse-answer.ts";
+import { gaveUp } from "../../src/providers/cohere/answer.ts";
+import { finishOf as googleFinish } from "../../src/providers/google/answer.ts";
+import { chatAnswer } from "../../src/providers/openai-compatible/answer.ts";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import type { ProviderFailure } from "../../src/providers/provider.ts";
+import { chatAnswer as workersAiAnswer } from "../../src/providers/workers-ai/answer.ts";
+import { WorkersAiStream } from "../../src/providers/workers-ai/stream.ts";
+import { chunkOf } from "../fixtures/openai-wire.ts";
+import { callOf } from "./adapter-kit.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const whole = (finish_reason: string) => ({
+  choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason }],
+});
+const streamed = (reader: ChunkReader | WorkersAiStream, finish: string) => {
+  const last = reader.read(JSON.stringify(chunkOf({ content: "x" }, finish)), "message").at(-1);
+  return last?.kind === "error" ? last.failure : null;
+};
+
+/** What each upstream's reasons for giving up come to. */
+const PROVOKED: Readonly<Record<string, unknown>> = {
+  "OpenAI's API": chatAnswer(whole("error")),
+  "OpenAI's API, a stream": streamed(new ChunkReader(), "error"),
+  "Workers AI": workersAiAnswer(whole("error"), callOf()),
+  "Workers AI, a stream": streamed(new WorkersAiStream(256), "error"),
+  Gemini: googleFinish("MALFORMED_FUNCTION_CALL"),
+  Converse: converseFinish("malformed_tool_use") ?? BROKEN_OFF,
+  Cohere: gaveUp("ERROR"),
+};
+const OWN: Readonly<Record<string, unknown>> = {
+  "OpenAI's API": chatAnswer(whole("abort")),
+  "OpenAI's API, a stream": streamed(new ChunkReader(), "insufficient_system_resource"),
+  "Workers AI": workersAiAnswer(whole("abort"), callOf()),
+  "Workers AI, a stream": streamed(new WorkersAiStream(256), "abort"),
+  Cohere: gaveUp("TIMEOUT"),
+};
+const kept = (failure: unknown) => {
+  const { kind, blameless } = failure as ProviderFailure;
+  return { kind, blameless };
+};
+
+it.each(Object.entries(PROVOKED))(
+  "%s: a reply that a client can provoke blames no route",
+  (_, failure) => {
+    expect(kept(failure)).toEqual({ kind: "retry", blameless: true });
+  },
+);
+
+it.each(Object.entries(OWN))(
+  "%s: giving up for want of room or time is the route's fault",
+  (_, failure) => {
+    expect(kept(failure)).toEqual({ kind: "retry", blameless: undefined });
+  },
+);
