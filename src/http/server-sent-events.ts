@@ -52,7 +52,7 @@ export class SseDecoder {
     const whole = this.#wholeEvent(text);
     if (whole !== null) return [whole];
     const events: ServerSentEvent[] = [];
-    const hasReturns = text.includes("\r");
+    const ends = new LineEnds(text);
     let start = 0;
     while (!this.overflowed && start < text.length) {
       if (this.#skipLineFeed) {
@@ -60,7 +60,7 @@ export class SseDecoder {
         if (text.startsWith("\n", start)) start++;
         continue;
       }
-      const end = lineEnd(text, start, hasReturns);
+      const end = ends.from(start);
       this.#line += text.slice(start, end);
       this.overflowed = this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
       if (end === text.length || this.overflowed) break;
@@ -105,12 +105,25 @@ export class SseDecoder {
   }
 }
 
-/** Where the line ends: the next \n or \r, or the end of the text. */
-function lineEnd(text: string, start: number, hasReturns: boolean): number {
-  const lineFeed = text.indexOf("\n", start);
-  const end = lineFeed === -1 ? text.length : lineFeed;
-  if (!hasReturns) return end;
-  // Only this line is searched for \r: the whole text again for every line would be quadratic.
-  const carriageReturn = text.slice(start, end).indexOf("\r");
-  return carriageReturn === -1 ? end : start + carriageReturn;
+/** Where the lines of a text end. Each kind of end is looked for once: again for every line would be quadratic. */
+class LineEnds {
+  readonly #text: string;
+  #lineFeed = -1;
+  #return = -1;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The next \n or \r, or the end of the text; `start` never goes back. */
+  from(start: number): number {
+    if (this.#lineFeed < start) this.#lineFeed = this.#next("\n", start);
+    if (this.#return < start) this.#return = this.#next("\r", start);
+    return Math.min(this.#lineFeed, this.#return);
+  }
+
+  #next(end: string, start: number): number {
+    const at = this.#text.indexOf(end, start);
+    return at === -1 ? this.#text.length : at;
+  }
 }

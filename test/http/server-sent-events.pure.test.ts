@@ -1,0 +1,28 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+/** How many characters are searched to decode a text that comes as one network chunk, and its events. */
+function searched(text: string) {
+  const bytes = new TextEncoder().encode(text);
+  const spy = vi.spyOn(String.prototype, "indexOf");
+  const events = new SseDecoder().push(bytes).length;
+  const { contexts, calls, results } = spy.mock;
+  const characters = calls.reduce((sum, [, from = 0], at) => {
+    const found = Number(results[at]?.value);
+    return sum + (found === -1 ? String(contexts[at]).length : found) - from;
+  }, 0);
+  return { events, characters };
+}
+
+it.each([
+  ["\\n", "\n"],
+  ["\\r", "\r"],
+  ["\\r\\n", "\r\n"],
+])("each character is searched a few times, however many lines end in %s", (_, end) => {
+  const text = `data: x${end}${end}`.repeat(5000);
+  const { events, characters } = searched(text);
+  expect(events).toBe(5000);
+  expect(characters).toBeLessThan(text.length * 5);
+});
