@@ -1,5 +1,5 @@
 import { isBase64Floats } from "../embedding-encoding.ts";
-import { answerMessage, brokenOff, envelope, finishReason } from "./message.ts";
+import { answerMessage, brokenOff, envelope, finishReason, logprobsOf } from "./message.ts";
 import { isObject } from "../json-value.ts";
 import { readUsage, usageIn } from "./usage.ts";
 import type { UsageShape } from "./profiles/shape.ts";
@@ -66,7 +66,7 @@ function chatChoice(raw: JsonObject, said: JsonObject, position: number): JsonOb
   return {
     index: Number.isSafeInteger(raw["index"]) ? raw["index"] : position,
     message,
-    logprobs: isObject(raw["logprobs"]) ? raw["logprobs"] : null,
+    logprobs: logprobsOf(raw),
     finish_reason: reason,
   };
 }

@@ -2,10 +2,12 @@ import {
   argumentsText,
   brokenOff,
   contentText,
+  customCall,
   envelope,
   extras,
   finishReason,
   hasError,
+  logprobsOf,
   text,
   toolCallId,
 } from "./message.ts";
@@ -149,7 +151,7 @@ export class ChunkReader {
       choice,
       known === undefined,
     );
-    const given = isObject(raw["logprobs"]) ? raw["logprobs"] : null;
+    const given = logprobsOf(raw);
     const finished = typeof raw["finish_reason"] === "string" && raw["finish_reason"] !== "";
     choice.finished = finished;
     if (finished) deltas.push(...missingArguments(choice));
@@ -210,11 +212,11 @@ function begun(raw: JsonObject, choice: Choice, theirs: number): JsonObject {
   const index = choice.tools.length;
   const called = isObject(raw["function"]) ? raw["function"] : {};
   const given = argumentsText(called["arguments"]);
-  const custom = isObject(raw["custom"]);
+  const custom = isObject(raw["custom"]) ? customCall(raw["custom"]) : null;
   const id = toolCallId(raw["id"]);
-  choice.tools.push({ id, hasArguments: given !== "", custom });
+  choice.tools.push({ id, hasArguments: given !== "", custom: custom !== null });
   choice.current.set(theirs, index);
-  if (custom) return { index, id, type: "custom", custom: raw["custom"] };
+  if (custom !== null) return { index, id, type: "custom", custom };
   const named = { name: text(called["name"]) ?? "", arguments: given };
   return { index, id, type: "function", function: named };
 }

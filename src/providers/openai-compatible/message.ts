@@ -1,7 +1,9 @@
 import { randomBase62 } from "../../lib/id.ts";
-import { isObject, textOf } from "../json-value.ts";
+import { isObject, isShallow, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 
+/** What is passed on as it came is nested no deeper: OpenAI's own has six levels at most. */
+const LEVELS_MAX = 8;
 const FINISH_REASONS: ReadonlySet<string> = new Set([
   "stop",
   "length",
@@ -52,9 +54,29 @@ export function extras(raw: JsonObject): Record<string, unknown> {
   const reasoning =
     text(raw["reasoning_content"]) ?? text(raw["reasoning"]) ?? thinkingText(raw["content"]);
   if (reasoning !== null && reasoning !== "") kept["reasoning_content"] = reasoning;
-  if (isObject(raw["function_call"])) kept["function_call"] = raw["function_call"];
-  if (Array.isArray(raw["annotations"])) kept["annotations"] = raw["annotations"];
+  if (isObject(raw["function_call"])) {
+    kept["function_call"] = texts(raw["function_call"], ["name", "arguments"]);
+  }
+  if (Array.isArray(raw["annotations"]) && isShallow(raw["annotations"], LEVELS_MAX)) {
+    kept["annotations"] = raw["annotations"];
+  }
   return kept;
+}
+
+/** The log probabilities of a choice, or null. */
+export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
+  return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
+}
+
+/** A call of a custom tool: its name and input. */
+export function customCall(raw: JsonObject): JsonObject {
+  return texts(raw, ["name", "input"]);
+}
+
+function texts(raw: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    names.flatMap((name) => (typeof raw[name] === "string" ? [[name, raw[name]]] : [])),
+  );
 }
 
 /** The text of a content; Mistral writes parts where it reasons. */
@@ -106,7 +128,7 @@ export function text(raw: unknown): string | null {
 
 function answerToolCall(raw: JsonObject): JsonObject {
   const id = toolCallId(raw["id"]);
-  if (isObject(raw["custom"])) return { id, type: "custom", custom: raw["custom"] };
+  if (isObject(raw["custom"])) return { id, type: "custom", custom: customCall(raw["custom"]) };
   const called = isObject(raw["function"]) ? raw["function"] : {};
   const given = argumentsText(called["arguments"]);
   return {

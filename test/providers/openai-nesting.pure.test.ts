@@ -1,0 +1,65 @@
+import { expect, it } from "vitest";
+import { chatAnswer } from "../../src/providers/openai-compatible/answer.ts";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import { chunkOf } from "../fixtures/openai-wire.ts";
+
+const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+
+/** What a host says beside the text, with something nested in it. */
+const SAID: Readonly<Record<string, string>> = {
+  "a function call": `"function_call":{"name":"f","arguments":"{}","more":${DEEP}}`,
+  annotations: `"annotations":[{"type":"url_citation","url_citation":${DEEP}}]`,
+  "a custom call": `"tool_calls":[{"index":0,"id":"a","type":"custom","custom":{"name":"f","more":${DEEP}}}]`,
+  "log probabilities alone": `"x":1`,
+};
+
+const whole = (message: string, logprobs = "null") =>
+  JSON.parse(
+    `{"choices":[{"index":0,"message":{"content":"Hi",${message}},"logprobs":${logprobs},"finish_reason":"stop"}]}`,
+  ) as { [key: string]: unknown };
+const streamed = (delta: string, logprobs = "null") =>
+  new ChunkReader().read(
+    `{"choices":[{"index":0,"delta":{"content":"Hi",${delta}},"logprobs":${logprobs},"finish_reason":null}]}`,
+    "message",
+  );
+
+it.each(Object.entries(SAID))(
+  "%s that nests too deep to be written is not passed on",
+  (_, given) => {
+    const logprobs = `{"content":${DEEP}}`;
+    for (const read of [chatAnswer(whole(given, logprobs)), streamed(given, logprobs)]) {
+      const text = JSON.stringify(read);
+      expect(text).toContain("Hi");
+      expect(text).not.toContain("[[[[[");
+    }
+  },
+);
+
+it("what OpenAI nests is passed on", () => {
+  const top = { token: "H", logprob: -0.1, bytes: [72] };
+  const logprobs = { content: [{ ...top, top_logprobs: [top] }], refusal: null };
+  const cited = { type: "url_citation", url_citation: { url: "https://a.test", title: "A" } };
+  const called = { name: "f", arguments: "{}" };
+  const custom = { id: "a", type: "custom", custom: { name: "f", input: "x" } };
+  const message = {
+    content: "Hi",
+    annotations: [cited],
+    function_call: called,
+    tool_calls: [custom],
+  };
+  const answer = chatAnswer({ choices: [{ index: 0, message, logprobs, finish_reason: "stop" }] });
+  expect(answer).toMatchObject({ body: { choices: [{ message, logprobs }] } });
+  const chunk = chunkOf(message, null);
+  const events = new ChunkReader().read(
+    JSON.stringify({
+      ...chunk,
+      choices: [{ index: 0, delta: message, logprobs, finish_reason: null }],
+    }),
+    "message",
+  );
+  const { tool_calls: _calls, ...rest } = message;
+  expect(events).toMatchObject([
+    { chunk: { choices: [{ delta: rest, logprobs }] } },
+    { chunk: { choices: [{ delta: { tool_calls: [{ index: 0, ...custom }] } }] } },
+  ]);
+});
