@@ -39,7 +39,7 @@ describe("what an upstream's usage comes to", () => {
   it.each([
     [1, 0, 1],
     [7, 0, 2],
-    [0, 1, 1],
+    [1, 1, 1],
     [10, 10, 8],
     [1_000, 0, 150],
   ])(
