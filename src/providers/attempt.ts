@@ -84,19 +84,27 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
     if (batch === null) return failed("timeout");
     const error = batch.find((event) => event.kind === "error");
     if (error !== undefined) return { kind: "failure", failure: error.failure };
-    if (batch.every((event) => event.kind === "end")) return failed("empty_stream");
+    if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
+      return failed("empty_stream");
+    }
     return { kind: "stream", events: startingWith(batch, events) };
   } catch {
     return failed("connection");
   }
 }
 
-/** The first batch that is not empty; an empty one at the end of the file. */
+/**
+ * Everything up to the first batch with more than usage in it, as one; what there was at the end of the
+ * file. Usage alone promises no answer: an overload may follow it.
+ */
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
+  const first: StreamEvent[] = [];
   for (;;) {
     // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const batch = await events.next();
-    if (batch === null || batch.length > 0) return batch ?? [];
+    if (batch === null) return first;
+    first.push(...batch);
+    if (batch.some((event) => event.kind !== "usage")) return first;
   }
 }
 

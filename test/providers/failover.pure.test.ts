@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import type { EventStream, ProviderAnswer } from "../../src/providers/provider.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { EventStream, ProviderAnswer, StreamEvent } from "../../src/providers/provider.ts";
 import {
   GOOD,
   RETRY,
@@ -13,6 +14,9 @@ import {
   stream,
   never,
 } from "./failover-fixture.ts";
+
+/** What Anthropic says before anything else. */
+const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
 it("the first route that answers serves, each is sent its own name and cap", async () => {
   const { asked, run } = routes([RETRY], [GOOD]);
@@ -59,6 +63,8 @@ it("a stream whose first events are an error, nothing or a cut goes to the next 
   const bad = [
     stream([ERROR]),
     stream([], [CHUNK, ERROR]),
+    stream([SO_FAR], [ERROR]),
+    stream([SO_FAR], [{ kind: "end" }]),
     stream([{ kind: "end" }]),
     stream(),
     stream(new Error("reset")),
@@ -72,13 +78,13 @@ it("a stream whose first events are an error, nothing or a cut goes to the next 
   }
 });
 
-it("a served stream gives the batch that was waited for, then the rest", async () => {
-  const good = stream([], [CHUNK], [{ kind: "end" }]);
+it("a served stream gives all that was waited for at once, then the rest", async () => {
+  const good = stream([], [SO_FAR], [CHUNK], [{ kind: "end" }]);
   const served = await routes([good.answer]).run({}, true);
   if (!served.ok || served.value.answer.kind !== "stream") throw new Error("not served");
   const { events } = served.value.answer;
   expect([await events.next(), await events.next(), await events.next()]).toEqual([
-    [CHUNK],
+    [SO_FAR, CHUNK],
     [{ kind: "end" }],
     null,
   ]);
