@@ -69,10 +69,14 @@ export type Series = Readonly<Record<string, number>>;
 
 /** `name{a="b"}`; labels in the order given. Escapes as the text format 0.0.4 wants them. */
 export function seriesOf(name: string, labels: Labels): string {
-  const pairs = Object.entries(labels).map(([label, value]) => `${label}="${escaped(value)}"`);
-  return pairs.length === 0 ? name : `${name}{${pairs.join(",")}}`;
+  let pairs = "";
+  for (const [label, value] of Object.entries(labels)) {
+    pairs += `${pairs === "" ? "" : ","}${label}="${escaped(value)}"`;
+  }
+  return pairs === "" ? name : `${name}{${pairs}}`;
 }
 
 function escaped(value: string): string {
+  if (!/[\\"\n]/.test(value)) return value; // nearly always
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }
