@@ -37,8 +37,10 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
 /** Hands over what is counted, after the answer. */
 export function handOver(c: Context<AppEnv>): void {
   const { config } = c.var;
+  const recorder = recorderOf(config);
+  if (!recorder.isWaiting) return; // as nearly always: a handing over is under way
   const objects = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
-  recorderOf(config).handOver(
+  recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),
     (series) => objects.getByName(REGION_METRICS).add(series),
   );

@@ -20,12 +20,17 @@ export class Recorder {
     this.#delayMs = delayMs;
   }
 
+  /** Whether there is something to hand over and nobody does it yet. */
+  get isWaiting(): boolean {
+    return !this.#isDue && !this.tally.isEmpty;
+  }
+
   /** Hands over what is counted, in a while; `waitUntil` keeps the isolate for it. */
   handOver(
     waitUntil: (work: Promise<unknown>) => void,
     add: (series: Series) => Promise<unknown>,
   ): void {
-    if (this.#isDue || this.tally.isEmpty) return;
+    if (!this.isWaiting) return;
     this.#isDue = true;
     waitUntil(this.#handOver(add));
   }
