@@ -16,6 +16,7 @@ import { rateWait } from "./organization-rate.ts";
 import { noSpend } from "./quota.ts";
 import type { EndUser } from "./quota.ts";
 import { insertRequest, selectRequest, updateVoided } from "./request-rows.do.ts";
+import type { NewRequest } from "./request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "./wallet-contract.ts";
 
 export const END_USERS_MAX = 100_000;
@@ -102,31 +103,13 @@ function grant(
   request: HoldRequest,
   { payer, granted, lapsed }: Terms,
 ): Result<HoldGrant> | null {
-  const { memory, nowMs, sql } = desk;
+  const { memory, nowMs } = desk;
   const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   const expiresAt = nowMs + ttlSeconds * 1000;
   const endUserId = payer?.user.id ?? null;
   const floorId = floorFor(desk, request.id);
-  const made = desk.storage.transactionSync(() => {
-    const state = "held" as const;
-    const times = { admittedAt: nowMs, period: desk.period, expiresAt };
-    const isNew = insertRequest(sql, {
-      request,
-      state,
-      granted,
-      endUserId,
-      ...times,
-      failure: null,
-    });
-    if (!isNew) return false;
-    const { id, idempotency } = request;
-    if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
-    if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
-    if (payer?.isNew === true) insertEndUser(sql, payer.user, nextRevision(desk));
-    if (floorId !== memory.floorId) lowerFloor(sql, floorId);
-    return true;
-  });
-  if (!made) return null;
+  const row = { request, granted, endUserId, expiresAt };
+  if (!storeGrant(desk, row, { payer, lapsed, floorId })) return null;
   memory.floorId = floorId;
   const { id, externalId, keyId } = request;
   openHold(memory.books, {
@@ -146,6 +129,29 @@ function grant(
   }
   memory.changed = true;
   return success({ granted });
+}
+
+type GrantedRow = Pick<NewRequest, "granted" | "endUserId" | "expiresAt"> & {
+  readonly request: HoldRequest;
+};
+type Beside = Pick<Terms, "payer" | "lapsed"> & { readonly floorId: string };
+
+/** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
+function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Beside): boolean {
+  const { memory, nowMs, sql } = desk;
+  const { id, idempotency } = row.request;
+  const times = { admittedAt: nowMs, period: desk.period };
+  const write = (): boolean => {
+    if (!insertRequest(sql, { ...row, ...times, state: "held", failure: null })) return false;
+    if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
+    if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
+    if (payer?.isNew === true) insertEndUser(sql, payer.user, nextRevision(desk));
+    if (floorId !== memory.floorId) lowerFloor(sql, floorId);
+    return true;
+  };
+  const isOneRow = idempotency === null && payer?.isNew !== true && floorId === memory.floorId;
+  // One statement is a transaction by itself; a savepoint around it would cost two more.
+  return isOneRow ? write() : desk.storage.transactionSync(write);
 }
 
 /** The promise that later ledger rows have no smaller id must hold after a clock that stepped back. */
