@@ -39,12 +39,35 @@ export async function mintKey(options: {
 
 /**
  * Proves offline that we issued a key: its shape, then its tag under the secret that it names. Null
- * for anything else, without any I/O: a forged key passes with probability 62^-8.
+ * for anything else, without any I/O: a forged key passes with probability 62^-8. A key that was proven
+ * is remembered by the isolate: the proof never changes, whether the key lives is its limiter's to say.
  */
 export async function verifyKey(
   text: string,
   secrets: readonly KeySecret[],
 ): Promise<VerifiedKey | null> {
+  const known = provenUnder(secrets);
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const verified = await prove(text, secrets);
+  if (verified === null) return null;
+  const [oldest] = known.size < PROVEN_MAX ? [] : known.keys();
+  if (oldest !== undefined) known.delete(oldest);
+  known.set(text, verified);
+  return verified;
+}
+
+/** How many keys an isolate remembers to be ours, for each configuration's secrets. */
+const PROVEN_MAX = 2000;
+const proven = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
+
+function provenUnder(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
+  const known = proven.get(secrets) ?? new Map<string, VerifiedKey>();
+  proven.set(secrets, known);
+  return known;
+}
+
+async function prove(text: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
   const match = KEY.exec(text);
   if (match === null) return null;
   const [, global, home, secretId] = match;

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { listedPrefix, mintKey, verifyKey } from "../../src/keys/api-key.ts";
 import type { KeySecret } from "../../src/config.ts";
 import { randomBase62 } from "../../src/lib/id.ts";
@@ -37,6 +37,41 @@ it("rotation: keys of every listed secret pass, the first mints, a removed one's
 it("the same id with another secret verifies nothing, and hashes differ by secret", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
+});
+
+it("a key that was proven before passes again as what it is, and stops with its secret all the same", async () => {
+  const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
+  const secrets = [a, b];
+  const first = await verifyKey(key, secrets);
+  expect(await verifyKey(key, secrets)).toEqual(first);
+  expect(first).toEqual({ hash, home: "us", scope: "global" });
+  expect(await verifyKey(key, [b])).toBeNull();
+  expect(await verifyKey(key, [{ id: "a", secret: b.secret }])).toBeNull();
+});
+
+it("proven keys are remembered without signing again, a bounded number of them, and forged ones never", async () => {
+  const secrets = [a];
+  const sign = vi.spyOn(crypto.subtle, "sign");
+  const signed = async (key: string): Promise<number> => {
+    const before = sign.mock.calls.length;
+    await verifyKey(key, secrets);
+    return sign.mock.calls.length - before;
+  };
+  const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
+  expect(await signed(key)).toBe(2);
+  expect(await signed(key)).toBe(0);
+  const forged = key.slice(0, -1) + (key.endsWith("x") ? "y" : "x");
+  expect(await signed(forged)).toBe(1);
+  expect(await signed(forged)).toBe(1);
+  const others = await Promise.all(
+    Array.from({ length: 2000 }, () => mintKey({ home: "eu", scope: "regional", secrets })),
+  );
+  for (const other of others) {
+    // oxlint-disable-next-line no-await-in-loop -- the order is what is forgotten first
+    await verifyKey(other.key, secrets);
+  }
+  expect(await signed(key)).toBe(2);
+  sign.mockRestore();
 });
 
 it("a hundred thousand forged keys are refused without a limiter or a query", async () => {
