@@ -1,3 +1,5 @@
+import { Stop } from "../lib/stop.ts";
+import type { StopSignal } from "../lib/stop.ts";
 import type { Timers } from "../lib/timers.ts";
 
 /** Why a run was stopped from our side. */
@@ -9,7 +11,7 @@ export type StopReason = "deadline" | "drained";
  * platform ends waitUntil at 30 s.
  */
 export class RunTimer {
-  readonly #stop = new AbortController();
+  readonly #stop = new Stop();
   readonly #timers: Timers;
   readonly #drainMs: number;
   #reason: StopReason | null = null;
@@ -35,8 +37,8 @@ export class RunTimer {
   }
 
   /** Aborted when the run must stop asking upstream. */
-  get signal(): AbortSignal {
-    return this.#stop.signal;
+  get signal(): StopSignal {
+    return this.#stop;
   }
 
   get reason(): StopReason | null {
@@ -65,6 +67,6 @@ export class RunTimer {
 
   #end(reason: StopReason): void {
     this.#reason ??= reason;
-    this.#stop.abort(new Error(reason));
+    this.#stop.abort();
   }
 }

@@ -7,13 +7,25 @@ const RANDOM_CHARACTERS = 16;
 /** Length of the part of an id that follows its prefix. */
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
+/** Random bytes are drawn so many at a time, each used once: asking the platform costs more than using them. */
+const drawn = { bytes: new Uint8Array(1024), at: 1024 };
+
+function randomByte(): number {
+  if (drawn.at === drawn.bytes.length) {
+    crypto.getRandomValues(drawn.bytes);
+    drawn.at = 0;
+  }
+  const byte = drawn.bytes[drawn.at] ?? 0;
+  drawn.bytes[drawn.at++] = 0; // keys are made of these
+  return byte;
+}
+
 /** `length` uniform base62 characters (rejection sampling: no modulo bias). */
 export function randomBase62(length: number): string {
   let out = "";
   while (out.length < length) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(length - out.length + 8))) {
-      if (byte < 248 && out.length < length) out += BASE62.charAt(byte % 62);
-    }
+    const byte = randomByte();
+    if (byte < 248) out += BASE62.charAt(byte % 62);
   }
   return out;
 }

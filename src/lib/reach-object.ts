@@ -28,22 +28,21 @@ export async function reachObject<T>(
   call: () => Promise<Result<T>>,
   { after = afterTimeout, attemptsMax = PAUSES_MS.length + 1 }: ReachOptions = {},
 ): Promise<Reached<T>> {
-  const end = Promise.withResolvers<null>();
-  const budget = { isSpent: false };
+  const budget: Budget = { isSpent: false, onSpent: null };
   const cancel = after(REACH_BUDGET_MS, () => {
     budget.isSpent = true;
-    end.resolve(null);
+    budget.onSpent?.();
   });
   try {
     for (let attempt = 1; attempt <= attemptsMax && !budget.isSpent; attempt++) {
       // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
-      const reached = await Promise.race([attempted(call), end.promise]);
+      const reached = await attempted(call, budget);
       if (reached === null) break;
       if (!reached.unanswered) return reached;
       if (reached.failure.kind === "overloaded") return refusedBy(reached.failure, attempt > 1);
       if (attempt === attemptsMax) break;
       // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
-      await Promise.race([scheduler.wait(PAUSES_MS[attempt - 1] ?? 0), end.promise]);
+      await paused(PAUSES_MS[attempt - 1] ?? 0, budget);
     }
     return { unanswered: true, failure: { kind: "storage_unavailable" } };
   } finally {
@@ -57,12 +56,32 @@ export async function readObject<T>(call: () => Promise<Result<T>>): Promise<Res
   return reached.unanswered ? refuse(reached.failure) : reached.result;
 }
 
-async function attempted<T>(call: () => Promise<Result<T>>): Promise<Reached<T>> {
-  try {
-    return { unanswered: false, result: await call() };
-  } catch (error) {
-    return { unanswered: true, failure: storageFailure(error) };
-  }
+/** How long all attempts may take, and who is told when that time is over. */
+type Budget = { isSpent: boolean; onSpent: (() => void) | null };
+
+/** One attempt, or null when the budget is spent before it has an answer. */
+function attempted<T>(call: () => Promise<Result<T>>, budget: Budget): Promise<Reached<T> | null> {
+  return new Promise((resolve) => {
+    const lost = (error: unknown): void => {
+      resolve({ unanswered: true, failure: storageFailure(error) });
+    };
+    budget.onSpent = () => {
+      resolve(null);
+    };
+    try {
+      call().then((result) => resolve({ unanswered: false, result }), lost);
+    } catch (error) {
+      lost(error);
+    }
+  });
+}
+
+/** The pause before the next attempt, cut short when the budget is spent. */
+async function paused(ms: number, budget: Budget): Promise<void> {
+  const spent = new Promise<void>((resolve) => {
+    budget.onSpent = resolve;
+  });
+  await Promise.race([scheduler.wait(ms), spent]);
 }
 
 /** An overloaded object did nothing; whether an earlier attempt did is not known. */

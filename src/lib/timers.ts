@@ -11,11 +11,14 @@ export const afterTimeout: After = (ms, run) => {
   };
 };
 
+/** The platform timer is set at most so far ahead: of a request's deadlines hardly one is nearer. */
+const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 
 /**
  * The many deadlines of one request on one platform timer, which is set anew only for an earlier one: a
- * request has half a dozen that never fire, and whoever ends it takes them all back at once.
+ * request has half a dozen that never fire, and whoever ends it takes them all back at once. It goes off
+ * within a second and looks what is due, so that the usual deadlines need no timer of their own.
  */
 export class Timers {
   readonly #due = new Set<Due>();
@@ -41,13 +44,9 @@ export class Timers {
   #arm(atMs: number): void {
     if (atMs >= this.#armedMs) return;
     this.#disarm();
-    this.#armedMs = atMs;
-    this.#timer = setTimeout(
-      () => {
-        this.#fire();
-      },
-      Math.max(0, atMs - elapsedMs()),
-    );
+    const nowMs = elapsedMs();
+    this.#armedMs = Math.min(atMs, nowMs + TICK_MS);
+    this.#timer = setTimeout(() => this.#fire(), Math.max(0, this.#armedMs - nowMs));
   }
 
   #disarm(): void {

@@ -1,3 +1,4 @@
+import type { StopSignal } from "../lib/stop.ts";
 import type { After } from "../lib/timers.ts";
 import type {
   EventStream,
@@ -21,12 +22,14 @@ export type AttemptRequest = {
   readonly kind: "chat" | "embeddings";
   readonly body: JsonObject;
   readonly stream: boolean;
+  /** As in `ProviderCall`. */
+  readonly paceMs?: number;
 };
 
 /** What bounds one attempt. */
 export type AttemptOptions = {
   /** The run's end: nothing is attempted after it, and a stream ends with it. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** To the response's headers; to the whole body where it is JSON. Downloads for the client do not count. */
   readonly headersMs: number;
   /** From the headers to the first event of a stream. */
@@ -47,7 +50,12 @@ export async function attempt(
   options: AttemptOptions,
 ): Promise<ProviderAnswer> {
   const controller = new AbortController();
-  const signal = AbortSignal.any([options.signal, controller.signal]);
+  const { signal } = controller;
+  const end = (): void => {
+    controller.abort();
+  };
+  if (options.signal.aborted) end();
+  else options.signal.addEventListener("abort", end);
   const { provider, upstreamId, cap } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
   const sent = provider.send({

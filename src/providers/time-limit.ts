@@ -1,8 +1,9 @@
+import type { StopSignal } from "../lib/stop.ts";
 import { afterTimeout } from "../lib/timers.ts";
 import type { After } from "../lib/timers.ts";
 
 /** What ends work early: its time, by these timers, or the signal. */
-type Ends = { readonly signal: AbortSignal; readonly after?: After };
+type Ends = { readonly signal: StopSignal; readonly after?: After };
 
 /** The time that one piece of work may take; it can stand still, and begins anew after that. */
 export class TimeLimit {

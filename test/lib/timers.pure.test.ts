@@ -1,0 +1,52 @@
+import * as fc from "fast-check";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Timers } from "../../src/lib/timers.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 5_000_000 });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** One deadline: when it is set, how far ahead, and when it is taken back. */
+const deadline = fc.record({
+  setAt: fc.integer({ min: 1, max: 3000 }),
+  ms: fc.oneof(...[50, 5000, 200_000].map((max) => fc.integer({ min: 1, max }))),
+  cancelAfter: fc.option(fc.integer({ min: 1, max: 4000 }), { nil: null }),
+});
+
+it("every deadline runs when it is due, none before, and none that was taken back", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(deadline, { maxLength: 8 }), async (deadlines) => {
+      vi.setSystemTime(5_000_000);
+      const timers = new Timers();
+      const ran = new Map<number, number>();
+      for (const [index, { setAt, ms, cancelAfter }] of deadlines.entries()) {
+        setTimeout(() => {
+          const cancel = timers.after(ms, () => ran.set(index, Date.now() - 5_000_000));
+          if (cancelAfter !== null) setTimeout(cancel, cancelAfter);
+        }, setAt);
+      }
+      await vi.advanceTimersByTimeAsync(210_000);
+      const dueAt = deadlines.map(({ setAt, ms, cancelAfter }, index) => {
+        if (cancelAfter === ms) return ran.get(index); // whichever comes first in that millisecond
+        return cancelAfter === null || cancelAfter > ms ? setAt + ms : undefined;
+      });
+      expect(deadlines.map((_, index) => ran.get(index))).toEqual(dueAt);
+      timers.close();
+      expect(vi.getTimerCount()).toBe(0);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+it("a request that is over within a second sets one platform timer, whatever deadlines it has", () => {
+  const set = vi.spyOn(globalThis, "setTimeout");
+  const timers = new Timers();
+  for (const ms of [30_000, 6000, 2000, 900_000, 120_000, 1000]) timers.after(ms, () => undefined);
+  expect(set).toHaveBeenCalledTimes(1);
+  timers.close();
+  expect(vi.getTimerCount()).toBe(0);
+  set.mockRestore();
+});
