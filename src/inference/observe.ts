@@ -1,4 +1,6 @@
 import { logEvent } from "../lib/log.ts";
+import type { Model } from "../catalog/model.ts";
+import { counterSeries, histogramOf } from "../metrics/tally.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { Outcome, Run } from "./paid-request.ts";
 
@@ -10,21 +12,55 @@ export function countRun(run: Run, tally: Tally): void {
   if (outcome === null) return;
   if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
   const { route, usage, estimated } = outcome;
-  const model = run.request.model.id;
+  const { model, stream } = run.request;
   const { provider } = route.route;
-  const kind = { kind: run.request.kind, stream: String(run.request.stream) };
-  tally.observe("firstByte", route.firstByteMs / 1000, kind);
-  tally.observe("duration", (run.services.now() - run.startedMs) / 1000, kind);
-  tally.count("cost", { model, provider }, charged);
-  tally.count("attempts", { provider }, route.attempts);
-  tally.count("shortfall", {}, shortfall);
+  const series = seriesOfRuns(model, provider)[stream ? "streamed" : "whole"];
+  tally.observe(series.firstByte, route.firstByteMs / 1000);
+  tally.observe(series.duration, (run.services.now() - run.startedMs) / 1000);
+  tally.add(series.cost, charged);
+  tally.add(series.attempts, route.attempts);
+  tally.add(series.input, usage.input);
+  tally.add(series.cacheRead, usage.cacheRead);
+  tally.add(series.cacheWrite, usage.cacheWrite);
+  tally.add(series.output, usage.output);
+  tally.add(series.reasoning, usage.reasoning);
+  if (shortfall > 0) tally.count("shortfall", {}, shortfall);
   if (estimated) tally.count("estimated", { provider });
   if (isUnsaved) tally.count("unsaved");
-  const { input, cacheRead, cacheWrite, output, reasoning } = usage;
-  const tokens = { input, cache_read: cacheRead, cache_write: cacheWrite, output, reasoning };
-  for (const [type, count] of Object.entries(tokens)) {
-    tally.count("tokens", { model, type }, count);
-  }
+}
+
+type RunSeries = ReturnType<typeof runSeries>;
+type ByStream = { readonly streamed: RunSeries; readonly whole: RunSeries };
+const seriesOfModels = new WeakMap<Model, Map<string, ByStream>>();
+
+/** The series that the runs of a model at a provider count in, written once. */
+function seriesOfRuns(model: Model, provider: string): ByStream {
+  const byProvider = seriesOfModels.get(model) ?? new Map<string, ByStream>();
+  seriesOfModels.set(model, byProvider);
+  const known = byProvider.get(provider);
+  if (known !== undefined) return known;
+  const fresh = {
+    streamed: runSeries(model, provider, true),
+    whole: runSeries(model, provider, false),
+  };
+  byProvider.set(provider, fresh);
+  return fresh;
+}
+
+function runSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
+  const labels = { kind, stream: String(stream) };
+  const tokens = (type: string): string => counterSeries("tokens", { model, type });
+  return {
+    firstByte: histogramOf("firstByte", labels),
+    duration: histogramOf("duration", labels),
+    cost: counterSeries("cost", { model, provider }),
+    attempts: counterSeries("attempts", { provider }),
+    input: tokens("input"),
+    cacheRead: tokens("cache_read"),
+    cacheWrite: tokens("cache_write"),
+    output: tokens("output"),
+    reasoning: tokens("reasoning"),
+  };
 }
 
 /** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */

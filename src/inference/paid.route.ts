@@ -64,12 +64,13 @@ async function toItsEnd(
 
 /** After the run's end: its counts, and its line in the log. */
 function observe(c: Context<AppEnv>, run: Run, status: number): void {
-  countRun(run, recorderOf(c.var.config).tally);
+  const config = c.get("config");
+  countRun(run, recorderOf(config).tally);
   const point = c.env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) c.env.ANALYTICS?.writeDataPoint(point);
   handOver(c);
   const failure = (c.get("failure") as string | undefined) ?? null;
-  const isTold = status >= 400 || c.var.config.logRequests === "all";
+  const isTold = status >= 400 || config.logRequests === "all";
   if (isTold) logRun(run, { route: routePath(c), status, failure });
 }
 

@@ -13,12 +13,12 @@ import type { RunServices } from "./paid-request.ts";
  * home. Stubs are made at each use: one that failed stays broken.
  */
 export function runServices(c: Context<AppEnv>): RunServices {
-  const { config } = c.var;
+  const config = c.get("config");
   const { providers, health } = offerOf(config);
   const clock = (): number => now(c.env);
   const here = { providers, health, region: config.region, numbers: config.numbers, now: clock };
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
-  const { caller } = c.var.admitted;
+  const { caller } = c.get("admitted");
   if (caller.home === config.region) {
     const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
     return {
@@ -30,7 +30,7 @@ export function runServices(c: Context<AppEnv>): RunServices {
     };
   }
   const home = config.peers.find((peer) => peer.region === caller.home);
-  const at = { requestId: c.var.requestId, now: clock, spentMs: c.var.admissionMs };
+  const at = { requestId: c.get("requestId"), now: clock, spentMs: c.get("admissionMs") };
   return {
     ...here,
     hold: (hold) => authorizeAtHome(home, { keyHash: caller.keyHash, hold }, at),

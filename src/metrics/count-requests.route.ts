@@ -6,6 +6,8 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { Config } from "../config.ts";
 import { Recorder } from "./recorder.ts";
 import { REGION_METRICS } from "./region-metrics.do.ts";
+import { counterSeries, histogramOf } from "./tally.ts";
+import type { Histogram } from "./tally.ts";
 
 const recorders = new WeakMap<Config, Recorder>();
 
@@ -28,15 +30,41 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
   const config = c.get("config") as Config | undefined;
   if (config === undefined) return; // misconfigured: nothing is served, and the log says so
   const { tally } = recorderOf(config);
-  const route = routePath(c);
-  tally.count("requests", { route, status: String(c.res.status) });
-  tally.observe("headers", (now(c.env) - c.get("startedMs")) / 1000, { route });
-  if (c.res.status !== 401) handOver(c);
+  const { status } = c.res;
+  const series = seriesAt(routePath(c));
+  tally.add(series.answers(status));
+  tally.observe(series.headers, (now(c.env) - c.get("startedMs")) / 1000);
+  if (status !== 401) handOver(c);
+}
+
+/** A route's series, which every answer of it counts in. */
+type RouteSeries = {
+  readonly answers: (status: number) => string;
+  readonly headers: Histogram;
+};
+const routes = new Map<string, RouteSeries>();
+
+function seriesAt(route: string): RouteSeries {
+  const known = routes.get(route);
+  if (known !== undefined) return known;
+  const byStatus = new Map<number, string>();
+  const fresh = {
+    answers: (status: number) => {
+      const counted = byStatus.get(status);
+      if (counted !== undefined) return counted;
+      const series = counterSeries("requests", { route, status: String(status) });
+      byStatus.set(status, series);
+      return series;
+    },
+    headers: histogramOf("headers", { route }),
+  };
+  routes.set(route, fresh);
+  return fresh;
 }
 
 /** Hands over what is counted, after the answer. */
 export function handOver(c: Context<AppEnv>): void {
-  const { config } = c.var;
+  const config = c.get("config");
   const recorder = recorderOf(config);
   if (!recorder.isWaiting) return; // as nearly always: a handing over is under way
   const objects = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);

@@ -4,6 +4,32 @@ import type { Labels, MetricName, Series } from "./series.ts";
 /** Labels come from bounded sets; this bounds what a mistake could cost. */
 const SERIES_MAX = 5000;
 
+/** A histogram's series with its labels, written once where it is counted often: one for each bucket, and the sum. */
+export type Histogram = {
+  readonly bounds: readonly number[];
+  /** One more than bounds: the last has none. */
+  readonly buckets: readonly string[];
+  readonly sum: string;
+};
+
+/** The series of a counter with its labels. */
+export function counterSeries(metric: MetricName, labels: Labels = {}): string {
+  return seriesOf(METRICS[metric].name, labels);
+}
+
+export function histogramOf(metric: MetricName, labels: Labels): Histogram {
+  const { name, buckets: bounds = [] } = METRICS[metric] as {
+    name: string;
+    buckets?: readonly number[];
+  };
+  const bucket = (le: string): string => seriesOf(`${name}_bucket`, { ...labels, le });
+  return {
+    bounds,
+    buckets: [...bounds.map((bound) => bucket(String(bound))), bucket("+Inf")],
+    sum: seriesOf(`${name}_sum`, labels),
+  };
+}
+
 /** Counts of one isolate, until they are handed over. A histogram counts each value in one bucket. */
 export class Tally {
   #series = new Map<string, number>();
@@ -14,16 +40,30 @@ export class Tally {
 
   /** Adds to a counter. */
   count(metric: MetricName, labels: Labels = {}, by = 1): void {
-    if (by !== 0) this.#add(seriesOf(METRICS[metric].name, labels), by);
+    this.add(counterSeries(metric, labels), by);
+  }
+
+  /** Adds to a counter whose series is written already (`counterSeries`). */
+  add(series: string, by = 1): void {
+    if (by === 0) return;
+    const known = this.#series.get(series);
+    if (known === undefined && this.#series.size >= SERIES_MAX) return;
+    this.#series.set(series, (known ?? 0) + by);
   }
 
   /** Takes one value of a histogram. */
-  observe(metric: MetricName, value: number, labels: Labels = {}): void {
-    const { name, buckets = [] } = METRICS[metric] as { name: string; buckets?: readonly number[] };
-    const bound = buckets.find((one) => value <= one);
-    const le = bound === undefined ? "+Inf" : String(bound);
-    this.#add(seriesOf(`${name}_bucket`, { ...labels, le }), 1);
-    this.#add(seriesOf(`${name}_sum`, labels), value);
+  observe(histogram: Histogram, value: number): void {
+    const { bounds, buckets, sum } = histogram;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] ?? 0)) at++;
+    this.add(buckets[at] ?? sum);
+    this.#addSum(sum, value);
+  }
+
+  /** A sum of nothing is a series all the same. */
+  #addSum(series: string, value: number): void {
+    if (value !== 0) return this.add(series, value);
+    if (!this.#series.has(series) && this.#series.size < SERIES_MAX) this.#series.set(series, 0);
   }
 
   /** Everything counted since the last call. */
@@ -31,11 +71,5 @@ export class Tally {
     const taken = Object.fromEntries(this.#series);
     this.#series = new Map();
     return taken;
-  }
-
-  #add(series: string, by: number): void {
-    const known = this.#series.get(series);
-    if (known === undefined && this.#series.size >= SERIES_MAX) return;
-    this.#series.set(series, (known ?? 0) + by);
   }
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { prometheusText } from "../../src/metrics/prometheus.ts";
 import { METRICS, seriesOf } from "../../src/metrics/series.ts";
-import { Tally } from "../../src/metrics/tally.ts";
+import { histogramOf, Tally } from "../../src/metrics/tally.ts";
 
 /** The samples of an exposition: series to value. */
 function samples(text: string): Map<string, number> {
@@ -36,7 +36,8 @@ it("a histogram's buckets are cumulative, its count is that of +Inf, its sum tha
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
-      for (const ms of times) tally.observe("headers", ms / 1000, { route: 'a"\\\n' });
+      const headers = histogramOf("headers", { route: 'a"\\\n' });
+      for (const ms of times) tally.observe(headers, ms / 1000);
       const text = prometheusText(tally.take());
       const read = samples(text);
       const labels = String.raw`route="a\"\\\n"`;
