@@ -30,12 +30,15 @@ export async function answerJson(
     return run.refuse({ kind: "storage_unavailable" });
   }
   // Made before the charge: an answer that cannot be made is not paid for.
-  const body = clientBody(run, answer.body, outcome.usage);
-  const response = Response.json(body, { headers: receiptHeaders(run, route) });
+  const body = JSON.stringify(clientBody(run, answer.body, outcome.usage));
   const settled = await settleRun(run, outcome);
   if (settled.stored === "refused") return run.refuse({ kind: "storage_unavailable" });
-  response.headers.set("x-cost-micro", String(settled.charged));
-  run.answer(response);
+  const headers = {
+    "content-type": "application/json",
+    "x-cost-micro": String(settled.charged),
+    ...receiptHeaders(run, route),
+  };
+  run.answer(new Response(body, { headers }));
   if (settled.stored === "unknown") await settleLate(run, outcome);
 }
 

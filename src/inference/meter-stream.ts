@@ -55,9 +55,11 @@ export async function meterStream(
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
   const writer = new ChunkWriter(identityOf(run));
   const streaming = { run, route, meter, client, watch, writer };
-  const headers = receiptHeaders(run, route);
-  headers.set("content-type", "text/event-stream; charset=utf-8");
-  headers.set("cache-control", "no-cache, no-transform");
+  const headers = {
+    ...receiptHeaders(run, route),
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+  };
   run.answer(new Response(client.readable, { headers }));
   try {
     const { ending, isBlameless } = await pump(streaming, events);
