@@ -65,6 +65,7 @@ const NUMBERS = {
   KEEP_ALIVE_MS: [15_000, 10, 60_000],
   READER_STUCK_MS: [30_000, 10, 60_000],
   METRICS_DELAY_MS: [5000, 0, 25_000],
+  STREAM_PACE_MS: [16, 0, 1000],
 } as const;
 export type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };

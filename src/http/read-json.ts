@@ -2,6 +2,7 @@ import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { afterTimeout } from "../lib/timers.ts";
 import type { After } from "../lib/timers.ts";
+import { joinBytes } from "./join-bytes.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
@@ -106,7 +107,7 @@ async function readChunks(reader: Reader, bytesMax: number, deadline: Deadline):
     // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const read = await Promise.race([reader.read(), deadline]);
     if (read === "late") return giveUp(reader, refuse({ kind: "request_timeout" }));
-    if (read.done) return success(joined(chunks, length));
+    if (read.done) return success(joinBytes(chunks, length));
     length += read.value.byteLength;
     if (length > bytesMax) return giveUp(reader, tooLarge(bytesMax));
     chunks.push(read.value);
@@ -117,18 +118,6 @@ async function readChunks(reader: Reader, bytesMax: number, deadline: Deadline):
 function giveUp(reader: Reader, refusal: Refusal): Refusal {
   reader.cancel().catch(() => undefined);
   return refusal;
-}
-
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const [first] = chunks;
-  if (first !== undefined && first.byteLength === length) return first;
-  const all = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return all;
 }
 
 /** ignoreBOM keeps the mark in the text; RFC 8259 section 8.1 lets a reader refuse it. */

@@ -118,7 +118,7 @@ async function callRoute(
   const { health, now, numbers } = run.services;
   return failover(
     offers.map((offer) => offer.candidate),
-    { kind, body, stream },
+    { kind, body, stream, paceMs: numbers.STREAM_PACE_MS },
     {
       health,
       now,

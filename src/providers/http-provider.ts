@@ -1,6 +1,7 @@
 import { boundedText, discardBody } from "../http/bounded-body.ts";
 import type { Usage } from "../lib/usage.ts";
 import { parseObject } from "./json-value.ts";
+import { PacedReader } from "./paced-reader.ts";
 import type {
   EventStream,
   JsonObject,
@@ -131,7 +132,7 @@ async function answered(
   if ((type !== wire.streamType && type !== "") || response.body === null) {
     return failed(await inSuccess(wire, response));
   }
-  return { kind: "stream", events: eventStream(response.body, wire.reader(call)) };
+  return { kind: "stream", events: eventStream(response.body, wire.reader(call), call.paceMs) };
 }
 
 /** A 200 of the wrong kind: an error as JSON where a stream was asked for, or something else. */
@@ -161,30 +162,35 @@ async function jsonAnswer(
   return "kind" in answer ? failed(answer) : { kind: "json", ...answer };
 }
 
-type Read = { readonly done: true } | { readonly done: false; readonly value: Uint8Array };
-
-/** The events of a body, one batch for each network chunk; null once the stream has ended. */
-export function eventStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
-  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+/**
+ * The events of a body, a batch for what comes within `paceMs`, or for each network chunk with 0; null once
+ * the stream has ended.
+ */
+export function eventStream(
+  body: ReadableStream<Uint8Array>,
+  stream: StreamReader,
+  paceMs = 0,
+): EventStream {
+  const reader = new PacedReader(body, paceMs);
   let done = false;
   const cancel = (): void => {
     done = true;
-    reader.cancel().catch(() => undefined); // already broken: nothing is left to end
+    reader.cancel();
   };
-  const eventsOf = (read: Read): readonly StreamEvent[] | null => {
-    done = read.done;
-    const events = read.done ? stream.flush() : stream.push(read.value);
+  const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
+    if (bytes === null) done = true;
+    const events = bytes === null ? stream.flush() : stream.push(bytes);
     if (stream.ended && !done) {
       // What follows the end is nobody's. The end of file follows at once from a host that behaves:
       // read to it, the connection can serve again.
       done = true;
-      reader.read().catch(() => undefined);
+      reader.finish();
     }
     return done && events.length === 0 ? null : events;
   };
   // Not an async function: each of its awaits would be one more turn for every chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
-    done ? Promise.resolve(null) : reader.read().then(eventsOf);
+    done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };
 }
 

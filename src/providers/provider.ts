@@ -16,6 +16,8 @@ export type ProviderCall = {
   readonly stream: boolean;
   /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
   readonly cap: number | null;
+  /** How often, at most, what a stream brings is handed on, ms; 0 or absent: each chunk as it comes. */
+  readonly paceMs?: number;
   /** Ends the attempt: our timers or the run's end. */
   readonly signal: AbortSignal;
   /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
@@ -24,7 +26,7 @@ export type ProviderCall = {
   readonly onDownload?: () => void;
 };
 
-/** What one network chunk of a stream held, as OpenAI chunks in the upstream's order. */
+/** What the network chunks of one handing on held, as OpenAI chunks in the upstream's order. */
 export type StreamEvent =
   /** An OpenAI chunk without usage; `choices` present. The run sets id and model. */
   | { readonly kind: "chunk"; readonly chunk: JsonObject }
@@ -43,7 +45,7 @@ export type StreamEvent =
   /** The terminal marker ([DONE] or what the provider has for it). */
   | { readonly kind: "end" };
 
-/** A started stream. `next` gives the events of the next network chunk, null at end of file, and throws when the connection breaks. */
+/** A started stream. `next` gives the events of the next network chunks, null at end of file, and throws when the connection breaks. */
 export type EventStream = {
   next(): Promise<readonly StreamEvent[] | null>;
   /** Ends the upstream connection; never throws. */
