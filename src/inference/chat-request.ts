@@ -4,9 +4,8 @@ import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { message } from "./message-schema.ts";
+import { CHOICES_MAX, isPlainChat, MESSAGES_MAX, MODEL_CHARACTERS_MAX } from "./plain-chat.ts";
 
-export const MESSAGES_MAX = 10_000;
-const CHOICES_MAX = 128;
 const TOOLS_MAX = 1024;
 
 /** An end user's name: `user` of a request. */
@@ -50,8 +49,8 @@ const penalty = between(-2, 2);
 
 /** Fields that providers charge for and we do not price are refused, never dropped silently. */
 const unpriced = z.optional(z.never({ error: "is not supported" }));
-const chatBody = z.looseObject({
-  model: z.string().check(z.minLength(1), z.maxLength(256)),
+export const chatBody = z.looseObject({
+  model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
   temperature: between(0, 2),
   top_p: between(0, 1),
@@ -108,7 +107,9 @@ export function parseChatRequest(value: object): Result<ChatRequest> {
       "messages",
     );
   }
-  const parsed = parseBody(chatBody, withoutNulls(value));
+  const parsed = isPlainChat(value)
+    ? success(value as ChatBody)
+    : parseBody(chatBody, withoutNulls(value));
   if (!parsed.ok) return explainPart(value, parsed);
   const body = parsed.value;
   const caps = [body.max_tokens, body.max_completion_tokens].filter((cap) => cap !== undefined);
