@@ -163,15 +163,15 @@ async function jsonAnswer(
 }
 
 /**
- * The events of a body, a batch for what comes within `paceMs`, or for each network chunk with 0; null once
- * the stream has ended.
+ * The events of a body: a batch for each network chunk until the model has said something, then one for
+ * what comes within `paceMs`; null once the stream has ended.
  */
 export function eventStream(
   body: ReadableStream<Uint8Array>,
   stream: StreamReader,
   paceMs = 0,
 ): EventStream {
-  const reader = new PacedReader(body, paceMs);
+  const reader = new PacedReader(body);
   let done = false;
   const cancel = (): void => {
     done = true;
@@ -186,12 +186,22 @@ export function eventStream(
       done = true;
       reader.finish();
     }
+    if (reader.paceMs !== paceMs && events.some(saysSomething)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
   // Not an async function: each of its awaits would be one more turn for every chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };
+}
+
+/** Whether an event holds more than a role. */
+function saysSomething(event: StreamEvent): boolean {
+  if (event.kind !== "chunk") return event.kind === "text";
+  const choices = event.chunk["choices"] as readonly { readonly delta?: object }[];
+  return choices.some(({ delta = {} }) =>
+    Object.entries(delta).some(([field, said]) => field !== "role" && said !== null && said !== ""),
+  );
 }
 
 /** A stream whose events are all there. */

@@ -11,13 +11,14 @@ type Waiter = {
 };
 
 /**
- * A body, handed on at most once in `paceMs`: the first bytes at once, and so is whatever comes later
- * than that after the last ones; what comes sooner is gathered until then. A chunk costs by how often it
- * is decoded, written and waited for, not by its bytes. With 0, each chunk is handed on as it comes.
+ * A body, handed on at most once in `paceMs`: what comes later than that after the last bytes is handed
+ * on at once, what comes sooner is gathered until then. A chunk costs by how often it is decoded, written
+ * and waited for, not by its bytes. With 0, each chunk is handed on as it comes.
  */
 export class PacedReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #paceMs: number;
+  /** 0 at first: the caller says from when on. */
+  paceMs = 0;
   #gathered: Uint8Array[] = [];
   #length = 0;
   #handedOnMs = 0;
@@ -27,9 +28,8 @@ export class PacedReader {
   #broken: { readonly reason: unknown } | null = null;
   #waiter: Waiter | null = null;
 
-  constructor(body: ReadableStream<Uint8Array>, paceMs: number) {
+  constructor(body: ReadableStream<Uint8Array>) {
     this.#reader = body.getReader();
-    this.#paceMs = paceMs;
   }
 
   /** The bytes that came, null at the end of the body; rejects when the connection broke. One at a time. */
@@ -62,7 +62,7 @@ export class PacedReader {
 
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
-    return elapsedMs() - this.#handedOnMs >= this.#paceMs;
+    return elapsedMs() - this.#handedOnMs >= this.paceMs;
   }
 
   #read(): void {
@@ -95,7 +95,7 @@ export class PacedReader {
         this.#isTimed = false;
         this.#serve();
       },
-      this.#handedOnMs + this.#paceMs - elapsedMs(),
+      this.#handedOnMs + this.paceMs - elapsedMs(),
     );
   }
 

@@ -31,6 +31,12 @@ function scripted() {
   };
 }
 
+function paced(body: ReadableStream<Uint8Array>, paceMs: number): PacedReader {
+  const reader = new PacedReader(body);
+  reader.paceMs = paceMs;
+  return reader;
+}
+
 /** What a pump hears, with the time of each handing on. */
 function heardBy(reader: PacedReader): { atMs: number; text: string | null }[] {
   const heard: { atMs: number; text: string | null }[] = [];
@@ -51,7 +57,7 @@ function heardBy(reader: PacedReader): { atMs: number; text: string | null }[] {
 
 it("the first bytes are handed on at once, those that come sooner than the pace together when it is over", async () => {
   const { body, say } = scripted();
-  const heard = heardBy(new PacedReader(body, PACE_MS));
+  const heard = heardBy(paced(body, PACE_MS));
   say("a");
   await vi.advanceTimersByTimeAsync(3);
   say("b");
@@ -68,7 +74,7 @@ it("the first bytes are handed on at once, those that come sooner than the pace 
 
 it("bytes that come later than the pace after the last ones are handed on at once", async () => {
   const { body, say } = scripted();
-  const heard = heardBy(new PacedReader(body, PACE_MS));
+  const heard = heardBy(paced(body, PACE_MS));
   say("a");
   await vi.advanceTimersByTimeAsync(20);
   say("b");
@@ -88,7 +94,7 @@ it.each([
   ["a break", (script: ReturnType<typeof scripted>) => script.break(), "broken"],
 ] as const)("what was gathered is handed on before %s, without waiting", async (_, end, last) => {
   const script = scripted();
-  const heard = heardBy(new PacedReader(script.body, PACE_MS));
+  const heard = heardBy(paced(script.body, PACE_MS));
   script.say("a");
   await vi.advanceTimersByTimeAsync(1);
   script.say("b");
@@ -101,7 +107,7 @@ it.each([
 
 it("what was gathered is handed on when the body is cancelled, and then its end", async () => {
   const { body, say } = scripted();
-  const reader = new PacedReader(body, PACE_MS);
+  const reader = paced(body, PACE_MS);
   const heard = heardBy(reader);
   say("a");
   await vi.advanceTimersByTimeAsync(1);
@@ -114,7 +120,7 @@ it("what was gathered is handed on when the body is cancelled, and then its end"
 
 it("while nobody asks, nothing more is read than the one chunk that was asked for", async () => {
   const { body, say, pulled } = scripted();
-  const reader = new PacedReader(body, PACE_MS);
+  const reader = paced(body, PACE_MS);
   const first = reader.next();
   await vi.advanceTimersByTimeAsync(0);
   say("a");
@@ -126,7 +132,7 @@ it("while nobody asks, nothing more is read than the one chunk that was asked fo
 
 it("with a pace of 0 every chunk is handed on by itself, as it comes", async () => {
   const { body, say, end } = scripted();
-  const heard = heardBy(new PacedReader(body, 0));
+  const heard = heardBy(paced(body, 0));
   for (const text of ["a", "b", "c"]) {
     say(text);
     // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
@@ -146,7 +152,7 @@ it("whatever comes whenever: all of it in order, none later than the pace, none 
     fc.asyncProperty(arrivals, fc.constantFrom(1, 7, 16, 50), async (said, paceMs) => {
       vi.setSystemTime(1_000_000);
       const { body, say, end } = scripted();
-      const heard = heardBy(new PacedReader(body, paceMs));
+      const heard = heardBy(paced(body, paceMs));
       await vi.advanceTimersByTimeAsync(0);
       let atMs = 0;
       const due: { byMs: number; bytes: number }[] = [];

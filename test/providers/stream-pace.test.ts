@@ -1,0 +1,53 @@
+import { expect, it } from "vitest";
+import { eventStream } from "../../src/providers/http-provider.ts";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import { sseReader } from "../../src/providers/sse-reader.ts";
+
+const PACE_MS = 50;
+const payload = (delta: object): string =>
+  `data: ${JSON.stringify({ id: "x", choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`;
+
+/** The batches that chunks become, each said once the one before was taken. */
+async function batchesOf(chunks: readonly string[], paceMs: number): Promise<number[]> {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const encoder = new TextEncoder();
+  const say = async (): Promise<void> => {
+    for (const chunk of chunks) {
+      // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
+      await writer.write(encoder.encode(chunk));
+    }
+    await writer.close();
+  };
+  const said = say();
+  const events = eventStream(readable, sseReader(new ChunkReader()), paceMs);
+  const batches: number[] = [];
+  for (let batch = await events.next(); batch !== null;) {
+    if (batch.length > 0) batches.push(batch.length);
+    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+    batch = await events.next();
+  }
+  await said;
+  return batches;
+}
+
+const SAID = [
+  payload({ role: "assistant", content: "" }),
+  payload({ content: "a" }),
+  payload({ content: "b" }),
+  payload({ content: "c" }),
+];
+
+it("the role and the first words are handed on at once, each by itself; what follows, at the pace", async () => {
+  expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
+});
+
+it("before the model has said anything nothing waits: comments, usage and roles do not begin the pace", async () => {
+  const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n';
+  const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
+  expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
+});
+
+it("with a pace of 0 every chunk is a batch", async () => {
+  expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
+});
