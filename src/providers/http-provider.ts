@@ -178,6 +178,7 @@ export function eventStream(
     reader.cancel();
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
+    if (bytes === null && done) return null; // we ended it ourselves: half an event says nothing
     if (bytes === null) done = true;
     const events = bytes === null ? stream.flush() : stream.push(bytes);
     if (stream.ended && !done) {

@@ -51,3 +51,29 @@ it("before the model has said anything nothing waits: comments, usage and roles 
 it("with a pace of 0 every chunk is a batch", async () => {
   expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
 });
+
+it("a stream that we end in the middle of an event is over, without a failure of the upstream's", async () => {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const events = eventStream(readable, sseReader(new ChunkReader()), PACE_MS);
+  void writer.write(new TextEncoder().encode(SAID.join("") + SAID[1]?.slice(0, 20)));
+  expect(await events.next()).toHaveLength(4);
+  const next = events.next();
+  events.cancel();
+  expect(await next).toBeNull();
+});
+
+it("what was gathered when we end a stream is still heard: the usage may be in it", async () => {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const encoder = new TextEncoder();
+  const events = eventStream(readable, sseReader(new ChunkReader()), 10_000);
+  void writer.write(encoder.encode(SAID.join("")));
+  expect(await events.next()).toHaveLength(4);
+  const next = events.next();
+  await writer.write(encoder.encode(payload({ content: "d" })));
+  await scheduler.wait(0);
+  events.cancel();
+  expect(await next).toEqual([{ kind: "text", index: 0, json: '"d"' }]);
+  expect(await events.next()).toBeNull();
+});
