@@ -21,8 +21,11 @@ export type RegionOptions = {
   readonly code: string;
   /** Secrets and vars; they win over wrangler.toml's. */
   readonly bindings?: Readonly<Record<string, string>>;
-  /** Also opens a socket that leads straight into the Worker, past miniflare's own entry Worker. */
-  readonly direct?: boolean;
+  /**
+   * Also opens a socket that leads straight into the Worker, past miniflare's own entry Worker, on the
+   * port that is given here or on a free one.
+   */
+  readonly direct?: true | number;
   /** What the Worker logs; without it only warnings and errors are shown, on stderr. */
   readonly onLog?: (line: LogLine) => void;
 };
@@ -56,7 +59,8 @@ export async function startRegion(options: RegionOptions): Promise<Region> {
   try {
     const url = String(await miniflare.ready);
     await applySchema(miniflare, worker);
-    const directUrl = options.direct === true ? await miniflare.unsafeGetDirectURL(worker) : url;
+    const directUrl =
+      options.direct === undefined ? url : await miniflare.unsafeGetDirectURL(worker);
     return {
       name: options.region,
       port: options.port,
@@ -91,7 +95,13 @@ function miniflareOptions(worker: string, options: RegionOptions) {
       {
         ...workerOptions,
         name: worker,
-        ...(options.direct === true ? { unsafeDirectSockets: [{ host: HOST, port: 0 }] } : {}),
+        ...(options.direct === undefined
+          ? {}
+          : {
+              unsafeDirectSockets: [
+                { host: HOST, port: options.direct === true ? 0 : options.direct },
+              ],
+            }),
         bindings: {
           ...(workerOptions["bindings"] as Record<string, string>),
           JURISDICTION: "", // local workerd has no jurisdictions and throws
