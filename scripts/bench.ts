@@ -1,55 +1,46 @@
 // npm run bench: what a completion costs, beside a bare pass-through Worker, in one run.
-import { parseArgs } from "node:util";
+import { cpus } from "node:os";
 import path from "node:path";
-import { countCompletions } from "./bench-count.ts";
-import { closeConnections, run } from "./bench-load.ts";
-import type { Kind, Sample, Target } from "./bench-load.ts";
-import { figures, mark, table } from "./bench-report.ts";
-import type { Measured, Round } from "./bench-report.ts";
-import { startFloor, startTurnpike, startUpstream } from "./bench-setup.ts";
-import type { Bench } from "./bench-setup.ts";
+import { parseArgs } from "node:util";
+import { startBareWorker, startUpstream } from "./bench/bare-workers.ts";
+import { countCompletions } from "./bench/count.ts";
+import { mark, table } from "./bench/figure.ts";
+import type { Figure } from "./bench/figure.ts";
+import { costFigures } from "./bench/figures.ts";
+import type { Measured } from "./bench/figures.ts";
+import { startGateway } from "./bench/gateway.ts";
+import { HELP } from "./bench/help.ts";
+import { kneeFigures, measureKnees } from "./bench/knee-run.ts";
+import { latencyFigures, latencyTable, linkFigures } from "./bench/latency.ts";
+import { linkRoundTrip } from "./bench/link-time.ts";
+import { closeConnections } from "./bench/load.ts";
+import { progress } from "./bench/progress.ts";
+import { measureRounds, requestsOf, warmUp } from "./bench/rounds.ts";
+import type { Stoppable } from "./bench/target.ts";
 import { removeDirectory, temporaryDirectory, tmpfsMount } from "./tmpfs.ts";
-import { cpuMicroseconds, cpuSource } from "./workerd.ts";
+import { cpuSource } from "./workerd.ts";
 
-const HELP = `npm run bench [-- OPTIONS]
-
-Measures a completion through the gateway against a bare pass-through Worker (the floor) and the
-upstream mock alone: CPU per request of the workerd process, times, rows, calls, list price.
-Direct workerd sockets, storage in memory where there is a tmpfs. About a minute.
-
-  --rounds N   paired rounds to take the median of, default 6
-  --json       the figures as JSON on stdout
-  --help       this text
-`;
-/** Each key may be used 1000 times a minute, and a run sends some 15,000 requests. */
-const KEYS = 40;
-const WARM_UP = { json: 4000, stream: 40 } as const;
-/** Loads that CPU is taken from. More streams at a time cost the floor less per chunk, us not so much. */
-const LOAD = {
-  json: { requests: 800, concurrency: 8, maxTokens: 256 },
-  stream: { requests: 40, concurrency: 8, maxTokens: 256 },
-} as const;
-/** Loads that times are taken from: few at a time, short streams. */
-const TIMED = {
-  json: { requests: 60, concurrency: 2, maxTokens: 256 },
-  stream: { requests: 30, concurrency: 2, maxTokens: 10 },
-} as const;
-const KINDS = ["json", "stream"] as const;
+const KEY_PER_MINUTE = 1000;
+const LINK_MS_MAX = 1000; // a peer gives up on home after 2 s
 
 const { values: options } = parseArgs({
   options: {
-    rounds: { type: "string", default: "6" },
+    rounds: { type: "string", default: "20" },
+    "link-ms": { type: "string" },
+    knee: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
-const roundsWanted = Number(options.rounds);
+const rounds = Number(options.rounds);
+const linkMs = options["link-ms"] === undefined ? undefined : Number(options["link-ms"]);
 
 if (options.help) {
   console.log(HELP);
-} else if (!Number.isSafeInteger(roundsWanted) || roundsWanted < 1) {
-  console.error(`--rounds must be a whole number from 1\n\n${HELP}`);
-  process.exitCode = 2;
+} else if (!Number.isSafeInteger(rounds) || rounds < 1) {
+  misused("--rounds must be a whole number from 1");
+} else if (linkMs !== undefined && !(linkMs > 0 && linkMs <= LINK_MS_MAX)) {
+  misused(`--link-ms must be a number of ms, more than 0 and at most ${LINK_MS_MAX}`);
 } else {
   await main();
 }
@@ -57,95 +48,86 @@ if (options.help) {
 async function main(): Promise<void> {
   const directory = temporaryDirectory("turnpike-bench-");
   process.on("exit", () => removeDirectory(directory)); // also after Ctrl-C
-  const stops: (() => unknown)[] = [closeConnections];
+  const stops: Stoppable[] = [{ stop: closeConnections }];
   try {
-    report(await measure(directory, stops));
+    if (options.knee) await knee(directory, stops);
+    else report(await measure(directory, stops));
   } catch (error) {
     progress("");
     console.error(error);
     process.exitCode = 1;
   }
-  await Promise.allSettled(stops.map((stop) => stop()));
+  await Promise.allSettled(stops.map(({ stop }) => stop()));
 }
 
-async function measure(directory: string, stops: (() => unknown)[]): Promise<Measured> {
+async function measure(directory: string, stops: Stoppable[]): Promise<Measured> {
+  const kept = <T extends Stoppable>(started: T): T => {
+    stops.push(started);
+    return started;
+  };
   progress("starting");
-  const upstream = await startUpstream();
-  stops.push(upstream.stop);
-  const floor = await startFloor(upstream.url);
-  stops.push(floor.stop);
-  const turnpike = await startTurnpike({
-    upstream: upstream.url,
-    directory: path.join(directory, "turnpike"),
-    keys: KEYS,
-  });
-  stops.push(turnpike.stop);
-  const direct = { ...floor, name: "direct", url: `${upstream.url}/v1/chat/completions` } as const;
-  progress("counting rows and calls");
-  const counted = await countCompletions({
-    upstream: upstream.url,
-    directory: path.join(directory, "counting"),
-  });
-  for (const kind of KINDS) {
-    progress(`warming up: ${WARM_UP[kind]} ${kind} requests each`);
-    for (const target of [floor, turnpike]) {
-      await run({ ...LOAD[kind], target, kind, requests: WARM_UP[kind] });
-    }
-  }
-  return { counted, ...(await measureRounds(direct, floor, turnpike)) };
-}
-
-async function measureRounds(
-  direct: Target,
-  floor: Bench,
-  turnpike: Bench,
-): Promise<Pick<Measured, "rounds" | "latencies">> {
-  const rounds = { json: [] as Round[], stream: [] as Round[] };
-  const latencies = { direct: noSamples(), floor: noSamples(), turnpike: noSamples() };
-  for (let round = 1; round <= roundsWanted; round++) {
-    for (const kind of KINDS) {
-      progress(`round ${round} of ${roundsWanted}: ${kind}`);
-      const order = round % 2 === 0 ? [floor, turnpike] : [turnpike, floor];
-      const cpu = { floor: 0, turnpike: 0, direct: 0 };
-      for (const bench of order) cpu[bench.name] = await cpuPerRequest(bench, kind);
-      rounds[kind].push({ floorUs: cpu.floor, turnpikeUs: cpu.turnpike });
-      for (const target of [direct, ...order]) {
-        latencies[target.name][kind].push(...(await run({ ...TIMED[kind], target, kind })));
-      }
-    }
-  }
-  return { rounds, latencies };
-}
-
-async function cpuPerRequest(bench: Bench, kind: Kind): Promise<number> {
-  const before = cpuMicroseconds(bench.pid);
-  await run({ ...LOAD[kind], target: bench, kind });
-  return (cpuMicroseconds(bench.pid) - before) / LOAD[kind].requests;
-}
-
-function noSamples(): Record<Kind, Sample[]> {
-  return { json: [], stream: [] };
+  const direct = kept(await startUpstream());
+  const upstream = direct.base;
+  const floor = kept(await startBareWorker("floor", upstream));
+  const pump = kept(await startBareWorker("pump", upstream));
+  const keys = Math.ceil((1.5 * requestsOf(rounds)) / KEY_PER_MINUTE);
+  const gateway = kept(
+    await startGateway({ upstream, directory: path.join(directory, "gateway"), keys, linkMs }),
+  );
+  const { homeUrl, homeUrlFromFar } = gateway;
+  const targets = { direct, floor, pump, ...gateway };
+  progress("warming up, and counting rows and calls");
+  const counting = { upstream, directory: path.join(directory, "counting") };
+  const [counted] = await Promise.all([countCompletions(counting), warmUp(targets)]);
+  const link = homeUrlFromFar === null ? null : await linkRoundTrip(homeUrlFromFar, homeUrl);
+  return { counted, linkMs: link, ...(await measureRounds(targets, rounds)) };
 }
 
 function report(measured: Measured): void {
-  const rows = figures(measured);
+  const { samples, cpu } = measured;
+  const costs = costFigures(measured);
   progress("");
   if (options.json) {
-    const marked = rows.map((figure) => ({ ...figure, mark: mark(figure) }));
-    console.log(JSON.stringify({ rounds: measured.rounds, figures: marked }, null, 2));
+    printJson([...costs, ...latencyFigures(samples, measured.linkMs)], { rounds: cpu });
     return;
   }
+  const link = linkFigures(samples, measured.linkMs);
   const storage = tmpfsMount() === null ? "on disk (no tmpfs here)" : "in memory";
-  console.log(table(rows));
+  console.log(`${table(costs)}\n\n${latencyTable(samples)}`);
+  if (link.length > 0) console.log(`\n${table(link)}`);
   console.log(
-    `\nMedians of ${roundsWanted} paired rounds; CPU of the workerd process from ${cpuSource()}; storage ${storage}; ` +
-      `${LOAD.json.concurrency} requests at a time for CPU (streams: 200 words, one every 2 ms), ${TIMED.json.concurrency} for times; ` +
-      `counts over ${measured.counted.completions} completions and one publish.`,
+    `\nMedians of ${cpu.json.length} JSON rounds, ${cpu.stream.length} of streams (200 words, one every 2 ms) and ` +
+      `${cpu.typical.length} at 20 ms a word; CPU of the workerd processes from ${cpuSource()}; storage ${storage}; ` +
+      `${cpus().length} cores; counts over ${measured.counted.completions} completions and one publish. ` +
+      `How: npm run bench -- --help`,
   );
 }
 
-/** One line on the terminal that is written over, or one line each where nobody watches. */
-function progress(what: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${what}`);
-  else if (what !== "") process.stderr.write(`${what}\n`);
+async function knee(directory: string, stops: Stoppable[]): Promise<void> {
+  const knees = await measureKnees(directory, stops);
+  const figures = kneeFigures(knees);
+  progress("");
+  for (const [which, { isFound }] of Object.entries(knees)) {
+    const text = `the knee of ${which} was not reached in time: it is higher, or no rate held`;
+    if (!isFound) console.error(text);
+  }
+  if (options.json) {
+    printJson(figures, { steps: { all: knees.all.steps, one: knees.one.steps } });
+    return;
+  }
+  console.log(table(figures));
+  console.log(
+    `\n${cpus().length} cores, which the load and the upstream share; JSON answered at once by the upstream. ` +
+      `How: npm run bench -- --help`,
+  );
+}
+
+function printJson(figures: readonly Figure[], more: object): void {
+  const marked = figures.map((figure) => ({ ...figure, mark: mark(figure) }));
+  console.log(JSON.stringify({ ...more, figures: marked }, null, 2));
+}
+
+function misused(what: string): void {
+  console.error(`${what}\n\n${HELP}`);
+  process.exitCode = 2;
 }

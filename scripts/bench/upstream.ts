@@ -1,6 +1,6 @@
 // The bench's upstream, in a process of its own: an OpenAI-compatible server that answers JSON at once
-// and streams a word every 2 ms, as many as the request's cap allows, at most 200. Started with fork():
-// it sends its port to its parent and ends with it.
+// and streams a word every 2 ms, or every 20 ms when the model's name ends in "typical", as many as the
+// request's cap allows, at most 200. Started with fork(): it sends its port to its parent and ends with it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 const WORDS = 200;
 /** Models leave time between words; without it a gateway reads many as one chunk and looks cheap. */
 const PACE_MS = 2;
+const TYPICAL_PACE_MS = 20;
 const usage = { prompt_tokens: 20, completion_tokens: WORDS, total_tokens: 20 + WORDS };
 const head = { id: "chatcmpl-bench", created: 1_790_000_000, model: "bench" };
 
@@ -38,7 +39,7 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     if (/"stream":\s*true/.test(body)) {
       response.writeHead(200, { "content-type": "text/event-stream" });
-      writePaced(response, words.slice(0, capOf(body)));
+      writePaced(response, words.slice(0, capOf(body)), paceOf(body));
       return;
     }
     response.writeHead(200, { "content-type": "application/json", "content-length": json.length });
@@ -52,7 +53,7 @@ process.on("SIGINT", () => {
   // Ctrl-C in a terminal reaches this process too; the parent decides when to end.
 });
 
-function writePaced(response: ServerResponse, rest: Buffer[]): void {
+function writePaced(response: ServerResponse, rest: Buffer[], paceMs: number): void {
   response.write(first);
   const left = rest.values();
   const timer = setInterval(() => {
@@ -63,7 +64,11 @@ function writePaced(response: ServerResponse, rest: Buffer[]): void {
     }
     clearInterval(timer);
     response.end(last);
-  }, PACE_MS);
+  }, paceMs);
+}
+
+function paceOf(body: string): number {
+  return /"model":\s*"[^"]*typical"/.test(body) ? TYPICAL_PACE_MS : PACE_MS;
 }
 
 function capOf(body: string): number {

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { run, statusWithKey } from "./bench-load.ts";
-import { startTurnpike } from "./bench-setup.ts";
-import type { TurnpikeOptions } from "./bench-setup.ts";
-import type { Counts } from "./workers/counts.ts";
+import type { Counts } from "../workers/counts.ts";
+import { openOrganization, startHome, targetOf } from "./gateway.ts";
+import type { GatewayOptions } from "./gateway.ts";
+import { run, statusWithKey } from "./load.ts";
 
 const COUNTED = 200;
 const FORGED = 20;
@@ -20,18 +20,13 @@ export type Counted = {
 };
 
 /** Runs the gateway with counters around it, one request after the other, until the wallet has published. */
-export async function countCompletions(
-  options: Pick<TurnpikeOptions, "upstream" | "directory">,
-): Promise<Counted> {
-  const target = await startTurnpike({
-    ...options,
-    keys: 1,
-    entry: path.join(import.meta.dirname, "workers/counting.ts"),
-  });
+export async function countCompletions(options: GatewayOptions): Promise<Counted> {
+  const entry = path.join(import.meta.dirname, "../workers/counting.ts");
+  const home = await startHome({ ...options, entry });
   try {
-    const countsUrl = new URL("/__counts", target.url);
-    const read = async () => (await (await fetch(countsUrl)).json()) as Counts;
-    const load = { target, kind: "json", concurrency: 1, maxTokens: 256 } as const;
+    const target = targetOf("home", [home], await openOrganization(home.admin, "regional", 1));
+    const read = async () => (await (await fetch(`${home.url}__counts`)).json()) as Counts;
+    const load = { target, kind: "json", concurrency: 1, words: 256 } as const;
     await run({ ...load, requests: 3 }); // the key's record is read from D1 once
     await sleep(POLL_MS);
     await read();
@@ -48,7 +43,7 @@ export async function countCompletions(
       forged: objectCalls + d1Queries,
     };
   } finally {
-    await target.stop();
+    await home.stop();
   }
 }
 

@@ -1,0 +1,107 @@
+import type { Counted } from "./count.ts";
+import { cpuOf, quantile, ratioOf } from "./estimate.ts";
+import type { CpuRound } from "./estimate.ts";
+import type { Figure } from "./figure.ts";
+import type { Cpu, Samples } from "./rounds.ts";
+import type { Place } from "./target.ts";
+
+export type Measured = {
+  readonly cpu: Cpu;
+  readonly samples: Samples;
+  readonly counted: Counted;
+  /** Round trip of the far peer's link in ms, measured; null without one. */
+  readonly linkMs: number | null;
+};
+
+/** How long an object is busy with one call, for the duration price; counted runs cannot tell. */
+const OBJECT_SECONDS_PER_CALL = 0.003;
+const BUDGET = 3.5;
+
+/** The figures of design's budgets, in their order; times are latency.ts's. */
+export function costFigures({ cpu, samples, counted }: Measured): Figure[] {
+  const { counts, completions, forged } = counted;
+  const per = (sum: number): number => sum / completions;
+  const firstByte = (place: Place): number =>
+    quantile(samples.get(place)?.stream.map(({ firstByteMs }) => firstByteMs) ?? [], 0.5);
+  return [
+    plain("object calls before the upstream call", per(counts.objectCallsBeforeUpstream), 2),
+    plain("object calls after it", per(counts.objectCalls - counts.objectCallsBeforeUpstream), 1),
+    plain("D1 queries before the upstream call", per(counts.d1QueriesBeforeUpstream), 0),
+    ...cpuFigures("CPU per JSON", cpu.json, { budget: BUDGET, aim: 2.5 }),
+    ...peerFigures(cpu.json),
+    ...cpuFigures("CPU per stream", cpu.stream, { budget: BUDGET, aim: 2.7 }),
+    ...pumpFigures("CPU per stream", cpu.stream),
+    ...cpuFigures("CPU per stream at 20 ms a word", cpu.typical, {}),
+    ...pumpFigures("CPU per stream at 20 ms a word", cpu.typical),
+    {
+      name: "time to first byte added, stream, p50",
+      value: firstByte("home") - firstByte("floor"),
+      unit: "ms",
+      budget: 3,
+    },
+    plain("rows written in objects per completion", per(counts.objectRowsWritten)),
+    plain("rows written in D1 per completion", per(counts.d1RowsWritten)),
+    plain(
+      "object requests per completion, alarms included",
+      per(counts.objectCalls + counts.objectCallsForMetrics + counts.alarms),
+    ),
+    {
+      name: "list price per million completions",
+      value: dollarsPerMillion(counted, cpuOf(cpu.json, "home").value / 1000),
+      unit: "$",
+      budget: 8,
+      aim: 6,
+    },
+    plain("object calls and D1 queries by forged keys", forged, 0),
+  ];
+}
+
+function plain(name: string, value: number, budget?: number): Figure {
+  return budget === undefined ? { name, value, unit: "" } : { name, value, unit: "", budget };
+}
+
+function cpuFigures(
+  name: string,
+  rounds: readonly CpuRound[],
+  bounds: Pick<Figure, "budget" | "aim">,
+): Figure[] {
+  return [
+    { name: `${name}, floor`, unit: "us", ...cpuOf(rounds, "floor") },
+    { name: `${name}, Turnpike`, unit: "us", ...cpuOf(rounds, "home") },
+    { name: `${name}, ratio`, unit: "x", ...ratioOf(rounds, "home", "floor"), ...bounds },
+  ];
+}
+
+function pumpFigures(name: string, rounds: readonly CpuRound[]): Figure[] {
+  return [
+    { name: `${name}, pump`, unit: "us", ...cpuOf(rounds, "pump") },
+    { name: `${name}, pump's ratio`, unit: "x", ...ratioOf(rounds, "pump", "floor") },
+    { name: `${name}, Turnpike to pump`, unit: "x", ...ratioOf(rounds, "home", "pump") },
+  ];
+}
+
+function peerFigures(rounds: readonly CpuRound[]): Figure[] {
+  const name = "CPU per JSON at a peer, both regions";
+  return [
+    { name, unit: "us", ...cpuOf(rounds, "peer") },
+    { name: `${name}, ratio`, unit: "x", ...ratioOf(rounds, "peer", "floor") },
+  ];
+}
+
+/**
+ * Dollars per million completions on Workers Paid beyond what is included: requests 0.30, CPU 0.02
+ * per ms, object requests 0.15, object seconds 1.60, rows written 1.00, rows read 0.001, log events
+ * 0.60 (developers.cloudflare.com: Workers, Durable Objects and D1 pricing). CPU is that of the whole
+ * process, sockets included: an upper bound. Every line that is logged is an event; the platform's own
+ * line for each request is off (wrangler.toml).
+ */
+function dollarsPerMillion({ counts, completions }: Counted, cpuMs: number): number {
+  const objectRequests = counts.objectCalls + counts.objectCallsForMetrics + counts.alarms;
+  const sum =
+    0.15 * objectRequests +
+    1.6 * OBJECT_SECONDS_PER_CALL * objectRequests +
+    1 * (counts.objectRowsWritten + counts.d1RowsWritten) +
+    0.001 * (counts.objectRowsRead + counts.d1RowsRead) +
+    0.6 * counts.logLines;
+  return 0.3 + 0.02 * cpuMs + sum / completions;
+}

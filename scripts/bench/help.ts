@@ -1,0 +1,44 @@
+/** What `npm run bench -- --help` says: options, how figures are taken, and their names, which stay. */
+export const HELP = `npm run bench [-- OPTIONS]
+
+Measures a completion through the gateway, at home and in the other region with a global key, against a
+bare pass-through Worker (the floor) and the upstream mock alone: CPU per request of the workerd processes,
+times, rows, calls, list price. Everything is on: limiter, wallet, outbox, metrics. Direct workerd sockets,
+storage in memory where there is a tmpfs. About two minutes.
+
+  --rounds N    rounds of slices, default 20: 25 times of each kind and place a round
+  --link-ms N   also a peer whose link to home has a round trip of N ms (a relay in its own process):
+                "far peer", and what the link is of its times
+  --knee        instead of all that: how many requests a second the machine bears; at most 90 s
+  --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
+  --help        this text
+
+How CPU is taken: every round visits floor, pump, home and peer in short slices (100 JSON requests or
+8 streams, 8 at a time), in the opposite order each time, so that a machine that is slow for a second is
+slow for all of them. A slice ends when its processes are quiet, so what an answer leaves to be done is in
+it. A ratio is the median of the rounds' own ratios; its quartiles say how far to trust it. "least" is the
+least CPU of any slice, and in a ratio's row the ratio of the two: noise only ever adds.
+Streams at 20 ms a word run through floor, pump and gateway at the same time.
+How times are taken: slices of 25 in the same rounds, JSON one at a time, streams of 10 words two at a
+time, the first two of a slice not counted. "over direct" and "over floor" are differences of quantiles.
+How the knee is found: an open loop, times from when a request was due; the rate goes up by 15 % until
+p99 is over 5 times that of a low load (the best of three), or less than 97 % is answered with 200 (a shed
+503 is not), twice in a row; then the gap is halved twice. 50 organisations in turn, and one alone; JSON
+answered at once by the upstream. The load and the upstream run on the same machine.
+
+Names of figures (--json; value, unit, and where there are any least, quartiles, budget, aim, mark):
+  object calls before the upstream call | object calls after it | D1 queries before the upstream call
+  CPU per JSON, floor | Turnpike | ratio            CPU per JSON at a peer, both regions [, ratio]
+  CPU per stream, floor | Turnpike | ratio | pump | pump's ratio | Turnpike to pump
+  CPU per stream at 20 ms a word, (the same six)
+  time to first byte added, stream, p50
+  rows written in objects per completion | rows written in D1 per completion
+  object requests per completion, alarms included
+  list price per million completions | object calls and D1 queries by forged keys
+  PLACE: KIND, MOMENT, SHARE [, over direct | , over floor]
+      PLACE direct, floor, home, peer, far peer; KIND JSON, stream; MOMENT first byte, total; SHARE p50, p99
+  link: round trip, p50
+  far peer: KIND, MOMENT, p50, the link's part | share | round trips
+  knee in all, rate | p50 at it | p99 at it | low load's rate | low load's p50 | low load's p99
+  knee of one organisation, (the same six)
+`;

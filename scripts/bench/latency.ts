@@ -1,0 +1,96 @@
+import { textTable } from "../table.ts";
+import type { Column } from "../table.ts";
+import { quantile } from "./estimate.ts";
+import { written } from "./figure.ts";
+import type { Figure } from "./figure.ts";
+import type { Samples } from "./rounds.ts";
+import type { Kind, Place, Sample } from "./target.ts";
+
+/** Times in ms of one kind of request at one place, and what they are more than the same without the gateway. */
+type Row = {
+  readonly place: Place;
+  readonly what: string;
+  readonly count: number;
+  readonly p50: Times;
+  readonly p99: Times;
+};
+type Times = { readonly ms: number; readonly overDirect: number; readonly overFloor: number };
+
+const GATEWAY: ReadonlySet<Place> = new Set(["home", "peer", "far peer"]);
+const MOMENTS = { firstByteMs: "first byte", totalMs: "total" } as const;
+const NAMES = { json: "JSON", stream: "stream" } as const;
+const COLUMNS: readonly Column[] = [
+  { title: "time in ms" },
+  { title: "p50", align: "right" },
+  { title: "p99", align: "right" },
+  { title: "p50 over direct", align: "right" },
+  { title: "p99 over direct", align: "right" },
+  { title: "p50 over floor", align: "right" },
+  { title: "p99 over floor", align: "right" },
+  { title: "requests", align: "right" },
+];
+
+/** Every time as a figure: `home: JSON, first byte, p50`, and the same with `, over direct` and `, over floor`. */
+export function latencyFigures(samples: Samples, linkMs: number | null): Figure[] {
+  const times = rowsOf(samples).flatMap((row) =>
+    (["p50", "p99"] as const).flatMap((share) => {
+      const name = `${row.place}: ${row.what}, ${share}`;
+      const { ms, overDirect, overFloor } = row[share];
+      const all: Figure[] = [{ name, value: ms, unit: "ms" }];
+      if (!GATEWAY.has(row.place)) return all;
+      all.push({ name: `${name}, over direct`, value: overDirect, unit: "ms" });
+      all.push({ name: `${name}, over floor`, value: overFloor, unit: "ms" });
+      return all;
+    }),
+  );
+  return [...times, ...linkFigures(samples, linkMs)];
+}
+
+/** The same times as a table for a terminal, a row for each place, kind and moment. */
+export function latencyTable(samples: Samples): string {
+  const lines = rowsOf(samples).map(({ place, what, count, p50, p99 }) => {
+    const over = [p50.overDirect, p99.overDirect, p50.overFloor, p99.overFloor].map(written);
+    const added = GATEWAY.has(place) ? over : ["", "", "", ""];
+    const times = [`${place}: ${what}`, written(p50.ms), written(p99.ms)];
+    return times.concat(added, String(count));
+  });
+  return textTable(COLUMNS, lines);
+}
+
+/** What a long link is of a far peer's times: what they are more than those of the peer next door. */
+export function linkFigures(samples: Samples, linkMs: number | null): Figure[] {
+  const rows = rowsOf(samples);
+  const far = rows.filter(({ place }) => place === "far peer");
+  if (linkMs === null || far.length === 0) return [];
+  const shares = far.flatMap((row) => {
+    const near = rows.find(({ place, what }) => place === "peer" && what === row.what);
+    const ofLink = row.p50.ms - (near?.p50.ms ?? NaN);
+    const name = `far peer: ${row.what}, p50, the link's`;
+    return [
+      { name: `${name} part`, value: ofLink, unit: "ms" },
+      { name: `${name} share`, value: (100 * ofLink) / row.p50.ms, unit: "%" },
+      { name: `${name} round trips`, value: ofLink / linkMs, unit: "" },
+    ];
+  });
+  return [{ name: "link: round trip, p50", value: linkMs, unit: "ms" }, ...shares];
+}
+
+function rowsOf(samples: Samples): Row[] {
+  return [...samples.keys()].flatMap((place) =>
+    (["json", "stream"] as const).flatMap((kind) =>
+      (["firstByteMs", "totalMs"] as const).map((moment) => rowOf(samples, place, kind, moment)),
+    ),
+  );
+}
+
+function rowOf(samples: Samples, place: Place, kind: Kind, moment: keyof Sample): Row {
+  const of = (where: Place): number[] =>
+    (samples.get(where)?.[kind] ?? []).map((sample) => sample[moment]);
+  const timesAt = (share: number): Times => {
+    const ms = quantile(of(place), share);
+    const over = (where: Place): number => ms - quantile(of(where), share);
+    return { ms, overDirect: over("direct"), overFloor: over("floor") };
+  };
+  const what = `${NAMES[kind]}, ${MOMENTS[moment]}`;
+  return { place, what, count: of(place).length, p50: timesAt(0.5), p99: timesAt(0.99) };
+}

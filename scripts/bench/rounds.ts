@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { cpuMicroseconds } from "../workerd.ts";
+import type { CpuRound } from "./estimate.ts";
+import { run } from "./load.ts";
+import { progress } from "./progress.ts";
+import type { Ask, Kind, Place, Sample, Target } from "./target.ts";
+
+/** Rounds of CPU per request; `typical` are streams at a model's pace. */
+export type Cpu = Readonly<Record<Kind | "typical", readonly CpuRound[]>>;
+export type Samples = ReadonlyMap<Place, Readonly<Record<Kind, readonly Sample[]>>>;
+export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>> & {
+  readonly farPeer: Target | null;
+};
+type Share = Ask & { readonly requests: number; readonly concurrency: number };
+
+const JSON_ASK = { kind: "json", words: 256 } as const;
+const STREAM_ASK = { kind: "stream", words: 200 } as const;
+const WARMING = {
+  json: { ...JSON_ASK, requests: 3000, concurrency: 8 },
+  stream: { ...STREAM_ASK, requests: 32, concurrency: 8 },
+} as const;
+/** Loads that CPU is taken from. More streams at a time cost the floor less per chunk, us not so much. */
+const SLICE = {
+  json: { ...JSON_ASK, requests: 100, concurrency: 8 },
+  stream: { ...STREAM_ASK, requests: 8, concurrency: 8 },
+} as const;
+const JSON_PASSES = 2; // a round, there and back
+const TYPICAL: Share = { ...STREAM_ASK, isTypical: true, requests: 24, concurrency: 24 };
+const ROUNDS_PER_TYPICAL = 7; // 4 s each
+/** Loads that times are taken from: one JSON at a time, two short streams. A slice's first ones do not count. */
+const TIMED = {
+  json: { ...JSON_ASK, requests: 25, concurrency: 1 },
+  stream: { kind: "stream", words: 10, requests: 25, concurrency: 2 },
+} as const;
+const COLD = 2;
+/** With a far peer most of the time is the link's. */
+const FAR_CONCURRENCY = { json: 4, stream: 4 } as const;
+const KINDS = ["json", "stream"] as const;
+
+/** A process is quiet when it has used so little CPU in so long. */
+const QUIET_US = 200;
+const QUIET_POLL_MS = 4;
+const QUIET_POLLS = 12;
+
+/** The most requests that `rounds` rounds send to one target, warm-up included. */
+export function requestsOf(rounds: number): number {
+  const warming = WARMING.json.requests + WARMING.stream.requests;
+  const timed = TIMED.json.requests + TIMED.stream.requests + 2 * COLD;
+  return warming + rounds * (JSON_PASSES * SLICE.json.requests + SLICE.stream.requests + timed + 8);
+}
+
+/** Lets every Worker compile, every key be read from D1, every connection open. */
+export async function warmUp({ direct, floor, pump, home, peer, farPeer }: Targets): Promise<void> {
+  for (const target of [floor, pump, home, peer]) {
+    for (const kind of KINDS) await run({ ...WARMING[kind], target });
+  }
+  for (const kind of KINDS) await run({ ...TIMED[kind], target: direct });
+  if (farPeer !== null) await run({ ...JSON_ASK, target: farPeer, requests: 600, concurrency: 24 });
+}
+
+/** Rounds of short slices, one target after the other, the other way round in every second round. */
+export async function measureRounds(
+  targets: Targets,
+  rounds: number,
+): Promise<{ readonly cpu: Cpu; readonly samples: Samples }> {
+  const { direct, floor, pump, home, peer, farPeer } = targets;
+  const cpu = { json: [] as CpuRound[], stream: [] as CpuRound[], typical: [] as CpuRound[] };
+  const timed = [direct, floor, home, peer, ...(farPeer === null ? [] : [farPeer])];
+  const samples = new Map<Place, Lists>(timed.map(({ name }) => [name, { json: [], stream: [] }]));
+  for (let round = 0; round < rounds; round++) {
+    progress(`round ${round + 1} of ${rounds}`);
+    for (let pass = 0; pass < JSON_PASSES; pass++) {
+      cpu.json.push(await cpuInTurn(turned([floor, home, peer], pass), SLICE.json));
+    }
+    cpu.stream.push(await cpuInTurn(turned([floor, pump, home], round), SLICE.stream));
+    for (const target of turned(timed, round)) {
+      const lists = samples.get(target.name);
+      for (const kind of KINDS) lists?.[kind].push(...(await time(target, kind)));
+    }
+    if (round % ROUNDS_PER_TYPICAL === 0) cpu.typical.push(await cpuAtOnce([floor, pump, home]));
+  }
+  return { cpu, samples };
+}
+
+/** There and back: every second time the other way round. */
+function turned(list: readonly Target[], turn: number): readonly Target[] {
+  return turn % 2 === 0 ? list : list.toReversed();
+}
+
+type Lists = Record<Kind, Sample[]>;
+
+/** CPU per request of one target after the other. */
+async function cpuInTurn(targets: readonly Target[], share: Share): Promise<CpuRound> {
+  const round: Partial<Record<Place, number>> = {};
+  for (const target of targets) {
+    const before = cpuUsed(target);
+    await run({ ...share, target });
+    await untilQuiet(target);
+    round[target.name] = (cpuUsed(target) - before) / share.requests;
+  }
+  return round;
+}
+
+/** The same of all at once, which few streams at a slow pace allow: together they use a fraction of a core. */
+async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
+  const rounds = await Promise.all(targets.map((target) => cpuInTurn([target], TYPICAL)));
+  return Object.assign({}, ...rounds) as CpuRound;
+}
+
+async function time(target: Target, kind: Kind): Promise<Sample[]> {
+  const far = target.name === "far peer" ? { concurrency: FAR_CONCURRENCY[kind] } : {};
+  const share = { ...TIMED[kind], ...far, target };
+  const samples = await run({ ...share, requests: share.requests + COLD });
+  await untilQuiet(target);
+  return samples.slice(COLD);
+}
+
+function cpuUsed({ pids }: Target): number {
+  return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
+}
+
+/** Waits, at most some 50 ms, for what an answer leaves to be done after it: that belongs to its slice. */
+async function untilQuiet(target: Target): Promise<void> {
+  let before = cpuUsed(target);
+  for (let poll = 0; poll < QUIET_POLLS; poll++) {
+    await sleep(QUIET_POLL_MS);
+    const after = cpuUsed(target);
+    if (after - before < QUIET_US) return;
+    before = after;
+  }
+}

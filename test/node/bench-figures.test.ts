@@ -1,0 +1,173 @@
+import { expect, it } from "vitest";
+import { mark, table } from "../../scripts/bench/figure.ts";
+import type { Figure } from "../../scripts/bench/figure.ts";
+import { costFigures } from "../../scripts/bench/figures.ts";
+import type { Measured } from "../../scripts/bench/figures.ts";
+import { HELP } from "../../scripts/bench/help.ts";
+import { kneeFigures } from "../../scripts/bench/knee-run.ts";
+import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
+import type { Kind, Place, Sample } from "../../scripts/bench/target.ts";
+import { noCounts } from "../../scripts/workers/counts.ts";
+
+/** 101 requests of which the first byte comes after base, base + 1, ... ms, and the last `rest` ms later. */
+function samplesFrom(base: number, rest = 10): Record<Kind, Sample[]> {
+  const kind = (slower: number): Sample[] =>
+    Array.from({ length: 101 }, (_, i) => {
+      const firstByteMs = base + slower + i;
+      return { firstByteMs, totalMs: firstByteMs + rest };
+    });
+  return { json: kind(0), stream: kind(1000) };
+}
+
+const samples = new Map<Place, Record<Kind, Sample[]>>([
+  ["direct", samplesFrom(1)],
+  ["floor", samplesFrom(2)],
+  ["home", samplesFrom(5)],
+  ["peer", samplesFrom(10, 20)],
+]);
+const withFarPeer = new Map(samples).set("far peer", samplesFrom(100, 20));
+const measured: Measured = {
+  cpu: {
+    // Ratios 3, 2 and 10: their median is 3, the ratio of medians would be 6, of the least 2.5.
+    json: [
+      { floor: 100, home: 300, peer: 600 },
+      { floor: 50, home: 100, peer: 250 },
+      { floor: 40, home: 400, peer: 320 },
+    ],
+    stream: [{ floor: 1000, pump: 3000, home: 3600 }],
+    typical: [{ floor: 2000, pump: 5000, home: 6000 }],
+  },
+  samples,
+  counted: {
+    completions: 100,
+    counts: {
+      ...noCounts(),
+      objectCalls: 300,
+      objectCallsBeforeUpstream: 200,
+      objectRowsWritten: 300,
+      logLines: 50,
+    },
+    forged: 0,
+  },
+  linkMs: null,
+};
+
+function named(rows: readonly Figure[], name: string): Figure | undefined {
+  return rows.find((row) => row.name === name);
+}
+
+it("the bench pairs its rounds, counts per completion and marks what is over budget", () => {
+  const rows = costFigures(measured);
+  expect(named(rows, "CPU per JSON, ratio")).toMatchObject({
+    value: 3,
+    least: 2.5,
+    budget: 3.5,
+  });
+  expect(named(rows, "CPU per JSON, Turnpike")).toMatchObject({ value: 300, least: 100 });
+  expect(named(rows, "CPU per JSON at a peer, both regions, ratio")?.value).toBe(6);
+  expect(named(rows, "object calls after it")?.value).toBe(1);
+  // 0.30 + 0.02 x 0.3 ms + 3 calls x (0.15 + 1.60 x 3 ms) + 3 rows + half a log line at 0.60
+  expect(named(rows, "list price per million completions")?.value).toBeCloseTo(4.0704, 9);
+  expect(rows.filter((row) => mark(row) === "OVER").map((row) => row.name)).toEqual([
+    "CPU per stream, ratio",
+  ]);
+  expect(table(rows)).toMatch(
+    /CPU per stream, ratio +3\.60 x +3\.60 - 3\.60 +3\.60 +3\.5 +2\.7 +OVER/,
+  );
+});
+
+it("a stream is read against the floor and against a bare pump, fast and at a typical pace", () => {
+  const rows = costFigures(measured);
+  expect(named(rows, "CPU per stream, pump's ratio")?.value).toBe(3);
+  expect(named(rows, "CPU per stream, Turnpike to pump")?.value).toBeCloseTo(1.2, 9);
+  expect(named(rows, "CPU per stream at 20 ms a word, ratio")?.value).toBe(3);
+  expect(named(rows, "CPU per stream at 20 ms a word, pump's ratio")?.value).toBe(2.5);
+});
+
+it("a figure that was not measured keeps no budget", () => {
+  expect(mark({ name: "x", value: NaN, unit: "", budget: 3 })).toBe("OVER");
+});
+
+it("times at home and at a peer are over the upstream's own and over the floor's, at p50 and p99", () => {
+  const rows = latencyFigures(samples, null);
+  expect(named(rows, "home: JSON, first byte, p50")?.value).toBe(55);
+  expect(named(rows, "home: JSON, first byte, p99, over direct")?.value).toBe(4);
+  expect(named(rows, "home: stream, total, p99")?.value).toBe(1000 + 5 + 99 + 10);
+  expect(named(rows, "peer: stream, total, p50, over direct")?.value).toBe(19);
+  expect(named(rows, "peer: stream, total, p50, over floor")?.value).toBe(18);
+  expect(named(rows, "floor: JSON, total, p50, over direct")).toBeUndefined();
+  expect(rows.some(({ name }) => name.startsWith("far peer"))).toBe(false);
+  const home = /home: JSON, first byte +55\.00 +104 +4\.00 +4\.00 +3\.00 +3\.00 +101/;
+  expect(latencyTable(samples)).toMatch(home);
+});
+
+it("of a far peer's times, what they are more than the near one's is the link's", () => {
+  const rows = latencyFigures(withFarPeer, 45);
+  expect(named(rows, "link: round trip, p50")?.value).toBe(45);
+  expect(named(rows, "far peer: JSON, first byte, p50, the link's part")?.value).toBe(90);
+  expect(named(rows, "far peer: JSON, first byte, p50, the link's share")?.value).toBe(60);
+  expect(named(rows, "far peer: JSON, first byte, p50, the link's round trips")?.value).toBe(2);
+});
+
+it("figures keep their names, which other programs read and --help says", () => {
+  const step = { offered: 500, achieved: 499, p50Ms: 3, p99Ms: 9 };
+  const knee = { last: step, low: step, steps: [], isFound: true };
+  const costs = namesOf(costFigures(measured));
+  expect(costs).toEqual([
+    "object calls before the upstream call",
+    "object calls after it",
+    "D1 queries before the upstream call",
+    ...["floor", "Turnpike", "ratio"].map((what) => `CPU per JSON, ${what}`),
+    "CPU per JSON at a peer, both regions",
+    "CPU per JSON at a peer, both regions, ratio",
+    ...STREAM.map((what) => `CPU per stream, ${what}`),
+    ...STREAM.map((what) => `CPU per stream at 20 ms a word, ${what}`),
+    "time to first byte added, stream, p50",
+    "rows written in objects per completion",
+    "rows written in D1 per completion",
+    "object requests per completion, alarms included",
+    "list price per million completions",
+    "object calls and D1 queries by forged keys",
+  ]);
+  const times = namesOf(latencyFigures(withFarPeer, 45));
+  expect(times).toEqual([
+    ...timesAt("direct", [""]),
+    ...timesAt("floor", [""]),
+    ...["home", "peer", "far peer"].flatMap((place) =>
+      timesAt(place, ["", ", over direct", ", over floor"]),
+    ),
+    "link: round trip, p50",
+    ...MOMENTS.flatMap((moment) =>
+      ["part", "share", "round trips"].map(
+        (what) => `far peer: ${moment}, p50, the link's ${what}`,
+      ),
+    ),
+  ]);
+  const knees = namesOf(kneeFigures({ all: knee, one: knee }));
+  expect(knees).toEqual(
+    ["in all", "of one organisation"].flatMap((which) =>
+      ["rate", "p50 at it", "p99 at it", "low load's rate", "low load's p50", "low load's p99"].map(
+        (what) => `knee ${which}, ${what}`,
+      ),
+    ),
+  );
+  const parts = new Set(
+    [...costs, ...times, ...knees].flatMap((name) => name.split(/[:,] |the link's /)),
+  );
+  expect([...parts].filter((part) => !HELP.includes(part))).toEqual([]);
+});
+
+const STREAM = ["floor", "Turnpike", "ratio", "pump", "pump's ratio", "Turnpike to pump"];
+const MOMENTS = ["JSON", "stream"].flatMap((kind) =>
+  ["first byte", "total"].map((moment) => `${kind}, ${moment}`),
+);
+
+function timesAt(place: string, overs: readonly string[]): string[] {
+  return MOMENTS.flatMap((moment) =>
+    ["p50", "p99"].flatMap((share) => overs.map((over) => `${place}: ${moment}, ${share}${over}`)),
+  );
+}
+
+function namesOf(rows: readonly Figure[]): string[] {
+  return rows.map(({ name }) => name);
+}
