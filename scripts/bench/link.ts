@@ -30,7 +30,7 @@ function carry(from: Socket, to: Socket, openAt: number): void {
     const now = performance.now();
     underWay.push(pass);
     // Whichever timer fires takes what has waited longest: timers may overtake each other, bytes must not.
-    setTimeout(() => underWay.shift()?.(), Math.max(openAt, now + roundTripMs / 2) - now);
+    setTimeout(() => underWay.shift()?.(), Math.max(openAt, now) + roundTripMs / 2 - now);
   };
   from.on("data", (bytes: Buffer) => later(() => to.destroyed || to.write(bytes)));
   from.on("end", () => later(() => to.destroyed || to.end()));
