@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { cpuOf, quantile, ratioOf } from "../../scripts/bench/estimate.ts";
 import type { CpuRound } from "../../scripts/bench/estimate.ts";

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { findKnee, holds } from "../../scripts/bench/knee.ts";
 import type { Knee, Step } from "../../scripts/bench/knee.ts";
@@ -110,16 +110,16 @@ it("what is shed, cut or broken off is offered and not achieved", async () => {
 });
 
 it("times count from when a request was due: who has to wait to be sent has waited", async () => {
-  const BLOCKED_MS = 200;
+  const BLOCKED_MS = 300;
   let answered = 0;
   const step = await offerTo((_request, response) => {
-    const until = performance.now() + BLOCKED_MS;
+    const until = performance.now() + (answered === 0 ? BLOCKED_MS : 0);
     // Neither the server nor the sender, which is in this process, gets on meanwhile.
-    while (answered === 0 && performance.now() < until);
+    while (performance.now() < until);
     answered++;
     response.end("{}");
   }, 100);
   expect(answered).toBe(40);
-  // All due within the first 200 ms, half of all, were sent after them: one due at 100 ms took 100.
-  expect(step.p99Ms).toBeGreaterThan(BLOCKED_MS / 2);
+  // Those due within the first 300 of 400 ms were sent after them: half of all took more than 100 ms.
+  expect(step.p50Ms).toBeGreaterThan(90);
 });
