@@ -14,6 +14,7 @@ import { kneeFigures, measureKnees } from "./bench/knee-run.ts";
 import { latencyFigures, latencyTable, linkFigures } from "./bench/latency.ts";
 import { linkRoundTrip } from "./bench/link-time.ts";
 import { closeConnections } from "./bench/load.ts";
+import { watchOthers } from "./bench/others.ts";
 import { progress } from "./bench/progress.ts";
 import { measureRounds, requestsOf, warmUp } from "./bench/rounds.ts";
 import type { Stoppable } from "./bench/target.ts";
@@ -80,7 +81,9 @@ async function measure(directory: string, stops: Stoppable[]): Promise<Measured>
   const counting = { upstream, directory: path.join(directory, "counting") };
   const [counted] = await Promise.all([countCompletions(counting), warmUp(targets)]);
   const link = homeUrlFromFar === null ? null : await linkRoundTrip(homeUrlFromFar, homeUrl);
-  return { counted, linkMs: link, ...(await measureRounds(targets, rounds)) };
+  const others = watchOthers();
+  const measured = await measureRounds(targets, rounds);
+  return { ...measured, counted, linkMs: link, others: others() };
 }
 
 function report(measured: Measured): void {
@@ -107,9 +110,9 @@ async function knee(directory: string, stops: Stoppable[]): Promise<void> {
   const knees = await measureKnees(directory, stops);
   const figures = kneeFigures(knees);
   progress("");
-  for (const [which, { isFound }] of Object.entries(knees)) {
+  for (const which of ["all", "one"] as const) {
     const text = `the knee of ${which} was not reached in time: it is higher, or no rate held`;
-    if (!isFound) console.error(text);
+    if (!knees[which].isFound) console.error(text);
   }
   if (options.json) {
     printJson(figures, { steps: { all: knees.all.steps, one: knees.one.steps } });

@@ -54,6 +54,11 @@ function fromPs(pid: number): number {
   return seconds * 1e6;
 }
 
+/** The processes that this one has started and that still run. */
+export function childPids(): number[] {
+  return childProcesses().map(({ pid }) => pid);
+}
+
 function childProcesses(): { pid: number; command: string }[] {
   const pids = attempt(() => readdirSync("/proc"))?.filter((name) => /^\d+$/.test(name));
   if (pids === undefined) return childProcessesByPs();

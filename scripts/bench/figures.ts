@@ -11,6 +11,8 @@ export type Measured = {
   readonly counted: Counted;
   /** Round trip of the far peer's link in ms, measured; null without one. */
   readonly linkMs: number | null;
+  /** Of watchOthers. */
+  readonly others: Figure;
 };
 
 /** How long an object is busy with one call, for the duration price; counted runs cannot tell. */
@@ -18,7 +20,7 @@ const OBJECT_SECONDS_PER_CALL = 0.003;
 const BUDGET = 3.5;
 
 /** The figures of design's budgets, in their order; times are latency.ts's. */
-export function costFigures({ cpu, samples, counted }: Measured): Figure[] {
+export function costFigures({ cpu, samples, counted, others }: Measured): Figure[] {
   const { counts, completions, forged } = counted;
   const per = (sum: number): number => sum / completions;
   const firstByte = (place: Place): number =>
@@ -53,6 +55,7 @@ export function costFigures({ cpu, samples, counted }: Measured): Figure[] {
       aim: 6,
     },
     plain("object calls and D1 queries by forged keys", forged, 0),
+    others,
   ];
 }
 

@@ -35,6 +35,7 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
   rows written in objects per completion | rows written in D1 per completion
   object requests per completion, alarms included
   list price per million completions | object calls and D1 queries by forged keys
+  cores kept busy by other programs: far above 0, times are theirs too (with --knee as well)
   PLACE: KIND, MOMENT, SHARE [, over direct | , over floor]
       PLACE direct, floor, home, peer, far peer; KIND JSON, stream; MOMENT first byte, total; SHARE p50, p99
   link: round trip, p50

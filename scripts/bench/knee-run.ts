@@ -6,11 +6,12 @@ import { findKnee, SLOWER_MAX } from "./knee.ts";
 import type { Knee, Step } from "./knee.ts";
 import { run } from "./load.ts";
 import { offer } from "./open-loop.ts";
+import { watchOthers } from "./others.ts";
 import { progress } from "./progress.ts";
 import type { Stoppable, Target } from "./target.ts";
 
 /** The knee of many organisations together, and of one alone, each with as many keys as it needs. */
-export type Knees = Readonly<Record<"all" | "one", Knee>>;
+export type Knees = Readonly<Record<"all" | "one", Knee>> & { readonly others: Figure };
 
 const ASK = { kind: "json", words: 256 } as const;
 const ORGANIZATIONS = 50;
@@ -37,15 +38,15 @@ export async function measureKnees(directory: string, stops: Stoppable[]): Promi
   progress(`a closed loop does ${Math.round(reached)} req/s: making keys for an open one`);
   const one = await openOrganization(home.admin, "regional", keys, "bench-one");
   const many = await openMany(home, Math.ceil(keys / ORGANIZATIONS));
-  return {
-    all: await search("in all", targetOf("home", [home], many), reached),
-    one: await search("of one organisation", targetOf("home", [home], one), reached),
-  };
+  const others = watchOthers();
+  const all = await search("in all", targetOf("home", [home], many), reached);
+  const alone = await search("of one organisation", targetOf("home", [home], one), reached);
+  return { all, one: alone, others: others() };
 }
 
 /** The knees as figures; the low load's times are what "below it" is compared with. */
 export function kneeFigures(knees: Knees): Figure[] {
-  return (["all", "one"] as const).flatMap((which) => {
+  const figures = (["all", "one"] as const).flatMap((which): Figure[] => {
     const { low, last } = knees[which];
     const name = which === "all" ? "knee in all" : "knee of one organisation";
     return [
@@ -57,6 +58,7 @@ export function kneeFigures(knees: Knees): Figure[] {
       { name: `${name}, low load's p99`, value: low.p99Ms, unit: "ms" },
     ];
   });
+  return [...figures, knees.others];
 }
 
 /** Requests a second that a closed loop gets answered: where the search for the knee begins. */

@@ -50,6 +50,7 @@ const measured: Measured = {
     forged: 0,
   },
   linkMs: null,
+  others: { name: "cores kept busy by other programs", value: 0.1, unit: "" },
 };
 
 function named(rows: readonly Figure[], name: string): Figure | undefined {
@@ -128,6 +129,7 @@ it("figures keep their names, which other programs read and --help says", () => 
     "object requests per completion, alarms included",
     "list price per million completions",
     "object calls and D1 queries by forged keys",
+    "cores kept busy by other programs",
   ]);
   const times = namesOf(latencyFigures(withFarPeer, 45));
   expect(times).toEqual([
@@ -143,14 +145,15 @@ it("figures keep their names, which other programs read and --help says", () => 
       ),
     ),
   ]);
-  const knees = namesOf(kneeFigures({ all: knee, one: knee }));
-  expect(knees).toEqual(
-    ["in all", "of one organisation"].flatMap((which) =>
+  const knees = namesOf(kneeFigures({ all: knee, one: knee, others: measured.others }));
+  expect(knees).toEqual([
+    ...["in all", "of one organisation"].flatMap((which) =>
       ["rate", "p50 at it", "p99 at it", "low load's rate", "low load's p50", "low load's p99"].map(
         (what) => `knee ${which}, ${what}`,
       ),
     ),
-  );
+    "cores kept busy by other programs",
+  ]);
   const parts = new Set(
     [...costs, ...times, ...knees].flatMap((name) => name.split(/[:,] |the link's /)),
   );
