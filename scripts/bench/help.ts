@@ -16,8 +16,10 @@ storage in memory where there is a tmpfs. About two minutes.
 How CPU is taken: every round visits floor, pump, home and peer in short slices (100 JSON requests, 300 of
 the floor, or 8 streams, 8 at a time), in the opposite order each time, so that a machine that is slow for
 a second is slow for all of them. Some requests before a slice wake its processes and do not count; it ends
-when they are quiet, so what an answer leaves to be done is in it. A ratio is the median of the rounds' own ratios; its quartiles say how far to trust it. "least" is the
-least CPU of any slice, and in a ratio's row the ratio of the two: noise only ever adds.
+when they are quiet, so what an answer leaves to be done is in it. A ratio is the median of the rounds' own
+ratios: up to half of the rounds may be spoiled without moving it far, and its quartiles say how far to trust
+it. "least" is the least CPU of any slice, in a ratio's row the ratio of the two: a second opinion. On a busy
+machine it may mislead, since requests that queue up are cheaper together.
 Streams at 20 ms a word run through floor, pump and gateway at the same time.
 How times are taken: slices of 25 in the same rounds, JSON one at a time, streams of 10 words two at a
 time, the first two of a slice not counted. "over direct" and "over floor" are differences of quantiles.

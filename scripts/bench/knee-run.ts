@@ -23,11 +23,14 @@ const CALIBRATING = { keys: 20, warmUp: 3000, requests: 1500, concurrency: 16 } 
 const LOW = { share: 0.2, seconds: 2.5, times: 3 } as const;
 const FROM_SHARE = 0.4;
 const STEP_SECONDS = 3;
-const SEARCH_MS = 34_000;
+/** All of it, but for the step that is under way then; each search gets half of what is left. */
+const BOUND_MS = 84_000;
 const LOW_PATIENCE_MS = 1000;
 
 /** Finds both knees, one after the other, within 90 s; `stops` gets what must be stopped afterwards. */
 export async function measureKnees(directory: string, stops: Stoppable[]): Promise<Knees> {
+  const begunAt = performance.now();
+  const leftMs = (): number => BOUND_MS - (performance.now() - begunAt);
   progress("starting");
   const upstream = await startUpstream();
   stops.push(upstream);
@@ -39,8 +42,9 @@ export async function measureKnees(directory: string, stops: Stoppable[]): Promi
   const one = await openOrganization(home.admin, "regional", keys, "bench-one");
   const many = await openMany(home, Math.ceil(keys / ORGANIZATIONS));
   const others = watchOthers();
-  const all = await search("in all", targetOf("home", [home], many), reached);
-  const alone = await search("of one organisation", targetOf("home", [home], one), reached);
+  const all = await search("in all", targetOf("home", [home], many), reached, leftMs() / 2);
+  const target = targetOf("home", [home], one);
+  const alone = await search("of one organisation", target, reached, leftMs());
   return { all, one: alone, others: others() };
 }
 
@@ -82,13 +86,18 @@ async function openMany(home: RunningRegion, keysEach: number): Promise<string[]
   ).flat();
 }
 
-async function search(what: string, target: Target, reached: number): Promise<Knee> {
+async function search(
+  what: string,
+  target: Target,
+  reached: number,
+  limitMs: number,
+): Promise<Knee> {
+  const until = performance.now() + limitMs;
   await run({ ...ASK, target, requests: target.keys.length, concurrency: 8 }); // keys' first use
   const step = async (rate: number, seconds: number, patienceMs: number): Promise<Step> => {
     progress(`the knee ${what}: ${Math.round(rate)} req/s`);
     return offer({ target, ask: ASK, rate, seconds, patienceMs });
   };
-  const until = performance.now() + SEARCH_MS;
   const lows: Step[] = [];
   for (let i = 0; i < LOW.times; i++) {
     lows.push(await step(LOW.share * reached, LOW.seconds, LOW_PATIENCE_MS));
