@@ -158,6 +158,7 @@ async function fetched(
   return refused(NOT_HAD);
 }
 
+const HOST_CHARACTERS_MAX = 254;
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$/;
 
 /**
@@ -169,6 +170,8 @@ function publicAddress(text: string, base?: string): URL | null {
   const url = URL.parse(text, base);
   if (url === null || url.protocol !== "https:" || url.port !== "") return null;
   if (url.username !== "" || url.password !== "") return null;
+  // before the pattern, whose time grows with the square of the dots; no name is longer (RFC 1035, 2.3.4)
+  if (url.hostname.length > HOST_CHARACTERS_MAX) return null;
   const host = url.hostname.replace(/\.+$/, "");
   const isAddress = host.startsWith("[") || /^[\d.]+$/.test(host);
   return isAddress || !host.includes(".") || PRIVATE_NAME.test(host) ? null : url;

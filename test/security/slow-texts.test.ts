@@ -1,0 +1,105 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { withInlineImages } from "../../src/providers/inline-image.ts";
+import { conversationOf } from "../../src/providers/conversation.ts";
+import { cleanedMessage } from "../../src/providers/cleaned-message.ts";
+import { HELLO, openAccount, send } from "../contract/client.ts";
+
+/**
+ * Texts on which a careless pattern takes seconds. They are answered within the test's time when
+ * everything that reads them takes as long as they are, and not its square: at these lengths many seconds for each.
+ */
+const LONG = 100_000;
+const CHAT = "/v1/chat/completions";
+const body = { model: "sandbox/echo", messages: HELLO };
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const ask = (url: string): ReturnType<typeof withInlineImages> => {
+  const content = [{ type: "image_url", image_url: { url } }];
+  const conversation = conversationOf({ messages: [{ role: "user", content }] });
+  if ("reason" in conversation) throw new Error(conversation.reason);
+  return withInlineImages(conversation, { signal: new AbortController().signal });
+};
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+describe("a content-type of 100,000 characters, with or without a key", () => {
+  it.each([
+    ["spaces", `application/json${" ".repeat(LONG)}x`],
+    ["spaces after its parameter", `application/json; charset=utf-8${" ".repeat(LONG)}x`],
+    ["spaces before its parameter", `application/json${" ".repeat(LONG)};${" ".repeat(LONG)}x`],
+    ["parameters", `application/json${"; charset=utf-8".repeat(LONG / 10)}`],
+  ])("%s", async (_, type) => {
+    const headers = { "content-type": type };
+    expect((await send(CHAT, { key, body, headers })).status).toBe(415);
+    expect((await send(CHAT, { body, headers })).status).toBe(401);
+    expect((await send("/v1/users", { key, body, headers })).status).toBe(415);
+  });
+
+  it("one that means JSON is read up to 100 characters", async () => {
+    const statuses = [99, 100].map(async (length) => {
+      const type = "application/json;charset=utf-8".padEnd(length) + ";";
+      return (await send(CHAT, { key, body, headers: { "content-type": type } })).status;
+    });
+    expect(await Promise.all(statuses)).toEqual([200, 415]);
+  });
+});
+
+describe("other headers and paths of 100,000 characters", () => {
+  it.each([" ", "a", ",", "=", ";", "a ", "Bearer "])("%j again and again", async (unit) => {
+    const long = `a${unit.repeat(LONG / unit.length)}a`;
+    for (const name of ["authorization", "idempotency-key", "accept", "content-encoding"]) {
+      const response = await send(CHAT, { key, body, headers: { [name]: long } });
+      expect([name, response.status < 500]).toEqual([name, true]);
+      await response.text();
+    }
+  });
+
+  it.each(["/", "./", "../", "a/", "%41", "%2F", "%2e%2e/", "a.", "?", "&a", "a=b&"])(
+    "a path of %j",
+    async (unit) => {
+      for (const start of ["/v1/models/", "/v1/users/", "/v1/users?", "/internal/v1/", "/"]) {
+        const response = await send(start + unit.repeat(LONG / unit.length), { key });
+        expect(response.status).toBeLessThan(500);
+        await response.text();
+      }
+    },
+  );
+});
+
+describe("an image's address", () => {
+  const refused = { kind: "refused", reason: "image" };
+  it.each([
+    ["dots", `https://a${".".repeat(LONG)}b/`],
+    ["labels", `https://${"a.".repeat(LONG)}local/`],
+    ["digits", `https://${"1.".repeat(LONG)}x/`],
+    ["a data URL's parameters", `data:image/png${";a".repeat(LONG)};base64,x`],
+  ])("with a host or a head of %s is refused without a request", async (_, url) => {
+    const fetched = vi.spyOn(globalThis, "fetch");
+    expect(await ask(url)).toMatchObject(refused);
+    expect(fetched).not.toHaveBeenCalled();
+  });
+
+  it("is refused for a host longer than any name, and asked for at the longest", async () => {
+    const labels = `${"a".repeat(61)}.`.repeat(4);
+    const longest = `${labels}ex`.padEnd(254, "e");
+    const fetched = vi
+      .spyOn(globalThis, "fetch")
+      .mockResolvedValue(new Response("x", { headers: { "content-type": "image/png" } }));
+    expect(await ask(`https://${longest}e/`)).toMatchObject(refused);
+    expect(fetched).not.toHaveBeenCalled();
+    expect(await ask(`https://${longest}/`)).toHaveProperty("turns");
+  });
+});
+
+it("an upstream's message of 100,000 characters is cleaned as if it had 4,000", () => {
+  for (const unit of ["a", ".", "a.", "-a-", "0:", "::a", "/a", "a@", "_", "***", "sk-", "a:1 "]) {
+    const cleaned = cleanedMessage(unit.repeat(LONG / unit.length));
+    expect(cleaned).toBe(cleanedMessage(unit.repeat(4000).slice(0, 4000)));
+  }
+});
