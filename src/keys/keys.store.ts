@@ -4,6 +4,10 @@ import type { KeyRow } from "./key-record.ts";
 
 /** Live keys of one organisation, at most. */
 export const LIVE_KEYS_MAX = 1000;
+/** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
+export const NEW_KEYS_MAX = 10_000;
+/** Revoked keys that a list shows, the newest: a customer may make any number of them. */
+export const LISTED_REVOKED_MAX = 4000;
 
 /** A key that is about to be inserted: never used, not revoked. */
 export type NewKey = Omit<KeyRow, "last_used_at" | "revoked_at">;
@@ -15,8 +19,8 @@ export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | nu
 
 /**
  * One statement that inserts the key only while its member is active, the key that asks for it is not
- * revoked (`callerKeyId`; null for operators), and the organisation has fewer than 1,000 live keys: no
- * two calls can pass a check together. For a batch with the member's insert.
+ * revoked (`callerKeyId`; null for operators), and the organisation has fewer than 1,000 live keys and
+ * 10,000 of the last 24 hours: no two calls can pass a check together. For a batch with the member's insert.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -31,6 +35,7 @@ export function insertKeyStatement(
          AND (?10 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 86400000) < ${NEW_KEYS_MAX}
        RETURNING *`,
     )
     .bind(
@@ -48,7 +53,7 @@ export function insertKeyStatement(
 }
 
 /**
- * Inserts a key. Failures: `conflict` at 1,000 live keys; without an active member `not_found` for an
+ * Inserts a key. Failures: `conflict` at 1,000 live keys or 10,000 new ones; without an active member `not_found` for an
  * operator; `invalid_api_key` for a caller whose key or member has ended.
  */
 export async function insertKey(
@@ -81,7 +86,7 @@ export async function whyNotInserted(
   }
   return refuse({
     kind: "conflict",
-    message: `An organization may have at most ${LIVE_KEYS_MAX} live keys; revoke one first.`,
+    message: `An organization may have at most ${LIVE_KEYS_MAX} live keys, and make at most ${NEW_KEYS_MAX} in 24 hours.`,
     param: null,
     code: "too_many_keys",
   });
@@ -90,14 +95,20 @@ export async function whyNotInserted(
 /** Whose keys are meant: all of an organisation, or those of one of its members. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/** The owner's keys, revoked ones too, newest first; of one millisecond in the order of their ids. */
+/**
+ * The owner's keys, all live ones and the newest 4,000 revoked ones, newest first; of one millisecond in
+ * the order of their ids.
+ */
 export async function listKeys(
   db: D1Database,
   { orgId, memberId }: KeyOwner,
 ): Promise<readonly KeyRow[]> {
   const { results } = await db
     .prepare(
-      `SELECT * FROM keys WHERE org_id = ?1 AND (?2 IS NULL OR member_id = ?2)
+      `SELECT * FROM keys WHERE org_id = ?1 AND revoked_at IS NULL AND (?2 IS NULL OR member_id = ?2)
+       UNION ALL SELECT * FROM
+         (SELECT * FROM keys WHERE org_id = ?1 AND revoked_at IS NOT NULL AND (?2 IS NULL OR member_id = ?2)
+          ORDER BY created_at DESC, id DESC LIMIT ${LISTED_REVOKED_MAX})
        ORDER BY created_at DESC, id DESC`,
     )
     .bind(orgId, memberId)
