@@ -10,7 +10,14 @@ const PRICE_MAX = 1_000_000_000;
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(["eu", "us"]);
-const name = z.string().check(z.minLength(1), z.maxLength(200));
+/** It may come to stand in a header (x-route), where a line's end would be a bug in every answer. */
+const name = z
+  .string()
+  .check(
+    z.minLength(1),
+    z.maxLength(200),
+    z.regex(/^\P{Cc}*$/u, "must not contain control characters"),
+  );
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
 const price = z.strictObject({
