@@ -9,6 +9,7 @@ import type { Timers } from "../lib/timers.ts";
 import { mintId } from "../lib/id.ts";
 import { logEvent } from "../lib/log.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
+import { setKeylessHeaders } from "./keyless-headers.ts";
 import { failureResponse } from "./failure-response.ts";
 import type { JsonObject } from "./json-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
@@ -115,6 +116,7 @@ function finish(c: AppContext): void {
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
+  else if ((c.get("peer") as Region | undefined) === undefined) setKeylessHeaders(headers);
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
   const config = c.get("config") as Config | undefined;
   if ((c.get("logged") as boolean | undefined) === true) return;

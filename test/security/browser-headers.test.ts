@@ -1,0 +1,115 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import {
+  ADMIN_TOKEN,
+  bindingsWith,
+  chat,
+  embed,
+  newOrganization,
+  openAccount,
+  send,
+} from "../contract/client.ts";
+import { deliver, lookupOf, openKnown, signed } from "../contract/peer-client.ts";
+import { mockUpstream, upstreamBindings } from "../contract/upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const POLICY = "default-src 'none'; frame-ancestors 'none'";
+const HEADERS = {
+  "content-security-policy": POLICY,
+  "referrer-policy": "no-referrer",
+  "strict-transport-security": "max-age=31536000",
+};
+const browsersOf = ({ headers }: Response): Record<string, string | null> =>
+  Object.fromEntries(Object.keys(HEADERS).map((name) => [name, headers.get(name)]));
+const NONE = Object.fromEntries(Object.keys(HEADERS).map((name) => [name, null]));
+
+type Ask = () => Promise<Response>;
+const ORIGIN = { origin: "https://page.test", "access-control-request-method": "POST" };
+
+/** What a page, a link or a frame can have: nothing of it needs a key. */
+const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
+  "healthz: 200": [200, () => send("/healthz")],
+  "a path of nobody's: 404": [404, () => send("/")],
+  "another method: 405": [405, () => send("/healthz", { method: "POST" })],
+  "a malformed path: 400": [400, () => send("/v1/models/%zz")],
+  "no key: 401": [401, () => send("/v1/models")],
+  "a forged key, with a body: 401": [401, () => chat("svc_sk_eu_live_forged")],
+  "a preflight: 204": [204, () => send("/v1/keys", { method: "OPTIONS", headers: ORIGIN })],
+  "the operators' door: 401": [401, () => send("/admin/v1/orgs")],
+  "an operator's answer: 200": [200, () => send("/admin/v1/health", { key: ADMIN_TOKEN })],
+  "an operator's new organisation: 201": [
+    201,
+    () => send("/admin/v1/orgs", { key: ADMIN_TOKEN, body: newOrganization() }),
+  ],
+  "the peers' door: 404": [404, () => send("/internal/v1/lookup", { body: { v: 1 } })],
+  "a misconfigured region: 503": [
+    503,
+    () => send("/v1/models", { key, bindings: bindingsWith({ ADMIN_TOKEN: "" }) }),
+  ],
+  "a bug before anybody is known: 500": [
+    500,
+    () => {
+      vi.spyOn(console, "log").mockReturnValue();
+      const bindings = Object.defineProperty(bindingsWith({}), "KEY_LIMITER", {
+        get: () => {
+          throw new TypeError("a bug");
+        },
+      });
+      return send("/v1/models", { key, bindings });
+    },
+  ],
+};
+
+describe("an answer that needs no key: no script, no frame, no address passed on, https from then on", () => {
+  it.each(Object.entries(KEYLESS))("%s", async (_, [status, ask]) => {
+    const response = await ask();
+    expect(response.status).toBe(status);
+    expect(browsersOf(response)).toEqual(HEADERS);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    await response.text();
+  });
+});
+
+/** No browser shows these by itself: it would have to send a key. */
+const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
+  "a list: 200": [200, () => send("/v1/models", { key })],
+  "a completion: 200": [200, () => chat(key)],
+  "a stream: 200": [200, () => chat(key, { stream: true })],
+  "embeddings: 200": [200, () => embed(key)],
+  "a wrong field: 400": [400, () => chat(key, { temperature: 9 })],
+  "an unknown path: 404": [404, () => send("/v1/none", { key })],
+  "a broken upstream: 502": [502, () => chat(key, { model: "sandbox/status-500" })],
+  "an upstream's own headers: 502": [
+    502,
+    () => {
+      const headers = { "content-security-policy": "theirs", "referrer-policy": "theirs" };
+      mockUpstream(() => new Response("{}", { headers }));
+      return chat(key, { model: "mock/chat" }, { bindings: upstreamBindings() });
+    },
+  ],
+};
+
+describe("an answer to a key, and one to a peer, costs nothing for browsers", () => {
+  it.each(Object.entries(KEYED))("%s", async (_, [status, ask]) => {
+    const response = await ask();
+    expect(response.status).toBe(status);
+    expect(browsersOf(response)).toEqual(NONE);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    await response.text();
+  });
+
+  it("a lookup between regions: 200", async () => {
+    const { hash } = await openKnown();
+    const response = await deliver(await signed({ body: lookupOf(hash) }));
+    expect(response.status).toBe(200);
+    expect(browsersOf(response)).toEqual(NONE);
+    await response.text();
+  });
+});

@@ -1,0 +1,157 @@
+import { beforeAll, afterEach, describe, expect, it, vi } from "vitest";
+import { admin, balanceOf, chat, openAccount, send } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { mockUpstream, upstreamCompletion } from "../contract/upstream.ts";
+
+let account: Account;
+let other: Account;
+beforeAll(async () => {
+  [account, other] = await Promise.all([openAccount(), openAccount()]);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What proxies, platforms and frameworks believe, each with the most that a forger could hope for. */
+const forged = (): Readonly<Record<string, string>> => ({
+  "x-forwarded-for": "127.0.0.1",
+  "x-forwarded-host": "us.turnpike.example.com",
+  "x-forwarded-proto": "http",
+  "x-forwarded-prefix": "/admin/v1",
+  "x-forwarded-uri": "/admin/v1/orgs",
+  forwarded: "for=127.0.0.1;host=us.turnpike.example.com;proto=http",
+  "x-real-ip": "127.0.0.1",
+  "cf-connecting-ip": "127.0.0.1",
+  "cf-ray": "0",
+  "cf-worker": "turnpike.example.com",
+  "cf-access-authenticated-user-email": "owner@example.com",
+  "true-client-ip": "127.0.0.1",
+  "x-original-url": "/admin/v1/orgs",
+  "x-rewrite-url": "/admin/v1/orgs",
+  "x-http-method-override": "DELETE",
+  "x-http-method": "DELETE",
+  "x-method-override": "DELETE",
+  "x-request-id": "req_theirs",
+  "x-org-id": other.orgId,
+  "x-user-id": other.memberId,
+  "openai-organization": other.orgId,
+  "openai-project": "theirs",
+  "x-role": "owner",
+  "x-admin": "true",
+  "x-internal": "1",
+  "x-region": "us",
+  "x-cost-micro": "0",
+  "x-ratelimit-remaining-requests": "1000000",
+  "x-api-key": other.key,
+  "api-key": other.key,
+  "proxy-authorization": `Bearer ${other.key}`,
+  "x-authorization": `Bearer ${other.key}`,
+  cookie: `authorization=Bearer ${other.key}`,
+  signature: "turnpike=:AAAA:",
+  "signature-input": "turnpike=()",
+});
+
+/** All of an answer but what differs from one request to the next. */
+async function told(response: Response): Promise<unknown> {
+  const headers = [...response.headers].filter(
+    ([name]) => !/^(x-request-id|x-ratelimit-(remaining|reset)-requests)$/.test(name),
+  );
+  const body = await response.text();
+  const id = response.headers.get("x-request-id")?.slice("req_".length) ?? "none";
+  return { status: response.status, headers, body: body.replaceAll(id, "ID") };
+}
+
+describe("headers of proxies, platforms and other gateways change nothing", () => {
+  it.each<[method: string, path: string, body: object | null]>([
+    ["GET", "/v1/models", null],
+    ["GET", "/v1/balance", null],
+    ["GET", "/v1/users", null],
+    ["GET", "/v1/none", null],
+    ["POST", "/v1/users", { external_id: "somebody" }],
+    ["POST", "/v1/users", { external_id: "" }],
+    ["POST", "/v1/embeddings", { model: "sandbox/embed", input: "a" }],
+    ["PUT", "/v1/keys", {}],
+    ["GET", "/v1/orgs/OTHER", null],
+    ["GET", "/admin/v1/orgs", null],
+    ["GET", "/internal/v1/lookup", null],
+    ["GET", "/healthz", null],
+  ])("%s %s", async (method, path, body) => {
+    const ask = (headers: Readonly<Record<string, string>>): Promise<Response> => {
+      const target = path.replace("OTHER", other.orgId);
+      return send(target, { method, key: account.key, headers, ...(body && { body }) });
+    };
+    await (await ask({})).text(); // the first makes the end user
+    const plain = await told(await ask({}));
+    expect(await told(await ask(forged()))).toEqual(plain);
+  });
+
+  it.each(["/v1/models", "/v1/keys", "/admin/v1/orgs"])(
+    "%s stays 401 without a key",
+    async (path) => {
+      const plain = await told(await send(path));
+      expect(await told(await send(path, { headers: forged() }))).toEqual(plain);
+      expect(plain).toHaveProperty("status", 401);
+    },
+  );
+
+  it("none of them reaches an upstream, and the caller alone pays", async () => {
+    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+    const before = [await balanceOf(account.key), await balanceOf(other.key)];
+    const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
+    expect(sent.status).toBe(200);
+    const names = Object.keys(calls[0]?.headers ?? {}).toSorted();
+    expect(names).toEqual(["accept", "authorization", "content-type", "user-agent"]);
+    const after = [await balanceOf(account.key), await balanceOf(other.key)];
+    expect(after).toEqual([(before[0] ?? 0) - 20, before[1]]);
+  });
+});
+
+describe("a key, or the operator's token, that is not in Authorization is none", () => {
+  it.each<[string, (secret: string) => Parameters<typeof send>]>([
+    ["in the query", (secret) => [`?key=${secret}&api_key=${secret}&access_token=${secret}`]],
+    ["in a cookie", (secret) => ["", { headers: { cookie: `key=${secret}; token=${secret}` } }]],
+    ["in x-api-key", (secret) => ["", { headers: { "x-api-key": secret, "api-key": secret } }]],
+    ["as Basic", (secret) => ["", { headers: { authorization: `Basic ${btoa(`${secret}:`)}` } }]],
+    ["as Basic's password", (s) => ["", { headers: { authorization: `Basic ${btoa(`:${s}`)}` } }]],
+    ["for a proxy", (s) => ["", { headers: { "proxy-authorization": `Bearer ${s}` } }]],
+    ["after another scheme", (s) => ["", { headers: { authorization: `Token ${s}` } }]],
+    ["after two schemes", (s) => ["", { headers: { authorization: `Bearer Bearer ${s}` } }]],
+    ["in the body", (secret) => ["", { method: "POST", body: { key: secret, api_key: secret } }]],
+  ])("%s", async (_, put) => {
+    for (const [path, secret] of [
+      ["/v1/keys", account.key],
+      ["/v1/chat/completions", account.key],
+      ["/admin/v1/orgs", "a".repeat(32)],
+    ] as const) {
+      const [suffix, sending] = put(secret);
+      expect((await send(path + suffix, sending)).status).toBe(401);
+    }
+  });
+
+  it("a customer's owner key opens no operator's call, the operator's token no customer's", async () => {
+    expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
+    expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
+    expect((await admin("GET", "/orgs")).status).toBe(200);
+  });
+});
+
+const models = (headers: Readonly<Record<string, string>>): Promise<Response> =>
+  send("/v1/models?callback=alert", { key: account.key, headers });
+
+describe("requests that ask for another way to answer get the usual one", () => {
+  it.each<readonly [string, Readonly<Record<string, string>>]>([
+    ["a range", { range: "bytes=0-9" }],
+    ["what is cached", { "if-none-match": "*", "if-modified-since": new Date().toUTCString() }],
+    ["a condition", { "if-match": '"theirs"', "if-unmodified-since": new Date(0).toUTCString() }],
+    ["another type", { accept: "text/html, application/xml;q=0.9" }],
+    ["JSONP", { accept: "application/javascript" }],
+    ["another language", { "accept-language": "../../etc/passwd" }],
+    ["a websocket", { upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13" }],
+    ["HTTP/2", { upgrade: "h2c", connection: "Upgrade, HTTP2-Settings", "http2-settings": "AA" }],
+    ["hop-by-hop", { connection: "close, authorization, x-request-id", te: "trailers" }],
+  ])("%s", async (_, headers) => {
+    const plain = await told(await models({}));
+    expect(plain).toHaveProperty("status", 200);
+    expect(await told(await models(headers))).toEqual(plain);
+  });
+});
