@@ -116,7 +116,9 @@ function finish(c: AppContext): void {
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
-  else if ((c.get("peer") as Region | undefined) === undefined) setKeylessHeaders(headers);
+  else if (c.res.status >= 400 || (c.get("peer") as Region | undefined) === undefined) {
+    setKeylessHeaders(headers);
+  }
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
   const config = c.get("config") as Config | undefined;
   if ((c.get("logged") as boolean | undefined) === true) return;
