@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { ROOT } from "../../scripts/dev-settings.ts";
+
+/** A package as package-lock.json has it. */
+type Locked = {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly link?: boolean;
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
+  readonly libc?: readonly string[];
+  readonly hasInstallScript?: boolean;
+};
+type Manifest = {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+  readonly overrides: Readonly<Record<string, string>>;
+  readonly allowScripts: Readonly<Record<string, boolean>>;
+};
+
+const read = (file: string): unknown => JSON.parse(readFileSync(path.join(ROOT, file), "utf8"));
+const manifest = read("package.json") as Manifest;
+const { packages } = read("package-lock.json") as {
+  readonly packages: Readonly<Record<string, Locked>>;
+};
+const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_modules/") + 13);
+const installed = Object.entries(packages).filter(([place]) => place !== "");
+
+describe("what npm ci installs", () => {
+  it("three packages come to stand in the Worker; everything else is for development", () => {
+    const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
+    expect(served.toSorted()).toEqual(["aws4fetch", "hono", "zod"]);
+    expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
+  });
+
+  it("is one version of each thing that is asked for, to the letter", () => {
+    const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
+    for (const [name, version] of Object.entries(wanted)) {
+      expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
+      expect([name, packages[`node_modules/${name}`]?.version]).toEqual([name, version]);
+    }
+  });
+
+  it("runs scripts of three packages and of no other", () => {
+    const scripted = installed.filter(([, one]) => one.hasInstallScript === true);
+    const names = scripted.map(([place]) => nameOf(place)).toSorted();
+    expect(names).toEqual(["esbuild", "node", "workerd"]);
+    expect(manifest.allowScripts).toEqual({ esbuild: true, node: true, workerd: true });
+  });
+
+  it("is held against a SHA-512, but for binaries of platforms that are not Linux on x64 with glibc", () => {
+    const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
+    for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {
+      const isHere =
+        os.includes("linux") &&
+        cpu.includes("x64") &&
+        (libc.length === 0 || libc.includes("glibc"));
+      expect([place, optional, dev, isHere && !place.endsWith("-musl")]).toEqual([
+        place,
+        true,
+        true,
+        false,
+      ]);
+    }
+    expect(installed.filter(([, one]) => one.resolved !== undefined || one.link === true)).toEqual(
+      [],
+    );
+  });
+});
