@@ -134,18 +134,24 @@ async function startBoth(
   return regions;
 }
 
-/** The EU region alone (its peer is down), for tests that stop and start it on the same state. */
-export async function startKeptRegion(bindings: Vars = {}): Promise<KeptRegion> {
+/**
+ * The EU region alone (its peer is down), for tests that stop and start it on the same state. `direct`
+ * also opens a socket that leads straight into the Worker.
+ */
+export async function startKeptRegion(
+  bindings: Vars = {},
+  more: { readonly direct?: boolean } = {},
+): Promise<KeptRegion> {
   const ports = await freePorts();
-  const place = { port: ports.eu, peerUrl: urlOf(ports.us), directory: newDirectory() };
-  const start = (more: Vars): Promise<TestRegion> =>
-    startOne("eu", { ...place, bindings: { ...bindings, ...more } });
+  const place = { ...more, port: ports.eu, peerUrl: urlOf(ports.us), directory: newDirectory() };
+  const start = (changed: Vars): Promise<TestRegion> =>
+    startOne("eu", { ...place, bindings: { ...bindings, ...changed } });
   let region = await start({});
   return {
     region: () => region,
-    restart: async (more = {}) => {
+    restart: async (changed = {}) => {
       await region.miniflare.dispose();
-      region = await start(more);
+      region = await start(changed);
     },
     stop: async () => {
       await region.miniflare.dispose();
@@ -164,6 +170,7 @@ type Place = {
   readonly directory: string;
   readonly bindings: Vars;
   readonly entry?: string | undefined;
+  readonly direct?: boolean;
 };
 
 async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
@@ -178,6 +185,7 @@ async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
     code: await bundleOf(place.entry),
     bindings: { ...SECRETS, ...linkBindings(name, LINK), SANDBOX: "on", ...place.bindings },
     onLog: (line) => log.push(line),
+    ...(place.direct === true && { direct: true }),
   });
   return {
     ...region,

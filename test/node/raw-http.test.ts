@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Account } from "./support/account.ts";
+import { answersTo } from "./support/raw-answers.ts";
+import type { RawAnswers } from "./support/raw-answers.ts";
+import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+
+/** Bytes that no client library sends. Between a client and a deployment stands the edge's own parser. */
+let region: Awaited<ReturnType<typeof startKeptRegion>>;
+let account: Account;
+let auth: string;
+beforeAll(async () => {
+  region = await startKeptRegion({ BODY_TIMEOUT_MS: "200" }, { direct: true });
+  account = await Account.open(region.region);
+  auth = `Authorization: Bearer ${account.key}\r\n`;
+});
+afterAll(() => region.stop());
+
+const HOST = "Host: eu.test\r\n";
+const TYPE = "Content-Type: application/json\r\n";
+const CHAT = JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "hi" }] });
+const LENGTH = `Content-Length: ${CHAT.length}\r\n`;
+/** Ends a connection: the only request after which nothing may follow. */
+const LAST = `GET /healthz HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
+const CHUNKED = `${CHAT.length.toString(16)}\r\n${CHAT}\r\n0\r\n\r\n`;
+
+const sent = (bytes: string | Buffer): Promise<RawAnswers> =>
+  answersTo(region.region().directUrl, bytes);
+const get = (path: string, headers: string, method = "GET"): string =>
+  `${method} ${path} HTTP/1.1\r\n${HOST}${headers}\r\n`;
+const post = (headers: string, body: string): string =>
+  `POST /v1/chat/completions HTTP/1.1\r\n${HOST}${TYPE}${headers}\r\n${body}`;
+
+/** What was charged by it. */
+async function charged(work: () => Promise<unknown>): Promise<number> {
+  const before = await account.standing();
+  await work();
+  const after = await account.standing();
+  expect(after.open_holds).toBe(0);
+  return before.credits_micro - after.credits_micro;
+}
+
+describe("a body of two lengths", () => {
+  it("by Content-Length and in chunks is read by its chunks, and nothing after it is", async () => {
+    const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
+    const { statuses } = await sent(post(both, CHUNKED) + LAST);
+    expect(statuses).toEqual([200]);
+  });
+
+  it("hides no second request: what stands behind the chunks is never run", async () => {
+    const hidden = post(`${auth}${LENGTH}`, CHAT);
+    const both = `Content-Length: 5\r\nTransfer-Encoding: chunked\r\n${auth}`;
+    const cost = await charged(async () => {
+      const { statuses } = await sent(post(both, `0\r\n\r\n${hidden}`));
+      expect(statuses).toEqual([400]);
+    });
+    expect(cost).toBe(0);
+  });
+
+  it.each([
+    ["two lengths", `${LENGTH}Content-Length: 3\r\n`],
+    ["a list of lengths", `Content-Length: ${CHAT.length}, ${CHAT.length}\r\n`],
+    ["a negative length", "Content-Length: -1\r\n"],
+    ["a length with a sign", `Content-Length: +${CHAT.length}\r\n`],
+    ["a length in hex", `Content-Length: 0x${CHAT.length.toString(16)}\r\n`],
+    ["a length past any number", `Content-Length: ${"9".repeat(40)}\r\n`],
+    ["an unknown coding", "Transfer-Encoding: xchunked\r\n"],
+    ["chunks inside of something", "Transfer-Encoding: chunked, identity\r\n"],
+    ["a vertical tab before the coding", "Transfer-Encoding: \u000bchunked\r\n"],
+    ["a space before the colon", `Content-Length : ${CHAT.length}\r\n`],
+    ["a folded line", `X-A: b\r\n c\r\n${LENGTH}`],
+    ["a NUL in a header", `X-A: b\u0000c\r\n${LENGTH}`],
+  ])("%s: 400, the connection ends, nothing runs", async (_, headers) => {
+    const cost = await charged(async () => {
+      const { statuses } = await sent(post(auth + headers, CHAT) + LAST);
+      expect(statuses).toEqual([400]);
+    });
+    expect(cost).toBe(0);
+  });
+
+  it.each([
+    ["negative", `-1\r\n${CHAT}\r\n0\r\n\r\n`],
+    ["past any number", `${"F".repeat(20)}\r\n${CHAT}\r\n0\r\n\r\n`],
+    ["no number", `zz\r\n${CHAT}\r\n0\r\n\r\n`],
+    ["longer than it says", `3\r\n${CHAT}\r\n0\r\n\r\n`],
+  ])("a chunk's length that is %s: 400, nothing runs", async (_, body) => {
+    const cost = await charged(async () => {
+      const { statuses } = await sent(post(`${auth}Transfer-Encoding: chunked\r\n`, body));
+      expect(statuses).toEqual([400]);
+    });
+    expect(cost).toBe(0);
+  });
+});
+
+describe("requests on one connection", () => {
+  it("are each asked for their own key, and answered in order", async () => {
+    const { statuses } = await sent(
+      get("/v1/models", "") +
+        get("/v1/models/none", auth) +
+        get("/v1/models", "") +
+        post("Authorization: Bearer nobody\r\n" + LENGTH, CHAT) +
+        get("/v1/balance", auth) +
+        LAST,
+    );
+    expect(statuses).toEqual([401, 404, 401, 401, 200, 200]);
+  });
+
+  it("a key in a trailer comes too late", async () => {
+    const body = CHUNKED.replace(/\r\n$/, `${auth}\r\n`);
+    const trailing = "Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n";
+    const { statuses } = await sent(post(trailing, body) + LAST);
+    expect(statuses[0]).toBe(401);
+  });
+});
+
+describe("a body that does not come", () => {
+  it("keeps nobody waiting without a key", async () => {
+    const { statuses } = await sent(
+      post("Authorization: Bearer nobody\r\nContent-Length: 20000000\r\n", "{"),
+    );
+    expect(statuses).toEqual([401]);
+  });
+
+  it("is 408 with one, and the connection ends", async () => {
+    const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
+    expect(statuses).toEqual([408]);
+  });
+});
+
+describe("heads that no client writes", () => {
+  it.each([
+    ["two hosts", "Host: evil.test\r\n"],
+    ["200 KB of one header", `X-A: ${"a".repeat(200_000)}\r\n`],
+    ["2,000 headers", Array.from({ length: 2000 }, (_, i) => `X-${i}: a\r\n`).join("")],
+    [
+      "a websocket",
+      "Upgrade: websocket\r\nSec-WebSocket-Key: AA==\r\nSec-WebSocket-Version: 13\r\n",
+    ],
+  ])("%s: answered as without, or refused", async (_, headers) => {
+    const { statuses, text } = await sent(get("/v1/models", auth + headers) + LAST);
+    expect([200, 400, 431]).toContain(statuses[0]);
+    expect(text).not.toContain("evil.test");
+    expect(text).not.toContain("101 Switching");
+  });
+
+  it("another host in the request line changes nothing", async () => {
+    const { statuses, text } = await sent(get("http://evil.test/v1/models", auth) + LAST);
+    expect(statuses).toEqual([200, 200]);
+    expect(text).not.toContain("evil.test");
+  });
+
+  it.each(["TRACE", "CONNECT", "FOO", "PROPFIND", "get"])(
+    "the method %s does nothing and repeats no key",
+    async (method) => {
+      const { statuses, text } = await sent(
+        get("/v1/keys", `${auth}Connection: close\r\n`, method),
+      );
+      expect(statuses).toHaveLength(1);
+      expect(statuses[0]).toBeGreaterThanOrEqual(400);
+      expect(text).not.toContain(account.key);
+    },
+  );
+
+  it.each(["\r\nset-cookie: a=b", "%0d%0aset-cookie:%20a=b", "%E5%98%8A%E5%98%8Dset-cookie: a"])(
+    "a line's end in what is answered makes no header: %j",
+    async (text) => {
+      const inPath = encodeURI(text).replaceAll("%25", "%");
+      const asked = get(`/v1/models/x${inPath}`, auth) + LAST;
+      const preflight = `Access-Control-Request-Headers: x${text.replace("\r\n", "\r ")}\r\n`;
+      for (const bytes of [asked, get("/v1/keys", preflight, "OPTIONS") + LAST]) {
+        expect((await sent(bytes)).text).not.toMatch(/^set-cookie:/im);
+      }
+    },
+  );
+
+  it("bytes that are no text in a preflight do no harm", async () => {
+    const bytes = Buffer.from([0xff, 0xfe, 0x80, 0x01, 0x7f]);
+    const head = `OPTIONS /v1/keys HTTP/1.1\r\n${HOST}Access-Control-Request-Headers: x`;
+    const { statuses } = await sent(
+      Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n\r\n${LAST}`)]),
+    );
+    expect(statuses).toEqual([204, 200]);
+  });
+});
+
+describe("paths that mean another one", () => {
+  it.each([
+    "/v1/../admin/v1/orgs",
+    "/v1/%2e%2e/admin/v1/orgs",
+    "/v1/..%2fadmin/v1/orgs",
+    String.raw`/v1\..\admin\v1\orgs`,
+    "/v1/./../admin/v1/orgs",
+    "//admin/v1/orgs/../../../v1/models",
+    "/healthz/../admin/v1/orgs",
+    "/v1/models/../../internal/v1/lookup",
+    "/v1;/../admin/v1/orgs",
+  ])("%s opens no other door than the one it stands before", async (path) => {
+    const own = await sent(get(path, auth) + LAST);
+    expect([400, 401, 404]).toContain(own.statuses[0]);
+    const none = await sent(get(path, "") + LAST);
+    expect([400, 401, 404]).toContain(none.statuses[0]);
+    expect(own.text + none.text).not.toContain('"organizations"');
+  });
+
+  it("the operator's token opens them on their own path", async () => {
+    const token = `Authorization: Bearer ${ADMIN_TOKEN}\r\n`;
+    const { statuses, text } = await sent(get("/admin/v1/orgs", token) + LAST);
+    expect(statuses).toEqual([200, 200]);
+    expect(text).toContain('"organizations"');
+  });
+});
