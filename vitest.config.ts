@@ -8,7 +8,7 @@ const TEST_SCHEMA = unstable_splitSqlQuery(
   readFileSync(new URL("./schema.sql", import.meta.url), "utf8"),
 );
 const secrets = {
-  KEY_SECRETS: `a:${"k".repeat(32)}`,
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
   ADMIN_TOKEN: "a".repeat(32),
   PEER_OUT_US: "o".repeat(32),
   PEER_IN_US: "i".repeat(32),

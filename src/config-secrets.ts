@@ -1,6 +1,17 @@
 import type { Region } from "./lib/caller.ts";
 
 export const SECRET_CHARACTERS_MIN = 32;
+/** A random secret has more, whatever it is written in; `changeme` again and again has 8. */
+const DIFFERENT_CHARACTERS_MIN = 9;
+
+/** What is wrong with a secret of ours, or null. With the sandbox on, which sells nothing, only its length. */
+export function secretProblem(secret: string, sandbox: boolean): string | null {
+  if (secret.length < SECRET_CHARACTERS_MIN) {
+    return `must be at least ${SECRET_CHARACTERS_MIN} characters`;
+  }
+  const isVaried = new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
+  return isVaried || sandbox ? null : "must be random: openssl rand -hex 32";
+}
 
 /** A secret and the one character by which keys name it. */
 export type KeySecret = { readonly id: string; readonly secret: string };
@@ -27,7 +38,11 @@ type PeerContext = {
 };
 
 /** The secrets of KEY_SECRETS in their order; the first mints keys. */
-export function parseKeySecrets(raw: string, complain: (problem: string) => void): KeySecret[] {
+export function parseKeySecrets(
+  raw: string,
+  sandbox: boolean,
+  complain: (problem: string) => void,
+): KeySecret[] {
   if (raw === "") complain("must be set, as a:<secret>,b:<secret>; the first mints keys");
   const secrets = raw === "" ? [] : raw.split(",").map(parseKeySecret);
   const valid = secrets.filter((secret) => secret !== null);
@@ -35,6 +50,10 @@ export function parseKeySecrets(raw: string, complain: (problem: string) => void
     complain(
       `each entry must be one base62 character, a colon and ${SECRET_CHARACTERS_MIN}+ characters`,
     );
+  }
+  for (const { secret } of valid) {
+    const problem = secretProblem(secret, sandbox);
+    if (problem !== null) complain(problem);
   }
   const ids = new Set(valid.map((secret) => secret.id));
   if (ids.size !== valid.length) complain("names an id twice");
@@ -77,15 +96,16 @@ export function parsePeers(
 function direction(
   name: string,
   servesAs: Map<string, string>,
-  { text, complain }: PeerContext,
+  { sandbox, text, complain }: PeerContext,
 ): readonly string[] {
   const variables = text(`${name}_NEXT`) === "" ? [name] : [name, `${name}_NEXT`];
   for (const variable of variables) {
     const secret = text(variable);
     const other = servesAs.get(secret) ?? name;
     servesAs.set(secret, other);
-    if (secret.length < SECRET_CHARACTERS_MIN) {
-      complain(variable, `must be at least ${SECRET_CHARACTERS_MIN} characters`);
+    const problem = secretProblem(secret, sandbox);
+    if (problem !== null) {
+      complain(variable, problem);
     } else if (other !== name) {
       complain(variable, `must differ from ${other} and its _NEXT`);
     }

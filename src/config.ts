@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { SECRET_CHARACTERS_MIN, parseKeySecrets, parsePeers } from "./config-secrets.ts";
+import { parseKeySecrets, parsePeers, secretProblem } from "./config-secrets.ts";
 import type { KeySecret, PeerConfig } from "./config-secrets.ts";
 import { REGIONS } from "./lib/caller.ts";
 import type { Region } from "./lib/caller.ts";
@@ -130,12 +130,11 @@ export function parseConfig(bindings: object): ParsedConfig {
   };
   const json = <T>(variable: string, schema: z.core.$ZodType<T>, empty: T): T =>
     parseJsonVariable(text(variable), schema, (problem) => complain(variable, problem)) ?? empty;
-  const adminToken = text("ADMIN_TOKEN");
-  if (adminToken.length < SECRET_CHARACTERS_MIN) {
-    complain("ADMIN_TOKEN", `must be at least ${SECRET_CHARACTERS_MIN} characters`);
-  }
   const ownRegion = oneOf("REGION", REGIONS);
   const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
+  const adminToken = text("ADMIN_TOKEN");
+  const weakness = secretProblem(adminToken, sandbox);
+  if (weakness !== null) complain("ADMIN_TOKEN", weakness);
   const config: Config = {
     region: ownRegion,
     peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, complain }),
@@ -147,7 +146,9 @@ export function parseConfig(bindings: object): ParsedConfig {
     providers: json("PROVIDERS", providers, []),
     aliases: json("ALIASES", aliases, {}),
     numbers: parseNumbers(text, complain),
-    keySecrets: parseKeySecrets(text("KEY_SECRETS"), (problem) => complain("KEY_SECRETS", problem)),
+    keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
+      complain("KEY_SECRETS", problem),
+    ),
     adminToken,
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,

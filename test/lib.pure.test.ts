@@ -41,8 +41,8 @@ it("a missing, short or malformed binding is named, its value never", () => {
 it("a malformed JSON variable says which field is wrong and what it must be", () => {
   const parsed = parseConfig({
     REGION: "eu",
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     PEERS: "{}",
     PROVIDERS: '[{ "id": "A", "base_url": "https://a.test", "regions": ["eu"] }]',
     MODELS: '[{ "id": "m", "kind": "chat" }]',
@@ -60,13 +60,13 @@ it("a malformed JSON variable says which field is wrong and what it must be", ()
 });
 
 describe("a peer", () => {
-  const EU_SIGNS = "e".repeat(32);
-  const US_SIGNS = "u".repeat(32);
+  const EU_SIGNS = "eu-signs-".padEnd(32, "0123");
+  const US_SIGNS = "us-signs-".padEnd(32, "0123");
   const NEXT = "n".repeat(32);
   const base = {
     REGION: "eu",
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     SANDBOX: "on",
     PEERS: '[{"region":"us","url":"https://us.test/"}]',
     PEER_OUT_US: EU_SIGNS,

@@ -103,8 +103,8 @@ function standIns({ region, config }: Settings, set: readonly string[], read: Se
 
 /** A value of the form that the Worker wants; nothing is ever sent with it. */
 function standIn(name: string): string {
-  if (name === "KEY_SECRETS") return `a:${"k".repeat(32)}`;
   const plain = `stand-in-for-${name}`.padEnd(64, "-");
+  if (name === "KEY_SECRETS") return `a:${plain}`;
   if (!name.endsWith("_CREDENTIALS")) return plain;
   return JSON.stringify({ client_email: plain, private_key: plain, project_id: "stand-in" });
 }

@@ -78,8 +78,8 @@ function configFor(region: RegionName, env: Environment): Config {
     RESIDENCY: "relaxed",
     SANDBOX: "off",
     PEERS: "",
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     ...(ai !== null && { AI: ai }),
   });
   if (parsed.ok) return parsed.config;

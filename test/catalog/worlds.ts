@@ -5,7 +5,11 @@ import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
 import type { Region } from "../../src/lib/caller.ts";
 
-const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const BASE = {
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+  REGION: "eu",
+};
 
 /** What each provider's hosts promise, in the EU and in the US. */
 const TAGS: Readonly<

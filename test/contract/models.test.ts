@@ -45,7 +45,11 @@ describe("GET /v1/models: 200", () => {
     expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
     expect(await ids()).not.toContain("openai/gpt-4o");
     expect(await ids(upstreamBindings({ OPENAI_API_KEY: "k" }))).toContain("openai/gpt-4o");
-    expect(await ids(upstreamBindings({ SANDBOX: undefined }))).not.toContain("sandbox/echo");
+    const [ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US] = Array.from({ length: 3 }, () =>
+      crypto.randomUUID(),
+    );
+    const sells = { SANDBOX: undefined, ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US };
+    expect(await ids(upstreamBindings(sells))).not.toContain("sandbox/echo");
   });
 
   it("says who made a model and when it came out, whoever runs it", async () => {

@@ -2,9 +2,9 @@
 export const BINDINGS = {
   REGION: "eu",
   SANDBOX: "on",
-  KEY_SECRETS: `a:${"k".repeat(32)}`,
-  ADMIN_TOKEN: "t".repeat(32),
-  PEER_OUT_US: "o".repeat(32),
-  PEER_IN_US: "i".repeat(32),
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+  PEER_OUT_US: "out-secret-".padEnd(32, "0123"),
+  PEER_IN_US: "in-secret-".padEnd(32, "0123"),
   OWN_KEY: "secret-of-the-provider",
 } as const;

@@ -157,8 +157,8 @@ function configOf(region: Region): Config {
     routes: [{ provider: id, upstream_id: "own" }],
   }));
   const parsed = parseConfig({
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     REGION: region,
     MODELS: JSON.stringify(models),
     ...Object.fromEntries(set),

@@ -11,8 +11,8 @@ afterEach(() => vi.unstubAllEnvs());
 function variablesRead(region: RegionName, value: (name: string) => string | undefined): string[] {
   const parsed = parseConfig({
     REGION: region,
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
   });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const names = new Set<string>();

@@ -7,7 +7,11 @@ import { answerTo } from "./adapter-kit.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const BASE = {
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+  REGION: "eu",
+};
 
 function configOf(vars: Record<string, string>) {
   const parsed = parseConfig({ ...BASE, ...vars });

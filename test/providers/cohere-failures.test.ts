@@ -125,8 +125,8 @@ it("a missing vector is a failure; embeddings without billed units have no usage
 
 const configOf = (more: object) => {
   const parsed = parseConfig({
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     REGION: "us",
     ...more,
   });

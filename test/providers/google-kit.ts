@@ -6,7 +6,11 @@ import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import { answerTo } from "./adapter-kit.ts";
 
-const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const BASE = {
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+  REGION: "eu",
+};
 
 /** A deployment's configuration with these variables, in the EU unless said. */
 export function configOf(vars: Record<string, string>): ProviderConfig {

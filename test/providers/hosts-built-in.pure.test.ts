@@ -9,7 +9,10 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32) };
+const BASE = {
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+};
 const KEYS = Object.fromEntries(
   OPENAI_COMPATIBLE.flatMap(({ variables }) => variables.map((name) => [name, `key of ${name}`])),
 );

@@ -4,7 +4,11 @@ import type { Provider } from "../../src/providers/provider.ts";
 import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
 import { chunkOf, DONE, sse, usageChunk } from "../fixtures/openai-wire.ts";
 
-const BASE = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN: "a".repeat(32), REGION: "eu" };
+const BASE = {
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+  REGION: "eu",
+};
 const SANDBOX: Provider = {
   id: "sandbox",
   send: () => Promise.resolve({ kind: "failure", failure: { kind: "retry", reason: "test" } }),

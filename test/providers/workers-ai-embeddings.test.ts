@@ -74,8 +74,8 @@ it("tokens are refused: there are only texts", async () => {
 
 const configWith = (more: object) =>
   parseConfig({
-    KEY_SECRETS: `a:${"k".repeat(32)}`,
-    ADMIN_TOKEN: "a".repeat(32),
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     REGION: "us",
     ...more,
   });

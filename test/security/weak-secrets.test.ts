@@ -1,0 +1,77 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { bindingsWith, errorOf, send } from "../contract/client.ts";
+
+/** As `openssl rand -hex 32` writes them. */
+const random = (): string =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
+
+/** A deployment that sells: its secrets are random. */
+const strong = (): Record<string, string> => ({
+  SANDBOX: "off",
+  KEY_SECRETS: `a:${random()},b:${random()}`,
+  ADMIN_TOKEN: random(),
+  PEER_OUT_US: random(),
+  PEER_IN_US: random(),
+});
+
+const health = (bindings: Readonly<Record<string, string>>): Promise<Response> =>
+  send("/healthz", { bindings: bindingsWith(bindings) });
+
+let log: string[] = [];
+beforeEach(() => {
+  log = [];
+  vi.spyOn(console, "log").mockImplementation((line: string) => void log.push(line));
+});
+
+/** Long enough, and what examples, tests and people in a hurry write. */
+const GUESSED = [
+  "a".repeat(32),
+  "0".repeat(64),
+  "changeme".repeat(4),
+  "secret".repeat(8),
+  "test-token-".repeat(4),
+  "admin".repeat(10),
+  "12341234".repeat(5),
+];
+
+describe("a deployment that sells", () => {
+  it.each(GUESSED)(
+    "serves nothing with the secret %s, wherever it stands, and does not say it",
+    async (secret) => {
+      const places = [
+        "ADMIN_TOKEN",
+        "PEER_OUT_US",
+        "PEER_IN_US",
+        "PEER_OUT_US_NEXT",
+        "KEY_SECRETS",
+      ];
+      for (const place of places) {
+        log = [];
+        const value = place === "KEY_SECRETS" ? `a:${random()},b:${secret}` : secret;
+        await errorOf(await health({ ...strong(), [place]: value }), 503);
+        expect(log.join("\n")).toContain(`"variable":"${place}"`);
+        expect(log.join("\n")).not.toContain(secret);
+      }
+    },
+  );
+
+  it("serves with random ones of every alphabet", async () => {
+    expect((await health(strong())).status).toBe(200);
+    for (let i = 0; i < 200; i++) expect((await health(strong())).status).toBe(200);
+    const bytes = crypto.getRandomValues(new Uint8Array(32));
+    const written = [
+      bytes.toBase64(),
+      bytes.toBase64({ alphabet: "base64url" }),
+      crypto.randomUUID(),
+    ];
+    for (const secret of written) {
+      expect((await health({ ...strong(), ADMIN_TOKEN: secret })).status).toBe(200);
+    }
+  });
+
+  it("a sandbox takes any of the length: it sells nothing", async () => {
+    const weak = { ...strong(), SANDBOX: "on", ADMIN_TOKEN: "a".repeat(32) };
+    expect((await health(weak)).status).toBe(200);
+    await errorOf(await health({ ...weak, ADMIN_TOKEN: "a".repeat(31) }), 503);
+  });
+});
