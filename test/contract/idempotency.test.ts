@@ -8,6 +8,7 @@ import {
   errorOf,
   eventsOf,
   HELLO,
+  addKey,
   openAccount,
   send,
 } from "./client.ts";
@@ -180,16 +181,18 @@ describe("Idempotency-Key: 200", () => {
 
   it("is another request with another API key, or with another Idempotency-Key, or with none", async () => {
     const other = await openAccount();
+    const second = await addKey(account.orgId, account.memberId);
     const options = fresh();
     const upper = options.headers["Idempotency-Key"]?.toUpperCase() ?? "";
     const statuses = [
       await chat(account.key, {}, options),
       await chat(other.key, {}, options),
+      await chat(second.key, {}, options),
       await chat(account.key, {}, { headers: { "Idempotency-Key": upper } }),
       await chat(account.key),
       await chat(account.key),
     ].map((response) => response.status);
-    expect(statuses).toEqual([200, 200, 200, 200, 200]);
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
   });
 
   it("24 hours after the first was admitted, and not a second before", async () => {
