@@ -57,6 +57,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     ...plain,
     ...unknownVars(config, read),
     ...unsound,
+    ...readableFindings(parsed.config),
     ...saleFindings(settings, parsed.config, offer),
     ...priceFindings(parsed.config, offer, today),
   ];
@@ -151,6 +152,20 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
   return unknown.map((name) =>
     warning(name, "is a var that nothing reads", "Is it misspelt? wrangler.toml lists them."),
   );
+}
+
+/** Upstreams that are asked over plain http: everybody on the way reads the key and the prompts. */
+function readableFindings({ providers }: Config): Finding[] {
+  const remedy = "Give it an https address, through a tunnel where its server speaks none.";
+  return providers
+    .filter(({ base_url }) => new URL(base_url).protocol === "http:")
+    .map(({ id }) =>
+      warning(
+        "PROVIDERS",
+        `has "${id}" by http, where its key and every prompt can be read`,
+        remedy,
+      ),
+    );
 }
 
 function saleFindings({ region }: Settings, config: Config, { catalog }: Offer): Finding[] {

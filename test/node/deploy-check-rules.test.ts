@@ -82,6 +82,11 @@ describe("what may be meant is a warning:", () => {
       /PROVIDERS has "own", which is not live: OWN_KEY is not set/,
     ],
     [
+      "a provider by plain http",
+      euVars(`${provider("").replace("https://own", "HTTP://own")}, ${model()}`),
+      /PROVIDERS has "own" by http, where its key and every prompt can be read/,
+    ],
+    [
       "an alias of what is not live",
       euVars(`${provider('"secret":"OPENAI_API_KEY",')}, ALIASES = '{"mine":"sandbox/echo"}'`),
       /ALIASES has "mine" for "sandbox\/echo", which is not live/,
