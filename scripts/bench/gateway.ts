@@ -127,7 +127,7 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
     direct,
     code: await bundleWorker(true, entry),
     bindings: {
-      KEY_SECRETS: `a:${"b".repeat(32)}`,
+      KEY_SECRETS: `a:${"bench-key-secret".padEnd(32, "b")}`,
       ADMIN_TOKEN,
       // Plain HTTP between regions is for loopback, and only while the sandbox is on.
       ...(peers.length === 0 ? {} : { ...linkBindings(name, LINK_SECRETS), SANDBOX: "on" }),
