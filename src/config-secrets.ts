@@ -1,16 +1,14 @@
 import type { Region } from "./lib/caller.ts";
 
-export const SECRET_CHARACTERS_MIN = 32;
+const SECRET_CHARACTERS_MIN = 32;
 /** A random secret has more, whatever it is written in; `changeme` again and again has 8. */
 const DIFFERENT_CHARACTERS_MIN = 9;
+const SECRET = `${SECRET_CHARACTERS_MIN} random characters or more`;
 
 /** What is wrong with a secret of ours, or null. With the sandbox on, which sells nothing, only its length. */
 export function secretProblem(secret: string, sandbox: boolean): string | null {
-  if (secret.length < SECRET_CHARACTERS_MIN) {
-    return `must be at least ${SECRET_CHARACTERS_MIN} characters`;
-  }
-  const isVaried = new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
-  return isVaried || sandbox ? null : "must be random: openssl rand -hex 32";
+  const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
+  return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
 /** A secret and the one character by which keys name it. */
@@ -44,26 +42,20 @@ export function parseKeySecrets(
   complain: (problem: string) => void,
 ): KeySecret[] {
   if (raw === "") complain("must be set, as a:<secret>,b:<secret>; the first mints keys");
-  const secrets = raw === "" ? [] : raw.split(",").map(parseKeySecret);
+  const secrets = raw === "" ? [] : raw.split(",").map((entry) => parseKeySecret(entry, sandbox));
   const valid = secrets.filter((secret) => secret !== null);
   if (valid.length !== secrets.length) {
-    complain(
-      `each entry must be one base62 character, a colon and ${SECRET_CHARACTERS_MIN}+ characters`,
-    );
-  }
-  for (const { secret } of valid) {
-    const problem = secretProblem(secret, sandbox);
-    if (problem !== null) complain(problem);
+    complain(`each entry must be one base62 character, a colon and ${SECRET}`);
   }
   const ids = new Set(valid.map((secret) => secret.id));
   if (ids.size !== valid.length) complain("names an id twice");
   return valid;
 }
 
-function parseKeySecret(entry: string): KeySecret | null {
+function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
   const [, id, secret] = /^\s*([0-9A-Za-z]):(\S+)\s*$/.exec(entry) ?? [];
   if (id === undefined || secret === undefined) return null;
-  return secret.length < SECRET_CHARACTERS_MIN ? null : { id, secret };
+  return secretProblem(secret, sandbox) === null ? { id, secret } : null;
 }
 
 /**

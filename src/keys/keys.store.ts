@@ -35,7 +35,7 @@ export function insertKeyStatement(
          AND (?10 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
-         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 86400000) < ${NEW_KEYS_MAX}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5) < ${NEW_KEYS_MAX}
        RETURNING *`,
     )
     .bind(
@@ -53,8 +53,8 @@ export function insertKeyStatement(
 }
 
 /**
- * Inserts a key. Failures: `conflict` at 1,000 live keys or 10,000 new ones; without an active member `not_found` for an
- * operator; `invalid_api_key` for a caller whose key or member has ended.
+ * Inserts a key. Failures: `conflict` at 1,000 live keys or 10,000 new ones; without an active member
+ * `not_found` for an operator; `invalid_api_key` for a caller whose key or member has ended.
  */
 export async function insertKey(
   db: D1Database,
@@ -86,7 +86,7 @@ export async function whyNotInserted(
   }
   return refuse({
     kind: "conflict",
-    message: `An organization may have at most ${LIVE_KEYS_MAX} live keys, and make at most ${NEW_KEYS_MAX} in 24 hours.`,
+    message: `At most ${LIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones in 24 hours.`,
     param: null,
     code: "too_many_keys",
   });
@@ -105,11 +105,10 @@ export async function listKeys(
 ): Promise<readonly KeyRow[]> {
   const { results } = await db
     .prepare(
-      `SELECT * FROM keys WHERE org_id = ?1 AND revoked_at IS NULL AND (?2 IS NULL OR member_id = ?2)
-       UNION ALL SELECT * FROM
-         (SELECT * FROM keys WHERE org_id = ?1 AND revoked_at IS NOT NULL AND (?2 IS NULL OR member_id = ?2)
-          ORDER BY created_at DESC, id DESC LIMIT ${LISTED_REVOKED_MAX})
-       ORDER BY created_at DESC, id DESC`,
+      `WITH own AS (SELECT * FROM keys WHERE org_id = ?1 AND (?2 IS NULL OR member_id = ?2))
+SELECT * FROM own WHERE revoked_at IS NULL UNION ALL SELECT * FROM
+(SELECT * FROM own WHERE revoked_at > 0 ORDER BY created_at DESC, id DESC LIMIT ${LISTED_REVOKED_MAX})
+ORDER BY created_at DESC, id DESC`,
     )
     .bind(orgId, memberId)
     .all<KeyRow>();

@@ -22,7 +22,6 @@ afterEach(() => {
 const POLICY = "default-src 'none'; frame-ancestors 'none'";
 const HEADERS = {
   "content-security-policy": POLICY,
-  "referrer-policy": "no-referrer",
   "strict-transport-security": "max-age=31536000",
 };
 const browsersOf = ({ headers }: Response): Record<string, string | null> =>
@@ -66,7 +65,7 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   ],
 };
 
-describe("an answer that needs no key: no script, no frame, no address passed on, https from then on", () => {
+describe("an answer that needs no key: no script, no frame, https from then on", () => {
   it.each(Object.entries(KEYLESS))("%s", async (_, [status, ask]) => {
     const response = await ask();
     expect(response.status).toBe(status);
@@ -89,7 +88,7 @@ const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   "an upstream's own headers: 502": [
     502,
     () => {
-      const headers = { "content-security-policy": "theirs", "referrer-policy": "theirs" };
+      const headers = { "content-security-policy": "theirs" };
       mockUpstream(() => new Response("{}", { headers }));
       return chat(key, { model: "mock/chat" }, { bindings: upstreamBindings() });
     },
