@@ -3,7 +3,7 @@ import type { Region } from "./lib/caller.ts";
 const SECRET_CHARACTERS_MIN = 32;
 /** A random secret has more, whatever it is written in; `changeme` again and again has 8. */
 const DIFFERENT_CHARACTERS_MIN = 9;
-const SECRET = `${SECRET_CHARACTERS_MIN} random characters or more`;
+const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
 /** What is wrong with a secret of ours, or null. With the sandbox on, which sells nothing, only its length. */
 export function secretProblem(secret: string, sandbox: boolean): string | null {

@@ -11,9 +11,7 @@ const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(["eu", "us"]);
 /** It may come to stand in a header (x-route), where a line's end would be a bug in every answer. */
-const name = z
-  .string()
-  .check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 characters, no control characters"));
+const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
 const price = z.strictObject({

@@ -86,7 +86,7 @@ export async function whyNotInserted(
   }
   return refuse({
     kind: "conflict",
-    message: `At most ${LIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones in 24 hours.`,
+    message: `At most ${LIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones a day.`,
     param: null,
     code: "too_many_keys",
   });
@@ -106,8 +106,8 @@ export async function listKeys(
   const { results } = await db
     .prepare(
       `WITH own AS (SELECT * FROM keys WHERE org_id = ?1 AND (?2 IS NULL OR member_id = ?2))
-SELECT * FROM own WHERE revoked_at IS NULL UNION ALL SELECT * FROM
-(SELECT * FROM own WHERE revoked_at > 0 ORDER BY created_at DESC, id DESC LIMIT ${LISTED_REVOKED_MAX})
+SELECT * FROM own WHERE revoked_at IS NULL UNION ALL SELECT * FROM (
+SELECT * FROM own WHERE revoked_at > 0 ORDER BY created_at DESC, id DESC LIMIT ${LISTED_REVOKED_MAX})
 ORDER BY created_at DESC, id DESC`,
     )
     .bind(orgId, memberId)
