@@ -168,7 +168,7 @@ describe("/v1/keys: 405", () => {
 
 describe("/v1/keys: 503", () => {
   it.each([
-    ["GET", /^SELECT \* FROM keys/],
+    ["GET", /^WITH own AS/],
     ["GET", /JOIN members/],
     ["POST", /^INSERT INTO keys/],
     ["POST", /JOIN members/],
