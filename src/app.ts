@@ -54,6 +54,9 @@ import { usageRoute } from "./wallet/usage.route.ts";
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
+/** What costs money; how many of these an isolate works on at once is bounded. */
+const PAID_PATHS: ReadonlySet<string> = new Set(["/v1/chat/completions", "/v1/embeddings"]);
+
 /** Who may read what was spent, and change what may be. */
 const requireAccountant = requireRole("owner", "admin", "billing");
 
@@ -74,7 +77,7 @@ app.post("/internal/v1/revocations", revocationsPeer);
 app.post("/internal/v1/authorize", authorizePeer);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, app.fetch));
 
-app.use("/v1/*", startAdmission);
+app.use("/v1/*", startAdmission(PAID_PATHS));
 app.post("/v1/chat/completions", chatRoute);
 app.post("/v1/embeddings", embeddingsRoute);
 

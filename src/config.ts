@@ -67,6 +67,9 @@ const NUMBERS = {
   READER_STUCK_MS: [30_000, 10, 60_000],
   METRICS_DELAY_MS: [5000, 0, 25_000],
   STREAM_PACE_MS: [16, 0, 1000],
+  ORGANIZATION_IN_FLIGHT_MAX: [256, 1, 100_000],
+  ISOLATE_IN_FLIGHT_MAX: [512, 1, 100_000],
+  ISOLATE_BODIES_MIB_MAX: [24, 20, 100_000],
 } as const;
 export type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };

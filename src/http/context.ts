@@ -5,6 +5,7 @@ import type { Config } from "../config.ts";
 import type { Admitted, Member, Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import type { Timers } from "../lib/timers.ts";
 import { mintId } from "../lib/id.ts";
 import { logEvent } from "../lib/log.ts";
@@ -27,6 +28,8 @@ export type AppEnv = {
     config: Config;
     /** The limiter's verdict, asked for before the body is read. */
     admission: Promise<Result<Admitted>>;
+    /** The place of a request that costs money among those in flight, or why it has none and is shed. */
+    slot: Slot | ShedReason;
     admitted: Admitted;
     /** How long that verdict took: at a peer a key's first use asks its home. */
     admissionMs: number;

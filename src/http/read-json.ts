@@ -16,6 +16,8 @@ export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly after?: After;
+  /** Told of each piece of a body without a declared length; false ends it with 503. */
+  readonly hasRoom?: (bytes: number) => boolean;
 };
 
 /** A longer type is none that a client sends, and the pattern's time grows with its square. */
@@ -85,7 +87,7 @@ export async function readBytes(request: Request, limits: BodyLimits): Promise<B
   try {
     return isDeclared
       ? await readWhole(request, limits.bytesMax, deadline.promise)
-      : await readChunks(request.body.getReader(), limits.bytesMax, deadline.promise);
+      : await readChunks(request.body.getReader(), limits, deadline.promise);
   } catch {
     // The client broke off or sent broken framing; nobody may be left to read this.
     return invalid("The request body could not be read.");
@@ -103,7 +105,8 @@ async function readWhole(request: Request, bytesMax: number, deadline: Deadline)
   return read.byteLength > bytesMax ? tooLarge(bytesMax) : success(new Uint8Array(read));
 }
 
-async function readChunks(reader: Reader, bytesMax: number, deadline: Deadline): Promise<Bytes> {
+async function readChunks(reader: Reader, limits: BodyLimits, deadline: Deadline): Promise<Bytes> {
+  const { bytesMax, hasRoom } = limits;
   const chunks: Uint8Array[] = [];
   let length = 0;
   for (;;) {
@@ -113,6 +116,9 @@ async function readChunks(reader: Reader, bytesMax: number, deadline: Deadline):
     if (read.done) return success(joinBytes(chunks, length));
     length += read.value.byteLength;
     if (length > bytesMax) return giveUp(reader, tooLarge(bytesMax));
+    if (hasRoom?.(read.value.byteLength) === false) {
+      return giveUp(reader, refuse({ kind: "overloaded" }));
+    }
     chunks.push(read.value);
   }
 }

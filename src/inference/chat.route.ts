@@ -12,7 +12,7 @@ import { chatPromptSize, hasImages } from "./prompt-size.ts";
 import { costBounds, outputCap } from "./worst-cost.ts";
 
 /** POST /v1/chat/completions, JSON and SSE. */
-export function chatRoute(c: Context<AppEnv>): Promise<Response> {
+export function chatRoute(c: Context<AppEnv>): Promise<Response> | Response {
   const defaultCap = c.get("config").numbers.DEFAULT_MAX_OUTPUT;
   return answerPaid(c, (body, catalog) => preparedChat(body, catalog, defaultCap));
 }

@@ -12,7 +12,7 @@ import { embeddingsPromptSize } from "./prompt-size.ts";
 import { costBounds } from "./worst-cost.ts";
 
 /** POST /v1/embeddings. */
-export function embeddingsRoute(c: Context<AppEnv>): Promise<Response> {
+export function embeddingsRoute(c: Context<AppEnv>): Promise<Response> | Response {
   return answerPaid(c, preparedEmbeddings);
 }
 

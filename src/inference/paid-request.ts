@@ -16,7 +16,8 @@ import type { Bounds, OutputCap } from "./worst-cost.ts";
 /** One request that costs money, checked and bounded, before anything is held for it. */
 export type PaidRequest = {
   readonly kind: "chat" | "embeddings";
-  readonly body: JsonObject;
+  /** Empty once a route has answered: a long stream does not keep its prompt. */
+  body: JsonObject;
   readonly model: Model;
   /** The model's routes that can do this request, in order; at least one. */
   readonly routes: readonly Route[];
@@ -70,6 +71,8 @@ export type Run = {
   /** All deadlines of the run; closed when it ends. */
   readonly timers: Timers;
   readonly services: RunServices;
+  /** Lets go of the request's body: a route has answered, so that no other will be asked. */
+  readonly dropBody: () => void;
   /** Gives the client its response; only the first call counts. */
   readonly answer: (response: Response) => void;
   /** The same with a failure, which the request's log line then names. */

@@ -1,10 +1,10 @@
 import type { Context } from "hono";
 import { routePath } from "hono/route";
-import { success } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { Timers } from "../lib/timers.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
@@ -15,44 +15,67 @@ import { offerOf } from "./offer.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { runServices } from "./run-services.route.ts";
 import { runPaid } from "./run.ts";
+import { countShed, shed } from "./shed.route.ts";
+
+type Prepare = (body: object, catalog: Catalog) => Result<PaidRequest>;
+type Answered = PromiseWithResolvers<Response>;
 
 /**
- * Reads, checks and runs a paid request. Admission was started before the body is read and is awaited
- * before anything is answered. The run is registered with waitUntil before it holds anything.
+ * Reads, checks and runs a paid request, or sheds it. Admission was started before the body is read and
+ * is awaited before anything is answered. All of it is registered with waitUntil before it reads or
+ * holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
  */
-export async function answerPaid(
-  c: Context<AppEnv>,
-  prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
-): Promise<Response> {
-  const timers = c.get("timers");
-  const asked = await checked(c, prepare, timers);
-  if (!asked.ok) {
-    timers.close();
-    return fail(c, asked.failure);
-  }
+export function answerPaid(c: Context<AppEnv>, prepare: Prepare): Promise<Response> | Response {
+  const slot = c.get("slot") as Slot | ShedReason | undefined;
+  if (typeof slot === "string") return shed(c, slot);
   const answered = Promise.withResolvers<Response>();
-  const run: Run = {
-    id: c.get("requestId"),
-    startedMs: c.get("startedMs"),
-    caller: c.get("admitted").caller,
-    ...asked.value,
-    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
-    timers,
-    services: runServices(c),
-    answer: answered.resolve,
-    refuse: (failure) => answered.resolve(fail(c, failure)),
-  };
-  c.set("logged", true);
-  c.executionCtx.waitUntil(toItsEnd(c, run, answered));
+  c.executionCtx.waitUntil(toItsEnd(c, prepare, { answered, slot }));
   return answered.promise;
 }
 
-/** The run with whatever it throws answered, then its counts and its line. */
+/** The request with whatever it throws answered; then its place is free. `slot`: none for a key that is none. */
 async function toItsEnd(
   c: Context<AppEnv>,
-  run: Run,
-  answered: PromiseWithResolvers<Response>,
+  prepare: Prepare,
+  { answered, slot }: { readonly answered: Answered; readonly slot: Slot | undefined },
 ): Promise<void> {
+  try {
+    const asked = await checked(c, prepare, slot);
+    if (asked.ok) await runToItsEnd(c, runOf(c, asked.value, { answered, slot }), answered);
+    else answered.resolve(fail(c, asked.failure));
+  } catch (error) {
+    answered.resolve(failUnexpectedly(error, c));
+  } finally {
+    c.get("timers").close();
+    slot?.release();
+  }
+}
+
+function runOf(
+  c: Context<AppEnv>,
+  asked: Asked,
+  { answered, slot }: { readonly answered: Answered; readonly slot: Slot | undefined },
+): Run {
+  return {
+    id: c.get("requestId"),
+    startedMs: c.get("startedMs"),
+    caller: c.get("admitted").caller,
+    ...asked,
+    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
+    timers: c.get("timers"),
+    services: runServices(c),
+    dropBody: () => {
+      asked.request.body = {};
+      slot?.dropBody();
+    },
+    answer: answered.resolve,
+    refuse: (failure) => answered.resolve(fail(c, failure)),
+  };
+}
+
+/** The run, then its counts and its line. */
+async function runToItsEnd(c: Context<AppEnv>, run: Run, answered: Answered): Promise<void> {
+  c.set("logged", true);
   try {
     await runPaid(run, c.req.raw.signal);
   } catch (error) {
@@ -74,20 +97,25 @@ function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (isTold) logRun(run, { route: routePath(c), status, failure });
 }
 
+type Asked = { readonly request: PaidRequest; readonly idempotency: Idempotency | null };
+
 /** The request, checked and bounded; refused for its API key, then its Idempotency-Key, then its body. */
 async function checked(
   c: Context<AppEnv>,
-  prepare: (body: object, catalog: Catalog) => Result<PaidRequest>,
-  timers: Timers,
-): Promise<Result<{ request: PaidRequest; idempotency: Idempotency | null }>> {
+  prepare: Prepare,
+  slot: Slot | undefined,
+): Promise<Result<Asked>> {
   const config = c.get("config");
   const reading = readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
     timeoutMs: config.numbers.BODY_TIMEOUT_MS,
-    after: timers.after,
+    after: c.get("timers").after,
+    hasRoom: (bytes) => hasRoom(c, slot?.grow(bytes)),
   });
   const admission = await c.get("admission");
   if (!admission.ok) return admission;
+  const { keyId, orgId } = admission.value.caller;
+  if (!hasRoom(c, slot?.handTo(orgId))) return refuse({ kind: "overloaded" });
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) return key;
   const body = await reading;
@@ -95,8 +123,14 @@ async function checked(
   const { json, bytes } = body.value;
   const request = prepare(json, offerOf(config).catalog);
   if (!request.ok) return request;
-  const { keyId, orgId } = admission.value.caller;
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
   return success({ request: request.value, idempotency });
+}
+
+/** Whether a place, or more of it, was found; otherwise the request is counted among those shed. */
+function hasRoom(c: Context<AppEnv>, refused: ShedReason | null | undefined): boolean {
+  if (refused === null || refused === undefined) return true;
+  countShed(c, refused);
+  return false;
 }

@@ -55,6 +55,7 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
   });
   if (!served.ok) return fail(run, served.failure, { timer, asked: last.asked });
 
+  run.dropBody();
   const route = servingRoute(run, served.value, offers);
   const { answer } = served.value;
   if (answer.kind === "json") await answerJson(run, route, answer);

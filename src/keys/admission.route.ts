@@ -1,44 +1,88 @@
-import type { Context, Next } from "hono";
+import type { Context, MiddlewareHandler, Next } from "hono";
+import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { BODY_BYTES_MAX } from "../http/read-json.ts";
+import type { Admitted } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { InFlight } from "../lib/in-flight.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { Timers } from "../lib/timers.ts";
-import { startAuthentication } from "./authenticate.ts";
+import type { VerifiedKey } from "./api-key.ts";
+import { admitKey, verifyRequest } from "./authenticate.ts";
 import { vouchedFor } from "./forwarded.ts";
 
+/** Admission, attempts to store an outcome, and a margin. */
+const LEASE_SPARE_MS = 60_000;
+const rooms = new WeakMap<Config, InFlight>();
+
 /**
- * Starts authentication of every `/v1` request and sets `admission`. What costs money awaits it
- * itself, so that its body is read meanwhile; everything else passes `requireAdmission`.
+ * Verifies the key of every `/v1` request without I/O, then asks its limiter and sets `admission`, which
+ * what costs money awaits itself, so that its body is read meanwhile; everything else passes
+ * `requireAdmission`. A POST to a path that costs money takes its place in flight before, in `slot`;
+ * where there is none, `slot` is the reason, and neither limiter nor body is touched.
  */
-export async function startAdmission(c: Context<AppEnv>, next: Next): Promise<void> {
-  const vouched = vouchedFor(c.req.raw);
-  if (vouched !== undefined) {
-    c.set("admitted", vouched);
-    c.set("admissionMs", 0);
-    c.set("admission", Promise.resolve(success(vouched)));
+export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
     c.set("timers", new Timers());
+    const vouched = vouchedFor(c.req.raw);
+    if (vouched !== undefined) {
+      c.set("admitted", vouched);
+      c.set("admissionMs", 0);
+      c.set("admission", Promise.resolve(success(vouched)));
+      return next();
+    }
+    const { keySecrets, region } = c.get("config");
+    const authorization = c.req.header("authorization") ?? null;
+    const key = await verifyRequest({ authorization, keySecrets, region });
+    if (!key.ok) {
+      c.set("admission", Promise.resolve(key));
+      return next();
+    }
+    if (c.req.method === "POST" && paidPaths.has(c.req.path)) {
+      const slot = inFlightOf(c).take(key.value.hash, declaredBytes(c), c.get("startedMs"));
+      c.set("slot", slot);
+      if (typeof slot === "string") return next();
+    }
+    c.set("admission", admissionBy(c, key.value));
     return next();
-  }
+  };
+}
+
+/** What this isolate has in flight under a configuration. */
+function inFlightOf(c: Context<AppEnv>): InFlight {
   const config = c.get("config");
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
-  const timers = new Timers();
-  c.set("timers", timers);
-  const startedMs = elapsedMs();
-  const admission = startAuthentication({
-    authorization: c.req.header("authorization") ?? null,
-    keySecrets: config.keySecrets,
-    region: config.region,
-    after: timers.after,
-    limiter: (keyHash) => limiters.getByName(keyHash),
-  }).then((result) => {
-    if (result.ok) c.set("admitted", result.value);
-    c.set("admissionMs", elapsedMs() - startedMs);
-    return result;
+  const known = rooms.get(config);
+  if (known !== undefined) return known;
+  const { numbers } = config;
+  const fresh = new InFlight({
+    organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
+    isolateMax: numbers.ISOLATE_IN_FLIGHT_MAX,
+    bytesMax: numbers.ISOLATE_BODIES_MIB_MAX * 1024 * 1024,
+    leaseMs: numbers.BODY_TIMEOUT_MS + numbers.REQUEST_DEADLINE_S * 1000 + LEASE_SPARE_MS,
   });
-  c.set("admission", admission);
-  await next();
+  rooms.set(config, fresh);
+  return fresh;
+}
+
+/** 0 also for a body that is too large: it will not be read. */
+function declaredBytes(c: Context<AppEnv>): number {
+  const declared = Number(c.req.header("content-length"));
+  return declared > 0 && declared <= BODY_BYTES_MAX ? declared : 0;
+}
+
+async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, c.get("config").jurisdiction);
+  const startedMs = elapsedMs();
+  const result = await admitKey(key, {
+    limiter: (keyHash) => limiters.getByName(keyHash),
+    after: c.get("timers").after,
+  });
+  if (result.ok) c.set("admitted", result.value);
+  c.set("admissionMs", elapsedMs() - startedMs);
+  return result;
 }
 
 /** Lets only admitted requests through, with `admitted` set. */

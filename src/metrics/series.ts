@@ -44,6 +44,10 @@ export const METRICS = {
     "turnpike_unsaved_total",
     "Charges that are in the log alone: neither wallet nor outbox took them in time.",
   ),
+  shed: counter(
+    "turnpike_shed_total",
+    "Paid requests refused before anything was held: too many in flight, by whose bound.",
+  ),
   holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used in two days."),
   holdOldest: gauge("turnpike_hold_oldest_seconds", "Age of the oldest of them."),
   unpublished: gauge("turnpike_wallets_unpublished", "Wallets that the book does not equal yet."),

@@ -2,8 +2,7 @@ import { expect, it, vi } from "vitest";
 import { listedPrefix, mintKey, verifyKey } from "../../src/keys/api-key.ts";
 import type { KeySecret } from "../../src/config.ts";
 import { randomBase62 } from "../../src/lib/id.ts";
-import { startAuthentication } from "../../src/keys/authenticate.ts";
-import { WatchedBook } from "./key-fixture.ts";
+import { authenticateBy, WatchedBook } from "./key-fixture.ts";
 
 const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
 const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
@@ -80,7 +79,7 @@ it("a hundred thousand forged keys are refused without a limiter or a query", as
   const book = new WatchedBook();
   let asked = 0;
   const refused = async (token: string): Promise<void> => {
-    const answer = await startAuthentication({
+    const answer = await authenticateBy({
       authorization: `Bearer ${token}`,
       keySecrets: secrets,
       region: "eu",

@@ -1,10 +1,9 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
-import { startAuthentication } from "../../src/keys/authenticate.ts";
 import type { Limiter } from "../../src/keys/authenticate.ts";
 import type { Region } from "../../src/lib/caller.ts";
-import { keySecrets, makeKey } from "./key-fixture.ts";
+import { authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
@@ -16,8 +15,8 @@ afterEach(() => {
 function authenticate(
   authorization: string | null,
   options: { region?: Region; limiter?: (hash: string) => Limiter } = {},
-): ReturnType<typeof startAuthentication> {
-  return startAuthentication({
+): ReturnType<typeof authenticateBy> {
+  return authenticateBy({
     authorization,
     keySecrets: keySecrets(),
     region: options.region ?? "eu",

@@ -2,9 +2,12 @@ import { env } from "cloudflare:workers";
 import { configOf } from "../../src/config.ts";
 import type { KeySecret } from "../../src/config.ts";
 import { mintKey } from "../../src/keys/api-key.ts";
+import { admitKey, verifyRequest } from "../../src/keys/authenticate.ts";
+import type { Admitting, Verification } from "../../src/keys/authenticate.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import type { KeyRow } from "../../src/keys/key-record.ts";
-import type { Scope } from "../../src/lib/caller.ts";
+import type { Admitted, Scope } from "../../src/lib/caller.ts";
+import type { Result } from "../../src/lib/failure.ts";
 import { mintId } from "../../src/lib/id.ts";
 
 export type MadeKey = { readonly key: string; readonly row: KeyRow };
@@ -14,6 +17,12 @@ export function keySecrets(): readonly KeySecret[] {
   const parsed = configOf(env);
   if (!parsed.ok) throw new Error("the tests' bindings are not valid");
   return parsed.config.keySecrets;
+}
+
+/** Both halves of authentication, as a request goes through them. */
+export async function authenticateBy(request: Verification & Admitting): Promise<Result<Admitted>> {
+  const key = await verifyRequest(request);
+  return key.ok ? admitKey(key.value, request) : key;
 }
 
 /** A member of a new organisation, in the book. */

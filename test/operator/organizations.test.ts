@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { startAuthentication } from "../../src/keys/authenticate.ts";
-import { keySecrets, WatchedBook } from "../keys/key-fixture.ts";
+import { authenticateBy, keySecrets, WatchedBook } from "../keys/key-fixture.ts";
 import {
   call,
   FakeWallet,
@@ -55,7 +54,7 @@ it("a new organisation has an owner, a balance of 0 under its wallet's epoch, an
     credits_micro: 0,
     epoch: walletOf(organization.id).epoch,
   });
-  const caller = await startAuthentication({
+  const caller = await authenticateBy({
     authorization: `Bearer ${key.key}`,
     keySecrets: keySecrets(),
     region: "eu",

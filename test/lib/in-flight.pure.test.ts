@@ -1,0 +1,194 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { InFlight, SMALL_BODY_BYTES } from "../../src/lib/in-flight.ts";
+import type { InFlightLimits, ShedReason, Slot } from "../../src/lib/in-flight.ts";
+
+const MIB = 1024 * 1024;
+const LIMITS: InFlightLimits = {
+  organizationMax: 100,
+  isolateMax: 12,
+  bytesMax: 24 * MIB,
+  leaseMs: 1000,
+};
+
+function inFlight(limits: Partial<InFlightLimits> = {}): InFlight {
+  return new InFlight({ ...LIMITS, ...limits });
+}
+
+/** Places for requests of one key, until there is none, or so many. */
+function takeAll(room: InFlight, key: string, most = Infinity): Slot[] {
+  const slots: Slot[] = [];
+  while (slots.length < most) {
+    const slot = room.take(key, 0, 0);
+    if (typeof slot === "string") break;
+    slots.push(slot);
+  }
+  return slots;
+}
+
+/** One request of a key whose organisation the limiter has named: from then on the isolate knows it. */
+function introduce(room: InFlight, key: string, orgId: string): void {
+  const slot = room.take(key, 0, 0);
+  if (typeof slot === "string") throw new Error("no place to begin with");
+  expect(slot.handTo(orgId)).toBeNull();
+  slot.release();
+}
+
+describe("requests in flight", () => {
+  it("of one organisation alone take half of the isolate, and the others still find a place each", () => {
+    const room = inFlight();
+    expect(takeAll(room, "hot")).toHaveLength(6);
+    expect(room.take("hot", 0, 0)).toBe("isolate");
+    for (const key of ["a", "b", "c", "d", "e", "f"]) expect(takeAll(room, key, 1)).toHaveLength(1);
+    expect(room.take("g", 0, 0)).toBe("isolate");
+  });
+
+  it("of two that want everything are a third each", () => {
+    const room = inFlight();
+    const counts = { a: 0, b: 0 };
+    for (let round = 0; round < 20; round++) {
+      for (const key of ["a", "b"] as const) {
+        if (typeof room.take(key, 0, 0) !== "string") counts[key]++;
+      }
+    }
+    expect(counts).toEqual({ a: 4, b: 4 });
+  });
+
+  it("of one organisation are bounded by its own bound too, over all of its keys", () => {
+    const room = inFlight({ organizationMax: 3 });
+    introduce(room, "one", "org");
+    introduce(room, "two", "org");
+    expect(takeAll(room, "one", 2)).toHaveLength(2);
+    expect(takeAll(room, "two")).toHaveLength(1);
+    expect(room.take("two", 0, 0)).toBe("organization");
+    expect(typeof room.take("stranger", 0, 0)).toBe("object");
+  });
+
+  it("of a key seen for the first time count for its organisation once that is known", () => {
+    const room = inFlight({ organizationMax: 1 });
+    const first = room.take("one", 0, 0);
+    const second = room.take("two", 0, 0);
+    if (typeof first === "string" || typeof second === "string") throw new Error("no place");
+    expect(first.handTo("org")).toBeNull();
+    expect(second.handTo("org")).toBe("organization");
+    expect(room.total.requests).toBe(1);
+    first.release();
+    expect(room.total.requests).toBe(0);
+  });
+
+  it("that the platform ended without a word are forgotten after their lease, only then", () => {
+    const room = inFlight({ organizationMax: 2 });
+    takeAll(room, "hot");
+    expect(room.take("hot", 0, 999)).toBe("organization");
+    expect(typeof room.take("hot", 0, 1000)).toBe("object");
+    expect(room.total.requests).toBe(1);
+  });
+});
+
+describe("bodies in flight", () => {
+  it("the largest there may be fits an isolate that holds none, and then no second one", () => {
+    const room = inFlight();
+    expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
+    expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
+    expect(room.take("b", 5 * MIB, 0)).toBe("bytes");
+    expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
+  });
+
+  it("small ones take from all that is left, also of an organisation that holds the most", () => {
+    const room = inFlight();
+    room.take("a", 20 * MIB, 0);
+    expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
+    expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
+  });
+
+  it("without a length are counted as they come, by the same rule", () => {
+    const room = inFlight();
+    const slot = room.take("a", 0, 0);
+    if (typeof slot === "string") throw new Error("no place");
+    for (let mib = 1; mib <= 20; mib++) expect(slot.grow(MIB)).toBeNull();
+    expect(room.total.bytes).toBe(20 * MIB);
+    const other = room.take("b", 0, 0);
+    if (typeof other === "string") throw new Error("no place");
+    expect(other.grow(4 * MIB)).toBeNull();
+    expect(other.grow(1)).toBe("bytes");
+    slot.dropBody();
+    expect(other.grow(1)).toBeNull();
+    expect(room.total).toEqual({ requests: 2, bytes: 4 * MIB + 1 });
+  });
+});
+
+type Step =
+  | { readonly do: "take"; readonly key: number; readonly bytes: number }
+  | { readonly do: "hand" | "grow" | "drop" | "release"; readonly slot: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant("take" as const),
+    key: fc.nat(5),
+    bytes: fc.oneof(fc.nat(SMALL_BODY_BYTES), fc.nat(20 * MIB)),
+  }),
+  fc.record({
+    do: fc.constantFrom("hand" as const, "grow" as const, "drop" as const, "release" as const),
+    slot: fc.nat(20),
+  }),
+);
+
+describe("any order of beginnings and ends", () => {
+  it("never passes a bound, forgets no place, frees none twice, and comes back to nothing", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+        const room = inFlight({ organizationMax: 5 });
+        const live = new Map<Slot, { org: string; bytes: number }>();
+        const all: Slot[] = [];
+        for (const one of steps) take(room, one, { live, all });
+        for (const slot of all) for (let times = 0; times < 2; times++) slot.release();
+        expect(room.total).toEqual({ requests: 0, bytes: 0 });
+        expect(takeAll(room, "after")).toHaveLength(5);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+type World = { readonly live: Map<Slot, { org: string; bytes: number }>; readonly all: Slot[] };
+
+/** Does one step and compares the room with a plain list of what lives. */
+function take(room: InFlight, one: Step, { live, all }: World): void {
+  if (one.do === "take") {
+    const slot = room.take(`key${one.key}`, one.bytes, 0);
+    if (typeof slot !== "string") {
+      live.set(slot, { org: slot.load?.owner ?? "", bytes: one.bytes });
+      all.push(slot);
+    }
+  } else {
+    const slot = all[one.slot];
+    if (slot !== undefined) change(slot, one.do, live);
+  }
+  const bytes = [...live.values()].reduce((sum, known) => sum + known.bytes, 0);
+  expect(room.total).toEqual({ requests: live.size, bytes });
+  expect(bytes).toBeLessThanOrEqual(LIMITS.bytesMax);
+  expect(live.size).toBeLessThanOrEqual(LIMITS.isolateMax);
+  for (const org of ["org0", "org1"]) {
+    const mine = [...live.values()].filter((known) => known.org === org);
+    expect(mine.length).toBeLessThanOrEqual(5);
+  }
+}
+
+/** Three keys of each of two organisations. */
+function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
+  const known = live.get(slot);
+  const org = `org${Number(slot.keyHash.slice(-1)) % 2}`;
+  let refused: ShedReason | null = null;
+  if (what === "release") slot.release();
+  else if (what === "drop") slot.dropBody();
+  else if (what === "grow") refused = slot.grow(MIB);
+  else refused = slot.handTo(org);
+  if (known === undefined) {
+    expect(refused).toBeNull(); // it had ended: nothing happens
+    return;
+  }
+  if (what === "release" || (what === "hand" && refused !== null)) live.delete(slot);
+  else if (what === "hand") known.org = org;
+  else if (what === "drop") known.bytes = 0;
+  else if (refused === null) known.bytes += MIB;
+}
