@@ -1,7 +1,10 @@
 import { logEvent } from "../lib/log.ts";
 import type { Model } from "../catalog/model.ts";
 import { counterSeries, histogramOf } from "../metrics/tally.ts";
+import { METRICS, seriesOf } from "../metrics/series.ts";
+import type { Series } from "../metrics/series.ts";
 import type { Tally } from "../metrics/tally.ts";
+import type { RouteHealth } from "../providers/route-health.ts";
 import type { Outcome, Run } from "./paid-request.ts";
 
 type Charge = Extract<Outcome, { kind: "settle" }>;
@@ -61,6 +64,13 @@ function runSeries({ id: model, kind }: Model, provider: string, stream: boolean
     output: tokens("output"),
     reasoning: tokens("reasoning"),
   };
+}
+
+/** The routes that this isolate leaves out, as gauges. */
+export function routeGauges(health: RouteHealth, nowMs: number): Series {
+  const { name } = METRICS.routesLeftOut;
+  const left = health.standings(nowMs);
+  return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
 }
 
 /** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */

@@ -10,7 +10,7 @@ import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
-import { countRun, dataPointOf, logRun } from "./observe.ts";
+import { countRun, dataPointOf, logRun, routeGauges } from "./observe.ts";
 import { offerOf } from "./offer.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { runServices } from "./run-services.route.ts";
@@ -88,7 +88,10 @@ async function runToItsEnd(c: Context<AppEnv>, run: Run, answered: Answered): Pr
 /** After the run's end: its counts, and its line in the log. */
 function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
-  countRun(run, recorderOf(config).tally);
+  const recorder = recorderOf(config);
+  const { health, now } = run.services;
+  recorder.view = () => routeGauges(health, now());
+  countRun(run, recorder.tally);
   const point = c.env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) c.env.ANALYTICS?.writeDataPoint(point);
   handOver(c);

@@ -70,6 +70,6 @@ export function handOver(c: Context<AppEnv>): void {
   const objects = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
   recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),
-    (series) => objects.getByName(REGION_METRICS).add(series),
+    (series, view) => objects.getByName(REGION_METRICS).add(series, view),
   );
 }

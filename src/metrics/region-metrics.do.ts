@@ -1,19 +1,26 @@
 import { DurableObject } from "cloudflare:workers";
 import { now } from "../lib/clock.ts";
+import type { View } from "./recorder.ts";
+import { METRICS } from "./series.ts";
 import type { Series } from "./series.ts";
 
 /** The name of the one object of a region. */
 export const REGION_METRICS = "region";
 /** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
+/** An isolate that was not heard of for so long is gone. */
+const VIEW_MS = 300_000;
 
 /** What the region has counted since `sinceMs`, and what the last sweep found. */
 export type Counted = {
   readonly sinceMs: number;
   readonly counters: Series;
   /** Null before the first sweep; `atMs` says when it was. Unix ms, as all times. */
-  readonly gauges: { readonly atMs: number; readonly series: Series } | null;
+  readonly gauges: Moment | null;
+  /** What each isolate said last; none in what an older version stored. */
+  readonly views?: Readonly<Record<string, Moment>>;
 };
+type Moment = { readonly atMs: number; readonly series: Series };
 
 /**
  * The counters of a region: isolates hand over what they counted, in batches, after their answers. One
@@ -22,16 +29,19 @@ export type Counted = {
 export class RegionMetrics extends DurableObject<Env> {
   #counted: Counted | null = null;
 
-  /** Adds a batch of counts. */
-  async add(series: Series): Promise<void> {
-    const { sinceMs, counters, gauges } = this.#read();
+  /** Adds a batch of counts; `view`: what their isolate sees besides, in place of what it said before. */
+  async add(series: Series, view?: View): Promise<void> {
+    const { counters, views, ...rest } = this.#read();
+    const atMs = now(this.env);
     const sum: Record<string, number> = { ...counters };
     let size = Object.keys(sum).length;
     for (const [name, value] of Object.entries(series)) {
       if (sum[name] === undefined && ++size > SERIES_MAX) continue;
       sum[name] = (sum[name] ?? 0) + value;
     }
-    this.#write({ sinceMs, counters: sum, gauges });
+    const seen = Object.entries(views ?? {}).filter(([, one]) => atMs - one.atMs < VIEW_MS);
+    if (view !== undefined) seen.push([view.isolate, { atMs, series: view.series }]);
+    this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
   }
 
   /** Takes what a sweep found, in place of what the one before did. */
@@ -52,4 +62,16 @@ export class RegionMetrics extends DurableObject<Env> {
     this.ctx.storage.kv.put("counted", counted);
     this.#counted = counted;
   }
+}
+
+/** The views of isolates that are still there, added up: how many of them say each. */
+export function isolateGauges({ views }: Counted, nowMs: number): Series {
+  const seen = Object.values(views ?? {}).filter((one) => nowMs - one.atMs < VIEW_MS);
+  const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
+  for (const { atMs, series } of seen) {
+    const age = METRICS.isolatesAge.name;
+    sum[age] = Math.max(sum[age] ?? 0, (nowMs - atMs) / 1000);
+    for (const [name, value] of Object.entries(series)) sum[name] = (sum[name] ?? 0) + value;
+  }
+  return sum;
 }

@@ -62,6 +62,12 @@ export const METRICS = {
   bookBytes: gauge("turnpike_book_bytes", "Storage of the book; its limit is 10 GB."),
   outboxMessages: gauge("turnpike_outbox_messages", "Messages in outboxes, by receiver and state."),
   outboxOldest: gauge("turnpike_outbox_oldest_seconds", "Age of the oldest waiting message."),
+  routesLeftOut: gauge(
+    "turnpike_routes_left_out_isolates",
+    "Isolates that left a route out when they last said so, within 5 minutes, by why.",
+  ),
+  isolates: gauge("turnpike_isolates", "Isolates that were heard of within 5 minutes."),
+  isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest of what they said."),
   depthsAge: gauge("turnpike_depths_age_seconds", "Time since the sweep that counted the gauges."),
 } as const satisfies Readonly<Record<string, Metric>>;
 

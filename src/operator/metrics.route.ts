@@ -6,13 +6,13 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { prometheusText } from "../metrics/prometheus.ts";
-import { REGION_METRICS } from "../metrics/region-metrics.do.ts";
+import { isolateGauges, REGION_METRICS } from "../metrics/region-metrics.do.ts";
 import type { Counted } from "../metrics/region-metrics.do.ts";
 import { METRICS } from "../metrics/series.ts";
 
 /**
- * `GET /admin/v1/metrics`: the region's counters and, with their age, what the last sweep found, as
- * Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
+ * `GET /admin/v1/metrics`: the region's counters and, with their age, what the last sweep found and what
+ * its isolates see, as Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
  */
 export async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   const objects = inJurisdiction(c.env.REGION_METRICS, c.var.config.jurisdiction);
@@ -24,8 +24,9 @@ export async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
     return fail(c, storageFailure(error));
   }
   const { counters, gauges } = counted;
-  const age =
-    gauges === null ? {} : { [METRICS.depthsAge.name]: (now(c.env) - gauges.atMs) / 1000 };
-  const text = prometheusText({ ...counters, ...gauges?.series, ...age });
+  const nowMs = now(c.env);
+  const age = gauges === null ? {} : { [METRICS.depthsAge.name]: (nowMs - gauges.atMs) / 1000 };
+  const isolates = isolateGauges(counted, nowMs);
+  const text = prometheusText({ ...counters, ...gauges?.series, ...age, ...isolates });
   return c.body(text, 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
 }

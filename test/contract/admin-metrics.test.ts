@@ -1,39 +1,9 @@
 import { env } from "cloudflare:workers";
-import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
-import { app } from "../../src/app.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { REGION_METRICS } from "../../src/metrics/region-metrics.do.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
-
-/** Counts of the calls of one test: a region of its own, by its own object. */
-function apart() {
-  const stub = env.REGION_METRICS.getByName(`test-${crypto.randomUUID()}`);
-  let added = 0;
-  const add = (series: Record<string, number>): Promise<void> => {
-    added++;
-    return stub.add(series);
-  };
-  const methods = { add, read: () => stub.read() };
-  const bindings = bindingsWith({ REGION_METRICS: { getByName: () => methods } });
-  const ask = async (path: string, key: string, body?: object): Promise<Response> => {
-    const context = createExecutionContext();
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-    const request = new Request(`https://eu.test${path}`, { headers, ...init });
-    const response = await app.fetch(request, bindings, context);
-    const copy = new Response(await response.text(), response);
-    await waitOnExecutionContext(context); // the counts are handed over after the answer
-    return copy;
-  };
-  const metrics = async (): Promise<string> => {
-    const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
-    return response.text();
-  };
-  return { ask, metrics, bindings, batches: () => added };
-}
+import { apart } from "./metrics-client.ts";
 
 function gone(): Promise<never> {
   return Promise.reject(Object.assign(new Error("gone"), { retryable: true }));

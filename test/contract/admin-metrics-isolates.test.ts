@@ -1,0 +1,50 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { isolateGauges } from "../../src/metrics/region-metrics.do.ts";
+import { openAccount } from "./client.ts";
+import { apart } from "./metrics-client.ts";
+
+const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
+const HELLO = { messages: [{ role: "user", content: "one two three" }] };
+
+it("a route that isolates leave out is told with why and by how many, until they say otherwise", async () => {
+  const { key } = await openAccount();
+  const name = crypto.randomUUID();
+  const isolates = [apart(name), apart(name)];
+  const leftOut = async () => (await isolates[0]?.metrics())?.match(LEFT_OUT) ?? [];
+  const ask = (isolate: number, model: string) =>
+    isolates[isolate]?.ask("/v1/chat/completions", key, { ...HELLO, model });
+  await ask(0, "sandbox/echo");
+  expect(await leftOut()).toEqual([]);
+  for (const isolate of [0, 1]) {
+    // oxlint-disable-next-line no-await-in-loop -- faults in a row
+    for (let i = 0; i < 5; i++) await ask(isolate, "sandbox/status-500");
+    // oxlint-disable-next-line no-await-in-loop -- what the last fault left is said with the next counts
+    await ask(isolate, "sandbox/echo");
+    const line = 'turnpike_routes_left_out_isolates{route="sandbox:status-500",state="open"}';
+    expect(await leftOut()).toEqual([`${line} ${isolate + 1}`]);
+  }
+  const text = (await isolates[0]?.metrics()) ?? "";
+  expect(text).toMatch(/^turnpike_isolates 2$/m);
+  expect(text).toMatch(/^turnpike_isolates_age_seconds \d/m);
+});
+
+it("what an isolate said counts for five minutes, and only the last of it", async () => {
+  const stub = env.REGION_METRICS.getByName(`views-${crypto.randomUUID()}`);
+  await stub.add({}, { isolate: "a", series: { x: 1, y: 1 } });
+  await stub.add({}, { isolate: "b", series: { x: 1 } });
+  await stub.add({}, { isolate: "a", series: { x: 1 } });
+  const counted = await stub.read();
+  const saidMs = Math.max(...Object.values(counted.views ?? {}).map(({ atMs }) => atMs));
+  expect(isolateGauges(counted, saidMs)).toMatchObject({ x: 2, turnpike_isolates: 2 });
+  expect(isolateGauges(counted, saidMs)).not.toHaveProperty("y");
+  expect(isolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
+});
+
+it("counts of a version that knew no views are read as ever", async () => {
+  const counted = { sinceMs: 0, counters: { x: 1 }, gauges: null };
+  expect(isolateGauges(counted, 1)).toEqual({ turnpike_isolates: 0 });
+  const stub = env.REGION_METRICS.getByName(`old-${crypto.randomUUID()}`);
+  await stub.add({ x: 1 });
+  expect((await stub.read()).counters).toEqual({ x: 1 });
+});

@@ -1,0 +1,36 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { expect } from "vitest";
+import { app } from "../../src/app.ts";
+import type { View } from "../../src/metrics/recorder.ts";
+import type { Series } from "../../src/metrics/series.ts";
+import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
+
+/** An isolate of a region of its own, by the name of its object: what it counts, and the region's metrics. */
+export function apart(name: string = crypto.randomUUID()) {
+  const stub = env.REGION_METRICS.getByName(`test-${name}`);
+  let added = 0;
+  const add = (series: Series, view: View): Promise<void> => {
+    added++;
+    return stub.add(series, view);
+  };
+  const methods = { add, read: () => stub.read() };
+  const bindings = bindingsWith({ REGION_METRICS: { getByName: () => methods } });
+  const ask = async (path: string, key: string, body?: object): Promise<Response> => {
+    const context = createExecutionContext();
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    const request = new Request(`https://eu.test${path}`, { headers, ...init });
+    const response = await app.fetch(request, bindings, context);
+    const copy = new Response(await response.text(), response);
+    await waitOnExecutionContext(context); // the counts are handed over after the answer
+    return copy;
+  };
+  const metrics = async (): Promise<string> => {
+    const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    return response.text();
+  };
+  return { ask, metrics, bindings, batches: () => added };
+}

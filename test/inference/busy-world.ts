@@ -1,0 +1,119 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { app } from "../../src/app.ts";
+import { bindingsWith } from "../contract/client.ts";
+
+type Stub = { readonly [method: string]: (...args: readonly unknown[]) => Promise<unknown> };
+type Namespace = { getByName(name: string): unknown };
+
+/** A request under way: `response` when it is answered, `end` when nothing of it goes on. */
+export type Asked = {
+  readonly request: Request;
+  readonly response: Promise<Response>;
+  readonly end: () => Promise<void>;
+};
+export type Asking = {
+  readonly key: string;
+  /** Sent as JSON unless it is a stream or a string. */
+  readonly body?: object | string | ReadableStream<Uint8Array>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  readonly path?: string;
+};
+
+export const HELLO = {
+  model: "sandbox/echo",
+  messages: [{ role: "user", content: "one two three" }],
+};
+
+/** What no object answers: a success that has no value. */
+function bug(): Promise<unknown> {
+  return Promise.resolve({ ok: true });
+}
+
+/** The Worker as an isolate of its own, whose holds a test keeps waiting, and what it asked its objects. */
+export class BusyWorld {
+  /** Calls of objects by method. */
+  readonly calls: Record<string, number> = {};
+  readonly env: Env;
+  #open: Promise<void> = Promise.resolve();
+  #release: () => void = () => undefined;
+  #hasBug = false;
+  /** Resolved when so many holds wait. */
+  #waiting: { readonly count: number; readonly resolve: () => void } | null = null;
+
+  constructor(bindings: Readonly<Record<string, unknown>>) {
+    this.env = bindingsWith({
+      KEY_LIMITER: this.#watched(env.KEY_LIMITER, ["admit"]),
+      WALLET: this.#watched(env.WALLET, ["hold", "settle", "void", "balance"]),
+      REGION_OUTBOX: this.#watched(env.REGION_OUTBOX, ["enqueue"]),
+      ...bindings,
+    });
+  }
+
+  ask({ key, body = HELLO, headers = {}, signal, path = "/v1/chat/completions" }: Asking): Asked {
+    const context = createExecutionContext();
+    const isRaw = typeof body === "string" || body instanceof ReadableStream;
+    const request = new Request(`https://eu.test${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
+      body: isRaw ? body : JSON.stringify(body),
+      ...(signal !== undefined && { signal }),
+    });
+    const response = Promise.resolve(app.fetch(request, this.env, context));
+    return { request, response, end: () => waitOnExecutionContext(context) };
+  }
+
+  /** The status of a request that is read to its end. */
+  async status(asking: Asking): Promise<number> {
+    const asked = this.ask(asking);
+    const response = await asked.response;
+    await response.text();
+    await asked.end();
+    return response.status;
+  }
+
+  /** Holds wait from now on, until the function that this gives is called. */
+  keepHolds(): () => void {
+    this.#open = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+    return () => this.#release();
+  }
+
+  /** The next hold meets a bug of ours. */
+  failNext(): void {
+    this.#hasBug = true;
+  }
+
+  /** Until `hold` was called so many times more. */
+  untilHeld(count: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting = { count: (this.calls["hold"] ?? 0) + count, resolve };
+    return promise;
+  }
+
+  #watched(namespace: Namespace, methods: readonly string[]) {
+    return {
+      getByName: (name: string): Stub => {
+        if (this.#hasBug && methods.includes("hold")) {
+          this.#hasBug = false;
+          return { hold: bug };
+        }
+        const stub = namespace.getByName(name) as Stub;
+        return Object.fromEntries(methods.map((method) => [method, this.#counted(stub, method)]));
+      },
+    };
+  }
+
+  #counted(stub: Stub, method: string): Stub[string] {
+    return async (...args) => {
+      this.calls[method] = (this.calls[method] ?? 0) + 1;
+      if (method === "hold") {
+        if (this.calls[method] === this.#waiting?.count) this.#waiting.resolve();
+        await this.#open;
+      }
+      return stub[method]?.(...args);
+    };
+  }
+}

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { addKey, bindingsWith, openAccount, send } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { BusyWorld, HELLO } from "./busy-world.ts";
+
+const OVERLOADED = {
+  error: {
+    message: "The service is overloaded. Please retry.",
+    type: "api_error",
+    param: null,
+    code: "overloaded",
+  },
+};
+const MIB = 1024 * 1024;
+
+let account: Account;
+let lines: { readonly event?: string; readonly status?: number; readonly organization?: number }[] =
+  [];
+beforeEach(async () => {
+  lines = [];
+  const note = (line: string): void => void lines.push(JSON.parse(line) as object);
+  vi.spyOn(console, "log").mockImplementation(note);
+  vi.spyOn(console, "warn").mockImplementation(note);
+  account = await openAccount();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A world whose one place of this organisation is taken by a request that waits for its hold. */
+async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
+  const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
+  expect(await world.status({ key: account.key })).toBe(200); // the isolate knows the key from now on
+  const goOn = world.keepHolds();
+  const held = world.untilHeld(1);
+  const first = world.ask({ key: account.key });
+  await held;
+  return { world, first, goOn };
+}
+
+describe("a paid request beyond what its organisation may have in flight", () => {
+  it("is a 503 before its limiter is asked, its body is read or anything is held", async () => {
+    const { world, first, goOn } = await fullWorld();
+    const before = { ...world.calls };
+    const shed = world.ask({ key: account.key });
+    const response = await shed.response;
+    expect(response.status).toBe(503);
+    expect(await response.json()).toEqual(OVERLOADED);
+    const wait = Number(response.headers.get("retry-after"));
+    expect(wait).toBeGreaterThanOrEqual(1);
+    expect(wait).toBeLessThanOrEqual(30);
+    await shed.end();
+    expect(shed.request.bodyUsed).toBe(false);
+    expect(world.calls).toEqual(before);
+    goOn();
+    expect((await first.response).status).toBe(200);
+    await first.end();
+    expect(await world.status({ key: account.key })).toBe(200);
+  });
+
+  it("with a key that the isolate has not seen is shed once its limiter says whose it is, unheld", async () => {
+    const { world, first, goOn } = await fullWorld();
+    const { key } = await addKey(account.orgId, account.memberId);
+    const { hold, admit = 0 } = world.calls;
+    expect(await world.status({ key })).toBe(503);
+    expect(world.calls).toMatchObject({ hold, admit: admit + 1 });
+    expect(await world.status({ key })).toBe(503);
+    expect(world.calls).toMatchObject({ hold, admit: admit + 1 });
+    goOn();
+    await first.end();
+    expect(await world.status({ key })).toBe(200);
+  });
+
+  it("takes nothing from other organisations, from what is free, or from a forged key's 401", async () => {
+    const { world, goOn, first } = await fullWorld();
+    goOn();
+    await first.end();
+    const other = await openAccount();
+    const release = world.keepHolds();
+    const [mine, theirs] = [world.untilHeld(1), world.ask({ key: account.key })];
+    await mine;
+    const both = world.untilHeld(1);
+    const served = world.ask({ key: other.key });
+    await both;
+    expect(await world.status({ key: account.key })).toBe(503);
+    const balance = await send("/v1/balance", { key: account.key, bindings: world.env });
+    expect(balance.status).toBe(200);
+    const forged = account.key.slice(0, -1) + (account.key.endsWith("a") ? "b" : "a");
+    expect(await world.status({ key: forged })).toBe(401);
+    release();
+    for (const asked of [theirs, served]) {
+      expect((await asked.response).status).toBe(200);
+      await asked.end();
+    }
+  });
+
+  it("is counted by reason, and a storm of them is one line a second", async () => {
+    const second = Date.now() + 60_000;
+    vi.spyOn(Date, "now").mockImplementation(() => second);
+    const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "failures" });
+    for (let i = 0; i < 50; i++) expect(await world.status({ key: account.key })).toBe(503);
+    const told = (): readonly number[] =>
+      lines.filter(({ event }) => event === "requests_shed").map((line) => line.organization ?? 0);
+    expect(told()).toEqual([1]);
+    vi.spyOn(Date, "now").mockImplementation(() => second + 1000);
+    expect(await world.status({ key: account.key })).toBe(503);
+    expect(told()).toEqual([1, 50]);
+    expect(lines.filter(({ status }) => status === 503)).toEqual([]);
+    goOn();
+    await first.end();
+    const metrics = await send("/admin/v1/metrics", {
+      key: world.env.ADMIN_TOKEN,
+      bindings: world.env,
+    });
+    const text = await metrics.text();
+    expect(text).toMatch(/^turnpike_shed_total\{reason="organization"\} \d+$/m);
+    expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
+  });
+
+  it("has a line of its own where LOG_REQUESTS is all", async () => {
+    const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "all" });
+    for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
+    expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
+    goOn();
+    await first.end();
+  });
+});
+
+describe("a paid request beyond what the isolate may have in flight", () => {
+  it("is shed for the organisation with the most first", async () => {
+    const other = await openAccount();
+    const world = new BusyWorld({ ISOLATE_IN_FLIGHT_MAX: "4" });
+    for (const { key } of [account, other]) expect(await world.status({ key })).toBe(200);
+    const goOn = world.keepHolds();
+    const held = world.untilHeld(3);
+    const asked = [account, account, other].map(({ key }) => world.ask({ key }));
+    await held;
+    expect(await world.status({ key: account.key })).toBe(503);
+    const last = world.untilHeld(1);
+    const newcomer = await openAccount();
+    asked.push(world.ask({ key: newcomer.key }));
+    await last;
+    expect(await world.status({ key: other.key })).toBe(503);
+    goOn();
+    for (const one of asked) {
+      expect((await one.response).status).toBe(200);
+      await one.end();
+    }
+  });
+});
+
+describe("a body beyond the bytes that an isolate holds at once", () => {
+  const long = {
+    model: "sandbox/echo",
+    messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
+  };
+
+  it.each(["declared", "undeclared"])(
+    "is shed where its length is %s; small ones are not",
+    async (how) => {
+      const text = JSON.stringify(long);
+      const headers: Record<string, string> =
+        how === "declared" ? { "content-length": String(text.length) } : {};
+      const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+      const goOn = world.keepHolds();
+      const held = world.untilHeld(1);
+      const first = world.ask({ key: account.key, body: text, headers });
+      await held;
+      const other = await openAccount();
+      const { hold } = world.calls;
+      expect(await world.status({ key: other.key, body: text, headers })).toBe(503);
+      expect(world.calls["hold"]).toBe(hold);
+      const heldToo = world.untilHeld(1);
+      const small = world.ask({ key: other.key });
+      await heldToo;
+      goOn();
+      for (const asked of [first, small]) {
+        expect((await asked.response).status).toBe(200);
+        await asked.end();
+      }
+      expect(await world.status({ key: other.key, body: text, headers })).toBe(200);
+    },
+  );
+});
+
+it("bounds that are none are refused with their name, and nothing is served", async () => {
+  for (const name of [
+    "ORGANIZATION_IN_FLIGHT_MAX",
+    "ISOLATE_IN_FLIGHT_MAX",
+    "ISOLATE_BODIES_MIB_MAX",
+  ]) {
+    const bindings = bindingsWith({ [name]: "0" });
+    const answer = await send("/v1/chat/completions", { key: account.key, body: HELLO, bindings });
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({ error: { code: "misconfigured" } });
+  }
+});
