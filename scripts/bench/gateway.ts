@@ -19,6 +19,8 @@ export type GatewayOptions = {
   readonly upstream: string;
   /** Where D1 and the objects live. */
   readonly directory: string;
+  /** Vars over the bench's own. */
+  readonly bindings?: Readonly<Record<string, string>>;
 };
 /** A region of the gateway: where, how to reach its operator's door, and how to stop it. */
 export type RunningRegion = Stoppable & {
@@ -116,7 +118,7 @@ type OneOptions = GatewayOptions &
   Pick<RegionOptions, "region" | "peers"> & { direct: true | number; entry?: string };
 
 async function startOne(options: OneOptions): Promise<RunningRegion> {
-  const { region: name, peers, directory, direct, upstream, entry } = options;
+  const { region: name, peers, directory, direct, upstream, entry, bindings } = options;
   const problems: string[] = [];
   const port = await freePort();
   const region = await startRegion({
@@ -132,6 +134,7 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
       // Plain HTTP between regions is for loopback, and only while the sandbox is on.
       ...(peers.length === 0 ? {} : { ...linkBindings(name, LINK_SECRETS), SANDBOX: "on" }),
       ...upstreamBindings(upstream),
+      ...bindings,
     },
     onLog: ({ level, message }: LogLine) => {
       if (level === "error" && problems.push(message) <= 5) process.stderr.write(`${message}\n`);
@@ -145,11 +148,11 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
   };
 }
 
-/** The upstream mock as a provider with two models: one that writes fast, one at a typical pace. */
+/** The upstream mock as a provider with a model for each pace that it has. */
 function upstreamBindings(upstream: string): Record<string, string> {
   return {
     PROVIDERS: JSON.stringify([{ id: "bench", base_url: `${upstream}/v1`, regions: ["eu", "us"] }]),
-    MODELS: JSON.stringify([modelNamed("model"), modelNamed("typical")]),
+    MODELS: JSON.stringify(["model", "typical", "slow"].map(modelNamed)),
   };
 }
 

@@ -1,6 +1,7 @@
 // The bench's upstream, in a process of its own: an OpenAI-compatible server that answers JSON at once
 // and streams a word every 2 ms, or every 20 ms when the model's name ends in "typical", as many as the
-// request's cap allows, at most 200. Started with fork(): it sends its port to its parent and ends with it.
+// request's cap allows, at most 200. One whose name ends in "slow" begins after 50 ms and writes 25 words
+// a second. Started with fork(): it sends its port to its parent and ends with it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,6 +10,7 @@ const WORDS = 200;
 /** Models leave time between words; without it a gateway reads many as one chunk and looks cheap. */
 const PACE_MS = 2;
 const TYPICAL_PACE_MS = 20;
+const SLOW = { firstMs: 50, paceMs: 40 } as const;
 const usage = { prompt_tokens: 20, completion_tokens: WORDS, total_tokens: 20 + WORDS };
 const head = { id: "chatcmpl-bench", created: 1_790_000_000, model: "bench" };
 
@@ -37,13 +39,8 @@ const server = createServer((request, response) => {
   request.setEncoding("utf8");
   request.on("data", (part: string) => (body += part));
   request.on("end", () => {
-    if (/"stream":\s*true/.test(body)) {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      writePaced(response, words.slice(0, capOf(body)), paceOf(body));
-      return;
-    }
-    response.writeHead(200, { "content-type": "application/json", "content-length": json.length });
-    response.end(json);
+    if (isFor("slow", body)) setTimeout(() => answer(body, response), SLOW.firstMs);
+    else answer(body, response);
   });
 });
 server.keepAliveTimeout = 60_000; // longer than the bench leaves a connection alone
@@ -52,6 +49,16 @@ process.on("disconnect", () => process.exit(0));
 process.on("SIGINT", () => {
   // Ctrl-C in a terminal reaches this process too; the parent decides when to end.
 });
+
+function answer(body: string, response: ServerResponse): void {
+  if (/"stream":\s*true/.test(body)) {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    writePaced(response, words.slice(0, capOf(body)), paceOf(body));
+    return;
+  }
+  response.writeHead(200, { "content-type": "application/json", "content-length": json.length });
+  response.end(json);
+}
 
 function writePaced(response: ServerResponse, rest: Buffer[], paceMs: number): void {
   response.write(first);
@@ -68,7 +75,12 @@ function writePaced(response: ServerResponse, rest: Buffer[], paceMs: number): v
 }
 
 function paceOf(body: string): number {
-  return /"model":\s*"[^"]*typical"/.test(body) ? TYPICAL_PACE_MS : PACE_MS;
+  if (isFor("slow", body)) return SLOW.paceMs;
+  return isFor("typical", body) ? TYPICAL_PACE_MS : PACE_MS;
+}
+
+function isFor(model: string, body: string): boolean {
+  return new RegExp(`"model":\\s*"[^"]*${model}"`).test(body);
 }
 
 function capOf(body: string): number {

@@ -181,6 +181,17 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
       expect(await world.status({ key: other.key, body: text, headers })).toBe(200);
     },
   );
+
+  it("is not counted any more once a route has answered, however long its stream goes on", async () => {
+    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20", DRAIN_S: "0" });
+    const endless = { ...long, model: "sandbox/endless", stream: true };
+    const first = world.ask({ key: account.key, body: endless });
+    const reader = (await first.response).body?.getReader();
+    expect((await reader?.read())?.done).toBe(false);
+    expect(await world.status({ key: account.key, body: long })).toBe(200);
+    await reader?.cancel();
+    await first.end();
+  });
 });
 
 it("bounds that are none are refused with their name, and nothing is served", async () => {

@@ -1,0 +1,176 @@
+// npm run hot-organization: whether one organisation at overload slows the others.
+import { fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { makeKeys, startTurnpike, startUpstream } from "./bench-setup.ts";
+import type { UpstreamPace } from "./bench-setup.ts";
+import type { Group, Outcome, Plan } from "./hot-organization-load.ts";
+import { figuresOf, isKept, linesOf, RISE_PERCENT_MAX } from "./hot-organization-report.ts";
+import type { Mode, ModeFigures, Pair } from "./hot-organization-report.ts";
+import { removeDirectory, temporaryDirectory, tmpfsMount } from "./tmpfs.ts";
+
+const OTHERS = 24;
+const HOT_KEYS = 20;
+const HELP = `npm run hot-organization [-- OPTIONS]
+
+Measures what ${OTHERS} organisations at a steady modest rate wait for, without and with one more that offers
+several times what it may have in flight (${HOT_KEYS} keys, as many connections as it takes). An open loop,
+timed from when each request was due; a real region on a direct socket, storage in memory where there is
+a tmpfs. Mode model: the upstream takes 50 ms to its first token and gives 25 a second, streams of 25
+tokens, the hot one's of 100. Mode instant: it answers JSON at once, so that the gateway's own work is all
+there is, and the hot one takes all of the processor: no budget, for honesty. About four minutes.
+
+  --pairs N        paired runs to take the median of, default 5
+  --seconds N      measured time of each run, default 12
+  --mode M         model, instant or both, default both
+  --in-flight N    ORGANIZATION_IN_FLIGHT_MAX, default the product's own
+  --json           the figures as JSON on stdout:
+                   { risePercentMax, kept, modes: [{ mode, hotShedPercent, firstByteP50, firstByteP99,
+                   totalP50, totalP99: { without, with, risePercent } in ms and percent, pairs: [{ without,
+                   with: { firstByteMs, totalMs: { p50, p99 }, statuses, hotStatuses } }] }] }
+  --help           this text
+
+Ends with 1 when in mode model the others' p99 rises by ${RISE_PERCENT_MAX} % or more, or any of them was refused.
+`;
+const PACES: Readonly<Record<Mode, UpstreamPace>> = {
+  model: { firstMs: 50, wordMs: 40 },
+  instant: { firstMs: 0, wordMs: 2 },
+};
+/** A hot stream lasts 4 s: 256 of them at a time are 64 a second, and four times that are offered. */
+const LOADS: Readonly<Record<Mode, Readonly<Record<"other" | "hot", Rate>>>> = {
+  model: { other: { perSecond: 2, words: 25 }, hot: { perSecond: 256, words: 100 } },
+  instant: { other: { perSecond: 2, words: 0 }, hot: { perSecond: 320, words: 0 } },
+};
+/** Until the hot one has all that it may have in flight. */
+const RAMP_MS = 5000;
+const WARM_UP_MS = 6000;
+
+type Rate = { readonly perSecond: number; readonly words: number };
+
+const { values: options } = parseArgs({
+  options: {
+    pairs: { type: "string", default: "5" },
+    seconds: { type: "string", default: "12" },
+    mode: { type: "string", default: "both" },
+    "in-flight": { type: "string" },
+    json: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+const modes = (["model", "instant"] as const).filter((mode) =>
+  [mode, "both"].includes(options.mode),
+);
+const [pairsWanted, seconds] = [Number(options.pairs), Number(options.seconds)];
+
+if (options.help) {
+  console.log(HELP);
+} else if (![pairsWanted, seconds].every((n) => Number.isSafeInteger(n) && n >= 1)) {
+  console.error(`--pairs and --seconds must be whole numbers from 1\n\n${HELP}`);
+  process.exitCode = 2;
+} else if (modes.length === 0) {
+  console.error(`--mode must be model, instant or both\n\n${HELP}`);
+  process.exitCode = 2;
+} else {
+  await main();
+}
+
+async function main(): Promise<void> {
+  const directory = temporaryDirectory("turnpike-hot-");
+  process.on("exit", () => removeDirectory(directory)); // also after Ctrl-C
+  const stops: (() => unknown)[] = [];
+  try {
+    const measured: ModeFigures[] = [];
+    for (const mode of modes) measured.push(await measure(mode, directory, stops));
+    report(measured);
+  } catch (error) {
+    console.error(error);
+    process.exitCode = 1;
+  }
+  await Promise.allSettled(stops.map((stop) => stop()));
+}
+
+async function measure(
+  mode: Mode,
+  directory: string,
+  stops: (() => unknown)[],
+): Promise<ModeFigures> {
+  progress(`${mode}: starting`);
+  const upstream = await startUpstream(PACES[mode]);
+  const inFlight = options["in-flight"];
+  const turnpike = await startTurnpike({
+    upstream: upstream.url,
+    directory: path.join(directory, mode),
+    keys: HOT_KEYS,
+    ...(inFlight !== undefined && { bindings: { ORGANIZATION_IN_FLIGHT_MAX: inFlight } }),
+  });
+  const load = fork(path.join(import.meta.dirname, "hot-organization-load.ts"));
+  const stop = async (): Promise<void> => {
+    if (load.connected) load.disconnect();
+    upstream.stop();
+    await turnpike.stop();
+  };
+  stops.push(upstream.stop, () => load.disconnect(), turnpike.stop);
+  const others = await groupsOf(mode, turnpike.adminUrl);
+  const hot = { keys: turnpike.keys, ...LOADS[mode].hot, isTimed: false };
+  const plan = { url: turnpike.url, rampMs: RAMP_MS, measureMs: seconds * 1000 };
+  progress(`${mode}: warming up`);
+  const warmUp = { ...plan, rampMs: WARM_UP_MS, measureMs: 1 };
+  await run(load, { ...warmUp, groups: [...others, { ...hot, perSecond: hot.perSecond / 4 }] });
+  const pairs: Pair[] = [];
+  for (let pair = 1; pair <= pairsWanted; pair++) {
+    progress(`${mode}: pair ${pair} of ${pairsWanted}`);
+    const alone = { ...plan, groups: others };
+    const beside = { ...plan, groups: [...others, hot] };
+    // each comes first every other time: what drifts over the minutes is in both
+    const [first, second] = pair % 2 === 0 ? [beside, alone] : [alone, beside];
+    const outcomes = [await run(load, first), await run(load, second)] as const;
+    const [without, withHot] = pair % 2 === 0 ? outcomes.toReversed() : outcomes;
+    if (without !== undefined && withHot !== undefined) pairs.push({ without, with: withHot });
+  }
+  stops.length = 0;
+  await stop();
+  return figuresOf(mode, pairs);
+}
+
+/** Organisations of one key each. */
+async function groupsOf(mode: Mode, adminUrl: string): Promise<Group[]> {
+  const slugs = Array.from({ length: OTHERS }, (_, i) => `other-${i}`);
+  const made = slugs.map(async (slug) => {
+    const keys = await makeKeys(adminUrl, { slug, count: 1 });
+    const { perSecond, words } = LOADS[mode].other;
+    return { keys, perSecond, words, isTimed: true };
+  });
+  return Promise.all(made);
+}
+
+async function run(load: ChildProcess, plan: Plan): Promise<Outcome> {
+  load.send(plan);
+  const [outcome] = (await once(load, "message")) as [Outcome];
+  return outcome;
+}
+
+function report(measured: readonly ModeFigures[]): void {
+  progress("");
+  const kept = measured.every((figures) => figures.mode === "instant" || isKept(figures));
+  if (!kept) process.exitCode = 1;
+  if (options.json) {
+    const figures = { risePercentMax: RISE_PERCENT_MAX, kept, modes: measured };
+    console.log(JSON.stringify(figures, null, 2));
+    return;
+  }
+  for (const figures of measured) console.log(linesOf(figures).join("\n"));
+  const storage = tmpfsMount() === null ? "on disk (no tmpfs here)" : "in memory";
+  console.log(
+    `\n${kept ? "Kept" : "NOT KEPT"}: the others' p99 may rise by less than ${RISE_PERCENT_MAX} % beside a hot organisation. ` +
+      `Medians of ${pairsWanted} paired runs of ${seconds} s; ${OTHERS} organisations of 2 requests a second; ` +
+      `generator, upstream and gateway in three processes on this machine; storage ${storage}.`,
+  );
+}
+
+/** One line on the terminal that is written over, or one line each where nobody watches. */
+function progress(what: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${what}`);
+  else if (what !== "") process.stderr.write(`${what}\n`);
+}

@@ -1,0 +1,101 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { openRaw } from "./support/raw-request.ts";
+import type { RawConnection } from "./support/raw-request.ts";
+import { HELLO, stays } from "./support/stream-scripts.ts";
+import { startUpstreamWorld } from "./support/upstream-world.ts";
+import type { Organization, World } from "./support/upstream-world.ts";
+
+const PLACES = 2;
+const SERVED_WITHIN_MS = 20_000;
+const RESETS = 60;
+
+let world: World;
+beforeAll(async () => {
+  world = await startUpstreamWorld({
+    models: { good: ["good"], fails: ["mock-500"], silent: ["mock-silent"], open: ["open"] },
+    scripts: { open: stays(...HELLO) },
+    bindings: { ORGANIZATION_IN_FLIGHT_MAX: String(PLACES), DRAIN_S: "0", BODY_TIMEOUT_MS: "500" },
+  });
+});
+afterAll(() => world.stop());
+
+/** Takes every place of the organisation with streams that go on until they are reset. */
+async function fill(organization: Organization): Promise<RawConnection[]> {
+  const open: RawConnection[] = [];
+  for (let place = 0; place < PLACES; place++) {
+    // oxlint-disable-next-line no-await-in-loop -- each has its place before the next asks
+    const one = await world.open(organization.key, "open", { stream: true });
+    await one.readUntil((received) => received.includes("Hello")); // oxlint-disable-line no-await-in-loop -- as above
+    expect(one.received().toString()).toContain("HTTP/1.1 200");
+    open.push(one);
+  }
+  return open;
+}
+
+/** Asks until a request is served: after a request that ended, its place is free within moments. */
+async function untilServed(organization: Organization): Promise<void> {
+  const deadline = performance.now() + SERVED_WITHIN_MS;
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+    const { status, text } = await world.ask(organization.key, "good");
+    if (status === 200) return;
+    expect(status).toBe(503);
+    expect(text).toContain('"overloaded"');
+    expect(performance.now()).toBeLessThan(deadline);
+  }
+}
+
+it("openai-node that is shed tries again and is served once there is a place; others are served meanwhile", async () => {
+  const [organization, other] = await Promise.all([world.organization(), world.organization()]);
+  await untilServed(organization);
+  const open = await fill(organization);
+  const tried: unknown[] = [];
+  const client = new OpenAI({
+    apiKey: organization.key,
+    baseURL: world.eu.baseUrl,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      const meanwhile = await world.ask(other.key, "good");
+      tried.push([response.status, response.headers.get("retry-after"), meanwhile.status]);
+      await Promise.all(open.map((one) => one.reset()));
+      await untilServed(organization);
+      return response;
+    },
+  });
+  const messages = [{ role: "user" as const, content: "hello" }];
+  const answer = await client.chat.completions.create({ model: "good", messages });
+  expect(answer.choices[0]?.message.content).toBe("Hello");
+  expect(tried).toEqual([
+    [503, "1", 200],
+    [200, null, 200],
+  ]);
+});
+
+it(`${RESETS} clients that die at any point, before and in the body, the wait or the stream, free their places`, async () => {
+  const organization = await world.organization();
+  const body = JSON.stringify({
+    model: "silent",
+    messages: [{ role: "user", content: "a".repeat(20_000) }],
+  });
+  const url = `${world.eu.baseUrl}/chat/completions`;
+  const headers = { authorization: `Bearer ${organization.key}` };
+  for (let i = 0; i < RESETS; i++) {
+    await untilServed(organization); // oxlint-disable-line no-await-in-loop -- one place at the least is free
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const connection = await openRaw(
+      i % 3 === 0
+        ? { url, headers, body, sendBytes: 600 + i * 300 }
+        : { url, headers, body: body.replace("silent", i % 3 === 1 ? "open" : "silent") },
+    );
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    if (i % 3 === 2) await world.ask(organization.key, "fails");
+    await connection.reset(); // oxlint-disable-line no-await-in-loop -- as above
+  }
+  await untilServed(organization);
+  await world.spent(organization.orgId);
+  const open = await fill(organization);
+  expect((await world.ask(organization.key, "good")).status).toBe(503);
+  await Promise.all(open.map((one) => one.reset()));
+  await untilServed(organization);
+});
