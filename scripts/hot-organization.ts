@@ -1,5 +1,5 @@
 // npm run hot-organization: whether one organisation at overload slows the others.
-import { fork } from "node:child_process";
+import { fork, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
@@ -8,8 +8,9 @@ import { makeKeys, startTurnpike, startUpstream } from "./bench-setup.ts";
 import type { UpstreamPace } from "./bench-setup.ts";
 import type { Group, Outcome, Plan } from "./hot-organization-load.ts";
 import { figuresOf, isKept, linesOf, RISE_PERCENT_MAX } from "./hot-organization-report.ts";
-import type { Mode, ModeFigures, Pair } from "./hot-organization-report.ts";
+import type { Mode, ModeFigures, Pair, Ran } from "./hot-organization-report.ts";
 import { removeDirectory, temporaryDirectory, tmpfsMount } from "./tmpfs.ts";
+import { cpuMicroseconds } from "./workerd.ts";
 
 const OTHERS = 24;
 const HOT_KEYS = 20;
@@ -26,10 +27,12 @@ there is, and the hot one takes all of the processor: no budget, for honesty. Ab
   --seconds N      measured time of each run, default 12
   --mode M         model, instant or both, default both
   --in-flight N    ORGANIZATION_IN_FLIGHT_MAX, default the product's own
+  --pin            the gateway on one core, generator and upstream on the next (needs taskset)
   --json           the figures as JSON on stdout:
                    { risePercentMax, kept, modes: [{ mode, hotShedPercent, firstByteP50, firstByteP99,
                    totalP50, totalP99: { without, with, risePercent } in ms and percent, pairs: [{ without,
-                   with: { firstByteMs, totalMs: { p50, p99 }, statuses, hotStatuses } }] }] }
+                   with: { firstByteMs, totalMs: { p50, p99 }, statuses, hotStatuses, cpuPercent } }] }] };
+                   cpuPercent: of one core, by the gateway's process
   --help           this text
 
 Ends with 1 when in mode model the others' p99 rises by ${RISE_PERCENT_MAX} % or more, or any of them was refused.
@@ -47,6 +50,8 @@ const LOADS: Readonly<Record<Mode, Readonly<Record<"other" | "hot", Rate>>>> = {
 const RAMP_MS = 5000;
 const WARM_UP_MS = 6000;
 
+/** The process that sends, and the gateway's. */
+type Parts = { readonly load: ChildProcess; readonly pid: number };
 type Rate = { readonly perSecond: number; readonly words: number };
 
 const { values: options } = parseArgs({
@@ -55,6 +60,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "12" },
     mode: { type: "string", default: "both" },
     "in-flight": { type: "string" },
+    pin: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -106,6 +112,8 @@ async function measure(
     ...(inFlight !== undefined && { bindings: { ORGANIZATION_IN_FLIGHT_MAX: inFlight } }),
   });
   const load = fork(path.join(import.meta.dirname, "hot-organization-load.ts"));
+  const parts = { load, pid: turnpike.pid };
+  if (options.pin) pin([turnpike.pid], [upstream.pid, load.pid ?? 0]);
   const stop = async (): Promise<void> => {
     if (load.connected) load.disconnect();
     upstream.stop();
@@ -117,7 +125,7 @@ async function measure(
   const plan = { url: turnpike.url, rampMs: RAMP_MS, measureMs: seconds * 1000 };
   progress(`${mode}: warming up`);
   const warmUp = { ...plan, rampMs: WARM_UP_MS, measureMs: 1 };
-  await run(load, { ...warmUp, groups: [...others, { ...hot, perSecond: hot.perSecond / 4 }] });
+  await run(parts, { ...warmUp, groups: [...others, { ...hot, perSecond: hot.perSecond / 4 }] });
   const pairs: Pair[] = [];
   for (let pair = 1; pair <= pairsWanted; pair++) {
     progress(`${mode}: pair ${pair} of ${pairsWanted}`);
@@ -125,13 +133,23 @@ async function measure(
     const beside = { ...plan, groups: [...others, hot] };
     // each comes first every other time: what drifts over the minutes is in both
     const [first, second] = pair % 2 === 0 ? [beside, alone] : [alone, beside];
-    const outcomes = [await run(load, first), await run(load, second)] as const;
+    const outcomes = [await run(parts, first), await run(parts, second)] as const;
     const [without, withHot] = pair % 2 === 0 ? outcomes.toReversed() : outcomes;
     if (without !== undefined && withHot !== undefined) pairs.push({ without, with: withHot });
   }
   stops.length = 0;
   await stop();
   return figuresOf(mode, pairs);
+}
+
+/** The first processes, all of their threads, on core 0; the others on core 1. */
+function pin(...cores: readonly (readonly number[])[]): void {
+  for (const [core, pids] of cores.entries()) {
+    for (const pid of pids) {
+      const { status } = spawnSync("taskset", ["-acp", String(core), String(pid)]);
+      if (status !== 0) throw new Error("--pin needs taskset and two cores: leave it out");
+    }
+  }
 }
 
 /** Organisations of one key each. */
@@ -145,10 +163,13 @@ async function groupsOf(mode: Mode, adminUrl: string): Promise<Group[]> {
   return Promise.all(made);
 }
 
-async function run(load: ChildProcess, plan: Plan): Promise<Outcome> {
+/** A plan carried out, with the CPU that the gateway took meanwhile. */
+async function run({ load, pid }: Parts, plan: Plan): Promise<Ran> {
+  const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
   load.send(plan);
   const [outcome] = (await once(load, "message")) as [Outcome];
-  return outcome;
+  const ms = performance.now() - begunAt;
+  return { ...outcome, cpuPercent: (cpuMicroseconds(pid) - cpuBefore) / 10 / ms };
 }
 
 function report(measured: readonly ModeFigures[]): void {

@@ -5,8 +5,10 @@ import { quantile } from "./quantile.ts";
 export const RISE_PERCENT_MAX = 20;
 
 export type Mode = "model" | "instant";
+/** What came of a plan, and the CPU of the gateway's process meanwhile, in percent of one core. */
+export type Ran = Outcome & { readonly cpuPercent: number };
 /** One run without the hot organisation and one with it. */
-export type Pair = { readonly without: Outcome; readonly with: Outcome };
+export type Pair = { readonly without: Ran; readonly with: Ran };
 type Times = { readonly p50: number; readonly p99: number };
 /** What one run says: the others' times in ms, and what they and the hot one were answered, by status. */
 type RunFigures = {
@@ -14,6 +16,7 @@ type RunFigures = {
   readonly totalMs: Times;
   readonly statuses: Readonly<Record<string, number>>;
   readonly hotStatuses: Readonly<Record<string, number>>;
+  readonly cpuPercent: number;
 };
 type Rise = { readonly without: number; readonly with: number; readonly risePercent: number };
 /** Medians over the pairs; a rise is the median of the pairs' own rises. */
@@ -66,21 +69,25 @@ export function linesOf(figures: ModeFigures): string[] {
     `${beside.toFixed(1).padStart(8)} ms beside  ${signed(risePercent).padStart(8)} %`;
   const [last] = figures.pairs.slice(-1);
   const answers = JSON.stringify(last?.with.hotStatuses ?? {});
+  const cpu = (of: (pair: ModeFigures["pairs"][number]) => number): string =>
+    median(figures.pairs.map(of)).toFixed(0);
   return [
     line("first byte, p50", figures.firstByteP50),
     line("first byte, p99", figures.firstByteP99),
     line("whole, p50", figures.totalP50),
     line("whole, p99", figures.totalP99),
-    `${figures.mode.padEnd(8)} hot one: ${figures.hotShedPercent.toFixed(0)} % shed (last run, by status: ${answers})`,
+    `${figures.mode.padEnd(8)} hot one: ${figures.hotShedPercent.toFixed(0)} % shed (last run, by status: ${answers}); ` +
+      `gateway ${cpu((pair) => pair.without.cpuPercent)} % of a core alone, ${cpu((pair) => pair.with.cpuPercent)} % beside`,
   ];
 }
 
-function runOf(outcome: Outcome): RunFigures {
+function runOf(outcome: Ran): RunFigures {
   return {
     firstByteMs: timesOf(outcome.firstByteMs),
     totalMs: timesOf(outcome.totalMs),
     statuses: outcome.timedStatuses,
     hotStatuses: outcome.untimedStatuses,
+    cpuPercent: outcome.cpuPercent,
   };
 }
 
