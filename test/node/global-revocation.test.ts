@@ -15,7 +15,7 @@ import {
 } from "./support/far-keys.ts";
 import type { FarKey } from "./support/far-keys.ts";
 import { figure } from "./support/figure.ts";
-import { killRegion } from "./support/kill-region.ts";
+import { killRegion } from "../../scripts/kill-region.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { isPortTaken } from "../../scripts/ports.ts";
 import { workerdPid } from "../../scripts/workerd.ts";
-import { killRegion } from "./support/kill-region.ts";
+import { killRegion } from "../../scripts/kill-region.ts";
 import { rawRequest } from "./support/raw-request.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";

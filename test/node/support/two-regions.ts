@@ -5,7 +5,7 @@ import { bundleWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/ports.ts";
 import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
 import type { LinkSecrets, LogLine, Region, RegionName } from "../../../scripts/region.ts";
-import { FaultProxy } from "./fault-proxy.ts";
+import { FaultProxy } from "../../../scripts/fault-proxy.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-".padEnd(40, "a");

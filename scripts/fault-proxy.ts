@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bytesOf, endToEnd, instead } from "./proxy-reply.ts";
 import type { Reply } from "./proxy-reply.ts";
+import { seeded } from "./seeded.ts";
 
 const HOST = "127.0.0.1";
 /** A request that is to arrive late waits for a later one to pass, but not for ever. */
@@ -232,15 +233,4 @@ export class FaultProxy {
       sent.end(body);
     });
   }
-}
-
-/** Mulberry32: uniform enough for odds, and the same for the same seed. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = Math.trunc(state + 0x6d2b79f5);
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
