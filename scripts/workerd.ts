@@ -21,6 +21,17 @@ export function cpuMicroseconds(pid: number): number {
   return fromSchedstat(pid) ?? fromStat(pid) ?? fromPs(pid);
 }
 
+/** Memory that a process has in RAM, in bytes. Linux: VmRSS; elsewhere what `ps` says. Throws when it is gone. */
+export function residentBytes(pid: number): number {
+  const status = attempt(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? "";
+  const kibibytes =
+    /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ??
+    spawnSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" }).stdout?.trim();
+  const bytes = Number(kibibytes ?? "") * 1024;
+  if (!(bytes > 0)) throw new Error(`process ${pid} has no memory`);
+  return bytes;
+}
+
 /** How the figures of `cpuMicroseconds` are taken on this machine. */
 export function cpuSource(): string {
   if (fromSchedstat(process.pid) !== null) return "/proc/<pid>/task/*/schedstat";

@@ -1,11 +1,9 @@
 import type { Counts } from "./counts.ts";
+import { replaced } from "./replaced.ts";
+import type { Method } from "./replaced.ts";
 
 const patched = new WeakSet<object>();
 const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
-
-type Method = (...parameters: unknown[]) => unknown;
-/** A value for a property, made from the real one; undefined leaves it as it is. */
-type Replace = (property: string | symbol, real: unknown) => unknown;
 
 /** The same namespace, whose stubs count their calls. */
 export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>(
@@ -121,16 +119,4 @@ function patch<T extends object>(
   };
   patched.add(made);
   Object.assign(owner, { [name]: made });
-}
-
-/** A view of an object in which some properties are replaced; native methods keep their own `this`. */
-function replaced<T extends object>(target: T, replace: Replace): T {
-  return new Proxy(target, {
-    get(_target, property) {
-      const real: unknown = Reflect.get(target, property, target);
-      const made = replace(property, real);
-      if (made !== undefined) return made;
-      return typeof real === "function" ? (real as Method).bind(target) : real;
-    },
-  });
 }

@@ -1,0 +1,140 @@
+import { getLedger, getOrganization, getUsage, postReconcile } from "../admin-client.ts";
+import { atOnce } from "../at-once.ts";
+import type { GrantLog, LimiterLog } from "./judge-keys.ts";
+import type { EndUser, Estate, LedgerRow } from "./judge-money.ts";
+import { booksOf } from "./healing.ts";
+import type { Tenant } from "./tenants.ts";
+import type { WalletLook } from "./watch.ts";
+import { REGIONS } from "./world.ts";
+import type { SoakedRegion, World } from "./world.ts";
+
+const READERS = 4;
+const PAGE = 1000;
+const NAMES_AT_ONCE = 200;
+
+/** Every organisation as it is at rest, read through the operator's calls and, its book, past them. */
+export async function estatesOf(
+  { regions }: World,
+  tenants: readonly Tenant[],
+): Promise<readonly Estate[]> {
+  const books = { eu: await booksOf(regions.eu), us: await booksOf(regions.us) };
+  return atOnce(
+    READERS,
+    tenants.map((tenant) => async (): Promise<Estate> => {
+      const { orgId, home, credited } = tenant;
+      const { admin } = regions[home];
+      const ledger = await ledgerOf(regions[home], orgId);
+      const { differences } = await postReconcile(admin, orgId);
+      const { credits_micro, held_micro, open_holds } = await getOrganization(admin, orgId);
+      return {
+        orgId,
+        balance: credits_micro ?? NaN,
+        openHolds: open_holds ?? NaN,
+        held: held_micro ?? NaN,
+        ledger,
+        credited: [...credited.values()].reduce((sum, amount) => sum + amount, 0),
+        book: books[home].get(orgId) ?? null,
+        differences: differences.map(
+          ({ what, expected, found }) => `${what}: expected ${expected}, found ${found}`,
+        ),
+        endUsers: tenant.role === "users" ? await endUsersOf(regions[home], orgId) : [],
+      };
+    }),
+  );
+}
+
+async function ledgerOf({ admin }: SoakedRegion, orgId: string): Promise<LedgerRow[]> {
+  const rows: LedgerRow[] = [];
+  for (let after_seq = 0; ;) {
+    const page = await getLedger(admin, orgId, { after_seq, limit: PAGE });
+    rows.push(...page.rows);
+    if (page.rows.length < PAGE) return rows;
+    after_seq = page.next_after_seq;
+  }
+}
+
+/** As the region's D1 has them, with what the wallet's usage report charges each with. */
+async function endUsersOf({ admin, miniflare, name }: SoakedRegion, orgId: string) {
+  const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
+  const { results } = await db
+    .prepare(
+      `SELECT external_id, daily_quota_micro, monthly_quota_micro, daily_spend_micro,
+        monthly_spend_micro, day FROM end_users WHERE org_id = ?`,
+    )
+    .bind(orgId)
+    .all<Record<string, string | number | null>>();
+  const days = { from: undefined, to: undefined, group_by: "user" };
+  const usage = await getUsage(admin, orgId, days);
+  const hasOneDay = new Set(results.map((row) => row["day"])).size === 1;
+  return results.map((row): EndUser => {
+    const externalId = String(row["external_id"]);
+    const cost = usage.data.find(({ group }) => group === externalId)?.cost_micro ?? 0;
+    return {
+      externalId,
+      dailyQuota: numberOrNull(row["daily_quota_micro"]),
+      monthlyQuota: numberOrNull(row["monthly_quota_micro"]),
+      dailySpend: Number(row["daily_spend_micro"]),
+      monthlySpend: Number(row["monthly_spend_micro"]),
+      usageCost: hasOneDay ? cost : null,
+    };
+  });
+}
+
+function numberOrNull(value: string | number | null | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}
+
+/** What every limiter has stored, in both regions. */
+export async function limiterLogsOf({ regions }: World): Promise<readonly LimiterLog[]> {
+  const keys = (await Promise.all(REGIONS.map((name) => keysOf(regions[name])))).flat();
+  const logs = REGIONS.map(async (name) => {
+    const looks = await looksAt(regions[name], keys);
+    return looks.flatMap((look, i): LimiterLog[] => {
+      const key = keys[i];
+      if (key === undefined || look === null) return [];
+      const { admissions } = look;
+      return [{ keyId: key.id, region: name, limit: key.rpm_limit, admissions }];
+    });
+  });
+  return (await Promise.all(logs)).flat();
+}
+
+type LimiterLook = { readonly admissions: readonly number[] } | null;
+
+async function looksAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<LimiterLook[]> {
+  const looks: LimiterLook[] = [];
+  for (let at = 0; at < keys.length; at += NAMES_AT_ONCE) {
+    const names = keys.slice(at, at + NAMES_AT_ONCE).map(({ hash }) => hash);
+    const asked = { kind: "KEY_LIMITER", names, detailed: true };
+    looks.push(...(await region.control<LimiterLook[]>("look", asked)));
+  }
+  return looks;
+}
+
+type KeyRow = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
+
+/** The keys of a region's book: past the gateway, because nobody is ever told a hash. */
+export async function keysOf({ miniflare, name }: SoakedRegion): Promise<KeyRow[]> {
+  const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
+  return (await db.prepare("SELECT id, hash, rpm_limit FROM keys").all<KeyRow>()).results;
+}
+
+/** When requests of the organisations that have a limit of their own were granted. */
+export async function grantLogsOf(
+  { regions }: World,
+  tenants: readonly Tenant[],
+): Promise<readonly GrantLog[]> {
+  const limited = tenants.flatMap(({ limit, ...tenant }) =>
+    limit === null ? [] : [{ ...tenant, limit }],
+  );
+  return Promise.all(
+    limited.map(async ({ orgId, home, limit }): Promise<GrantLog> => {
+      const [look] = await regions[home].control<WalletLook[]>("look", {
+        kind: "WALLET",
+        names: [orgId],
+        detailed: true,
+      });
+      return { orgId, limit, granted: look?.granted ?? [] };
+    }),
+  );
+}

@@ -1,0 +1,123 @@
+import type { Revocations } from "./judge-keys.ts";
+import { nameOf } from "./trace.ts";
+import type { Restart, Trace, Verdict } from "./trace.ts";
+
+/** Around a restart: a connection may have been accepted by the old process, or find none yet. */
+const RESTART_SLACK_MS = 1000;
+
+/** Whom the load belongs to, for what may be answered to it. */
+export type Parties = {
+  /** Organisations whose credit is meant to run out. */
+  readonly dry: ReadonlySet<string>;
+  /** End users with a quota, as `organisation external_id`. */
+  readonly capped: ReadonlySet<string>;
+  readonly revocations: Revocations;
+};
+
+const OWN_FAULTS = new Set(["home_region_unreachable", "overloaded", "storage_unavailable"]);
+const PAID = new Set(["json", "stream", "embeddings"]);
+/** Shapes that are wrong on purpose: the one status that each must get. */
+const WRONG: Readonly<Record<string, number>> = {
+  "unknown model": 404,
+  "wrong field": 400,
+  "wrong region": 403,
+};
+
+/**
+ * No 5xx but the 503s with a retry-after and what an upstream was made to fail with; every refusal is one
+ * that its request could earn, a 401 only for a key that is forged or revoked.
+ */
+export function judgeAnswers(
+  traces: readonly Trace[],
+  restarts: readonly Restart[],
+  parties: Parties,
+): Verdict {
+  const broken: string[] = [];
+  let [ownFaults, lost] = [0, 0];
+  for (const trace of traces) {
+    const fault = faultOf(trace, restarts, parties);
+    if (fault !== null) broken.push(`${nameOf(trace)}: ${fault}`);
+    if (trace.status === 503 && trace.forced !== "overload") ownFaults++;
+    if (trace.fate === "broken") lost++;
+  }
+  return {
+    promise: "no answer but the error table's, no 5xx but a 503 with retry-after",
+    figure: `${traces.length} requests, ${ownFaults} times 503, ${lost} connections lost to restarts`,
+    broken,
+  };
+}
+
+function faultOf(trace: Trace, restarts: readonly Restart[], parties: Parties): string | null {
+  const { fate, status } = trace;
+  if (fate === "stuck") return "never answered";
+  if (fate === "broken" && !isDuring(trace, restarts)) {
+    return `connection ended, and ${trace.region} was not restarting`;
+  }
+  if (status === null) return null;
+  if (status !== 200) return refusalFault(trace, parties);
+  if (trace.kind === "forged" || trace.kind === "wrong") return "answered 200";
+  if (fate === "cut" && trace.forced !== "break") return "the stream ended with an error";
+  return null;
+}
+
+function isDuring({ region, sentMs, endedMs }: Trace, restarts: readonly Restart[]): boolean {
+  return restarts.some(
+    (one) =>
+      one.region === region &&
+      sentMs <= one.untilMs + RESTART_SLACK_MS &&
+      endedMs >= one.fromMs - RESTART_SLACK_MS,
+  );
+}
+
+function refusalFault(trace: Trace, parties: Parties): string | null {
+  const { status, type, code } = trace;
+  const said = `${status} ${type ?? "without a type"} ${code ?? ""}`.trim();
+  const fault = mayBe(trace, parties) ? retryFault(trace) : "which it could not earn";
+  return fault === null ? null : `${said}, ${fault}`;
+}
+
+type May = (trace: Trace, parties: Parties) => boolean;
+/** Which requests may be refused with a status. */
+const EARNED: Readonly<Record<number, May>> = {
+  401: ({ type, keyId }, { revocations }) =>
+    type === "invalid_api_key" && (keyId === null || revocations.has(keyId)),
+  402: ({ type, kind, orgId }, { dry }) =>
+    type === "insufficient_balance" && PAID.has(kind) && dry.has(orgId ?? ""),
+  429: ({ type, code, keyId, orgId, user }, { capped }) =>
+    type === "rate_limit_exceeded"
+      ? keyId !== null
+      : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
+  502: ({ type, forced }) => type === "upstream_error" && forced === "failure",
+  503: ({ type, code, forced, keyId }) =>
+    code === "upstream_overloaded"
+      ? forced === "overload"
+      : type === "api_error" && OWN_FAULTS.has(code ?? "") && keyId !== null,
+};
+
+function mayBe(trace: Trace, parties: Parties): boolean {
+  const status = trace.status ?? 0;
+  if (trace.kind === "wrong" && status === WRONG[trace.shape]) return true;
+  return EARNED[status]?.(trace, parties) ?? false;
+}
+
+/** A 503 and a key's 429 say when to come again. */
+function retryFault({ status, type, retryAfter }: Trace): string | null {
+  const isTimed = status === 503 || (status === 429 && type === "rate_limit_exceeded");
+  if (!isTimed) return null;
+  const seconds = Number(retryAfter ?? NaN);
+  const isSound = Number.isSafeInteger(seconds) && seconds >= 1 && seconds <= 60;
+  return isSound ? null : `retry-after ${retryAfter}`;
+}
+
+/** What the load must have met to prove anything, and how often it did. */
+export type Met = Readonly<Record<string, number>>;
+
+/** A run in which nothing was tried proves nothing. */
+export function judgeReach(met: Met): Verdict {
+  const entries = Object.entries(met);
+  return {
+    promise: "everything was tried",
+    figure: entries.map(([what, count]) => `${count} ${what}`).join(", "),
+    broken: entries.filter(([, count]) => count < 1).map(([what]) => `no ${what}`),
+  };
+}

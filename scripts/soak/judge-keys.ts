@@ -1,0 +1,134 @@
+import type { RegionName } from "../region.ts";
+import { nameOf } from "./trace.ts";
+import type { Trace, Verdict } from "./trace.ts";
+
+const WINDOW_MS = 60_000;
+/** Of one machine's clock, read in two processes. */
+const CLOCK_SLACK_MS = 20;
+
+/** When a key's DELETE was first sent, and when one was answered with 200; Unix ms, null while none was. */
+export type Revocation = { readonly deletingMs: number; readonly deletedMs: number | null };
+export type Revocations = ReadonlyMap<string, Revocation>;
+
+/** What a limiter has stored of a key in a region. */
+export type LimiterLog = {
+  readonly keyId: string;
+  readonly region: RegionName;
+  readonly limit: number;
+  /** Unix ms, oldest first; the last 1000 at most. */
+  readonly admissions: readonly number[];
+};
+/** When requests of an organisation with a limit of its own were granted. */
+export type GrantLog = {
+  readonly orgId: string;
+  readonly limit: number;
+  readonly granted: readonly number[];
+};
+
+/** A key is dead everywhere from the answer to its DELETE: what is sent later is 401, or our own 503. */
+export function judgeRevocations(traces: readonly Trace[], revocations: Revocations): Verdict {
+  let later = 0;
+  let refused = 0;
+  const broken: string[] = [];
+  for (const trace of traces) {
+    const { deletedMs = null } = revocations.get(trace.keyId ?? "") ?? {};
+    if (deletedMs === null || trace.sentMs <= deletedMs) continue;
+    later++;
+    if (trace.status === 401) refused++;
+    if (trace.status === null || trace.status === 401 || trace.status === 503) continue;
+    const afterMs = (trace.sentMs - deletedMs).toFixed(0);
+    broken.push(`${nameOf(trace)}: ${trace.status}, sent ${afterMs} ms after DELETE was answered`);
+  }
+  const dead = [...revocations.values()].filter(({ deletedMs }) => deletedMs !== null).length;
+  return {
+    promise: "no key admitted after its revocation",
+    figure: `${dead} keys revoked, ${later} requests after that, ${refused} of them 401`,
+    broken,
+  };
+}
+
+/**
+ * Never more than the limit in any 60 s, by what limiters and wallets have stored and, on its own, by what
+ * clients saw: so many admitted requests of which all were sent and answered within less than 60 s.
+ */
+export function judgeLimits(
+  traces: readonly Trace[],
+  logs: readonly LimiterLog[],
+  grants: readonly GrantLog[],
+): Verdict {
+  const broken: string[] = [];
+  let fullest = 0;
+  const seen = Map.groupBy(
+    traces.filter(({ isAdmitted }) => isAdmitted),
+    ({ keyId, region }) => `${keyId} ${region}`,
+  );
+  for (const { keyId, region, limit, admissions } of logs) {
+    const name = `key ${keyId} in ${region}`;
+    const stored = mostWithin(admissions.map((at) => ({ fromMs: at, untilMs: at })));
+    const proven = mostWithin(
+      (seen.get(`${keyId} ${region}`) ?? []).map(({ sentMs, answeredMs, endedMs }) => ({
+        fromMs: sentMs,
+        untilMs: (answeredMs ?? endedMs) + CLOCK_SLACK_MS,
+      })),
+    );
+    fullest = Math.max(fullest, stored / limit, proven / limit);
+    if (stored > limit) broken.push(`${name}: ${stored} stored in 60 s, limit ${limit}`);
+    if (proven > limit) broken.push(`${name}: ${proven} seen admitted in 60 s, limit ${limit}`);
+  }
+  for (const { orgId, limit, granted } of grants) {
+    const most = mostWithin(granted.map((at) => ({ fromMs: at, untilMs: at })));
+    fullest = Math.max(fullest, most / limit);
+    if (most > limit) broken.push(`${orgId}: ${most} granted in 60 s, its limit is ${limit}`);
+  }
+  broken.push(...refusedTooEarly(traces, logs));
+  return {
+    promise: "no limit passed in any 60 s",
+    figure: `fullest ${fullest.toFixed(3)} of its limit, ${logs.length} limiters, ${grants.length} organisations`,
+    broken,
+  };
+}
+
+type Span = { readonly fromMs: number; readonly untilMs: number };
+
+/** The most spans that lie whole within some window shorter than 60 s. */
+export function mostWithin(spans: readonly Span[]): number {
+  const byStart = spans.toSorted((a, b) => b.fromMs - a.fromMs);
+  // Windows begin at a span's start, the latest first: the spans that began since then are counted.
+  let most = 0;
+  const within: number[] = [];
+  for (const { fromMs, untilMs } of byStart) {
+    insert(within, untilMs);
+    most = Math.max(most, countBelow(within, fromMs + WINDOW_MS));
+  }
+  return most;
+}
+
+/** A 429 of the key's is true: the limit was used up by what had been stored in the 60 s before. */
+function refusedTooEarly(traces: readonly Trace[], logs: readonly LimiterLog[]): string[] {
+  const byLimiter = new Map(logs.map((log) => [`${log.keyId} ${log.region}`, log]));
+  return traces.flatMap((trace) => {
+    if (trace.status !== 429 || trace.type !== "rate_limit_exceeded") return [];
+    const log = byLimiter.get(`${trace.keyId} ${trace.region}`);
+    const isWhole = log !== undefined && log.admissions.length < 1000;
+    if (!isWhole || trace.isOrganizationLimit) return [];
+    const sinceMs = trace.sentMs - WINDOW_MS - CLOCK_SLACK_MS;
+    const untilMs = trace.endedMs + CLOCK_SLACK_MS;
+    const count = log.admissions.filter((at) => at >= sinceMs && at <= untilMs).length;
+    if (count >= log.limit) return [];
+    return [`${nameOf(trace)}: 429 with ${count} of ${log.limit} used`];
+  });
+}
+
+function insert(sorted: number[], value: number): void {
+  sorted.splice(countBelow(sorted, value), 0, value);
+}
+
+function countBelow(sorted: readonly number[], bound: number): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? Infinity) < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

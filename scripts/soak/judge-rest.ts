@@ -1,0 +1,136 @@
+import type { RegionName } from "../region.ts";
+import type { Estate } from "./judge-money.ts";
+import type { Verdict } from "./trace.ts";
+
+const MIB = 1024 * 1024;
+/** Least samples of a quarter of a life. */
+const SAMPLES_LEAST = 3;
+/** Growth from the second to the last quarter of a life that is no noise of a garbage collector. */
+const GROWTH_MAX = { share: 0.25, bytes: 96 * MIB } as const;
+
+/** An outbox at rest. */
+export type OutboxDepth = {
+  readonly region: RegionName;
+  readonly waiting: number;
+  readonly dead: number;
+  readonly parked: number;
+};
+/** What stood open at some moment of the run; ages in ms. */
+export type Depth = {
+  readonly atMs: number;
+  readonly openHolds: number;
+  readonly oldestHoldMs: number;
+  readonly waiting: number;
+  readonly oldestMessageMs: number;
+};
+/** What a region is at rest: with its load gone, nothing is left to do, and nothing was left behind. */
+export type Residue = {
+  readonly region: RegionName;
+  /** Alarms of wallets and outboxes that went off in the last seconds, and how many of these objects there are. */
+  readonly alarms: number;
+  readonly objects: number;
+  /** Limiters that have storage, and keys that were ever made. */
+  readonly limiters: number;
+  readonly keys: number;
+};
+export type MemorySample = {
+  readonly region: RegionName;
+  /** The process that was measured: another one after each restart. */
+  readonly pid: number;
+  readonly atMs: number;
+  readonly bytes: number;
+};
+
+/** Every hold ended and every message arrived; none was older than the longest that a hold may live. */
+export function judgeRest(
+  estates: readonly Estate[],
+  outboxes: readonly OutboxDepth[],
+  { depths, holdMaxMs }: { readonly depths: readonly Depth[]; readonly holdMaxMs: number },
+): Verdict {
+  const broken = estates
+    .filter(({ openHolds, held }) => openHolds !== 0 || held !== 0)
+    .map(({ orgId, openHolds, held }) => `${orgId}: ${openHolds} holds of ${held} micros open`);
+  for (const { region, waiting, dead, parked } of outboxes) {
+    if (waiting + dead + parked === 0) continue;
+    broken.push(`${region}: ${waiting} messages wait, ${dead} dead, ${parked} parked`);
+  }
+  const oldest = Math.max(0, ...depths.map(({ oldestHoldMs }) => oldestHoldMs));
+  if (oldest > holdMaxMs) broken.push(`a hold was open for ${oldest} ms, at most ${holdMaxMs}`);
+  const most = Math.max(0, ...depths.map(({ openHolds }) => openHolds));
+  const queued = Math.max(0, ...depths.map(({ waiting }) => waiting));
+  const message = Math.max(0, ...depths.map(({ oldestMessageMs }) => oldestMessageMs));
+  return {
+    promise: "no open hold, nothing in an outbox",
+    figure: `under load at most ${most} holds (oldest ${seconds(oldest)}), ${queued} messages (oldest ${seconds(message)})`,
+    broken,
+  };
+}
+
+/** At rest no alarm spins, and only keys that were made have a limiter. */
+export function judgeResidue(residues: readonly Residue[]): Verdict {
+  const broken = residues.flatMap(({ region, alarms, objects, limiters, keys }) => [
+    ...(alarms > objects ? [`${region}: ${alarms} alarms of ${objects} objects at rest`] : []),
+    ...(limiters > keys ? [`${region}: ${limiters} limiters of ${keys} keys`] : []),
+  ]);
+  const sum = (of: (one: Residue) => number): number =>
+    residues.reduce((all, one) => all + of(one), 0);
+  return {
+    promise: "no growth: alarms rest, forged keys leave nothing",
+    figure: `${sum((one) => one.alarms)} alarms at rest, ${sum((one) => one.limiters)} limiters, ${sum((one) => one.keys)} keys known`,
+    broken,
+  };
+}
+
+/**
+ * Memory of each region's longest life, a restart begins another: the median of its last quarter against
+ * that of its second, when it had warmed up.
+ */
+export function judgeMemory(samples: readonly MemorySample[]): Verdict {
+  const figures: string[] = [];
+  const broken: string[] = [];
+  for (const [region, some] of Map.groupBy(samples, (sample) => sample.region)) {
+    const lives = [...Map.groupBy(some, ({ pid }) => pid).values()];
+    const life = lives.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0] ?? [];
+    const quarters = quartersOf(life);
+    if (quarters === null) {
+      broken.push(`${region}: no life long enough to judge`);
+      continue;
+    }
+    const [early, late] = quarters;
+    const grown = late - early;
+    figures.push(`${region} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
+    if (grown > Math.max(GROWTH_MAX.bytes, early * GROWTH_MAX.share)) {
+      broken.push(`${region}: grew from ${mib(early)} to ${mib(late)}`);
+    }
+  }
+  return { promise: "memory flat", figure: figures.join(", "), broken };
+}
+
+function quartersOf(life: readonly MemorySample[]): [number, number] | null {
+  const begin = life[0]?.atMs ?? 0;
+  const length = lengthOf(life);
+  const within = (from: number, to: number): number[] =>
+    life
+      .filter(({ atMs }) => atMs >= begin + from * length && atMs <= begin + to * length)
+      .map(({ bytes }) => bytes);
+  const [second, last] = [within(0.25, 0.5), within(0.75, 1)];
+  if (Math.min(second.length, last.length) < SAMPLES_LEAST) return null;
+  return [medianOf(second), medianOf(last)];
+}
+
+function lengthOf(life: readonly MemorySample[]): number {
+  return (life.at(-1)?.atMs ?? 0) - (life[0]?.atMs ?? 0);
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? NaN;
+}
+
+function mib(bytes: number): string {
+  return `${Math.round(bytes / MIB)} MiB`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}

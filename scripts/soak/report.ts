@@ -1,0 +1,156 @@
+import { textTable } from "../table.ts";
+import type { Healed } from "./healing.ts";
+import type { Done } from "./faults.ts";
+import type { Trace, Verdict } from "./trace.ts";
+
+const KINDS = ["json", "stream", "embeddings", "read", "forged", "wrong"] as const;
+const CASES_SHOWN = 10;
+
+/** Times in ms from when a request was to be sent. */
+export type KindFigures = {
+  readonly kind: string;
+  readonly sent: number;
+  readonly whole: number;
+  readonly firstByteP50: number | null;
+  readonly firstByteP99: number | null;
+  readonly p50: number | null;
+  readonly p99: number | null;
+};
+export type Report = {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly perSecond: number;
+  readonly late: number;
+  readonly kinds: readonly KindFigures[];
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly fates: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly healed: Healed;
+  readonly events: Readonly<Record<string, number>>;
+  readonly remarkable: readonly string[];
+  readonly verdicts: readonly Verdict[];
+  readonly isIntact: boolean;
+};
+
+export type Ran = {
+  readonly seed: number;
+  readonly loadMs: number;
+  readonly late: number;
+  readonly traces: readonly Trace[];
+  readonly done: Done;
+  readonly healed: Healed;
+  readonly events: ReadonlyMap<string, number>;
+  readonly remarkable: readonly string[];
+  readonly verdicts: readonly Verdict[];
+};
+
+export function reportOf(ran: Ran): Report {
+  const { traces, loadMs, verdicts } = ran;
+  return {
+    seed: ran.seed,
+    seconds: Math.round(loadMs / 1000),
+    perSecond: Math.round((traces.length / loadMs) * 10_000) / 10,
+    late: ran.late,
+    kinds: KINDS.map((kind) => figuresOf(kind, traces)),
+    statuses: countBy(traces, statusOf),
+    fates: countBy(traces, ({ fate }) => fate),
+    faults: { ...ran.done },
+    healed: ran.healed,
+    events: Object.fromEntries([...ran.events].toSorted(([, a], [, b]) => b - a)),
+    remarkable: ran.remarkable,
+    verdicts,
+    isIntact: verdicts.every(({ broken }) => broken.length === 0),
+  };
+}
+
+function statusOf({ status, type, code, fate }: Trace): string {
+  if (status === null) return fate === "left" ? "left unanswered" : "no answer";
+  return status === 200 ? "200" : `${status} ${code ?? type ?? "cut short"}`;
+}
+
+function figuresOf(kind: string, traces: readonly Trace[]): KindFigures {
+  const some = traces.filter((trace) => trace.kind === kind);
+  const isAnswer = ({ fate, status }: Trace): boolean =>
+    fate === "whole" && (status === 200 || kind === "forged" || kind === "wrong");
+  const whole = some.filter(isAnswer);
+  const timed = whole.filter(({ isSlow }) => !isSlow);
+  const first = timed.map(({ firstByteMs, endedMs, dueMs }) => (firstByteMs ?? endedMs) - dueMs);
+  const total = timed.map(({ endedMs, dueMs }) => endedMs - dueMs);
+  return {
+    kind,
+    sent: some.length,
+    whole: whole.length,
+    firstByteP50: quantile(first, 0.5),
+    firstByteP99: quantile(first, 0.99),
+    p50: quantile(total, 0.5),
+    p99: quantile(total, 0.99),
+  };
+}
+
+/** The whole report for a terminal. */
+export function textOf(report: Report): string {
+  const { verdicts, healed, late } = report;
+  const time = `${(healed.tookMs / 1000).toFixed(1)} s`;
+  return [
+    `${report.seconds} s of load, ${report.perSecond} requests/s, seed ${report.seed}; ${late} sent over 1 s late`,
+    kindTable(report.kinds),
+    "Times count from when a request was to be sent; answers read whole, without slow readers and slow upstreams.",
+    `answers: ${listOf(report.statuses)}`,
+    `ends: ${listOf(report.fates)}`,
+    `faults: ${listOf(report.faults)}`,
+    healed.isQuiet ? `healed in ${time}` : `NOT healed in ${time}: ${healed.waitingFor}`,
+    `log: ${listOf(report.events)}`,
+    ...report.remarkable.map((line) => `  ${line}`),
+    "",
+    textTable(
+      [{ title: "invariant" }, { title: "" }, { title: "measured" }],
+      verdicts.map(({ promise, figure, broken }) => [
+        promise,
+        broken.length === 0 ? "intact" : `BROKEN ${broken.length}x`,
+        figure,
+      ]),
+    ),
+    ...verdicts.filter(({ broken }) => broken.length > 0).map(casesOf),
+    "",
+    report.isIntact ? "every invariant is intact" : "an invariant is BROKEN",
+  ].join("\n");
+}
+
+function kindTable(kinds: readonly KindFigures[]): string {
+  const titles = ["kind", "sent", "answered", "first byte p50", "p99", "whole p50", "p99"];
+  return textTable(
+    titles.map((title, i) => ({ title, align: i === 0 ? "left" : "right" })),
+    kinds.map((one) => {
+      const times = [one.firstByteP50, one.firstByteP99, one.p50, one.p99].map(milliseconds);
+      return [one.kind, String(one.sent), String(one.whole)].concat(times);
+    }),
+  );
+}
+
+function casesOf({ promise, broken }: Verdict): string {
+  const shown = broken.slice(0, CASES_SHOWN).map((one) => `  ${one}`);
+  if (broken.length > CASES_SHOWN) shown.push(`  and ${broken.length - CASES_SHOWN} more`);
+  return `\n${promise}:\n${shown.join("\n")}`;
+}
+
+/** How many there are of each, the most first. */
+export function countBy<T>(all: readonly T[], name: (one: T) => string): Record<string, number> {
+  const counts = new Map<string, number>();
+  for (const one of all) counts.set(name(one), (counts.get(name(one)) ?? 0) + 1);
+  return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a));
+}
+
+function listOf(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(", ");
+}
+
+function milliseconds(value: number | null): string {
+  return value === null ? "-" : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+}
+
+function quantile(values: readonly number[], share: number): number | null {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
+}

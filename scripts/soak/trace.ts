@@ -1,0 +1,70 @@
+import type { RegionName } from "../region.ts";
+
+/** What a request is, as far as its figures go together. */
+export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";
+
+/** What its upstream is made to do: answer, fail, be overloaded, break off in mid-stream. */
+export type Forced = "nothing" | "failure" | "overload" | "break";
+
+/**
+ * How a request ended for its client. `whole`: the answer, to its end. `left`: the client reset the
+ * connection before that. `cut`: a stream that ended with an error event. `broken`: the connection ended
+ * in the midst of the answer or before it. `stuck`: the client gave up waiting.
+ */
+export type Fate = "whole" | "left" | "cut" | "broken" | "stuck";
+
+/** A request as its client saw it. Times are Unix ms with fractions, of one clock. */
+export type Trace = {
+  readonly kind: Kind;
+  readonly shape: string;
+  readonly forced: Forced;
+  readonly region: RegionName;
+  /** Whose key it is; null for a forged one. */
+  readonly orgId: string | null;
+  /** The key's id; null for a forged one. */
+  readonly keyId: string | null;
+  readonly user: string | null;
+  /** Whether its client or its upstream takes its time: then its own times say nothing. */
+  readonly isSlow: boolean;
+  /** When it was to be sent, was sent, was answered with headers, began its body, and ended. */
+  readonly dueMs: number;
+  readonly sentMs: number;
+  readonly answeredMs: number | null;
+  readonly firstByteMs: number | null;
+  readonly endedMs: number;
+  readonly fate: Fate;
+  readonly status: number | null;
+  /** `x-request-id`; null when no headers came. */
+  readonly id: string | null;
+  /** `error.type` and `error.code` of a refusal. */
+  readonly type: string | null;
+  readonly code: string | null;
+  /** What the client was told that it paid, in micros; null when it was not told. */
+  readonly cost: number | null;
+  /** The header, in seconds. */
+  readonly retryAfter: string | null;
+  /** Whether the key's limiter let it pass: the answer says what is left of its limit, and no 429 of the key's. */
+  readonly isAdmitted: boolean;
+  /** Whether a 429 is the organisation's limit and not the key's. */
+  readonly isOrganizationLimit: boolean;
+};
+
+/** Time during which a region was being restarted; its connections may fail. Unix ms. */
+export type Restart = {
+  readonly region: RegionName;
+  readonly fromMs: number;
+  readonly untilMs: number;
+};
+
+/** A promise, what was measured for it, and each case in which it was broken, in words. */
+export type Verdict = {
+  readonly promise: string;
+  readonly figure: string;
+  readonly broken: readonly string[];
+};
+
+/** A request for a report's reader. */
+export function nameOf(trace: Trace): string {
+  const whose = trace.orgId === null ? "a forged key" : `organisation ${trace.orgId}`;
+  return `${trace.shape} in ${trace.region} of ${whose}, request ${trace.id ?? "without an id"}`;
+}

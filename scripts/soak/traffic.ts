@@ -1,0 +1,112 @@
+import { randomInt } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RegionName } from "../region.ts";
+import { clockMs, send } from "./client.ts";
+import type { Arrival } from "./plan.ts";
+import { wordsOf } from "./shapes.ts";
+import { QUOTAS } from "./tenants.ts";
+import type { SoakedKey, Tenant } from "./tenants.ts";
+import type { Trace } from "./trace.ts";
+import type { World } from "./world.ts";
+
+/** Requests under way at a time: beyond it the machine is drowned, and the report says how many waited. */
+const IN_FLIGHT_MAX = 1500;
+const TICK_MS = 4;
+const USERS = Object.keys(QUOTAS);
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** Whose request it is and where it goes. */
+type Errand = {
+  readonly region: RegionName;
+  readonly tenant: Tenant | null;
+  readonly key: Pick<SoakedKey, "key"> & { readonly id: string | null };
+};
+
+/** The load: sends what is planned at its time, whatever became of what was sent before. */
+export class Traffic {
+  readonly traces: Trace[] = [];
+  inFlight = 0;
+  /** Requests that could not be sent at their time, because too many were under way. */
+  late = 0;
+  readonly #byRole: ReadonlyMap<string, readonly Tenant[]>;
+  readonly #urls: Readonly<Record<RegionName, string>>;
+
+  constructor({ regions }: World, tenants: readonly Tenant[]) {
+    this.#byRole = Map.groupBy(tenants, ({ role }) => role);
+    this.#urls = { eu: `${regions.eu.url}v1`, us: `${regions.us.url}v1` };
+  }
+
+  /** Until all is sent, or `stop` says so; answers may still be under way then. */
+  async run(plan: Iterable<Arrival>, startedMs: number, stop: AbortSignal): Promise<void> {
+    for (const arrival of plan) {
+      const dueMs = startedMs + arrival.atMs;
+      while (clockMs() < dueMs && !stop.aborted) await sleep(TICK_MS);
+      while (this.inFlight >= IN_FLIGHT_MAX && !stop.aborted) await sleep(TICK_MS);
+      if (stop.aborted) return;
+      if (clockMs() - dueMs > 1000) this.late++;
+      void this.request(arrival, this.#errandOf(arrival), dueMs);
+    }
+  }
+
+  /** Waits until every request has ended. */
+  async ended(): Promise<void> {
+    while (this.inFlight > 0) await sleep(TICK_MS);
+  }
+
+  /** Sends one request and keeps its trace; also for requests beside the plan. */
+  async request(of: Arrival, errand: Errand, dueMs = clockMs()): Promise<Trace> {
+    const { shape } = of;
+    const { region, tenant, key } = errand;
+    const user =
+      tenant?.role === "users" ? (USERS[Math.floor(of.user * USERS.length)] ?? null) : null;
+    this.inFlight++;
+    const seen = await send({
+      url: this.#urls[region] + shape.path,
+      key: key.key,
+      body: shape.body?.(wordsOf(of.words), user) ?? null,
+      leave: of.leave,
+      isSlow: of.isSlow,
+    });
+    this.inFlight--;
+    const orgId = tenant?.orgId ?? null;
+    const { kind, forced, name } = shape;
+    const isSlow = of.isSlow || shape.isSlow === true;
+    const about = { kind, shape: name, forced, region, orgId, keyId: key.id, user, dueMs, isSlow };
+    const trace = { ...seen, ...about };
+    this.traces.push(trace);
+    return trace;
+  }
+
+  #errandOf({ sender, which, key: at, shape }: Arrival): Errand {
+    if (sender === "forger") return forgedErrand(which, at);
+    const tenants = this.#byRole.get(sender) ?? [];
+    const tenant = tenants[Math.floor(which * tenants.length)];
+    if (tenant === undefined) throw new Error(`there is no organisation for ${sender}`);
+    const { home, regional, global } = tenant;
+    const peer = home === "eu" ? "us" : "eu";
+    if (shape.name === "wrong region") return { region: peer, tenant, key: one(regional, at) };
+    // half by a regional key at home, a quarter each by a global one at home and at the peer
+    if (at < 0.5) return { region: home, tenant, key: one(regional, at * 2) };
+    const region = at < 0.75 ? home : peer;
+    return { region, tenant, key: one(global, (at * 4) % 1) };
+  }
+}
+
+function one(keys: readonly SoakedKey[], at: number): SoakedKey {
+  const key = keys[Math.floor(at * keys.length)];
+  if (key === undefined) throw new Error("an organisation without a key");
+  return key;
+}
+
+function randomBase62(length: number): string {
+  return Array.from({ length }, () => BASE62[randomInt(62)] ?? "0").join("");
+}
+
+/** No key at all, one of a wrong length, or one whose tag is wrong. */
+function forgedErrand(which: number, at: number): Errand {
+  const region = at < 0.5 ? "eu" : "us";
+  const prefix = `svc_sk_${which < 0.5 ? "gbl_" : ""}${region}_live_`;
+  const key =
+    which < 0.2 ? "none" : prefix + (which < 0.4 ? randomBase62(12) : `a${randomBase62(39)}`);
+  return { region, tenant: null, key: { id: null, key } };
+}

@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { getHealth, getOrganizations, postCredits } from "../admin-client.ts";
+import type { RegionName } from "../region.ts";
+import { residentBytes, workerdPid } from "../workerd.ts";
+import { clockMs } from "./client.ts";
+import type { Reading } from "./judge-money.ts";
+import type { Depth, MemorySample } from "./judge-rest.ts";
+import { persist } from "./revoking.ts";
+import { TOP_UP_MICRO } from "./tenants.ts";
+import type { Tenant } from "./tenants.ts";
+import { REGIONS } from "./world.ts";
+import type { World } from "./world.ts";
+
+/** Memory is measured so many times in a run, at most once a second. */
+const MEMORY_SAMPLES = 60;
+const MEMORY_EVERY_MS = 1000;
+const LOOK_EVERY_MS = 4000;
+const TOP_UP_EVERY_MS = 7000;
+const ORGANIZATIONS_MAX = 100;
+
+/** What a wallet has stored, past the gateway's own code. */
+export type WalletLook = {
+  readonly open: number;
+  readonly oldestMs: number | null;
+  readonly granted: readonly number[];
+} | null;
+
+/** Looks at both regions while the load runs, and grants credits to those that run dry. */
+export class Watch {
+  readonly readings: Reading[] = [];
+  readonly depths: Depth[] = [];
+  readonly memory: MemorySample[] = [];
+  topUps = 0;
+  readonly #world: World;
+  readonly #tenants: readonly Tenant[];
+  readonly #memoryEveryMs: number;
+
+  constructor(world: World, tenants: readonly Tenant[], durationMs: number) {
+    this.#memoryEveryMs = Math.min(MEMORY_EVERY_MS, durationMs / MEMORY_SAMPLES);
+    this.#world = world;
+    this.#tenants = tenants;
+  }
+
+  async run(stop: AbortSignal): Promise<void> {
+    await Promise.all([
+      repeat(this.#memoryEveryMs, stop, async () => this.#measure()),
+      repeat(LOOK_EVERY_MS, stop, () => this.#look()),
+      repeat(TOP_UP_EVERY_MS, stop, () => this.#topUp()),
+    ]);
+  }
+
+  #measure(): void {
+    for (const region of REGIONS) {
+      try {
+        const pid = workerdPid(this.#world.regions[region].port);
+        this.memory.push({ region, pid, atMs: clockMs(), bytes: residentBytes(pid) });
+      } catch {
+        // between two lives
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    const looks = await Promise.all(REGIONS.map((name) => this.#lookAt(name)));
+    const sum = (of: (one: Depth) => number): number =>
+      looks.reduce((all, one) => all + of(one), 0);
+    const most = (of: (one: Depth) => number): number => Math.max(...looks.map(of));
+    this.depths.push({
+      atMs: clockMs(),
+      openHolds: sum((one) => one.openHolds),
+      oldestHoldMs: most((one) => one.oldestHoldMs),
+      waiting: sum((one) => one.waiting),
+      oldestMessageMs: most((one) => one.oldestMessageMs),
+    });
+  }
+
+  async #lookAt(name: RegionName): Promise<Depth> {
+    const { admin, control } = this.#world.regions[name];
+    const names = this.#tenants.filter(({ home }) => home === name).map(({ orgId }) => orgId);
+    const [page, health, wallets] = await Promise.all([
+      getOrganizations(admin, { limit: ORGANIZATIONS_MAX }).catch(() => ({ organizations: [] })), // no book
+      getHealth(admin),
+      control<WalletLook[]>("look", { kind: "WALLET", names, detailed: false }),
+    ]);
+    for (const { id, credits_micro, held_micro } of page.organizations) {
+      if (credits_micro === null || held_micro === null) continue;
+      this.readings.push({ orgId: id, balance: credits_micro, held: held_micro });
+    }
+    const known = wallets.filter((wallet) => wallet !== null);
+    return {
+      atMs: clockMs(),
+      openHolds: known.reduce((sum, { open }) => sum + open, 0),
+      oldestHoldMs: Math.max(0, ...known.map(({ oldestMs }) => oldestMs ?? 0)),
+      waiting: health.outboxes.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0),
+      oldestMessageMs: Math.max(0, ...health.outboxes.map(({ oldest_ms }) => oldest_ms ?? 0)),
+    };
+  }
+
+  /** The same reference until it is answered, also when the load is over: granted once, and known. */
+  async #topUp(): Promise<void> {
+    const reference = `top-up ${++this.topUps}`;
+    const dry = this.#tenants.filter(({ role }) => role === "dry");
+    await Promise.all(
+      dry.map(async ({ orgId, home, credited }) => {
+        const { admin } = this.#world.regions[home];
+        const credit = { amount_micro: TOP_UP_MICRO, reference };
+        const never = new AbortController().signal;
+        if ((await persist(() => postCredits(admin, orgId, credit), never)) === null) {
+          throw new Error(`${reference} of ${orgId} was never answered`);
+        }
+        credited.set(reference, TOP_UP_MICRO);
+      }),
+    );
+  }
+}
+
+async function repeat(
+  everyMs: number,
+  stop: AbortSignal,
+  work: () => Promise<void>,
+): Promise<void> {
+  while (!stop.aborted) {
+    await work().catch(() => undefined); // a region may be away: the next time it will be there
+    await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,143 @@
+import { randomBytes } from "node:crypto";
+import path from "node:path";
+import type { AdminClient } from "../admin-client.ts";
+import { bundleWorker } from "../bundle.ts";
+import { FaultProxy } from "../fault-proxy.ts";
+import { freePort } from "../ports.ts";
+import { HOST, linkBindings, startRegion } from "../region.ts";
+import type { LogLine, Region, RegionName } from "../region.ts";
+import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
+import { startUpstream } from "./upstream.ts";
+
+export const REGIONS = ["eu", "us"] as const;
+const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
+
+/** A region under load. */
+export type SoakedRegion = Region & {
+  readonly admin: AdminClient;
+  /** In front of it, for what the other region sends. */
+  readonly line: FaultProxy;
+  /** Asks the entry around the gateway for a fault or for a look; throws while the region is away. */
+  readonly control: <T>(what: "abort" | "book" | "look" | "counts", body?: object) => Promise<T>;
+};
+export type World = {
+  readonly regions: Readonly<Record<RegionName, SoakedRegion>>;
+  /** Lines that the Workers logged, by their event, and the first of those that are alerts or no event at all. */
+  readonly events: ReadonlyMap<string, number>;
+  readonly remarkable: readonly string[];
+  /** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
+  readonly times: Times;
+  readonly stop: () => Promise<void>;
+};
+export type Times = {
+  readonly deadlineS: number;
+  readonly holdS: number;
+  readonly peerHoldS: number;
+};
+
+const REMARKABLE_MAX = 20;
+
+/** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
+export async function startWorld(times: Times): Promise<World> {
+  const directory = temporaryDirectory("turnpike-soak-");
+  const removeAtExit = (): void => removeDirectory(directory);
+  process.on("exit", removeAtExit); // whatever ends the run
+  const log = new Log();
+  const [code, upstream, eu, us] = await Promise.all([
+    bundleWorker(false, ENTRY),
+    startUpstream(),
+    freePort(),
+    freePort(),
+  ]);
+  const lines = {
+    eu: await FaultProxy.start(`http://${HOST}:${eu}`),
+    us: await FaultProxy.start(`http://${HOST}:${us}`),
+  };
+  const secrets = secretsOf();
+  const start = async (name: RegionName, port: number): Promise<SoakedRegion> => {
+    const peer = name === "eu" ? "us" : "eu";
+    const region = await startRegion({
+      region: name,
+      port,
+      peers: [{ region: peer, url: lines[peer].url }],
+      directory: path.join(directory, name),
+      code,
+      bindings: {
+        ...secrets.own,
+        ...linkBindings(name, secrets.link),
+        ...upstream.bindings,
+        ...bindingsOf(times),
+      },
+      onLog: (line) => log.take(name, line),
+    });
+    const admin = { url: `${region.url}admin/v1`, token: secrets.own.ADMIN_TOKEN };
+    return { ...region, admin, line: lines[name], control: controlOf(region.url) };
+  };
+  const regions = { eu: await start("eu", eu), us: await start("us", us) };
+  return {
+    regions,
+    times,
+    events: log.events,
+    remarkable: log.remarkable,
+    stop: async () => {
+      await Promise.allSettled(REGIONS.map((name) => regions[name].miniflare.dispose()));
+      await Promise.allSettled([lines.eu.stop(), lines.us.stop(), upstream.stop()]);
+      process.off("exit", removeAtExit);
+      removeAtExit();
+    },
+  };
+}
+
+function secret(): string {
+  return randomBytes(24).toString("hex");
+}
+
+function secretsOf() {
+  return {
+    own: { KEY_SECRETS: `a:${secret()}`, ADMIN_TOKEN: secret() },
+    link: { EU_SIGNS: secret(), US_SIGNS: secret() },
+  };
+}
+
+function bindingsOf({ deadlineS, holdS, peerHoldS }: Times): Record<string, string> {
+  return {
+    SANDBOX: "on",
+    REQUEST_DEADLINE_S: String(deadlineS),
+    HOLD_TTL_S: String(holdS),
+    PEER_HOLD_TTL_S: String(peerHoldS),
+    DRAIN_S: "4",
+  };
+}
+
+function controlOf(url: string): SoakedRegion["control"] {
+  return async (what, body = {}) => {
+    const response = await fetch(`${url}__soak/${what}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(20_000),
+    });
+    if (!response.ok) throw new Error(`/__soak/${what} answered ${response.status}`);
+    // oxlint-disable-next-line typescript/no-unsafe-return -- the entry's own JSON
+    return (await response.json()) as never;
+  };
+}
+
+/** What the Workers logged, counted by event. */
+class Log {
+  readonly events = new Map<string, number>();
+  readonly remarkable: string[] = [];
+
+  take(region: RegionName, { level, message }: LogLine): void {
+    const event = eventIn(message);
+    this.events.set(event, (this.events.get(event) ?? 0) + 1);
+    const isRemarkable =
+      level === "error" && !message.includes("NOSENTRY") && this.remarkable.length < REMARKABLE_MAX;
+    if (isRemarkable) this.remarkable.push(`${region}: ${message.slice(0, 400)}`);
+  }
+}
+
+function eventIn(message: string): string {
+  const named = /^\{"event":"(\w+)"(?:,"alert":"(\w+)")?/.exec(message);
+  if (named === null) return `(runtime) ${message.slice(0, 60).replaceAll(/[\d.]+/g, "#")}`;
+  return named[2] === undefined ? (named[1] ?? "") : `alert ${named[2]}`;
+}

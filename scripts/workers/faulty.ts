@@ -1,0 +1,170 @@
+/**
+ * The gateway with faults around it, for the soak: objects that lose their memory and their calls in the
+ * midst of things, a book that does not answer, and a look at what objects have stored, past the gateway's
+ * own code. POST /__soak/<what> with a JSON body; everything else is the gateway's.
+ */
+import worker, * as gateway from "../../src/index.ts";
+import { failingBook } from "./failing-book.ts";
+import type { Outage } from "./failing-book.ts";
+
+const KINDS = ["KEY_LIMITER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
+type Kind = (typeof KINDS)[number];
+/** What every object here can do beside its own calls. */
+type Soaked = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
+
+const outage: Outage = { mode: "none", failed: 0 };
+/** Names of the objects that this isolate has started, which may have gone since. */
+const started: Readonly<Record<Kind, Set<string>>> = {
+  KEY_LIMITER: new Set(),
+  WALLET: new Set(),
+  REGION_OUTBOX: new Set(),
+  REGION_METRICS: new Set(),
+};
+const counts = { started: 0, aborted: 0, alarms: 0 };
+const wrapped = new WeakMap<Env, Env>();
+
+function faultyEnv(env: Env): Env {
+  const known = wrapped.get(env);
+  if (known !== undefined) return known;
+  const made: Env = { ...env, DB: failingBook(env.DB, outage) };
+  wrapped.set(env, made);
+  return made;
+}
+
+function note(kind: Kind, ctx: DurableObjectState): void {
+  counts.started++;
+  if (ctx.id.name !== undefined) started[kind].add(ctx.id.name);
+}
+
+export class KeyLimiter extends gateway.KeyLimiter {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, faultyEnv(env));
+    note("KEY_LIMITER", ctx);
+  }
+  async soakAbort(): Promise<void> {
+    this.ctx.abort("soak");
+  }
+  /** Times of the stored admissions, oldest first; null for a key that was never stored. */
+  async soakLook(): Promise<{ admissions: number[]; limit: number | null } | null> {
+    const { sql } = this.ctx.storage;
+    if (!hasTable(sql, "admissions")) return null;
+    const rows = sql.exec<{ at: number }>("SELECT at FROM admissions ORDER BY at").toArray();
+    const [record] = sql.exec<{ rpm_limit: number }>("SELECT rpm_limit FROM record").toArray();
+    return { admissions: rows.map(({ at }) => at), limit: record?.rpm_limit ?? null };
+  }
+}
+export class Wallet extends gateway.Wallet {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, faultyEnv(env));
+    note("WALLET", ctx);
+  }
+  async soakAbort(): Promise<void> {
+    this.ctx.abort("soak");
+  }
+  override async alarm(): Promise<void> {
+    counts.alarms++;
+    await super.alarm();
+  }
+  /** Holds that are open, the age of the oldest in ms and, when asked for, when each request was granted. */
+  async soakLook(
+    detailed: boolean,
+  ): Promise<{ open: number; oldestMs: number | null; granted: number[] } | null> {
+    const { sql } = this.ctx.storage;
+    if (!hasTable(sql, "requests")) return null;
+    const { open, oldest } = sql
+      .exec<{ open: number; oldest: number | null }>(
+        "SELECT count(*) AS open, min(admitted_at) AS oldest FROM requests WHERE state = 'held'",
+      )
+      .one();
+    const oldestMs = oldest === null ? null : Date.now() - oldest;
+    if (!detailed) return { open, oldestMs, granted: [] };
+    const granted = sql
+      .exec<{ at: number }>(
+        "SELECT admitted_at AS at FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at",
+      )
+      .toArray();
+    return { open, oldestMs, granted: granted.map(({ at }) => at) };
+  }
+}
+export class RegionOutbox extends gateway.RegionOutbox {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, faultyEnv(env));
+    note("REGION_OUTBOX", ctx);
+  }
+  async soakAbort(): Promise<void> {
+    this.ctx.abort("soak");
+  }
+  override async alarm(): Promise<void> {
+    counts.alarms++;
+    await super.alarm();
+  }
+  async soakLook(): Promise<null> {
+    return null; // GET /admin/v1/health tells all
+  }
+}
+export class RegionMetrics extends gateway.RegionMetrics {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    note("REGION_METRICS", ctx);
+  }
+  async soakAbort(): Promise<void> {
+    this.ctx.abort("soak");
+  }
+  async soakLook(): Promise<null> {
+    return null;
+  }
+}
+
+function hasTable(sql: SqlStorage, name: string): boolean {
+  return sql.exec("SELECT 1 FROM sqlite_master WHERE name = ?", name).toArray().length > 0;
+}
+
+export default {
+  ...worker,
+  async fetch(request, env, ctx) {
+    const { pathname } = new URL(request.url);
+    if (!pathname.startsWith("/__soak/")) return worker.fetch(request, faultyEnv(env), ctx);
+    const body: unknown = await request.json();
+    switch (pathname) {
+      case "/__soak/abort":
+        return Response.json({ aborted: await abortSome(env, body as Share) });
+      case "/__soak/book":
+        outage.mode = (body as Pick<Outage, "mode">).mode;
+        return Response.json({ failed: outage.failed });
+      case "/__soak/look":
+        return Response.json(await look(env, body as Names));
+      default:
+        return Response.json({ ...counts, bookFailed: outage.failed });
+    }
+  },
+} satisfies ExportedHandler<Env>;
+
+/** Every object whose turn it is among those that were started: from `from` on, every `each`-th. */
+type Share = { readonly from: number; readonly each: number };
+type Names = {
+  readonly kind: "KEY_LIMITER" | "WALLET";
+  readonly names: readonly string[];
+  readonly detailed: boolean;
+};
+
+async function abortSome(env: Env, { from, each }: Share): Promise<number> {
+  const all = KINDS.flatMap((kind) => [...started[kind]].map((name) => [kind, name] as const));
+  const chosen = all.filter((_, at) => at % each === from % each);
+  await Promise.all(
+    chosen.map(
+      ([kind, name]) =>
+        stubOf(env, kind, name)
+          .soakAbort()
+          .catch(() => counts.aborted++), // an abort breaks its own call too
+    ),
+  );
+  return chosen.length;
+}
+
+async function look(env: Env, { kind, names, detailed }: Names): Promise<unknown[]> {
+  return Promise.all(names.map((name) => stubOf(env, kind, name).soakLook(detailed)));
+}
+
+function stubOf(env: Env, kind: Kind, name: string): Soaked {
+  return env[kind].getByName(name) as unknown as Soaked;
+}

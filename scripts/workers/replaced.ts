@@ -1,0 +1,15 @@
+export type Method = (...parameters: unknown[]) => unknown;
+/** A value for a property, made from the real one; undefined leaves it as it is. */
+export type Replace = (property: string | symbol, real: unknown) => unknown;
+
+/** A view of an object in which some properties are replaced; native methods keep their own `this`. */
+export function replaced<T extends object>(target: T, replace: Replace): T {
+  return new Proxy(target, {
+    get(_target, property) {
+      const real: unknown = Reflect.get(target, property, target);
+      const made = replace(property, real);
+      if (made !== undefined) return made;
+      return typeof real === "function" ? (real as Method).bind(target) : real;
+    },
+  });
+}
