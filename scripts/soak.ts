@@ -1,8 +1,6 @@
 // npm run soak: both regions under load and every fault at once; then every promise is checked.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { textOf } from "./soak/report.ts";
-import { soak } from "./soak/run.ts";
 
 const HELP = `npm run soak [-- OPTIONS]
 
@@ -13,7 +11,7 @@ everything heals, and every invariant is checked: money to the micro, limits, re
 memory. Ends with 1 when one is broken. Storage in memory where there is a tmpfs; loopback only.
 
   --minutes N   length of the load, default 2 (fractions are allowed); healing takes up to 2.5 more
-  --rate N      requests a second without storms, 5 to 500, default 70
+  --rate N      requests a second without storms, 5 to 500, default 60
   --seed N      what is planned: kinds, times, faults; default: a random one, which is said
   --json FILE   the report as JSON too
   --help        this text
@@ -23,7 +21,7 @@ const RATES = { least: 5, most: 500 } as const;
 const { values: options } = parseArgs({
   options: {
     minutes: { type: "string", default: "2" },
-    rate: { type: "string", default: "70" },
+    rate: { type: "string", default: "60" },
     seed: { type: "string", default: String(Math.floor(Math.random() * 1e9)) },
     json: { type: "string" },
     help: { type: "boolean", default: false },
@@ -55,6 +53,8 @@ async function main(): Promise<void> {
   };
   listen();
   progress(`seed ${wish.seed}`);
+  const { soak } = await import("./soak/run.ts"); // slow to load: help and refusals need not wait for it
+  const { textOf } = await import("./soak/report.ts");
   const report = await soak({ ...wish, progress, started: listen }, stop.signal);
   if (report === null) {
     progress("stopped before the end: nothing was judged");

@@ -119,22 +119,20 @@ export async function keysOf({ miniflare, name }: SoakedRegion): Promise<KeyRow[
   return (await db.prepare("SELECT id, hash, rpm_limit FROM keys").all<KeyRow>()).results;
 }
 
-/** When requests of the organisations that have a limit of their own were granted. */
+/** What every wallet has stored of its requests. */
 export async function grantLogsOf(
   { regions }: World,
   tenants: readonly Tenant[],
 ): Promise<readonly GrantLog[]> {
-  const limited = tenants.flatMap(({ limit, ...tenant }) =>
-    limit === null ? [] : [{ ...tenant, limit }],
-  );
-  return Promise.all(
-    limited.map(async ({ orgId, home, limit }): Promise<GrantLog> => {
-      const [look] = await regions[home].control<WalletLook[]>("look", {
-        kind: "WALLET",
-        names: [orgId],
-        detailed: true,
-      });
-      return { orgId, limit, granted: look?.granted ?? [] };
-    }),
-  );
+  const logs = REGIONS.map(async (name) => {
+    const here = tenants.filter(({ home }) => home === name);
+    const names = here.map(({ orgId }) => orgId);
+    const asked = { kind: "WALLET", names, detailed: true };
+    const looks = await regions[name].control<WalletLook[]>("look", asked);
+    return here.map(({ orgId, limit }, i): GrantLog => {
+      const { granted = [], expired = [] } = looks[i] ?? {};
+      return { orgId, limit, granted, expired };
+    });
+  });
+  return (await Promise.all(logs)).flat();
 }

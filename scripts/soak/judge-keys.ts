@@ -18,11 +18,14 @@ export type LimiterLog = {
   /** Unix ms, oldest first; the last 1000 at most. */
   readonly admissions: readonly number[];
 };
-/** When requests of an organisation with a limit of its own were granted. */
+/** What a wallet has stored of its organisation's requests. Unix ms. */
 export type GrantLog = {
   readonly orgId: string;
-  readonly limit: number;
+  /** Of the organisation itself; null: none. */
+  readonly limit: number | null;
   readonly granted: readonly number[];
+  /** When those were granted whose hold nobody resolved before its time was up. */
+  readonly expired: readonly number[];
 };
 
 /** A key is dead everywhere from the answer to its DELETE: what is sent later is 401, or our own 503. */
@@ -75,7 +78,10 @@ export function judgeLimits(
     if (stored > limit) broken.push(`${name}: ${stored} stored in 60 s, limit ${limit}`);
     if (proven > limit) broken.push(`${name}: ${proven} seen admitted in 60 s, limit ${limit}`);
   }
-  for (const { orgId, limit, granted } of grants) {
+  const limited = grants.flatMap(({ limit, ...grant }) =>
+    limit === null ? [] : [{ ...grant, limit }],
+  );
+  for (const { orgId, limit, granted } of limited) {
     const most = mostWithin(granted.map((at) => ({ fromMs: at, untilMs: at })));
     fullest = Math.max(fullest, most / limit);
     if (most > limit) broken.push(`${orgId}: ${most} granted in 60 s, its limit is ${limit}`);
@@ -83,7 +89,7 @@ export function judgeLimits(
   broken.push(...refusedTooEarly(traces, logs));
   return {
     promise: "no limit passed in any 60 s",
-    figure: `fullest ${fullest.toFixed(3)} of its limit, ${logs.length} limiters, ${grants.length} organisations`,
+    figure: `fullest ${fullest.toFixed(3)} of its limit, ${logs.length} limiters, ${limited.length} organisations`,
     broken,
   };
 }

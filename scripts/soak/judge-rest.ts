@@ -1,6 +1,7 @@
 import type { RegionName } from "../region.ts";
+import type { GrantLog } from "./judge-keys.ts";
 import type { Estate } from "./judge-money.ts";
-import type { Verdict } from "./trace.ts";
+import type { Restart, Verdict } from "./trace.ts";
 
 const MIB = 1024 * 1024;
 /** Least samples of a quarter of a life. */
@@ -40,6 +41,33 @@ export type MemorySample = {
   readonly atMs: number;
   readonly bytes: number;
 };
+
+/**
+ * Every run resolves its own hold: one expires only where the region that ran it was killed meanwhile.
+ * `runMaxMs`: the longest that a run may live.
+ */
+export function judgeExpiries(
+  grants: readonly GrantLog[],
+  restarts: readonly Restart[],
+  runMaxMs: number,
+): Verdict {
+  const isExplained = (grantedMs: number): boolean =>
+    restarts.some(({ fromMs, untilMs }) => grantedMs >= fromMs - runMaxMs && grantedMs <= untilMs);
+  const expired = grants.flatMap(({ orgId, expired: times }) =>
+    times.map((grantedMs) => ({ orgId, grantedMs })),
+  );
+  const last = Math.max(...restarts.map(({ untilMs }) => untilMs));
+  return {
+    promise: "holds expire only where a region was killed",
+    figure: `${expired.length} expired, ${restarts.length} restarts`,
+    broken: expired
+      .filter(({ grantedMs }) => !isExplained(grantedMs))
+      .map(({ orgId, grantedMs }) => {
+        const after = Math.round((grantedMs - last) / 1000);
+        return `${orgId}: a hold of ${new Date(grantedMs).toISOString()} expired, ${after} s after the last restart`;
+      }),
+  };
+}
 
 /** Every hold ended and every message arrived; none was older than the longest that a hold may live. */
 export function judgeRest(

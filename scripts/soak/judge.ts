@@ -5,7 +5,7 @@ import { judgeLimits, judgeRevocations } from "./judge-keys.ts";
 import type { GrantLog, LimiterLog } from "./judge-keys.ts";
 import { judgeBooks, judgeBounds, judgeLedgers } from "./judge-money.ts";
 import type { Estate, Reading } from "./judge-money.ts";
-import { judgeMemory, judgeResidue, judgeRest } from "./judge-rest.ts";
+import { judgeExpiries, judgeMemory, judgeResidue, judgeRest } from "./judge-rest.ts";
 import type { Depth, MemorySample, OutboxDepth, Residue } from "./judge-rest.ts";
 import type { Restart, Trace, Verdict } from "./trace.ts";
 
@@ -24,6 +24,8 @@ export type Evidence = {
   readonly memory: readonly MemorySample[];
   /** The longest that a hold may be open, in ms. */
   readonly holdMaxMs: number;
+  /** The longest that a request may run, in ms. */
+  readonly runMaxMs: number;
   /** How far a charge may pass a quota, in micros. */
   readonly allowance: number;
   readonly met: Met;
@@ -36,6 +38,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgeLedgers(estates),
     judgeBooks(estates),
     judgeRest(estates, evidence.outboxes, evidence),
+    judgeExpiries(evidence.grants, evidence.restarts, evidence.runMaxMs),
     judgeCharges(traces, estates),
     judgeRevocations(traces, parties.revocations),
     judgeLimits(traces, evidence.limiters, evidence.grants),

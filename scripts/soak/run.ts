@@ -42,6 +42,7 @@ export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null
   const durationMs = wish.minutes * 60_000;
   progress("bundling and starting both regions");
   const world = await startWorld(durationMs < SHORT_MS ? SHORT_TIMES : LONG_TIMES);
+  progress(`storage in ${world.directory}`);
   wish.started?.();
   try {
     const tenants = await makeTenants(world, (made, of) => {
@@ -74,6 +75,7 @@ async function load(
   await traffic.run(arrivals({ seed, rate, durationMs }), startedMs, stop);
   const loadMs = clockMs() - startedMs;
   over.abort();
+  if (stop.aborted) return null;
   progress(`load over after ${(loadMs / 1000).toFixed(0)} s: healing`);
   await Promise.all([failing, watching, telling]);
   await faults.heal();
@@ -118,6 +120,7 @@ async function gather(world: World, tenants: readonly Tenant[], actors: Actors) 
     limiters: await limiterLogsOf(world),
     grants: await grantLogsOf(world, tenants),
     residues,
+    runMaxMs: times.deadlineS * 1000,
     holdMaxMs: times.peerHoldS * 1000 + ALARM_SLACK_MS,
     allowance: events.has("over_hold") ? largestCharge(estates) : 0,
     met: metBy(actors),

@@ -66,7 +66,7 @@ export const PAID: readonly Shape[] = [
   embeddings("mock/embed", 4),
   chat("mock/flaky", 3),
   chat("mock/flaky", 2, { more: TOLD }),
-  chat("mock/broken", 2, { forced: "failure" }),
+  chat("mock/broken", 3, { forced: "failure" }),
   chat("mock/cutting", 1, { more: TOLD, forced: "break" }),
   chat("mock/busy", 1, { forced: "overload" }),
 ];

@@ -35,9 +35,10 @@ export type Tenant = {
 const TENANTS = 40;
 const CALLERS = 6;
 const RICH_MICRO = 1_000_000_000;
-const DRY_MICRO = 1500;
-/** What those that run dry are granted now and then. */
-export const TOP_UP_MICRO = 700;
+const DRY_MICRO = 900;
+/** What those that run dry are granted now and then: too little for the first of them. */
+export const TOP_UP_MICRO = 200;
+const FIRST_DRY = 6;
 const RPM_MAX = 1000;
 /** Of the keys that are pressed; and of the organisation with a limit of its own. */
 const SMALL_LIMITS = [3, 6, 10, 15, 30];
@@ -76,6 +77,11 @@ function roleOf(index: number): Role {
   return index <= 15 ? "small" : "any";
 }
 
+function creditOf(role: Role, index: number): number {
+  if (role !== "dry") return RICH_MICRO;
+  return index === FIRST_DRY ? 1 : DRY_MICRO;
+}
+
 async function makeTenant({ regions }: World, index: number): Promise<Tenant> {
   const home = index % 2 === 0 ? "eu" : "us";
   const { admin, url } = regions[home];
@@ -87,7 +93,7 @@ async function makeTenant({ regions }: World, index: number): Promise<Tenant> {
     ownerEmail: `owner@${name}.example`,
     keyScope: "regional",
   });
-  const amount_micro = role === "dry" ? DRY_MICRO : RICH_MICRO;
+  const amount_micro = creditOf(role, index);
   await postCredits(admin, orgId, { amount_micro, reference: "first" });
   const limit = index === TENANTS - 1 ? ORGANIZATION_LIMIT : null;
   if (limit !== null) await patchOrganization(admin, orgId, { rpm_limit: limit });

@@ -22,7 +22,10 @@ const ORGANIZATIONS_MAX = 100;
 export type WalletLook = {
   readonly open: number;
   readonly oldestMs: number | null;
+  /** When requests were granted, Unix ms; only when asked for in detail, as `expired`. */
   readonly granted: readonly number[];
+  /** When those were that nobody resolved before their time was up. */
+  readonly expired: readonly number[];
 } | null;
 
 /** Looks at both regions while the load runs, and grants credits to those that run dry. */

@@ -27,6 +27,8 @@ export type World = {
   readonly remarkable: readonly string[];
   /** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
   readonly times: Times;
+  /** Where D1 and the objects are kept; gone after `stop`. */
+  readonly directory: string;
   readonly stop: () => Promise<void>;
 };
 export type Times = {
@@ -76,6 +78,7 @@ export async function startWorld(times: Times): Promise<World> {
   const regions = { eu: await start("eu", eu), us: await start("us", us) };
   return {
     regions,
+    directory,
     times,
     events: log.events,
     remarkable: log.remarkable,

@@ -65,10 +65,11 @@ export class Wallet extends gateway.Wallet {
     counts.alarms++;
     await super.alarm();
   }
-  /** Holds that are open, the age of the oldest in ms and, when asked for, when each request was granted. */
-  async soakLook(
-    detailed: boolean,
-  ): Promise<{ open: number; oldestMs: number | null; granted: number[] } | null> {
+  /**
+   * Holds that are open and the age of the oldest in ms; when asked for, when each request was granted and
+   * when those that nobody resolved in time were.
+   */
+  async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "requests")) return null;
     const { open, oldest } = sql
@@ -77,13 +78,15 @@ export class Wallet extends gateway.Wallet {
       )
       .one();
     const oldestMs = oldest === null ? null : Date.now() - oldest;
-    if (!detailed) return { open, oldestMs, granted: [] };
-    const granted = sql
-      .exec<{ at: number }>(
-        "SELECT admitted_at AS at FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at",
+    if (!detailed) return { open, oldestMs, granted: [], expired: [] };
+    const requests = sql
+      .exec<{ at: number; expired: number }>(
+        `SELECT admitted_at AS at, state = 'expired' OR late = 1 AS expired
+        FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at`,
       )
       .toArray();
-    return { open, oldestMs, granted: granted.map(({ at }) => at) };
+    const expired = requests.filter((one) => one.expired === 1);
+    return { open, oldestMs, granted: timesOf(requests), expired: timesOf(expired) };
   }
 }
 export class RegionOutbox extends gateway.RegionOutbox {
@@ -113,6 +116,17 @@ export class RegionMetrics extends gateway.RegionMetrics {
   async soakLook(): Promise<null> {
     return null;
   }
+}
+
+type WalletLook = {
+  open: number;
+  oldestMs: number | null;
+  granted: number[];
+  expired: number[];
+};
+
+function timesOf(rows: readonly { readonly at: number }[]): number[] {
+  return rows.map(({ at }) => at);
 }
 
 function hasTable(sql: SqlStorage, name: string): boolean {
