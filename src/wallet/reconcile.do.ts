@@ -12,6 +12,7 @@ export function reconcile(desk: Desk, book: BookHead | null): Reconciliation {
   const { books } = memory;
   const differences = [
     ...fromRows(desk),
+    ...fromUsage(desk),
     ...fromCheckpoint(memory, loadMemory(desk.sql)),
     ...fromBook(memory, book),
   ].filter((one) => one.expected !== one.found);
@@ -59,6 +60,27 @@ function fromRows(desk: Desk): Difference[] {
       found: books.held,
     },
   ];
+}
+
+/** What was charged, by the ledger and, written apart from it, by the usage of models, keys and end users. */
+function fromUsage({ sql, memory }: Desk): Difference[] {
+  const { paid } = sql
+    .exec<{ paid: number }>(
+      `SELECT (SELECT coalesce(sum(charged), 0) FROM requests WHERE state = 'settled' AND late = 0)
+        - (SELECT coalesce(sum(amount), 0) FROM entries WHERE kind IN ('usage', 'rollup')) AS paid`,
+    )
+    .one();
+  return (["model", "key", "user"] as const).map((dimension) => {
+    const { cost } = sql
+      .exec<{ cost: number }>(
+        "SELECT coalesce(sum(cost), 0) AS cost FROM totals WHERE dimension = ?",
+        dimension,
+      )
+      .one();
+    const later = [...memory.usage.values()].filter((total) => total.dimension === dimension);
+    const found = later.reduce((sum, total) => sum + total.cost, cost);
+    return { what: `usage by ${dimension}`, expected: paid, found };
+  });
 }
 
 function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
