@@ -5,7 +5,7 @@ import type { Leave } from "./plan.ts";
 import type { Fate, Trace } from "./trace.ts";
 
 /** A client waits so long for the next byte, and for the whole of an answer. */
-const PATIENCE_MS = 45_000;
+const PATIENCE_MS = 90_000;
 /** A slow reader takes a part of a stream, then waits. */
 const SLOW_PAUSE_MS = 150;
 const SLOW_PAUSES_MAX = 20;

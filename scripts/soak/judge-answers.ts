@@ -12,6 +12,8 @@ export type Parties = {
   /** End users with a quota, as `organisation external_id`. */
   readonly capped: ReadonlySet<string>;
   readonly revocations: Revocations;
+  /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
+  readonly runMaxMs: number;
 };
 
 const OWN_FAULTS = new Set(["home_region_unreachable", "overloaded", "storage_unavailable"]);
@@ -33,16 +35,17 @@ export function judgeAnswers(
   parties: Parties,
 ): Verdict {
   const broken: string[] = [];
-  let [ownFaults, lost] = [0, 0];
+  let [ownFaults, lost, overdue] = [0, 0, 0];
   for (const trace of traces) {
     const fault = faultOf(trace, restarts, parties);
     if (fault !== null) broken.push(`${nameOf(trace)}: ${fault}`);
     if (trace.status === 503 && trace.forced !== "overload") ownFaults++;
     if (trace.fate === "broken") lost++;
+    if (isFailed(trace) && trace.forced === "nothing" && fault === null) overdue++;
   }
   return {
     promise: "no answer but the error table's, no 5xx but a 503 with retry-after",
-    figure: `${traces.length} requests, ${ownFaults} times 503, ${lost} connections lost to restarts`,
+    figure: `${traces.length} requests, ${ownFaults} times 503, ${lost} connections lost to restarts, ${overdue} at their deadline`,
     broken,
   };
 }
@@ -56,8 +59,17 @@ function faultOf(trace: Trace, restarts: readonly Restart[], parties: Parties): 
   if (status === null) return null;
   if (status !== 200) return refusalFault(trace, parties);
   if (trace.kind === "forged" || trace.kind === "wrong") return "answered 200";
-  if (fate === "cut" && trace.forced !== "break") return "the stream ended with an error";
-  return null;
+  const isForced = trace.forced === "break" || isOverdue(trace, parties);
+  return fate === "cut" && !isForced ? "the stream ended with an error" : null;
+}
+
+/** Whether it took as long as a request may at most: on a drowned machine every upstream is slow. */
+function isOverdue({ sentMs, endedMs }: Trace, { runMaxMs }: Parties): boolean {
+  return endedMs - sentMs >= runMaxMs;
+}
+
+function isFailed({ status, fate }: Trace): boolean {
+  return status === 502 || fate === "cut";
 }
 
 function isDuring({ region, sentMs, endedMs }: Trace, restarts: readonly Restart[]): boolean {
@@ -87,7 +99,8 @@ const EARNED: Readonly<Record<number, May>> = {
     type === "rate_limit_exceeded"
       ? keyId !== null
       : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
-  502: ({ type, forced }) => type === "upstream_error" && forced === "failure",
+  502: (trace, parties) =>
+    trace.type === "upstream_error" && (trace.forced === "failure" || isOverdue(trace, parties)),
   503: ({ type, code, forced, keyId }) =>
     code === "upstream_overloaded"
       ? forced === "overload"

@@ -5,7 +5,7 @@ import type { Restart, Verdict } from "./trace.ts";
 
 const MIB = 1024 * 1024;
 /** Least samples of a quarter of a life. */
-const SAMPLES_LEAST = 3;
+const SAMPLES_LEAST = 2;
 /** Growth from the second to the last quarter of a life that is no noise of a garbage collector. */
 const GROWTH_MAX = { share: 0.25, bytes: 96 * MIB } as const;
 

@@ -24,8 +24,6 @@ export type Evidence = {
   readonly memory: readonly MemorySample[];
   /** The longest that a hold may be open, in ms. */
   readonly holdMaxMs: number;
-  /** The longest that a request may run, in ms. */
-  readonly runMaxMs: number;
   /** How far a charge may pass a quota, in micros. */
   readonly allowance: number;
   readonly met: Met;
@@ -38,7 +36,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgeLedgers(estates),
     judgeBooks(estates),
     judgeRest(estates, evidence.outboxes, evidence),
-    judgeExpiries(evidence.grants, evidence.restarts, evidence.runMaxMs),
+    judgeExpiries(evidence.grants, evidence.restarts, parties.runMaxMs),
     judgeCharges(traces, estates),
     judgeRevocations(traces, parties.revocations),
     judgeLimits(traces, evidence.limiters, evidence.grants),

@@ -37,6 +37,7 @@ export class Watch {
   readonly #world: World;
   readonly #tenants: readonly Tenant[];
   readonly #memoryEveryMs: number;
+  readonly #pids: Partial<Record<RegionName, number>> = {};
 
   constructor(world: World, tenants: readonly Tenant[], durationMs: number) {
     this.#memoryEveryMs = Math.min(MEMORY_EVERY_MS, durationMs / MEMORY_SAMPLES);
@@ -55,10 +56,11 @@ export class Watch {
   #measure(): void {
     for (const region of REGIONS) {
       try {
-        const pid = workerdPid(this.#world.regions[region].port);
+        const pid = this.#pids[region] ?? workerdPid(this.#world.regions[region].port);
+        this.#pids[region] = pid; // to look for it takes milliseconds
         this.memory.push({ region, pid, atMs: clockMs(), bytes: residentBytes(pid) });
       } catch {
-        // between two lives
+        delete this.#pids[region]; // between two lives
       }
     }
   }

@@ -8,6 +8,7 @@ const PARTIES: Parties = {
   dry: new Set(["dry"]),
   capped: new Set(["org bob"]),
   revocations: new Map([["dead", { deletingMs: START, deletedMs: START }]]),
+  runMaxMs: 20_000,
 };
 const RESTARTS = [{ region: "eu", fromMs: START, untilMs: START + 500 }] as const;
 
@@ -37,6 +38,8 @@ it("a request may get what it earned", () => {
     refusalOf(400, "invalid_request_error", { kind: "wrong", shape: "wrong field" }),
     refusalOf(403, "region_mismatch", { kind: "wrong", shape: "wrong region" }),
     traceOf({ fate: "cut", forced: "break" }),
+    traceOf({ fate: "cut", endedMs: START + 20_000 }),
+    refusalOf(502, "upstream_error", { endedMs: START + 20_000 }),
     lost({ sentMs: START - 900, endedMs: START - 800 }),
     lost({ sentMs: START + 400, endedMs: START + 30_000 }),
   ];
@@ -49,6 +52,8 @@ describe("an answer breaks the promise when it is", () => {
     ["a 504", refusalOf(504, "api_error")],
     ["a 418", refusalOf(418, "api_error")],
     ["a 502 of an upstream that answers", refusalOf(502, "upstream_error")],
+    ["a 502 before the deadline", refusalOf(502, "upstream_error", { endedMs: START + 19_999 })],
+    ["a stream cut before the deadline", traceOf({ fate: "cut", endedMs: START + 19_999 })],
     ["a 503 without a retry-after", refusalOf(503, "api_error", { code: "overloaded" })],
     [
       "a 503 to come again in an hour",
