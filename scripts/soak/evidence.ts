@@ -54,15 +54,11 @@ async function ledgerOf({ admin }: SoakedRegion, orgId: string): Promise<LedgerR
 }
 
 /** As the region's D1 has them, with what the wallet's usage report charges each with. */
-async function endUsersOf({ admin, miniflare, name }: SoakedRegion, orgId: string) {
-  const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
-  const { results } = await db
-    .prepare(
-      `SELECT external_id, daily_quota_micro, monthly_quota_micro, daily_spend_micro,
-        monthly_spend_micro, day FROM end_users WHERE org_id = ?`,
-    )
-    .bind(orgId)
-    .all<Record<string, string | number | null>>();
+async function endUsersOf({ admin, control }: SoakedRegion, orgId: string) {
+  const sql = `SELECT external_id, daily_quota_micro, monthly_quota_micro, daily_spend_micro,
+    monthly_spend_micro, day FROM end_users WHERE org_id = ?`;
+  type Row = Record<string, string | number | null>;
+  const results = await control<Row[]>("rows", { sql, values: [orgId] });
   const days = { from: undefined, to: undefined, group_by: "user" };
   const usage = await getUsage(admin, orgId, days);
   const hasOneDay = new Set(results.map((row) => row["day"])).size === 1;
@@ -114,9 +110,8 @@ async function looksAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<L
 type KeyRow = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
 
 /** The keys of a region's book: past the gateway, because nobody is ever told a hash. */
-export async function keysOf({ miniflare, name }: SoakedRegion): Promise<KeyRow[]> {
-  const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
-  return (await db.prepare("SELECT id, hash, rpm_limit FROM keys").all<KeyRow>()).results;
+export function keysOf({ control }: SoakedRegion): Promise<KeyRow[]> {
+  return control("rows", { sql: "SELECT id, hash, rpm_limit FROM keys", values: [] });
 }
 
 /** What every wallet has stored of its requests. */

@@ -8,8 +8,6 @@ import type { Restart } from "./trace.ts";
 import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
-const CRON = "0 * * * *"; // as in wrangler.toml
-
 /** How often each fault was really done. */
 export type Done = {
   /** Objects that lost their memory and their calls. */
@@ -83,7 +81,7 @@ export class Faults {
       case "kill":
         return this.#kill(fault);
       case "cron":
-        await region.runCron(CRON);
+        await region.control("cron"); // miniflare's own handle blocks this process for ever when the region dies
         this.done.crons++;
         return;
       case "revoke":

@@ -71,12 +71,11 @@ export async function outboxDepth({ admin, name }: SoakedRegion): Promise<Outbox
 }
 
 /** Balances in the region's D1, read past the gateway: micros by organisation. */
-export async function booksOf({ miniflare, name }: SoakedRegion): Promise<Map<string, number>> {
-  const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
-  const { results } = await db
-    .prepare("SELECT org_id, credits_micro FROM balances")
-    .all<{ org_id: string; credits_micro: number }>();
-  return new Map(results.map((row) => [row.org_id, row.credits_micro]));
+export async function booksOf({ control }: SoakedRegion): Promise<Map<string, number>> {
+  type Row = { readonly org_id: string; readonly credits_micro: number };
+  const sql = "SELECT org_id, credits_micro FROM balances";
+  const rows = await control<Row[]>("rows", { sql, values: [] });
+  return new Map(rows.map((row) => [row.org_id, row.credits_micro]));
 }
 
 /** Counts what a region does while there is nothing to do, and what it has kept. */

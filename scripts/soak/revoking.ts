@@ -26,7 +26,7 @@ export class Revoking {
 
   constructor(world: World, tenants: readonly Tenant[], traffic: Traffic) {
     this.#world = world;
-    this.#tenants = tenants.filter(({ role, limit }) => role === "any" && limit === null);
+    this.#tenants = tenants.filter(({ role }) => role === "any");
     this.#traffic = traffic;
   }
 

@@ -42,7 +42,8 @@ const FIRST_DRY = 6;
 const RPM_MAX = 1000;
 /** Of the keys that are pressed; and of the organisation with a limit of its own. */
 const SMALL_LIMITS = [3, 6, 10, 15, 30];
-const ORGANIZATION_LIMIT = 40;
+const ORGANIZATION_LIMIT = 12;
+const LIMITED = 15;
 /** Daily quotas of end users in micros, by name; null: no cap. The last is made by its first request. */
 export const QUOTAS: Readonly<Record<string, number | null>> = {
   ann: null,
@@ -95,9 +96,10 @@ async function makeTenant({ regions }: World, index: number): Promise<Tenant> {
   });
   const amount_micro = creditOf(role, index);
   await postCredits(admin, orgId, { amount_micro, reference: "first" });
-  const limit = index === TENANTS - 1 ? ORGANIZATION_LIMIT : null;
+  const limit = index === LIMITED ? ORGANIZATION_LIMIT : null;
   if (limit !== null) await patchOrganization(admin, orgId, { rpm_limit: limit });
-  const rpm = role === "small" ? (SMALL_LIMITS[index % SMALL_LIMITS.length] ?? 5) : RPM_MAX;
+  const isPressed = role === "small" && limit === null;
+  const rpm = isPressed ? (SMALL_LIMITS[index % SMALL_LIMITS.length] ?? RPM_MAX) : RPM_MAX;
   const keys = async (scope: Scope): Promise<SoakedKey[]> => {
     const names = Array.from({ length: role === "hot" ? 3 : 1 }, (_, i) => `${scope} ${i}`);
     const owner = { orgId, memberId };

@@ -9,6 +9,8 @@ import type { LogLine, Region, RegionName } from "../region.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
 import { startUpstream } from "./upstream.ts";
 
+/** What the entry around the gateway can be asked for: three faults, two looks and its counts. */
+type What = "abort" | "book" | "cron" | "look" | "rows" | "counts";
 export const REGIONS = ["eu", "us"] as const;
 const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
 
@@ -18,7 +20,7 @@ export type SoakedRegion = Region & {
   /** In front of it, for what the other region sends. */
   readonly line: FaultProxy;
   /** Asks the entry around the gateway for a fault or for a look; throws while the region is away. */
-  readonly control: <T>(what: "abort" | "book" | "look" | "counts", body?: object) => Promise<T>;
+  readonly control: <T>(what: What, body?: object) => Promise<T>;
 };
 export type World = {
   readonly regions: Readonly<Record<RegionName, SoakedRegion>>;

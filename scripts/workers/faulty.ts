@@ -4,6 +4,7 @@
  * own code. POST /__soak/<what> with a JSON body; everything else is the gateway's.
  */
 import worker, * as gateway from "../../src/index.ts";
+import { runScheduled } from "../../src/operator/scheduled.ts";
 import { failingBook } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";
 
@@ -147,6 +148,11 @@ export default {
         return Response.json({ failed: outage.failed });
       case "/__soak/look":
         return Response.json(await look(env, body as Names));
+      case "/__soak/cron":
+        await runScheduled(faultyEnv(env));
+        return Response.json({});
+      case "/__soak/rows":
+        return Response.json(await rowsOf(env.DB, body as Query));
       default:
         return Response.json({ ...counts, bookFailed: outage.failed });
     }
@@ -173,6 +179,14 @@ async function abortSome(env: Env, { from, each }: Share): Promise<number> {
     ),
   );
   return chosen.length;
+}
+
+type Query = { readonly sql: string; readonly values: readonly string[] };
+
+/** What the book says, past the gateway and past every outage. */
+async function rowsOf(db: D1Database, { sql, values }: Query): Promise<unknown[]> {
+  const statement = db.prepare(sql).bind(...values);
+  return (await statement.all()).results;
 }
 
 async function look(env: Env, { kind, names, detailed }: Names): Promise<unknown[]> {
