@@ -68,6 +68,11 @@ function isOverdue({ sentMs, endedMs }: Trace, { runMaxMs }: Parties): boolean {
   return endedMs - sentMs >= runMaxMs;
 }
 
+/** An overloaded upstream may fail in other ways too: which one comes last decides. */
+function isMadeToFail({ forced }: Trace): boolean {
+  return forced === "failure" || forced === "overload";
+}
+
 function isFailed({ status, fate }: Trace): boolean {
   return status === 502 || fate === "cut";
 }
@@ -100,7 +105,7 @@ const EARNED: Readonly<Record<number, May>> = {
       ? keyId !== null
       : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
   502: (trace, parties) =>
-    trace.type === "upstream_error" && (trace.forced === "failure" || isOverdue(trace, parties)),
+    trace.type === "upstream_error" && (isMadeToFail(trace) || isOverdue(trace, parties)),
   503: ({ type, code, forced, keyId }) =>
     code === "upstream_overloaded"
       ? forced === "overload"

@@ -60,9 +60,16 @@ export function* arrivals(options: {
     if (phase < gapMs) storm++;
     const sender = STORMS[storm % STORMS.length];
     const stormy = LOADS.find(([one]) => one === sender);
-    // as many requests again, of one kind
-    if (isStorm && stormy !== undefined) yield arrival(at + gapMs, stormy, random);
+    if (isStorm && stormy !== undefined) {
+      yield Object.assign(arrival(at + gapMs, stormy, random), aimOf(storm));
+    }
   }
+}
+
+/** A storm is as many requests again, all of one organisation, and of one end user with a small quota. */
+function aimOf(storm: number): Pick<Arrival, "which" | "user"> {
+  const round = Math.floor(storm / STORMS.length);
+  return { which: (round % 5) / 5, user: (3 + (round % 2) + 0.5) / 6 };
 }
 
 function arrival(

@@ -34,6 +34,7 @@ export async function startUpstream(): Promise<Upstream> {
     request.on("data", (part: string) => (text += part));
     request.on("end", () => answer(askedIn(text), response, turn++));
   });
+  server.keepAliveTimeout = 600_000; // a connection that is closed while it is taken up again is no failure to find
   server.listen(0, HOST);
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as AddressInfo;

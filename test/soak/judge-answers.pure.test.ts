@@ -31,6 +31,7 @@ it("a request may get what it earned", () => {
     refusalOf(429, "rate_limit_exceeded", { retryAfter: "60" }),
     refusalOf(429, "api_error", { code: "end_user_quota_exceeded", user: "bob" }),
     refusalOf(502, "upstream_error", { forced: "failure" }),
+    refusalOf(502, "upstream_error", { forced: "overload" }),
     refusalOf(503, "api_error", { code: "upstream_overloaded", forced: "overload", ...soon }),
     refusalOf(503, "api_error", { code: "storage_unavailable", ...soon }),
     refusalOf(503, "api_error", { code: "home_region_unreachable", retryAfter: "30" }),
