@@ -52,15 +52,19 @@ export function judgeAnswers(
 
 function faultOf(trace: Trace, restarts: readonly Restart[], parties: Parties): string | null {
   const { fate, status } = trace;
-  if (fate === "stuck") return "never answered";
+  if (fate === "stuck") return `not answered ${lasted(trace)}`;
   if (fate === "broken" && !isDuring(trace, restarts)) {
-    return `connection ended, and ${trace.region} was not restarting`;
+    return `connection ended ${lasted(trace)} (${status ?? "no"} headers), and ${trace.region} was not restarting`;
   }
   if (status === null) return null;
   if (status !== 200) return refusalFault(trace, parties);
   if (trace.kind === "forged" || trace.kind === "wrong") return "answered 200";
   const isForced = trace.forced === "break" || isOverdue(trace, parties);
   return fate === "cut" && !isForced ? "the stream ended with an error" : null;
+}
+
+function lasted({ sentMs, endedMs }: Trace): string {
+  return `${Math.round(endedMs - sentMs)} ms after it was sent`;
 }
 
 /** Whether it took as long as a request may at most: on a drowned machine every upstream is slow. */
@@ -90,7 +94,7 @@ function refusalFault(trace: Trace, parties: Parties): string | null {
   const { status, type, code } = trace;
   const said = `${status} ${type ?? "without a type"} ${code ?? ""}`.trim();
   const fault = mayBe(trace, parties) ? retryFault(trace) : "which it could not earn";
-  return fault === null ? null : `${said}, ${fault}`;
+  return fault === null ? null : `${said} ${lasted(trace)}, ${fault}`;
 }
 
 type May = (trace: Trace, parties: Parties) => boolean;

@@ -4,7 +4,7 @@ import { nameOf } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
 /** A request may be read by a busy region so long after its client left. */
-const READ_LATE_MS = 15_000;
+const READ_LATE_MS = 30_000;
 
 type Charge = { readonly orgId: string; readonly id: string; readonly micros: number };
 

@@ -20,7 +20,8 @@ export type Report = {
   readonly seed: number;
   readonly seconds: number;
   readonly perSecond: number;
-  readonly late: number;
+  /** Requests that were not sent, because too many were under way. */
+  readonly leftOut: number;
   readonly kinds: readonly KindFigures[];
   readonly statuses: Readonly<Record<string, number>>;
   readonly fates: Readonly<Record<string, number>>;
@@ -35,7 +36,7 @@ export type Report = {
 export type Ran = {
   readonly seed: number;
   readonly loadMs: number;
-  readonly late: number;
+  readonly leftOut: number;
   readonly traces: readonly Trace[];
   readonly done: Done;
   readonly healed: Healed;
@@ -50,7 +51,7 @@ export function reportOf(ran: Ran): Report {
     seed: ran.seed,
     seconds: Math.round(loadMs / 1000),
     perSecond: Math.round((traces.length / loadMs) * 10_000) / 10,
-    late: ran.late,
+    leftOut: ran.leftOut,
     kinds: KINDS.map((kind) => figuresOf(kind, traces)),
     statuses: countBy(traces, statusOf),
     fates: countBy(traces, ({ fate }) => fate),
@@ -89,10 +90,10 @@ function figuresOf(kind: string, traces: readonly Trace[]): KindFigures {
 
 /** The whole report for a terminal. */
 export function textOf(report: Report): string {
-  const { verdicts, healed, late } = report;
+  const { verdicts, healed, leftOut } = report;
   const time = `${(healed.tookMs / 1000).toFixed(1)} s`;
   return [
-    `${report.seconds} s of load, ${report.perSecond} requests/s, seed ${report.seed}; ${late} sent over 1 s late`,
+    `${report.seconds} s of load, ${report.perSecond} requests/s, seed ${report.seed}; ${leftOut} left out`,
     kindTable(report.kinds),
     "Times count from when a request was to be sent; answers read whole, without slow readers and slow upstreams.",
     `answers: ${listOf(report.statuses)}`,

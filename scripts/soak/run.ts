@@ -23,7 +23,7 @@ const PROGRESS_MS = 5000;
 const ALARM_SLACK_MS = 20_000;
 /** In a run shorter than this, holds must end sooner than they do in a long one. */
 const SHORT_MS = 30_000;
-const LONG_TIMES: Times = { deadlineS: 25, holdS: 30, peerHoldS: 60 };
+const LONG_TIMES: Times = { deadlineS: 25, holdS: 40, peerHoldS: 60 };
 const SHORT_TIMES: Times = { deadlineS: 14, holdS: 16, peerHoldS: 20 };
 
 export type Wish = {
@@ -85,10 +85,10 @@ async function load(
   const healed = await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
   progress("reading ledgers, books and limiters");
   const verdicts = judge(await gather(world, tenants, { traffic, revoking, faults, watch }));
-  const { traces, late } = traffic;
+  const { traces, leftOut } = traffic;
   const { events, remarkable } = world;
   const { done } = faults;
-  return reportOf({ seed, loadMs, late, traces, done, healed, events, remarkable, verdicts });
+  return reportOf({ seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts });
 }
 
 type Actors = {

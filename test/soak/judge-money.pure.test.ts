@@ -158,7 +158,7 @@ describe("nothing charged twice, wrongly or for nothing", () => {
     const traces = [leftAt(0, { endedMs: START + 60_000 }), leftAt(0)];
     const charges = estateOf([
       [idAt(4), 5],
-      [idAt(40_000), 5],
+      [idAt(50_000), 5],
     ]);
     expect(judgeCharges(traces, [charges]).broken).toEqual([]);
   });
