@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import { measured } from "../measured.ts";
 
 const env = import.meta.env as Readonly<Record<string, unknown>>;
 const INPUTS_LONG = 1_000_000;
@@ -63,6 +64,7 @@ export async function faultsOf<T>(fuzzer: Fuzzer, checking: Checking<T>): Promis
     met[await checking.check(input)]++;
   });
   const result = await fc.check(property, { numRuns, seed: SEED });
+  measured({ inputs: result.numRuns, faults: result.failed ? 1 : 0 });
   if (result.failed) return reportOf(result, checking);
   const least = (numRuns * (checking.least ?? 2)) / 100;
   const isFair =

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leaveAtEveryByte } from "./support/every-byte.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
+import { measured } from "../measured.ts";
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
@@ -22,7 +23,9 @@ describe("a client that resets its connection", () => {
     ["a JSON answer", plain],
   ] as const) {
     it(`at every byte of ${shape}: every hold resolved, what was generated charged once`, async () => {
-      expect(await leaveAtEveryByte(regions.eu, body, 8)).toBeGreaterThan(1000);
+      const points = await leaveAtEveryByte(regions.eu, body, 8);
+      measured({ points });
+      expect(points).toBeGreaterThan(1000);
     }, 120_000);
   }
 });

@@ -11,6 +11,7 @@ import { send, sendAll } from "./support/far-traffic.ts";
 import type { Told } from "./support/far-traffic.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
+import { measured } from "../measured.ts";
 
 const LONG = process.env["TURNPIKE_LONG"] === "1";
 const REQUESTS = LONG ? 2000 : 200;
@@ -32,6 +33,13 @@ beforeAll(async () => {
   regions = await startFaultyRegions({ bindings: { DRAIN_S: "1" } });
 });
 afterAll(() => regions.stop());
+
+/** How many ledger rows charge a request that another row has charged. */
+async function repeatedIn(accounts: readonly Account[]): Promise<number> {
+  const ledgers = await Promise.all(accounts.map((account) => account.ledger()));
+  const paid = ledgers.flat().filter((row) => row.kind === "usage");
+  return paid.length - new Set(paid.map((row) => row.generation_id)).size;
+}
 
 describe("a line between the regions that loses, doubles and reorders", () => {
   it(
@@ -55,6 +63,8 @@ describe("a line between the regions that loses, doubles and reorders", () => {
         expect(drawn[fault as keyof typeof ODDS], fault).toBeGreaterThan(0);
       }
       let charged = 0;
+      measured({ flights: REQUESTS, doubled: drawn.duplicate, reordered: drawn.reorder });
+      measured({ repeated: await repeatedIn(accounts) });
       for (const [account, ofIts] of of) {
         const charges = await expectAtRest(account);
         expectTold(charges, ofIts);
