@@ -1,0 +1,119 @@
+import { RateWindow, WINDOW_MS } from "../../src/keys/rate-window.ts";
+
+/** Whether one more request is admitted at a time, in ms; times never go backwards. */
+export type Limiter = (nowMs: number) => boolean;
+
+/** The product's own rule. */
+export function exactLog(limit: number): Limiter {
+  const window = new RateWindow();
+  return (now) => {
+    const decision = window.decide(limit, now);
+    if (decision.admitted) window.append(decision.entry);
+    return decision.admitted;
+  };
+}
+
+/** Counts anew from each full minute on. */
+export function fixedWindow(limit: number): Limiter {
+  let [minute, count] = [-1, 0];
+  return (now) => {
+    const current = Math.floor(now / WINDOW_MS);
+    if (current !== minute) [minute, count] = [current, 0];
+    if (count >= limit) return false;
+    count++;
+    return true;
+  };
+}
+
+/** Two counters: this minute's, and the share of the last one's that the sliding minute still covers. */
+export function slidingCounter(limit: number): Limiter {
+  let [minute, count, last] = [-1, 0, 0];
+  return (now) => {
+    const current = Math.floor(now / WINDOW_MS);
+    if (current !== minute) {
+      last = current === minute + 1 ? count : 0;
+      [minute, count] = [current, 0];
+    }
+    const covered = 1 - (now % WINDOW_MS) / WINDOW_MS;
+    if (last * covered + count + 1 > limit) return false;
+    count++;
+    return true;
+  };
+}
+
+/** A bucket of `limit` that fills at `limit` a minute. */
+export function tokenBucket(limit: number): Limiter {
+  let [level, at] = [limit, 0];
+  return (now) => {
+    level = Math.min(limit, level + ((now - at) * limit) / WINDOW_MS);
+    at = now;
+    if (level < 1) return false;
+    level--;
+    return true;
+  };
+}
+
+const MINUTES = 6;
+
+/** Times of requests for a limit, in order, ms from 0: what limiters are tried by. */
+export const PATTERNS: Readonly<Record<string, (limit: number) => readonly number[]>> = {
+  "constant flood": (limit) => evenly(0, MINUTES * WINDOW_MS, limit * 10),
+  "idle, burst at a window's end, flood": (limit) => [
+    ...Array.from({ length: limit }, () => 2 * WINDOW_MS - 1),
+    ...evenly(2 * WINDOW_MS, MINUTES * WINDOW_MS, limit * 10),
+  ],
+  "bursts at edges": (limit) =>
+    Array.from({ length: MINUTES }, (_, i) => [
+      ...Array.from({ length: limit }, () => (i + 1) * WINDOW_MS - 1),
+      ...Array.from({ length: limit }, () => (i + 1) * WINDOW_MS),
+    ]).flat(),
+  "Poisson overload": (limit) => poisson(MINUTES * WINDOW_MS, limit * 1.5),
+};
+
+/** The most admissions that lie within any 60 s, for the requests of a pattern. */
+export function worstMinute(limiter: Limiter, times: readonly number[]): number {
+  const admitted = times.filter((at) => limiter(at));
+  let [most, first] = [0, 0];
+  for (const [last, at] of admitted.entries()) {
+    while ((admitted[first] ?? at) <= at - WINDOW_MS) first++;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
+}
+
+/**
+ * The most admissions of any 60 s that are certain: each happened somewhere from `from` to `to`, and all
+ * that count lie in less than 60 s from the first `from` to the last `to`.
+ */
+export function mostWithin(
+  admissions: readonly { readonly from: number; readonly to: number }[],
+): number {
+  const ordered = admissions.toSorted((a, b) => a.from - b.from);
+  let most = 0;
+  for (const [first, { from: start }] of ordered.entries()) {
+    const end = start + WINDOW_MS;
+    let inside = 0;
+    for (let i = first; (ordered[i]?.from ?? end) < end; i++) {
+      if ((ordered[i]?.to ?? end) < end) inside++;
+    }
+    most = Math.max(most, inside);
+  }
+  return most;
+}
+
+function evenly(from: number, to: number, perMinute: number): number[] {
+  const step = WINDOW_MS / perMinute;
+  return Array.from({ length: Math.floor((to - from) / step) }, (_, i) => from + i * step);
+}
+
+/** Seeded, so that every run tries the same. */
+function poisson(until: number, perMinute: number): number[] {
+  const times: number[] = [];
+  let state = 20_261_121;
+  for (let at = 0; at < until;) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    at += (-Math.log((state + 1) / 2 ** 32) * WINDOW_MS) / perMinute;
+    times.push(at);
+  }
+  return times;
+}

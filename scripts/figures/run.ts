@@ -1,0 +1,100 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
+import type { Producer } from "./producer.ts";
+import { commandOf, withFindings } from "./readme.ts";
+import type { Stamp } from "./readme.ts";
+import { missed, ROWS, unmeasured } from "./rows.ts";
+import type { Finding } from "./rows.ts";
+
+const TICK_MS = 5000;
+
+export type RunOptions = {
+  /** The rows to measure. */
+  readonly rows: readonly number[];
+  /** The file whose table is written; null leaves every file alone. */
+  readonly readme: string | null;
+  /** Where the figures go as JSON; null for nowhere. */
+  readonly json: string | null;
+  readonly stamp: Stamp;
+  /** Takes each line for the terminal. */
+  readonly tell: (line: string) => void;
+};
+
+/**
+ * Measures the rows one producer after the other, and writes them. Answers with the exit code: 1 when an
+ * exact target is missed or could not be measured.
+ */
+export async function runFigures(
+  producers: readonly Producer[],
+  options: RunOptions,
+): Promise<0 | 1> {
+  const { rows, readme, json, stamp, tell } = options;
+  // a README that cannot take the table is no reason to measure for minutes first
+  if (readme !== null) withFindings(readFileSync(readme, "utf8"), [], stamp);
+  const wanted = producers.filter((producer) => producer.rows.some((row) => rows.includes(row)));
+  const scratch = temporaryDirectory("turnpike-figures-");
+  const sweep = (): void => removeDirectory(scratch);
+  process.once("exit", sweep); // also after Ctrl-C
+  const findings: Finding[] = [];
+  for (const [i, producer] of wanted.entries()) {
+    tell(`[${i + 1}/${wanted.length}] ${producer.what}, about ${producer.seconds} s`);
+    const directory = path.join(scratch, String(i));
+    mkdirSync(directory);
+    const found = await findingsOf(producer, directory, tell);
+    for (const finding of found.filter(({ row }) => rows.includes(row))) {
+      findings.push(finding);
+      tell(`  ${inWords(finding)}`);
+    }
+  }
+  sweep();
+  process.off("exit", sweep);
+  findings.sort((a, b) => a.row - b.row);
+  const bad = missed(findings);
+  if (readme !== null) {
+    writeFileSync(readme, withFindings(readFileSync(readme, "utf8"), findings, stamp));
+  }
+  if (json !== null) writeFileSync(json, `${JSON.stringify(asJson(findings, stamp), null, 2)}\n`);
+  if (bad.length === 0) return 0;
+  tell(`missed, or not measured, though the target is exact: ${bad.join(", ")}`);
+  return 1;
+}
+
+/** What a producer found for each of its rows; a throw is said in all their cells. */
+async function findingsOf(
+  { rows, produce }: Producer,
+  scratch: string,
+  tell: (line: string) => void,
+): Promise<readonly Finding[]> {
+  const began = performance.now();
+  let doing = "";
+  const seconds = (): string => `${Math.round((performance.now() - began) / 1000)} s`.padStart(7);
+  const say = (what: string): void => {
+    doing = what;
+    tell(`${seconds()}  ${what}`);
+  };
+  const timer = setInterval(() => tell(`${seconds()}  ${doing === "" ? "..." : doing}`), TICK_MS);
+  try {
+    const found = await produce({ scratch, say });
+    const absent = rows.filter((row) => !found.some((one) => one.row === row));
+    return [...found, ...absent.map((row) => unmeasured(row, "nothing was found"))];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return rows.map((row) => unmeasured(row, why.split("\n")[0] ?? ""));
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+function inWords({ row, measured, isMet }: Finding): string {
+  const figure = ROWS.find(({ number }) => number === row)?.figure ?? "";
+  return `${row}. ${figure}: ${isMet === false ? "MISSED: " : ""}${measured}`;
+}
+
+function asJson(findings: readonly Finding[], stamp: Stamp): object {
+  const rows = findings.map((finding) => {
+    const { figure = "", target = "" } = ROWS.find(({ number }) => number === finding.row) ?? {};
+    return { ...finding, figure, target, command: commandOf(finding.row) };
+  });
+  return { ...stamp, rows };
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { worstRatio } from "../../../scripts/figures/limiter-load.ts";
+import * as limiters from "../../../scripts/figures/limiters.ts";
+import type { Limiter } from "../../../scripts/figures/limiters.ts";
+
+const { PATTERNS, worstMinute, mostWithin } = limiters;
+const LIMIT = 60;
+const worst = (make: (limit: number) => Limiter, pattern: string): number =>
+  worstMinute(make(LIMIT), PATTERNS[pattern]?.(LIMIT) ?? []);
+const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
+
+describe("the most admissions of any 60 s", () => {
+  it("are found wherever they lie, the 60 s half open", () => {
+    expect(mostWithin(at(0, 59_999, 60_000))).toBe(2);
+    expect(mostWithin(at(0, 30_000, 60_000, 89_999, 90_000))).toBe(3);
+    expect(mostWithin(at(5, 5, 5, 70_000))).toBe(3);
+    expect(mostWithin([])).toBe(0);
+  });
+
+  it("count only what lies there for certain", () => {
+    const [early, late] = [
+      { from: 0, to: 10 },
+      { from: 59_990, to: 60_005 },
+    ];
+    expect(mostWithin([early, late])).toBe(1);
+    expect(mostWithin([early, { ...late, to: 59_999 }])).toBe(2);
+  });
+});
+
+describe("limiters on the same patterns", () => {
+  it.each(Object.keys(PATTERNS))("ours never passes 60 under %s, and reaches it", (pattern) => {
+    expect(worst(limiters.exactLog, pattern)).toBe(LIMIT);
+  });
+
+  it("a fixed window doubles at its edges", () => {
+    expect(worst(limiters.fixedWindow, "constant flood")).toBe(60);
+    expect(worst(limiters.fixedWindow, "idle, burst at a window's end, flood")).toBe(120);
+    expect(worst(limiters.fixedWindow, "bursts at edges")).toBe(120);
+  });
+
+  it("a sliding counter nearly doubles after a burst at a window's end", () => {
+    expect(worst(limiters.slidingCounter, "constant flood")).toBe(60);
+    const most = worst(limiters.slidingCounter, "idle, burst at a window's end, flood");
+    expect(most).toBeGreaterThanOrEqual(115);
+    expect(most).toBeLessThan(120);
+  });
+
+  it("a full token bucket lets a whole minute more through", () => {
+    expect(worst(limiters.tokenBucket, "constant flood")).toBeGreaterThanOrEqual(118);
+    expect(worst(limiters.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
+  });
+
+  it("the worst of all patterns and both limits is the figure", () => {
+    expect(worstRatio(limiters.exactLog)).toBe(1);
+    expect(worstRatio(limiters.fixedWindow)).toBe(2);
+    expect(worstRatio((limit) => limiters.exactLog(limit + 1))).toBeGreaterThan(1);
+  });
+});

@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { commandOf, withFindings } from "../../../scripts/figures/readme.ts";
+import { missed, ROWS, unmeasured } from "../../../scripts/figures/rows.ts";
+
+const STAMP = { date: "2026-11-21", commit: "abc1234" };
+const [BEGIN, END] = ["<!-- figures: begin -->", "<!-- figures: end -->"];
+const finding = { row: 6, measured: "60", isMet: true, values: {} };
+
+it("README.md has the table, with every row, its command and its target", () => {
+  const readme = readFileSync(path.join(import.meta.dirname, "../../../README.md"), "utf8");
+  const table = readme.slice(readme.indexOf(BEGIN), readme.indexOf(END));
+  const lines = table.split("\n").filter((line) => /^\| \d+ /.test(line));
+  expect(lines).toHaveLength(ROWS.length);
+  for (const [i, { number, figure, target }] of ROWS.entries()) {
+    const cells = lines[i]?.split("|").map((cell) => cell.trim()) ?? [];
+    expect([cells[1], cells[2], cells[4]]).toEqual([String(number), figure, target]);
+    expect(cells[7]).toBe(`\`${commandOf(number)}\``);
+    const isMeasured = cells[3] !== "not measured yet";
+    expect([/^\d{4}-\d\d-\d\d$/.test(cells[5] ?? ""), cells[6] !== ""]).toEqual([
+      isMeasured,
+      isMeasured,
+    ]);
+  }
+  expect(withFindings(readme, [], STAMP)).toBe(readme); // as it is written, so it stays
+});
+
+it("what was found stays within its cell", () => {
+  const wild = { ...finding, measured: "a | b\nc\u00e9 | d" };
+  const table = withFindings(`${BEGIN}\n${END}`, [wild], STAMP);
+  const line = table.split("\n").find((one) => one.startsWith("| 6 ")) ?? "";
+  expect(line).toMatch(/^\| 6 +\| [^|]+\| a \/ b c \/ d +\| 60 +\| 2026-11-21 \| abc1234 \| `/);
+  expect(line.split("|")).toHaveLength(9);
+});
+
+it.each([
+  ["no markers", ""],
+  ["one marker", BEGIN],
+  ["the wrong order", `${END}\n${BEGIN}`],
+  ["a marker twice", `${BEGIN}\n${BEGIN}\n${END}`],
+])("%s in the README is refused", (_what, readme) => {
+  expect(() => withFindings(readme, [], STAMP)).toThrow("once each");
+});
+
+it("a run has failed when an exact target is missed or unknown, and not for any other row", () => {
+  const exact = ROWS.filter((row) => row.isExact).map(({ number }) => number);
+  expect(exact).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14, 15]);
+  for (const { number, isExact } of ROWS) {
+    expect(missed([{ ...finding, row: number }])).toEqual([]);
+    const bad = [{ ...finding, row: number, isMet: false }, unmeasured(number, "it broke")];
+    for (const one of bad) expect(missed([one])).toEqual(isExact ? [number] : []);
+  }
+});
