@@ -1,5 +1,6 @@
 // npm run figures: measures the figures of README.md's table, and writes them there.
 import { spawnSync } from "node:child_process";
+import { constants } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { ROOT } from "./figures/child.ts";
@@ -27,6 +28,10 @@ ${ROWS.map(({ number, figure }) => `  ${String(number).padStart(2)}  ${figure}`)
 
 const MEASURED_PATHS = ["src", "scripts", "test", "schema.sql", "wrangler.toml", "package.json"];
 
+// An exit stops what was started and removes what was written; a signal alone would do neither.
+for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => process.exit(128 + constants.signals[signal]));
+}
 try {
   await main();
 } catch (error) {

@@ -9,6 +9,19 @@ import { unmeasured } from "./rows.ts";
 const said = z.object({
   figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()) })),
 });
+const riseSaid = z.object({ without: z.number(), with: z.number(), risePercent: z.number() });
+type Rise = z.infer<typeof riseSaid>;
+const hotSaid = z.object({
+  modes: z.array(
+    z.object({
+      mode: z.string(),
+      hotShedPercent: z.number(),
+      firstByteP99: riseSaid,
+      totalP99: riseSaid,
+      pairs: z.array(z.unknown()),
+    }),
+  ),
+});
 const packageJson = z.object({ scripts: z.record(z.string(), z.string()) });
 const FIRST_BYTE_BUDGET_MS = 3;
 const HOT_RISE_MAX_PERCENT = 20;
@@ -76,16 +89,27 @@ export function kneeFinding(figures: Figures): Finding {
   };
 }
 
-/** Row 16: by how much the p99 of other organisations rises beside one that asks for far too much. */
-export function hotFinding(figures: Figures): Finding {
-  const values = Object.fromEntries(figures);
-  const [name, rise] =
-    [...figures].find(([one]) => /\bp99\b/.test(one) && /\brise\b/.test(one)) ?? [];
-  if (name === undefined || rise === undefined || Number.isNaN(rise)) {
-    return unmeasured(16, "npm run hot-organization -- --json has no rise of p99");
-  }
-  const measured = `${rise < 0 ? "" : "+"}${rise.toFixed(1)} % (${name})`;
-  return { row: 16, measured, isMet: rise <= HOT_RISE_MAX_PERCENT, values };
+/**
+ * Row 16: by how much the p99 of other organisations rises beside one that asks for far too much, of what
+ * `npm run hot-organization -- --json` prints.
+ */
+export function hotFinding(text: string): Finding {
+  const { modes } = hotSaid.parse(JSON.parse(text));
+  const model = modes.find(({ mode }) => mode === "model");
+  if (model === undefined) return unmeasured(16, "npm run hot-organization has no mode model");
+  const { firstByteP99, totalP99, hotShedPercent, pairs } = model;
+  const rises = [firstByteP99.risePercent, totalP99.risePercent];
+  return {
+    row: 16,
+    measured: `first byte ${riseInWords(firstByteP99)}, whole ${riseInWords(totalP99)}; median of ${pairs.length} paired runs, ${Math.round(hotShedPercent)} % of the hot one's shed`,
+    isMet: rises.every((rise) => rise < HOT_RISE_MAX_PERCENT) && hotShedPercent > 0,
+    values: {
+      firstByteRisePercent: firstByteP99.risePercent,
+      totalRisePercent: totalP99.risePercent,
+      hotShedPercent,
+      pairs: pairs.length,
+    },
+  };
 }
 
 export const FROM_PROGRAMS: readonly Producer[] = [
@@ -93,35 +117,44 @@ export const FROM_PROGRAMS: readonly Producer[] = [
     rows: [10],
     what: "npm run bench",
     seconds: 130,
-    produce: async () => [latencyFinding(await figuresOf("bench"))],
+    produce: async () => [latencyFinding(readFigures(await outputOf("bench")))],
   },
   {
     rows: [11],
     what: "npm run bench -- --knee",
     seconds: 95,
-    produce: async () => [kneeFinding(await figuresOf("bench", ["--knee"]))],
+    produce: async () => [kneeFinding(readFigures(await outputOf("bench", ["--knee"])))],
   },
   {
     rows: [16],
     what: "npm run hot-organization",
-    seconds: 100,
-    produce: async () => [hotFinding(await figuresOf("hot-organization"))],
+    seconds: 145,
+    produce: async () => {
+      const options = ["--mode", "model", "--pairs", "5", "--seconds", "8"];
+      return [hotFinding(await outputOf("hot-organization", options))];
+    },
   },
 ];
 
-/** Runs one of package.json's programs with `--json` and reads what it prints. */
-export async function figuresOf(
-  program: string,
-  options: readonly string[] = [],
-): Promise<Figures> {
+/**
+ * What one of package.json's programs prints with `--json`. One that ends with 1 may have missed its own
+ * budget: it is read all the same, if it printed anything.
+ */
+async function outputOf(program: string, options: readonly string[] = []): Promise<string> {
   const { scripts } = packageJson.parse(
     JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8")),
   );
   if (scripts[program] === undefined) throw new Error(`there is no npm run ${program}`);
   const parameters = ["run", "--silent", program, "--", ...options, "--json"];
   const ended = await runChild("npm", parameters);
-  if (ended.code !== 0) throw new Error(`npm run ${program} failed: ${lastWords(ended)}`);
-  return readFigures(ended.stdout);
+  const isRead = ended.code === 0 || (ended.code === 1 && ended.stdout.startsWith("{"));
+  if (!isRead) throw new Error(`npm run ${program} failed: ${lastWords(ended)}`);
+  return ended.stdout;
+}
+
+function riseInWords({ without, with: beside, risePercent }: Rise): string {
+  const sign = risePercent < 0 ? "" : "+";
+  return `${sign}${risePercent.toFixed(1)} % (${inWords(without)} to ${inWords(beside)} ms)`;
 }
 
 function kneeInWords(rate: number, p50: number, p99: number): string {

@@ -33,7 +33,7 @@ export async function runFigures(
   // a README that cannot take the table is no reason to measure for minutes first
   if (readme !== null) withFindings(readFileSync(readme, "utf8"), [], stamp);
   const wanted = producers.filter((producer) => producer.rows.some((row) => rows.includes(row)));
-  const scratch = temporaryDirectory("turnpike-figures-");
+  const scratch = temporaryDirectory(`turnpike-figures-${process.pid}-`);
   const sweep = (): void => removeDirectory(scratch);
   process.once("exit", sweep); // also after Ctrl-C
   const findings: Finding[] = [];

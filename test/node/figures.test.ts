@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -8,12 +8,13 @@ import { ROWS } from "../../scripts/figures/rows.ts";
 import type { Finding } from "../../scripts/figures/rows.ts";
 import { runFigures } from "../../scripts/figures/run.ts";
 import type { RunOptions } from "../../scripts/figures/run.ts";
-import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { removeDirectory, tmpfsMount } from "../../scripts/tmpfs.ts";
 import { startProgram } from "./support/program.ts";
 
 const EMPTY = "# Title\n\n<!-- figures: begin -->\n\n<!-- figures: end -->\n\n## After\n";
 const STAMP = { date: "2026-11-21", commit: "abc1234" };
 const LATER = { date: "2026-12-01", commit: "def5678+" };
+const PATIENT = { timeout: 30_000 };
 const EXACT = 2;
 const OPEN = 13;
 
@@ -52,6 +53,12 @@ const line = (row: number): string => table().find((one) => one.startsWith(`| ${
 /** The cells of all rows but one: how wide they are depends on the widest. */
 const cellsWithout = (row: number, lines: readonly string[]): string[][] =>
   lines.filter((one) => !one.startsWith(`| ${row} `)).map((one) => one.split(/ *\| */));
+
+/** What the program with this id keeps for the time of its run. */
+const scratchOf = (pid: number | undefined): string[] =>
+  readdirSync(tmpfsMount() ?? tmpdir()).filter((name) =>
+    name.startsWith(`turnpike-figures-${pid}-`),
+  );
 
 it("every row is made by one producer, and no producer makes another", () => {
   const made = PRODUCERS.flatMap(({ rows }) => rows).toSorted((a, b) => a - b);
@@ -165,7 +172,16 @@ describe("npm run figures", () => {
     expect(line(5)).toContain("not measured yet");
     const { rows } = JSON.parse(readFileSync(json, "utf8")) as { rows: Finding[] };
     expect(rows).toMatchObject([{ row: 6, isMet: true, values: { admitted: 60, inMemory: 300 } }]);
-  });
+  }, 90_000);
+
+  it("that is told to end leaves nothing behind", async () => {
+    const program = startProgram(["scripts/figures.ts", "--only", "3", "--dry"]);
+    expect(await program.says("[1/1]")).toBe(true);
+    await expect.poll(() => scratchOf(program.child.pid), PATIENT).toHaveLength(1);
+    program.child.kill("SIGTERM");
+    expect(await program.ended).toBe(143);
+    expect(scratchOf(program.child.pid)).toEqual([]);
+  }, 90_000);
 
   it.each([
     [["--only", "17"], "--only takes numbers from 1 to 16"],
