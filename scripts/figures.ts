@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { constants } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { busyCores } from "./figures/busy-cores.ts";
 import { ROOT } from "./figures/child.ts";
 import { PRODUCERS } from "./figures/producers.ts";
 import type { Stamp } from "./figures/readme.ts";
@@ -55,6 +56,7 @@ async function main(): Promise<void> {
     readme: values.dry ? null : values.readme,
     json: values.json ?? null,
     stamp: stampOf(),
+    busyCores,
     tell: (line) => process.stdout.write(`${line}\n`),
   });
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
+import { withBusyCores } from "./busy-cores.ts";
 import type { Producer } from "./producer.ts";
 import { commandOf, withFindings } from "./readme.ts";
 import type { Stamp } from "./readme.ts";
@@ -8,6 +9,7 @@ import { missed, ROWS, unmeasured } from "./rows.ts";
 import type { Finding } from "./rows.ts";
 
 const TICK_MS = 5000;
+const WHY_CHARACTERS = 200;
 
 export type RunOptions = {
   /** The rows to measure. */
@@ -17,6 +19,8 @@ export type RunOptions = {
   /** Where the figures go as JSON; null for nowhere. */
   readonly json: string | null;
   readonly stamp: Stamp;
+  /** How many cores are busy now, between two measurements. */
+  readonly busyCores: () => Promise<number>;
   /** Takes each line for the terminal. */
   readonly tell: (line: string) => void;
 };
@@ -41,8 +45,11 @@ export async function runFigures(
     tell(`[${i + 1}/${wanted.length}] ${producer.what}, about ${producer.seconds} s`);
     const directory = path.join(scratch, String(i));
     mkdirSync(directory);
+    const before = await options.busyCores();
     const found = await findingsOf(producer, directory, tell);
-    for (const finding of found.filter(({ row }) => rows.includes(row))) {
+    const cores = (before + (await options.busyCores())) / 2;
+    for (const one of found.filter(({ row }) => rows.includes(row))) {
+      const finding = besideOthers(one, cores);
       findings.push(finding);
       tell(`  ${inWords(finding)}`);
     }
@@ -80,10 +87,18 @@ async function findingsOf(
     return [...found, ...absent.map((row) => unmeasured(row, "nothing was found"))];
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return rows.map((row) => unmeasured(row, why.split("\n")[0] ?? ""));
+    return rows.map((row) => unmeasured(row, why.replaceAll(/\s+/g, " ").slice(0, WHY_CHARACTERS)));
   } finally {
     clearInterval(timer);
   }
+}
+
+/** A finding that was timed says what the machine had to do besides. */
+function besideOthers(finding: Finding, cores: number): Finding {
+  const isTimed = ROWS.some((row) => row.number === finding.row && row.isTimed === true);
+  if (!isTimed || Object.keys(finding.values).length === 0) return finding;
+  const values = { ...finding.values, busyCores: cores };
+  return { ...finding, measured: withBusyCores(finding.measured, cores), values };
 }
 
 function inWords({ row, measured, isMet }: Finding): string {

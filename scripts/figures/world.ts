@@ -27,7 +27,7 @@ export type PlaceOptions = {
   /** Another entry than the gateway's own, around it. */
   readonly entry?: string;
   /** Its addresses lead straight into the Worker. */
-  readonly direct?: boolean;
+  readonly direct?: true;
 };
 export type Places = {
   readonly eu: Place;
@@ -104,7 +104,7 @@ async function start(
   name: RegionName,
   options: PlaceOptions & { readonly port: number; readonly peerPort: number },
 ): Promise<Place> {
-  const { port, peerPort, directory, bindings, entry, direct = false } = options;
+  const { port, peerPort, directory, bindings, entry, direct } = options;
   const region = await startRegion({
     region: name,
     port,
@@ -118,7 +118,7 @@ async function start(
       SANDBOX: "on",
       ...bindings,
     },
-    direct,
+    ...(direct && { direct }),
     onLog: () => {}, // warnings are what is being caused
   });
   const v1 = `${region.directUrl}v1`;

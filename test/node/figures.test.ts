@@ -39,7 +39,14 @@ function producing(row: number, produce: Producer["produce"]): Producer {
 async function run(producers: readonly Producer[], options: Partial<RunOptions> = {}) {
   const told: string[] = [];
   const rows = producers.flatMap((producer) => producer.rows);
-  const usual = { rows, readme, json: null, stamp: STAMP, tell: (line: string) => told.push(line) };
+  const usual: RunOptions = {
+    rows,
+    readme,
+    json: null,
+    stamp: STAMP,
+    busyCores: () => Promise.resolve(0),
+    tell: (line) => told.push(line),
+  };
   return { code: await runFigures(producers, { ...usual, ...options }), told };
 }
 
@@ -104,6 +111,14 @@ describe("a run", () => {
     expect(cellsWithout(4, table())).toEqual(cellsWithout(4, before));
   });
 
+  it("says beside the rows that are timed how busy the machine was, and beside no other", async () => {
+    const broken = producing(OPEN, () => Promise.reject(new Error("not here")));
+    await run([good(9), good(6), broken], { busyCores: () => Promise.resolve(1.26) });
+    expect(line(9)).toContain("| figure 9 (other programs kept 1.3 cores busy) ");
+    expect(line(6)).toContain("| figure 6 ");
+    expect(line(OPEN)).toContain("| not measured: not here ");
+  });
+
   it("ends with 1 when an exact target is missed, and says so in its cell", async () => {
     const missing = producing(EXACT, () => Promise.resolve([finding(EXACT, { isMet: false })]));
     const { code, told } = await run([missing, good(3)]);
@@ -118,7 +133,7 @@ describe("a run", () => {
     const silent = producing(3, () => Promise.resolve([]));
     const { code } = await run([broken, silent, good(6)]);
     expect(code).toBe(1);
-    expect(line(EXACT)).toContain("| not measured: no such ");
+    expect(line(EXACT)).toContain("| not measured: no such thing ");
     expect(line(3)).toContain("| not measured: nothing was found ");
     expect(line(6)).toContain("| figure 6 ");
   });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
+import { withBusyCores } from "../../../scripts/figures/busy-cores.ts";
 import { commandOf, withFindings } from "../../../scripts/figures/readme.ts";
 import { missed, ROWS, unmeasured } from "../../../scripts/figures/rows.ts";
 
@@ -51,4 +52,9 @@ it("a run has failed when an exact target is missed or unknown, and not for any 
     const bad = [{ ...finding, row: number, isMet: false }, unmeasured(number, "it broke")];
     for (const one of bad) expect(missed([one])).toEqual(isExact ? [number] : []);
   }
+});
+
+it("what was timed beside other programs says so, what the system itself does is no word", () => {
+  expect(withBusyCores("2 ms", 1.26)).toBe("2 ms (other programs kept 1.3 cores busy)");
+  expect(withBusyCores("2 ms", 0.19)).toBe("2 ms");
 });
