@@ -65,6 +65,7 @@ export const ROWS: readonly Row[] = [
     figure: "clients that leave: settled at every byte; billed against true tokens",
     target: "100 %",
     isExact: true,
+    isTimed: true,
   },
   {
     number: 9,
