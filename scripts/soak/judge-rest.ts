@@ -6,8 +6,15 @@ import type { Restart, Verdict } from "./trace.ts";
 const MIB = 1024 * 1024;
 /** Least samples of a quarter of a life. */
 const SAMPLES_LEAST = 2;
-/** Growth from the second to the last quarter of a life that is no noise of a garbage collector. */
-const GROWTH_MAX = { share: 0.25, bytes: 96 * MIB } as const;
+/**
+ * Growth from the second to the last quarter of a life. A heap after a collection is what is still in use: it
+ * grows with what is stored for a minute, no further. A process has the caches of every object's database
+ * too, which grow with what they hold, and what the runtime has not given back: only doubling is a leak.
+ */
+const GROWTH_MAX = {
+  heap: { share: 0.25, bytes: 4 * MIB },
+  process: { share: 1, bytes: 96 * MIB },
+} as const;
 
 /** An outbox at rest. */
 export type OutboxDepth = {
@@ -35,6 +42,8 @@ export type Residue = {
   readonly keys: number;
 };
 export type MemorySample = {
+  /** The gateway's own heap after a collection, or all of the process that runs it. */
+  readonly what: "heap" | "process";
   readonly region: RegionName;
   /** The process that was measured: another one after each restart. */
   readonly pid: number;
@@ -116,22 +125,29 @@ export function judgeResidue(residues: readonly Residue[]): Verdict {
 export function judgeMemory(samples: readonly MemorySample[]): Verdict {
   const figures: string[] = [];
   const broken: string[] = [];
-  for (const [region, some] of Map.groupBy(samples, (sample) => sample.region)) {
-    const lives = [...Map.groupBy(some, ({ pid }) => pid).values()];
-    const life = lives.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0] ?? [];
-    const quarters = quartersOf(life);
-    if (quarters === null) {
-      broken.push(`${region}: no life long enough to judge`);
-      continue;
-    }
-    const [early, late] = quarters;
-    const grown = late - early;
-    figures.push(`${region} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
-    if (grown > Math.max(GROWTH_MAX.bytes, early * GROWTH_MAX.share)) {
-      broken.push(`${region}: grew from ${mib(early)} to ${mib(late)}`);
+  for (const region of ["eu", "us"] as const) {
+    for (const what of ["heap", "process"] as const) {
+      const some = samples.filter((sample) => sample.region === region && sample.what === what);
+      const life = longestLife(some);
+      const quarters = quartersOf(life);
+      const name = `${region} ${what}`;
+      if (quarters === null) {
+        broken.push(`${name}: no life long enough to judge`);
+        continue;
+      }
+      const [early, late] = quarters;
+      figures.push(`${name} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
+      const { bytes, share } = GROWTH_MAX[what];
+      const isGrown = late - early > Math.max(bytes, early * share);
+      if (isGrown) broken.push(`${name}: grew from ${mib(early)} to ${mib(late)}`);
     }
   }
   return { promise: "memory flat", figure: figures.join(", "), broken };
+}
+
+function longestLife(samples: readonly MemorySample[]): readonly MemorySample[] {
+  const lives = [...Map.groupBy(samples, ({ pid }) => pid).values()];
+  return lives.toSorted((one, other) => lengthOf(other) - lengthOf(one))[0] ?? [];
 }
 
 function quartersOf(life: readonly MemorySample[]): [number, number] | null {
@@ -156,7 +172,7 @@ function medianOf(values: readonly number[]): number {
 }
 
 function mib(bytes: number): string {
-  return `${Math.round(bytes / MIB)} MiB`;
+  return `${(bytes / MIB).toFixed(1)} MiB`;
 }
 
 function seconds(ms: number): string {

@@ -116,7 +116,7 @@ async function gather(world: World, tenants: readonly Tenant[], actors: Actors) 
     estates,
     readings: watch.readings,
     depths: watch.depths,
-    memory: watch.memory,
+    memory: [...watch.memory, ...world.heaps],
     outboxes: await Promise.all(REGIONS.map((name) => outboxDepth(regions[name]))),
     limiters: await limiterLogsOf(world),
     grants: await grantLogsOf(world, tenants),

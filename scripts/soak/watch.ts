@@ -11,9 +11,9 @@ import type { Tenant } from "./tenants.ts";
 import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
-/** Memory is measured so many times in a run, at most once a second. */
+/** Memory is measured so many times in a run, at most every three seconds. */
 const MEMORY_SAMPLES = 60;
-const MEMORY_EVERY_MS = 1000;
+const MEMORY_EVERY_MS = 3000;
 const LOOK_EVERY_MS = 4000;
 const TOP_UP_EVERY_MS = 7000;
 const ORGANIZATIONS_MAX = 100;
@@ -47,18 +47,26 @@ export class Watch {
 
   async run(stop: AbortSignal): Promise<void> {
     await Promise.all([
-      repeat(this.#memoryEveryMs, stop, async () => this.#measure()),
+      repeat(this.#memoryEveryMs, stop, () => this.#measure()),
       repeat(LOOK_EVERY_MS, stop, () => this.#look()),
       repeat(TOP_UP_EVERY_MS, stop, () => this.#topUp()),
     ]);
   }
 
-  #measure(): void {
+  /** The collection logs what is left of the heap. */
+  async #measure(): Promise<void> {
     for (const region of REGIONS) {
       try {
+        await this.#world.regions[region].control("collect");
         const pid = this.#pids[region] ?? workerdPid(this.#world.regions[region].port);
         this.#pids[region] = pid; // to look for it takes milliseconds
-        this.memory.push({ region, pid, atMs: clockMs(), bytes: residentBytes(pid) });
+        this.memory.push({
+          what: "process",
+          region,
+          pid,
+          atMs: clockMs(),
+          bytes: residentBytes(pid),
+        });
       } catch {
         delete this.#pids[region]; // between two lives
       }

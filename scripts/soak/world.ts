@@ -7,10 +7,13 @@ import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { LogLine, Region, RegionName } from "../region.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
+import { clockMs } from "./client.ts";
+import type { MemorySample } from "./judge-rest.ts";
 import { startUpstream } from "./upstream.ts";
 
-/** What the entry around the gateway can be asked for: three faults, two looks and its counts. */
-type What = "abort" | "book" | "cron" | "look" | "rows" | "counts";
+/** What the entry around the gateway can be asked for: faults, looks past the gateway, a garbage collection. */
+type What = "abort" | "book" | "cron" | "look" | "rows" | "counts" | "collect";
+process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc"; // the heap is measured without its garbage
 export const REGIONS = ["eu", "us"] as const;
 const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
 
@@ -27,6 +30,8 @@ export type World = {
   /** Lines that the Workers logged, by their event, and the first of those that are alerts or no event at all. */
   readonly events: ReadonlyMap<string, number>;
   readonly remarkable: readonly string[];
+  /** The gateway's heap after each collection that was asked for. */
+  readonly heaps: readonly MemorySample[];
   /** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
   readonly times: Times;
   /** Where D1 and the objects are kept; gone after `stop`. */
@@ -39,6 +44,9 @@ export type Times = {
   readonly peerHoldS: number;
 };
 
+const MIB = 1024 * 1024;
+/** V8's line about a collection: process, heap after it, why. Only the gateway's isolate is asked to collect. */
+const COLLECTION = /^\[(\d+):0x[^\n]* -> ([\d.]+) \([\d.]+\) MB(.*)/;
 const REMARKABLE_MAX = 20;
 
 /** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
@@ -84,6 +92,7 @@ export async function startWorld(times: Times): Promise<World> {
     times,
     events: log.events,
     remarkable: log.remarkable,
+    heaps: log.heaps,
     stop: async () => {
       await Promise.allSettled(REGIONS.map((name) => regions[name].miniflare.dispose()));
       await Promise.allSettled([lines.eu.stop(), lines.us.stop(), upstream.stop()]);
@@ -131,8 +140,17 @@ function controlOf(url: string): SoakedRegion["control"] {
 class Log {
   readonly events = new Map<string, number>();
   readonly remarkable: string[] = [];
+  readonly heaps: MemorySample[] = [];
 
   take(region: RegionName, { level, message }: LogLine): void {
+    const collection = COLLECTION.exec(message);
+    if (collection !== null) {
+      const [, pid, mebibytes, rest = ""] = collection;
+      const bytes = Number(mebibytes) * MIB;
+      const sample = { what: "heap", region, pid: Number(pid), atMs: clockMs(), bytes } as const;
+      if (rest.includes("requested")) this.heaps.push(sample);
+      return;
+    }
     const event = eventIn(message);
     this.events.set(event, (this.events.get(event) ?? 0) + 1);
     const isRemarkable =

@@ -151,6 +151,9 @@ export default {
       case "/__soak/cron":
         await runScheduled(faultyEnv(env));
         return Response.json({});
+      case "/__soak/collect":
+        (globalThis as { gc?: () => void }).gc?.();
+        return Response.json({});
       case "/__soak/rows":
         return Response.json(await rowsOf(env.DB, body as Query));
       default:

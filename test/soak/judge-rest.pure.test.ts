@@ -19,14 +19,16 @@ const expiredAt = (ms: number) => [
   { orgId: "org", limit: null, granted: [], expired: [START + ms] },
 ];
 
-/** A life of 40 samples, one a second, of so many MiB. */
-const life = (pid: number, fromS: number, mib: (i: number) => number): MemorySample[] =>
-  range(40).map((i) => ({
-    region: "eu",
-    pid,
-    atMs: START + (fromS + i) * 1000,
-    bytes: mib(i) * MIB,
-  }));
+/** A life of 40 samples, one a second, of so many MiB: the EU's heap unless told otherwise. */
+function life(
+  of: { pid: number; fromS?: number; region?: "us"; what?: "process" },
+  mib: (i: number) => number,
+): MemorySample[] {
+  const { pid, fromS = 0, region = "eu", what = "heap" } = of;
+  return range(40).map((i) => {
+    return { what, region, pid, atMs: START + (fromS + i) * 1000, bytes: mib(i) * MIB };
+  });
+}
 
 describe("no open hold, nothing in an outbox", () => {
   it("is intact at rest, and says what stood open under load", () => {
@@ -82,28 +84,47 @@ describe("no growth", () => {
 });
 
 describe("memory flat", () => {
+  const flat = life({ pid: 1 }, () => 40);
+  const ofAll = (eu: readonly MemorySample[]): MemorySample[] => [
+    ...eu,
+    ...life({ pid: 9, what: "process" }, () => 300),
+    ...life({ pid: 8, region: "us" }, () => 40),
+    ...life({ pid: 8, region: "us", what: "process" }, () => 300),
+  ];
+
   it("is intact while it swings, and whatever it does before it is warm", () => {
-    const samples = life(1, 0, (i) => (i < 10 ? 40 + i * 20 : 250 + (i % 5) * 20));
-    expect(judgeMemory(samples)).toMatchObject({
-      broken: [],
-      figure: "eu 290 MiB -> 290 MiB in 39.0 s",
-    });
+    const warming = life({ pid: 1 }, (i) => (i < 10 ? i : 10 + (i % 5)));
+    const { broken, figure } = judgeMemory(ofAll(warming));
+    expect(broken).toEqual([]);
+    expect(figure).toContain("eu heap 12.0 MiB -> 12.0 MiB in 39.0 s, eu process 300.0 MiB");
   });
 
-  it("is broken by growth that goes on", () => {
-    expect(judgeMemory(life(1, 0, (i) => 200 + i * 8)).broken).toEqual([
-      "eu: grew from 320 MiB to 480 MiB",
+  it("is broken by a heap that grows on by over 4 MiB and a quarter", () => {
+    expect(judgeMemory(ofAll(life({ pid: 1 }, (i) => 8 + i / 4))).broken).toEqual([
+      "eu heap: grew from 11.8 MiB to 16.8 MiB",
+    ]);
+    expect(judgeMemory(ofAll(life({ pid: 1 }, (i) => 8 + i / 6))).broken).toEqual([]);
+  });
+
+  it("is broken by a process that doubles", () => {
+    const doubling = life({ pid: 3, what: "process" }, (i) => 50 + i * 12);
+    const others = ofAll(flat).filter(({ region, what }) => region === "us" || what === "heap");
+    expect(judgeMemory([...others, ...doubling]).broken).toEqual([
+      "eu process: grew from 230.0 MiB to 470.0 MiB",
     ]);
   });
 
   it("takes each process for itself, and judges the longest life", () => {
-    const short = life(1, 0, () => 100).slice(0, 20);
-    expect(judgeMemory([...short, ...life(2, 20, () => 400)]).broken).toEqual([]);
-    expect(judgeMemory([...short, ...life(2, 20, (i) => 200 + i * 8)]).broken).toHaveLength(1);
+    const short = life({ pid: 1 }, () => 100).slice(0, 20);
+    const next = life({ pid: 2, fromS: 20 }, () => 400);
+    expect(judgeMemory(ofAll([...short, ...next])).broken).toEqual([]);
+    const leak = life({ pid: 2, fromS: 20 }, (i) => 8 + i);
+    expect(judgeMemory(ofAll([...short, ...leak])).broken).toHaveLength(1);
   });
 
-  it("is not proven by a few samples", () => {
-    const few = life(1, 0, () => 100).slice(0, 4);
-    expect(judgeMemory(few).broken).toEqual(["eu: no life long enough to judge"]);
+  it("is not proven by a few samples, or by none", () => {
+    const unknown = ["eu heap: no life long enough to judge"];
+    expect(judgeMemory(ofAll(flat.slice(0, 4))).broken).toEqual(unknown);
+    expect(judgeMemory(ofAll([])).broken).toEqual(unknown);
   });
 });
