@@ -14,6 +14,7 @@ export type Group = {
 };
 /** `url` ends in /chat/completions; nothing that is due within the first `rampMs` counts. */
 export type Plan = {
+  readonly model: string;
   readonly url: string;
   readonly groups: readonly Group[];
   readonly rampMs: number;
@@ -44,7 +45,7 @@ async function carriedOut(plan: Plan): Promise<Outcome> {
     timedStatuses: {},
     untimedStatuses: {},
   };
-  const bodies = new Map(plan.groups.map((group) => [group, bodyOf(group)]));
+  const bodies = new Map(plan.groups.map((group) => [group, bodyOf(group, plan.model)]));
   const due = schedule(plan);
   const begunAt = performance.now();
   const pending: Promise<void>[] = [];
@@ -80,9 +81,9 @@ function schedule({ groups, rampMs, measureMs }: Plan): Due[] {
   return due.toSorted((a, b) => a.atMs - b.atMs);
 }
 
-function bodyOf({ words }: Group): string {
+function bodyOf({ words }: Group, model: string): string {
   const max_tokens = words === 0 ? 256 : words;
-  return JSON.stringify({ model: "bench/model", messages: prompt, max_tokens, stream: words > 0 });
+  return JSON.stringify({ model, messages: prompt, max_tokens, stream: words > 0 });
 }
 
 type Sending = {

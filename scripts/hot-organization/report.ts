@@ -1,5 +1,5 @@
-import type { Outcome } from "./hot-organization-load.ts";
-import { quantile } from "./quantile.ts";
+import type { Outcome } from "./load.ts";
+import { quantile } from "../bench/estimate.ts";
 
 /** The other organisations' times may rise by so much beside a hot one. */
 export const RISE_PERCENT_MAX = 20;
@@ -29,6 +29,8 @@ export type ModeFigures = {
   readonly totalP99: Rise;
   /** Of what the hot one offered while measured. */
   readonly hotShedPercent: number;
+  /** Cores that other programs kept busy meanwhile: far above 0 the times are theirs as well. */
+  readonly otherCores: number;
 };
 
 /** Whether the others were all served, the hot one was shed, and their p99 stayed within the budget. */
@@ -41,7 +43,7 @@ export function isKept(figures: ModeFigures): boolean {
   return isServed && isCalm && figures.hotShedPercent > 0;
 }
 
-export function figuresOf(mode: Mode, pairs: readonly Pair[]): ModeFigures {
+export function figuresOf(mode: Mode, pairs: readonly Pair[], otherCores: number): ModeFigures {
   const runs = pairs.map((pair) => ({ without: runOf(pair.without), with: runOf(pair.with) }));
   const rise = (of: (run: RunFigures) => number): Rise => ({
     without: median(runs.map((run) => of(run.without))),
@@ -58,6 +60,7 @@ export function figuresOf(mode: Mode, pairs: readonly Pair[]): ModeFigures {
     firstByteP99: rise((run) => run.firstByteMs.p99),
     totalP50: rise((run) => run.totalMs.p50),
     totalP99: rise((run) => run.totalMs.p99),
+    otherCores,
     hotShedPercent: offered === 0 ? 0 : (shed / offered) * 100,
   };
 }
@@ -77,7 +80,8 @@ export function linesOf(figures: ModeFigures): string[] {
     line("whole, p50", figures.totalP50),
     line("whole, p99", figures.totalP99),
     `${figures.mode.padEnd(8)} hot one: ${figures.hotShedPercent.toFixed(0)} % shed (last run, by status: ${answers}); ` +
-      `gateway ${cpu((pair) => pair.without.cpuPercent)} % of a core alone, ${cpu((pair) => pair.with.cpuPercent)} % beside`,
+      `gateway ${cpu((pair) => pair.without.cpuPercent)} % of a core alone, ${cpu((pair) => pair.with.cpuPercent)} % beside; ` +
+      `${figures.otherCores.toFixed(1)} cores busy with other programs`,
   ];
 }
 
