@@ -27,6 +27,8 @@ export type Evidence = {
   /** How far a charge may pass a quota, in micros. */
   readonly allowance: number;
   readonly met: Met;
+  /** How long the load was, ms. */
+  readonly loadMs: number;
 };
 
 /** Every invariant, each with its figure and what broke it. */
@@ -44,6 +46,6 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgeBounds(evidence.readings, estates, evidence.allowance),
     judgeMemory(evidence.memory),
     judgeResidue(evidence.residues),
-    judgeReach(evidence.met),
+    judgeReach(evidence.met, evidence.loadMs),
   ];
 }

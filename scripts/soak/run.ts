@@ -84,7 +84,10 @@ async function load(
   const waiting = throttled(progress);
   const healed = await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
   progress("reading ledgers, books and limiters");
-  const verdicts = judge(await gather(world, tenants, { traffic, revoking, faults, watch }));
+  const verdicts = judge({
+    ...(await gather(world, tenants, { traffic, revoking, faults, watch })),
+    loadMs,
+  });
   const { traces, leftOut } = traffic;
   const { events, remarkable } = world;
   const { done } = faults;
