@@ -8,6 +8,8 @@ import type { JsonObject } from "./json-text.ts";
 
 /** The largest body of a request that is paid for: 20 MiB. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
+/** A body that declares at most so much is read at once: 4 MiB. */
+export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
 /** Of every other, which anybody with a key may send without paying: 1 MiB. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
@@ -16,7 +18,7 @@ export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly after?: After;
-  /** Told of each piece of a body without a declared length; false ends it with 503. */
+  /** Told of each piece of a body that is not read at once; false ends it with 503. */
   readonly hasRoom?: (bytes: number) => boolean;
 };
 
@@ -82,8 +84,9 @@ export async function readBytes(request: Request, limits: BodyLimits): Promise<B
   const deadline = Promise.withResolvers<"late">();
   const cancel = (limits.after ?? afterTimeout)(limits.timeoutMs, () => deadline.resolve("late"));
   // HTTP itself ends a body at its declared length, which was found small enough: one native read,
-  // at half the cost of 4 KiB chunks. Without a length the chunks are counted as they come.
-  const isDeclared = /^\d+$/.test(declared);
+  // at half the cost of 4 KiB chunks. Without a length, and of a large body, the chunks are counted as
+  // they come: who declares 20 MiB and sends nothing takes no room.
+  const isDeclared = /^\d+$/.test(declared) && Number(declared) <= WHOLE_BYTES_MAX;
   try {
     return isDeclared
       ? await readWhole(request, limits.bytesMax, deadline.promise)

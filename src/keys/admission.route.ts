@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler, Next } from "hono";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { BODY_BYTES_MAX } from "../http/read-json.ts";
+import { WHOLE_BYTES_MAX } from "../http/read-json.ts";
 import type { Admitted } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
@@ -67,10 +67,10 @@ function inFlightOf(c: Context<AppEnv>): InFlight {
   return fresh;
 }
 
-/** 0 also for a body that is too large: it will not be read. */
+/** What a body takes at once; 0 for a larger one, which takes as it comes. */
 function declaredBytes(c: Context<AppEnv>): number {
   const declared = Number(c.req.header("content-length"));
-  return declared > 0 && declared <= BODY_BYTES_MAX ? declared : 0;
+  return declared > 0 && declared <= WHOLE_BYTES_MAX ? declared : 0;
 }
 
 async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {

@@ -18,6 +18,8 @@ type Load = { readonly owner: string; requests: number; bytes: number };
 /** Bodies up to this take from what is left, whatever else their organisation holds: 64 KiB. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 const KEYS_MAX = 10_000;
+/** Who has in flight what no limiter has named an organisation for yet. */
+const UNKNOWN = "";
 
 /**
  * The requests that an isolate works on, by organisation, and whether one more may come. Beside the
@@ -26,12 +28,12 @@ const KEYS_MAX = 10_000;
  * that as the room fills the one with most is refused first. Bytes are shared by the same rule.
  *
  * Which organisation a key belongs to is remembered once its limiter has said so; that memory refuses
- * and never admits. Until then a key counts as an organisation of its own.
+ * and never admits. Keys of which that is not known share the room of one, but not its bound.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, Load>();
-  /** In the order they were taken. */
+  /** In the order they were taken, or handed to their organisation. */
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
   #bytes = 0;
@@ -50,7 +52,7 @@ export class InFlight {
    * why there is none. Whoever gets it releases it; `nowMs` is Unix ms.
    */
   take(keyHash: string, bytes: number, nowMs: number): Slot | ShedReason {
-    const owner = this.#organizations.get(keyHash) ?? keyHash;
+    const owner = this.#organizations.get(keyHash) ?? UNKNOWN;
     let why = this.#refusal(owner, bytes);
     if (why !== null && this.#forgetLost(nowMs)) why = this.#refusal(owner, bytes);
     if (why !== null) return why;
@@ -102,7 +104,7 @@ export class InFlight {
     const { organizationMax, isolateMax } = this.#limits;
     const load = this.#loads.get(owner);
     const mine = load?.requests ?? 0;
-    if (mine >= organizationMax) return "organization";
+    if (mine >= organizationMax && owner !== UNKNOWN) return "organization";
     if (mine + this.#slots.size >= isolateMax) return "isolate";
     return this.#hasBytes(load?.bytes ?? 0, bytes, bytes) ? null : "bytes";
   }

@@ -58,8 +58,8 @@ export class Timers {
     const nowMs = elapsedMs();
     const late = [...this.#due].filter((due) => due.atMs <= nowMs);
     for (const due of late) this.#due.delete(due);
-    for (const due of late) due.run();
     const next = Math.min(...[...this.#due].map((due) => due.atMs));
     if (next !== Infinity) this.#arm(next);
+    for (const due of late) due.run();
   }
 }

@@ -1,3 +1,4 @@
+import { elapsedMs } from "../lib/clock.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import type { Series } from "./series.ts";
@@ -5,6 +6,8 @@ import { Tally } from "./tally.ts";
 
 /** How long a handing over may take, in the time after the answer. */
 const ADD_TIMEOUT_MS = 5000;
+/** The platform ends a waitUntil at 30 s, and whoever waits in it. */
+const LOST_AFTER_MS = 30_000;
 
 /** What one isolate knows at the moment; `isolate` is any name that no other has. */
 export type View = { readonly isolate: string; readonly series: Series };
@@ -21,27 +24,29 @@ export class Recorder {
   /** What this isolate alone knows at the moment, as gauges; handed over with the counts. */
   view: () => Series = () => ({});
   readonly #delayMs: number;
-  #isDue = false;
+  /** When the last handing over began, Unix ms, until its counts are taken; then never. */
+  #begunMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
   }
 
-  /** Whether there is something to hand over and nobody does it yet. */
+  /** Whether there is something to hand over and nobody does it yet, or who did was ended by the platform. */
   get isWaiting(): boolean {
-    return !this.#isDue && !this.tally.isEmpty;
+    if (this.tally.isEmpty) return false;
+    return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;
   }
 
   /** Hands over what is counted, in a while; `waitUntil` keeps the isolate for it. */
   handOver(waitUntil: (work: Promise<unknown>) => void, add: Add): void {
     if (!this.isWaiting) return;
-    this.#isDue = true;
+    this.#begunMs = elapsedMs();
     waitUntil(this.#handOver(add));
   }
 
   async #handOver(add: Add): Promise<void> {
     await scheduler.wait(this.#delayMs);
-    this.#isDue = false;
+    this.#begunMs = -Infinity;
     const series = this.tally.take();
     try {
       await within(add(series, { isolate: this.#isolate, series: this.view() }), ADD_TIMEOUT_MS);

@@ -45,7 +45,7 @@ export class PacedReader {
     if (!this.#isReading && !this.#isOver) this.#read();
   }
 
-  /** Ends the body; what was gathered is still handed on. */
+  /** Ends the body. Who waits is still handed what was gathered. */
   cancel(): void {
     this.#isOver = true;
     this.#reader.cancel().catch(() => undefined); // already broken: nothing is left to end
@@ -62,7 +62,8 @@ export class PacedReader {
 
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
-    return elapsedMs() - this.#handedOnMs >= this.paceMs;
+    const waitedMs = elapsedMs() - this.#handedOnMs;
+    return waitedMs >= this.paceMs || waitedMs < 0; // a clock that stepped back
   }
 
   #read(): void {

@@ -182,6 +182,20 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     },
   );
 
+  it("takes room as it comes, not as it is announced: who sends nothing of 20 MiB keeps nobody out", async () => {
+    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+    const slow = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-length": String(20 * MIB) };
+    const first = world.ask({ key: account.key, body: slow.readable, headers });
+    const writer = slow.writable.getWriter();
+    void writer.write(new TextEncoder().encode('{"model":'));
+    const other = await openAccount();
+    expect(await world.status({ key: other.key, body: JSON.stringify(long) })).toBe(200);
+    await writer.close();
+    expect((await first.response).status).toBe(400);
+    await first.end();
+  });
+
   it("is not counted any more once a route has answered, however long its stream goes on", async () => {
     const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };

@@ -15,6 +15,13 @@ function inFlight(limits: Partial<InFlightLimits> = {}): InFlight {
   return new InFlight({ ...LIMITS, ...limits });
 }
 
+/** A room that knows these keys, each of an organisation of its own. */
+function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): InFlight {
+  const room = inFlight(limits);
+  for (const key of keys) introduce(room, key, `of ${key}`);
+  return room;
+}
+
 /** Places for requests of one key, until there is none, or so many. */
 function takeAll(room: InFlight, key: string, most = Infinity): Slot[] {
   const slots: Slot[] = [];
@@ -36,7 +43,7 @@ function introduce(room: InFlight, key: string, orgId: string): void {
 
 describe("requests in flight", () => {
   it("of one organisation alone take half of the isolate, and the others still find a place each", () => {
-    const room = inFlight();
+    const room = roomOf(["hot", "a", "b", "c", "d", "e", "f", "g"]);
     expect(takeAll(room, "hot")).toHaveLength(6);
     expect(room.take("hot", 0, 0)).toBe("isolate");
     for (const key of ["a", "b", "c", "d", "e", "f"]) expect(takeAll(room, key, 1)).toHaveLength(1);
@@ -44,7 +51,7 @@ describe("requests in flight", () => {
   });
 
   it("of two that want everything are a third each", () => {
-    const room = inFlight();
+    const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
       for (const key of ["a", "b"] as const) {
@@ -52,6 +59,14 @@ describe("requests in flight", () => {
       }
     }
     expect(counts).toEqual({ a: 4, b: 4 });
+  });
+
+  it("of keys that no limiter has named are half of the isolate together, and not bounded as one organisation", () => {
+    const room = roomOf(["known"], { organizationMax: 3 });
+    const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
+    expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);
+    expect(unseen.at(-1)).toBe("isolate");
+    expect(takeAll(room, "known")).toHaveLength(3);
   });
 
   it("of one organisation are bounded by its own bound too, over all of its keys", () => {
@@ -77,7 +92,7 @@ describe("requests in flight", () => {
   });
 
   it("that the platform ended without a word are forgotten after their lease, only then", () => {
-    const room = inFlight({ organizationMax: 2 });
+    const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
     expect(typeof room.take("hot", 0, 1000)).toBe("object");
@@ -87,7 +102,7 @@ describe("requests in flight", () => {
 
 describe("bodies in flight", () => {
   it("the largest there may be fits an isolate that holds none, and then no second one", () => {
-    const room = inFlight();
+    const room = roomOf(["a", "b"]);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
     expect(room.take("b", 5 * MIB, 0)).toBe("bytes");
@@ -102,7 +117,7 @@ describe("bodies in flight", () => {
   });
 
   it("without a length are counted as they come, by the same rule", () => {
-    const room = inFlight();
+    const room = roomOf(["a", "b"]);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
     for (let mib = 1; mib <= 20; mib++) expect(slot.grow(MIB)).toBeNull();
@@ -143,6 +158,7 @@ describe("any order of beginnings and ends", () => {
         for (const one of steps) take(room, one, { live, all });
         for (const slot of all) for (let times = 0; times < 2; times++) slot.release();
         expect(room.total).toEqual({ requests: 0, bytes: 0 });
+        introduce(room, "after", "of after");
         expect(takeAll(room, "after")).toHaveLength(5);
       }),
       { numRuns: 2000 },

@@ -130,6 +130,17 @@ it("while nobody asks, nothing more is read than the one chunk that was asked fo
   expect(pulled()).toBe(before);
 });
 
+it("a clock that steps back holds nothing back: what comes after it is handed on", async () => {
+  const { body, say } = scripted();
+  const heard = heardBy(paced(body, PACE_MS));
+  say("a");
+  await vi.advanceTimersByTimeAsync(1);
+  vi.setSystemTime(1_000_000 - 60_000);
+  say("b");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(heard.map(({ text }) => text)).toEqual(["a", "b"]);
+});
+
 it("with a pace of 0 every chunk is handed on by itself, as it comes", async () => {
   const { body, say, end } = scripted();
   const heard = heardBy(paced(body, 0));

@@ -1,0 +1,27 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { Recorder } from "../../src/metrics/recorder.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+it("a handing over that the platform ended with its request is begun again half a minute later, not before", () => {
+  const recorder = new Recorder(5000);
+  vi.spyOn(scheduler, "wait").mockImplementation(() => new Promise<void>(() => undefined));
+  const begunMs = Date.now();
+  const clock = vi.spyOn(Date, "now").mockReturnValue(begunMs);
+  const begun: unknown[] = [];
+  const handOver = (): void =>
+    recorder.handOver(
+      (work) => begun.push(work),
+      () => Promise.resolve(),
+    );
+  recorder.tally.count("shed", { reason: "isolate" });
+  handOver();
+  clock.mockReturnValue(begunMs + 35_000);
+  handOver();
+  expect(begun).toHaveLength(1);
+  clock.mockReturnValue(begunMs + 35_001);
+  handOver();
+  expect(begun).toHaveLength(2);
+});
