@@ -128,21 +128,29 @@ export function judgeMemory(samples: readonly MemorySample[]): Verdict {
   for (const region of ["eu", "us"] as const) {
     for (const what of ["heap", "process"] as const) {
       const some = samples.filter((sample) => sample.region === region && sample.what === what);
-      const life = longestLife(some);
-      const quarters = quartersOf(life);
-      const name = `${region} ${what}`;
-      if (quarters === null) {
-        broken.push(`${name}: no life long enough to judge`);
-        continue;
-      }
-      const [early, late] = quarters;
-      figures.push(`${name} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
-      const { bytes, share } = GROWTH_MAX[what];
-      const isGrown = late - early > Math.max(bytes, early * share);
-      if (isGrown) broken.push(`${name}: grew from ${mib(early)} to ${mib(late)}`);
+      const { figure, fault } = growthOf(what, longestLife(some));
+      if (figure !== null) figures.push(`${region} ${what} ${figure}`);
+      if (fault !== null) broken.push(`${region} ${what}: ${fault}`);
     }
   }
   return { promise: "memory flat", figure: figures.join(", "), broken };
+}
+
+type Growth = { readonly figure: string | null; readonly fault: string | null };
+
+function growthOf(what: MemorySample["what"], life: readonly MemorySample[]): Growth {
+  const quarters = quartersOf(life);
+  if (quarters === null && what === "heap") {
+    return { figure: "not known", fault: null }; // V8 writes it in blocks, which a short life may not fill
+  }
+  if (quarters === null) return { figure: null, fault: "no life long enough to judge" };
+  const [early, late] = quarters;
+  const { bytes, share } = GROWTH_MAX[what];
+  const isGrown = late - early > Math.max(bytes, early * share);
+  return {
+    figure: `${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`,
+    fault: isGrown ? `grew from ${mib(early)} to ${mib(late)}` : null,
+  };
 }
 
 function longestLife(samples: readonly MemorySample[]): readonly MemorySample[] {

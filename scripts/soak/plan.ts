@@ -25,8 +25,10 @@ export type Arrival = {
 
 const LEAVE_SHARE = 0.3;
 const SLOW_SHARE = 0.04;
+/** In a run that is long enough for it: a shorter one has five. */
 const STORM_EVERY_MS = 9000;
-const STORM_MS = 1500;
+/** The share of that time that a storm lasts. */
+const STORM_SHARE = 1 / 6;
 
 /** Senders and their share of the load, and what they send. */
 const LOADS: readonly (readonly [sender: Sender, share: number, shapes: readonly Shape[]])[] = [
@@ -51,10 +53,11 @@ export function* arrivals(options: {
   const { seed, rate, durationMs } = options;
   const random = seeded(seed);
   const gapMs = 1000 / rate;
+  const everyMs = Math.min(STORM_EVERY_MS, durationMs / 5);
   let storm = 0;
   for (let at = 0; at < durationMs; at += gapMs) {
-    const phase = at % STORM_EVERY_MS;
-    const isStorm = phase >= STORM_EVERY_MS - STORM_MS;
+    const phase = at % everyMs;
+    const isStorm = phase >= everyMs * (1 - STORM_SHARE);
     const load = pick(LOADS, random());
     yield arrival(at + random() * gapMs, load, random);
     if (phase < gapMs) storm++;

@@ -41,7 +41,7 @@ export const TOP_UP_MICRO = 200;
 const FIRST_DRY = 6;
 const RPM_MAX = 1000;
 /** Of the keys that are pressed; and of the organisation with a limit of its own. */
-const SMALL_LIMITS = [3, 6, 10, 15, 30];
+const SMALL_LIMITS = [30, 2, 6, 10, 15];
 const ORGANIZATION_LIMIT = 12;
 const LIMITED = 15;
 /** Daily quotas of end users in micros, by name; null: no cap. The last is made by its first request. */

@@ -7,7 +7,6 @@ import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { LogLine, Region, RegionName } from "../region.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
-import { clockMs } from "./client.ts";
 import type { MemorySample } from "./judge-rest.ts";
 import { startUpstream } from "./upstream.ts";
 
@@ -45,8 +44,8 @@ export type Times = {
 };
 
 const MIB = 1024 * 1024;
-/** V8's line about a collection: process, heap after it, why. Only the gateway's isolate is asked to collect. */
-const COLLECTION = /^\[(\d+):0x[^\n]* -> ([\d.]+) \([\d.]+\) MB(.*)/;
+/** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
+const COLLECTION = /\[(\d+):0x\w+\] +(\d+) ms: Mark-Compact.* -> ([\d.]+) \([\d.]+\) MB(.*)/g;
 const REMARKABLE_MAX = 20;
 
 /** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
@@ -143,14 +142,13 @@ class Log {
   readonly heaps: MemorySample[] = [];
 
   take(region: RegionName, { level, message }: LogLine): void {
-    const collection = COLLECTION.exec(message);
-    if (collection !== null) {
-      const [, pid, mebibytes, rest = ""] = collection;
-      const bytes = Number(mebibytes) * MIB;
-      const sample = { what: "heap", region, pid: Number(pid), atMs: clockMs(), bytes } as const;
-      if (rest.includes("requested")) this.heaps.push(sample);
-      return;
+    const collections = [...message.matchAll(COLLECTION)]; // under load V8's lines come many at once
+    for (const [, pid, age, mebibytes, rest = ""] of collections) {
+      const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them
+      if (!rest.includes("requested")) continue;
+      this.heaps.push({ what: "heap", region, pid: Number(pid), atMs, bytes });
     }
+    if (collections.length > 0 || / ms: Scavenge /.test(message)) return;
     const event = eventIn(message);
     this.events.set(event, (this.events.get(event) ?? 0) + 1);
     const isRemarkable =

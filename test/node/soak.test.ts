@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import type { Report } from "../../scripts/soak/report.ts";
 import { startProgram } from "./support/program.ts";
 
-const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "20", "--seed", "5"];
+const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "30", "--seed", "5"];
 
 it("12 s of load and of every fault, in both regions, leave every invariant intact (154)", async () => {
   const directory = mkdtempSync(path.join(tmpdir(), "soak-report-"));

@@ -122,9 +122,17 @@ describe("memory flat", () => {
     expect(judgeMemory(ofAll([...short, ...leak])).broken).toHaveLength(1);
   });
 
-  it("is not proven by a few samples, or by none", () => {
-    const unknown = ["eu heap: no life long enough to judge"];
-    expect(judgeMemory(ofAll(flat.slice(0, 4))).broken).toEqual(unknown);
-    expect(judgeMemory(ofAll([])).broken).toEqual(unknown);
+  it("is not proven by a few samples of a process, or by none", () => {
+    const unknown = ["eu process: no life long enough to judge"];
+    const others = ofAll(flat).filter(({ region, what }) => region === "us" || what === "heap");
+    const few = life({ pid: 3, what: "process" }, () => 100).slice(0, 4);
+    expect(judgeMemory([...others, ...few]).broken).toEqual(unknown);
+    expect(judgeMemory(others).broken).toEqual(unknown);
+  });
+
+  it("says so when a heap is not known", () => {
+    const { broken, figure } = judgeMemory(ofAll([]));
+    expect(broken).toEqual([]);
+    expect(figure).toContain("eu heap not known, eu process 300.0 MiB");
   });
 });
