@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Leave } from "./plan.ts";
-import type { Fate, Trace } from "./trace.ts";
+import type { Fate, Trace, Usage } from "./trace.ts";
 
 /** A client waits so long for the next byte, and for the whole of an answer. */
 const PATIENCE_MS = 90_000;
@@ -31,6 +31,7 @@ export type Seen = Pick<
   | "type"
   | "code"
   | "cost"
+  | "usage"
   | "retryAfter"
   | "isAdmitted"
   | "isOrganizationLimit"
@@ -156,22 +157,30 @@ class Reader {
       id: this.#header("x-request-id"),
       type: type || null,
       code: code || null,
-      cost: fate === "whole" && status === 200 ? this.#cost() : null,
+      ...this.#receipt(fate === "whole" && status === 200),
       retryAfter: this.#header("retry-after"),
       isAdmitted: isCounted && (!isLimit || isOrganizationLimit),
       isOrganizationLimit,
     };
   }
 
-  #cost(): number | null {
+  #receipt(isAnswer: boolean): Pick<Seen, "cost" | "usage"> {
+    if (!isAnswer) return { cost: null, usage: null };
     const told = this.#header("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(this.#text)?.[1] ?? null;
-    return told === null ? null : Number(told);
+    return { cost: told === null ? null : Number(told), usage: usageIn(this.#text) };
   }
 
   #header(name: string): string | null {
     const value = this.#response?.headers[name];
     return typeof value === "string" ? value : null;
   }
+}
+
+/** Of an answer or of the chunk of a stream that tells it; embeddings have no output. */
+function usageIn(text: string): Usage | null {
+  const input = /"usage":\{[^}]*"prompt_tokens":(\d+)/.exec(text)?.[1];
+  const output = /"usage":\{[^}]*"completion_tokens":(\d+)/.exec(text)?.[1] ?? "0";
+  return input === undefined ? null : { input: Number(input), output: Number(output) };
 }
 
 /** What a refusal says, "" for what it does not: the client may have left in the midst of it. */

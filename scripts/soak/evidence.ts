@@ -116,17 +116,26 @@ export function keysOf({ control }: SoakedRegion): Promise<KeyRow[]> {
 
 /** What every wallet has stored of its requests. */
 export async function grantLogsOf(
-  { regions }: World,
+  { regions, times }: World,
   tenants: readonly Tenant[],
 ): Promise<readonly GrantLog[]> {
   const logs = REGIONS.map(async (name) => {
     const here = tenants.filter(({ home }) => home === name);
+    const peer = name === "eu" ? "us" : "eu";
     const names = here.map(({ orgId }) => orgId);
     const asked = { kind: "WALLET", names, detailed: true };
     const looks = await regions[name].control<WalletLook[]>("look", asked);
     return here.map(({ orgId, limit }, i): GrantLog => {
       const { granted = [], expired = [] } = looks[i] ?? {};
-      return { orgId, limit, granted, expired };
+      return {
+        orgId,
+        limit,
+        granted,
+        // a hold lives longer where the peer runs its request
+        expired: expired.map(({ at, lifeMs }) => {
+          return { grantedMs: at, ranIn: lifeMs === times.peerHoldS * 1000 ? peer : name };
+        }),
+      };
     });
   });
   return (await Promise.all(logs)).flat();

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { killRegion } from "../kill-region.ts";
+import type { RegionName } from "../region.ts";
 import { workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
 import type { PlannedFault } from "./plan.ts";
 import type { Revoking } from "./revoking.ts";
-import type { Restart } from "./trace.ts";
+import type { FaultWindow } from "./trace.ts";
 import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
@@ -22,7 +23,8 @@ export type Done = {
 
 /** Does what is planned at its time: one fault does not wait for another. */
 export class Faults {
-  readonly restarts: Restart[] = [];
+  /** Every fault, whose end is Infinity while it is on. */
+  readonly windows: FaultWindow[] = [];
   readonly done: Done = { aborted: 0, bookOutages: 0, linkCuts: 0, kills: 0, crons: 0, missed: 0 };
   readonly #world: World;
   readonly #revoking: Revoking;
@@ -61,25 +63,31 @@ export class Faults {
   async #strike(fault: PlannedFault, stop: AbortSignal): Promise<void> {
     const region = this.#world.regions[fault.region];
     switch (fault.what) {
-      case "abort": {
-        const { aborted } = await region.control<{ aborted: number }>("abort", fault.share);
-        this.done.aborted += aborted;
-        return;
-      }
+      case "abort":
+        return this.#during("abort", fault.region, async () => {
+          const { aborted } = await region.control<{ aborted: number }>("abort", fault.share);
+          this.done.aborted += aborted;
+        });
       case "book":
-        await region.control("book", { mode: fault.mode });
-        this.done.bookOutages++;
-        await this.#pause(fault.forMs);
-        await region.control("book", { mode: "none" });
-        return;
+        return this.#during("book", fault.region, async () => {
+          await region.control("book", { mode: fault.mode });
+          this.done.bookOutages++;
+          await this.#pause(fault.forMs);
+          await region.control("book", { mode: "none" });
+        });
       case "link":
-        this.done.linkCuts++;
-        await region.line.set(fault.fault);
-        await this.#pause(fault.forMs);
-        await region.line.set("pass");
-        return;
+        return this.#during("link", fault.region, async () => {
+          this.done.linkCuts++;
+          await region.line.set(fault.fault);
+          await this.#pause(fault.forMs);
+          await region.line.set("pass");
+        });
       case "kill":
-        return this.#kill(fault);
+        return this.#during("kill", fault.region, async () => {
+          const pid = workerdPid(region.port);
+          this.done.kills++;
+          await killRegion(region, pid);
+        });
       case "cron":
         await region.control("cron"); // miniflare's own handle blocks this process for ever when the region dies
         this.done.crons++;
@@ -89,17 +97,17 @@ export class Faults {
     }
   }
 
-  async #kill({ region: name }: PlannedFault): Promise<void> {
-    const region = this.#world.regions[name];
-    const pid = workerdPid(region.port);
-    const fromMs = clockMs();
-    const restart = { region: name, fromMs, untilMs: Infinity };
-    this.restarts.push(restart);
-    this.done.kills++;
+  async #during(
+    what: FaultWindow["what"],
+    region: RegionName,
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const window = { what, region, fromMs: clockMs(), untilMs: Infinity };
+    this.windows.push(window);
     try {
-      await killRegion(region, pid);
+      await work();
     } finally {
-      restart.untilMs = clockMs();
+      window.untilMs = clockMs();
     }
   }
 

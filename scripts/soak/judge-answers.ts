@@ -11,6 +11,8 @@ export type Parties = {
   readonly dry: ReadonlySet<string>;
   /** End users with a quota, as `organisation external_id`. */
   readonly capped: ReadonlySet<string>;
+  /** Organisations with a limit of their own. */
+  readonly limited: ReadonlySet<string>;
   readonly revocations: Revocations;
   /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
   readonly runMaxMs: number;
@@ -104,9 +106,9 @@ const EARNED: Readonly<Record<number, May>> = {
     type === "invalid_api_key" && (keyId === null || revocations.has(keyId)),
   402: ({ type, kind, orgId }, { dry }) =>
     type === "insufficient_balance" && PAID.has(kind) && dry.has(orgId ?? ""),
-  429: ({ type, code, keyId, orgId, user }, { capped }) =>
+  429: ({ type, code, keyId, orgId, user, isOrganizationLimit }, { capped, limited }) =>
     type === "rate_limit_exceeded"
-      ? keyId !== null
+      ? keyId !== null && (!isOrganizationLimit || limited.has(orgId ?? ""))
       : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
   502: (trace, parties) =>
     trace.type === "upstream_error" && (isMadeToFail(trace) || isOverdue(trace, parties)),
@@ -129,21 +131,4 @@ function retryFault({ status, type, retryAfter }: Trace): string | null {
   const seconds = Number(retryAfter ?? NaN);
   const isSound = Number.isSafeInteger(seconds) && seconds >= 1 && seconds <= 60;
   return isSound ? null : `retry-after ${retryAfter}`;
-}
-
-/** What the load must have met to prove anything, and how often it did. */
-export type Met = Readonly<Record<string, number>>;
-
-/** How long a run must be to meet everything, whatever the machine: a storm of each kind, several times. */
-const WHOLE_RUN_MS = 60_000;
-
-/** A run in which nothing was tried proves nothing. A shorter one than a minute says only what it met. */
-export function judgeReach(met: Met, loadMs: number): Verdict {
-  const entries = Object.entries(met);
-  const missed = entries.filter(([, count]) => count < 1).map(([what]) => `no ${what}`);
-  return {
-    promise: "everything was tried",
-    figure: entries.map(([what, count]) => `${count} ${what}`).join(", "),
-    broken: loadMs < WHOLE_RUN_MS && missed.length < entries.length ? [] : missed,
-  };
 }

@@ -24,8 +24,8 @@ export type GrantLog = {
   /** Of the organisation itself; null: none. */
   readonly limit: number | null;
   readonly granted: readonly number[];
-  /** When those were granted whose hold nobody resolved before its time was up. */
-  readonly expired: readonly number[];
+  /** Those whose hold nobody resolved before its time was up: when granted, and the region that ran it. */
+  readonly expired: readonly { readonly grantedMs: number; readonly ranIn: RegionName }[];
 };
 
 /** A key is dead everywhere from the answer to its DELETE: what is sent later is 401, or our own 503. */

@@ -97,13 +97,11 @@ export function judgeBooks(estates: readonly Estate[]): Verdict {
   };
 }
 
-/** Nothing below 0 at any time, nothing held beyond the balance; end users within their quotas. */
-export function judgeBounds(
-  readings: readonly Reading[],
-  estates: readonly Estate[],
-  /** How far a charge may pass a quota: the largest hold where an upstream reported more than was held. */
-  allowance: number,
-): Verdict {
+/**
+ * Nothing below 0 at any time, nothing held beyond the balance; end users within their quotas, to the micro:
+ * no upstream of the load reports more than was held.
+ */
+export function judgeBounds(readings: readonly Reading[], estates: readonly Estate[]): Verdict {
   const broken = readings
     .filter(({ balance, held }) => balance < 0 || held < 0 || held > balance)
     .map(({ orgId, balance, held }) => `${orgId}: ${held} held of ${balance} micros`);
@@ -113,10 +111,10 @@ export function judgeBounds(
   for (const { orgId, externalId, usageCost, ...user } of users) {
     const name = `${orgId}, end user ${externalId}`;
     const { dailySpend, dailyQuota, monthlySpend, monthlyQuota } = user;
-    if (dailySpend > (dailyQuota ?? Infinity) + allowance) {
+    if (dailySpend > (dailyQuota ?? Infinity)) {
       broken.push(`${name}: spent ${dailySpend} of ${dailyQuota} micros a day`);
     }
-    if (monthlySpend > (monthlyQuota ?? Infinity) + allowance) {
+    if (monthlySpend > (monthlyQuota ?? Infinity)) {
       broken.push(`${name}: spent ${monthlySpend} of ${monthlyQuota} micros a month`);
     }
     if (usageCost !== null && usageCost !== dailySpend) {

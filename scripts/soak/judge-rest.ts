@@ -16,6 +16,9 @@ const GROWTH_MAX = {
   process: { share: 1, bytes: 96 * MIB },
 } as const;
 
+/** The slowest request under load, by its client or its upstream, is over sooner: a kill takes no older one. */
+const RUN_USUAL_MS = 10_000;
+
 /** An outbox at rest. */
 export type OutboxDepth = {
   readonly region: RegionName;
@@ -52,30 +55,52 @@ export type MemorySample = {
 };
 
 /**
- * Every run resolves its own hold: one expires only where the region that ran it was killed meanwhile.
- * `runMaxMs`: the longest that a run may live.
+ * Every run resolves its own hold: one expires only where the region that ran its request was killed while
+ * it ran. `load`: when the load began and ended.
  */
 export function judgeExpiries(
   grants: readonly GrantLog[],
   restarts: readonly Restart[],
-  runMaxMs: number,
+  load: { readonly fromMs: number; readonly untilMs: number },
 ): Verdict {
-  const isExplained = (grantedMs: number): boolean =>
-    restarts.some(({ fromMs, untilMs }) => grantedMs >= fromMs - runMaxMs && grantedMs <= untilMs);
-  const expired = grants.flatMap(({ orgId, expired: times }) =>
-    times.map((grantedMs) => ({ orgId, grantedMs })),
+  const spans = restarts.map((one) => ({ ...one, fromMs: one.fromMs - RUN_USUAL_MS }));
+  const expired = grants.flatMap(({ orgId, expired: some }) =>
+    some.map((one) => ({ orgId, ...one })),
   );
-  const last = Math.max(...restarts.map(({ untilMs }) => untilMs));
+  const share = (region: RegionName): string => {
+    const mine = spans.filter((span) => span.region === region);
+    return `${((100 * lengthWithin(mine, load)) / (load.untilMs - load.fromMs)).toFixed(0)} % of ${region}`;
+  };
   return {
     promise: "holds expire only where a region was killed",
-    figure: `${expired.length} expired, ${restarts.length} restarts`,
+    figure: `${expired.length} expired, ${restarts.length} restarts, which excuse ${share("eu")}'s and ${share("us")}'s run`,
     broken: expired
-      .filter(({ grantedMs }) => !isExplained(grantedMs))
-      .map(({ orgId, grantedMs }) => {
-        const after = Math.round((grantedMs - last) / 1000);
-        return `${orgId}: a hold of ${new Date(grantedMs).toISOString()} expired, ${after} s after the last restart`;
+      .filter(
+        ({ grantedMs, ranIn }) =>
+          !spans.some(
+            ({ region, fromMs, untilMs }) =>
+              region === ranIn && grantedMs >= fromMs && grantedMs <= untilMs,
+          ),
+      )
+      .map(({ orgId, grantedMs, ranIn }) => {
+        const at = new Date(grantedMs).toISOString();
+        return `${orgId}: a hold of ${at} expired, whose request ran in ${ranIn}, which was not killed then`;
       }),
   };
+}
+
+/** How much of a time is within any of the spans, in ms. */
+function lengthWithin(
+  spans: readonly Pick<Restart, "fromMs" | "untilMs">[],
+  within: { readonly fromMs: number; readonly untilMs: number },
+): number {
+  let [length, coveredMs] = [0, within.fromMs];
+  for (const { fromMs, untilMs } of spans.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    const endMs = Math.min(untilMs, within.untilMs);
+    length += Math.max(0, endMs - Math.max(fromMs, coveredMs));
+    coveredMs = Math.max(coveredMs, endMs);
+  }
+  return length;
 }
 
 /** Every hold ended and every message arrived; none was older than the longest that a hold may live. */

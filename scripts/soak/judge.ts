@@ -1,18 +1,26 @@
-import { judgeAnswers, judgeReach } from "./judge-answers.ts";
-import type { Met, Parties } from "./judge-answers.ts";
+import { judgeAnswers } from "./judge-answers.ts";
+import type { Parties } from "./judge-answers.ts";
 import { judgeCharges } from "./judge-charges.ts";
 import { judgeLimits, judgeRevocations } from "./judge-keys.ts";
 import type { GrantLog, LimiterLog } from "./judge-keys.ts";
 import { judgeBooks, judgeBounds, judgeLedgers } from "./judge-money.ts";
 import type { Estate, Reading } from "./judge-money.ts";
+import { judgeMishaps } from "./judge-mishaps.ts";
+import type { Mishap } from "./judge-mishaps.ts";
+import { judgePlaces } from "./judge-places.ts";
+import type { Crowd } from "./judge-places.ts";
+import { judgeReach } from "./judge-reach.ts";
+import type { Met } from "./judge-reach.ts";
 import { judgeExpiries, judgeMemory, judgeResidue, judgeRest } from "./judge-rest.ts";
 import type { Depth, MemorySample, OutboxDepth, Residue } from "./judge-rest.ts";
-import type { Restart, Trace, Verdict } from "./trace.ts";
+import { judgeUnavailable } from "./judge-unavailable.ts";
+import type { Room } from "./judge-unavailable.ts";
+import type { FaultWindow, Trace, Verdict } from "./trace.ts";
 
 /** All that is known when the regions are at rest again. */
 export type Evidence = {
   readonly traces: readonly Trace[];
-  readonly restarts: readonly Restart[];
+  readonly windows: readonly FaultWindow[];
   readonly parties: Parties;
   readonly estates: readonly Estate[];
   readonly readings: readonly Reading[];
@@ -24,28 +32,35 @@ export type Evidence = {
   readonly memory: readonly MemorySample[];
   /** The longest that a hold may be open, in ms. */
   readonly holdMaxMs: number;
-  /** How far a charge may pass a quota, in micros. */
-  readonly allowance: number;
   readonly met: Met;
-  /** How long the load was, ms. */
-  readonly loadMs: number;
+  /** When the load began and ended, Unix ms, and what of it was not sent. */
+  readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
+  readonly crowds: readonly Crowd[];
+  readonly mishaps: readonly Mishap[];
+  readonly room: Room;
 };
 
 /** Every invariant, each with its figure and what broke it. */
 export function judge(evidence: Evidence): readonly Verdict[] {
-  const { traces, estates, parties } = evidence;
+  const { traces, estates, parties, windows, load, room } = evidence;
+  const restarts = windows.filter(({ what }) => what === "kill");
+  const afterMs = room.lingerMs + parties.runMaxMs;
+  const { fromMs, untilMs, leftOut } = load;
   return [
     judgeLedgers(estates),
     judgeBooks(estates),
     judgeRest(estates, evidence.outboxes, evidence),
-    judgeExpiries(evidence.grants, evidence.restarts, parties.runMaxMs),
-    judgeCharges(traces, estates),
+    judgeExpiries(evidence.grants, restarts, load),
+    judgeCharges(traces, estates, { kills: restarts, afterMs }),
     judgeRevocations(traces, parties.revocations),
     judgeLimits(traces, evidence.limiters, evidence.grants),
-    judgeAnswers(traces, evidence.restarts, parties),
-    judgeBounds(evidence.readings, estates, evidence.allowance),
+    judgeAnswers(traces, restarts, parties),
+    judgeUnavailable(traces, windows, room),
+    judgePlaces(evidence.crowds, room.inFlightMax),
+    judgeMishaps(evidence.mishaps, restarts),
+    judgeBounds(evidence.readings, estates),
     judgeMemory(evidence.memory),
     judgeResidue(evidence.residues),
-    judgeReach(evidence.met, evidence.loadMs),
+    judgeReach(evidence.met, { lengthMs: untilMs - fromMs, sent: traces.length, leftOut }),
   ];
 }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { clockMs } from "./client.ts";
+import { crowdsOf } from "./crowds.ts";
 import { estatesOf, grantLogsOf, keysOf, limiterLogsOf } from "./evidence.ts";
 import { Faults } from "./faults.ts";
 import { outboxDepth, quiet, residueOf } from "./healing.ts";
 import { judge } from "./judge.ts";
-import type { Met } from "./judge-answers.ts";
-import type { Estate } from "./judge-money.ts";
+import type { Met } from "./judge-reach.ts";
 import { arrivals, faultPlan } from "./plan.ts";
 import { countBy, reportOf } from "./report.ts";
 import type { Report } from "./report.ts";
@@ -15,7 +15,7 @@ import type { Tenant } from "./tenants.ts";
 import { Traffic } from "./traffic.ts";
 import type { Trace } from "./trace.ts";
 import { Watch } from "./watch.ts";
-import { REGIONS, startWorld } from "./world.ts";
+import { DRAIN_MS, IN_FLIGHT_MAX, REGIONS, startWorld } from "./world.ts";
 import type { Times, World } from "./world.ts";
 
 const PROGRESS_MS = 5000;
@@ -73,7 +73,8 @@ async function load(
   const failing = faults.run(faultPlan(seed, durationMs), startedMs, end);
   const telling = tell({ traffic, faults, startedMs, durationMs }, progress, end);
   await traffic.run(arrivals({ seed, rate, durationMs }), startedMs, stop);
-  const loadMs = clockMs() - startedMs;
+  const endedMs = clockMs();
+  const loadMs = endedMs - startedMs;
   over.abort();
   if (stop.aborted) return null;
   progress(`load over after ${(loadMs / 1000).toFixed(0)} s: healing`);
@@ -83,12 +84,16 @@ async function load(
   if (stop.aborted) return null;
   const waiting = throttled(progress);
   const healed = await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
+  progress("filling the room of some organisations at rest");
+  const crowds = await crowdsOf(tenants, traffic, IN_FLIGHT_MAX);
+  await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
   progress("reading ledgers, books and limiters");
+  const { traces, leftOut } = traffic;
   const verdicts = judge({
     ...(await gather(world, tenants, { traffic, revoking, faults, watch })),
-    loadMs,
+    load: { fromMs: startedMs, untilMs: endedMs, leftOut },
+    crowds,
   });
-  const { traces, leftOut } = traffic;
   const { events, remarkable } = world;
   const { done } = faults;
   return reportOf({ seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts });
@@ -103,16 +108,17 @@ type Actors = {
 
 async function gather(world: World, tenants: readonly Tenant[], actors: Actors) {
   const { traffic, revoking, faults, watch } = actors;
-  const { regions, times, events } = world;
+  const { regions, times, mishaps } = world;
   const keys = (await Promise.all(REGIONS.map((name) => keysOf(regions[name])))).flat().length;
   const residues = await Promise.all(REGIONS.map((name) => residueOf(regions[name], keys)));
   const estates = await estatesOf(world, tenants);
   return {
     traces: traffic.traces,
-    restarts: faults.restarts,
+    windows: faults.windows,
     parties: {
       dry: new Set(tenants.filter(({ role }) => role === "dry").map(({ orgId }) => orgId)),
       capped: cappedUsers(tenants),
+      limited: new Set(tenants.filter(({ limit }) => limit !== null).map(({ orgId }) => orgId)),
       revocations: revoking.revocations,
       runMaxMs: times.deadlineS * 1000,
     },
@@ -125,7 +131,8 @@ async function gather(world: World, tenants: readonly Tenant[], actors: Actors) 
     grants: await grantLogsOf(world, tenants),
     residues,
     holdMaxMs: times.peerHoldS * 1000 + ALARM_SLACK_MS,
-    allowance: events.has("over_hold") ? largestCharge(estates) : 0,
+    mishaps,
+    room: { inFlightMax: IN_FLIGHT_MAX, lingerMs: DRAIN_MS },
     met: metBy(actors),
   };
 }
@@ -137,13 +144,6 @@ function cappedUsers(tenants: readonly Tenant[]): Set<string> {
       .filter(({ role }) => role === "users")
       .flatMap(({ orgId }) => capped.map(([user]) => `${orgId} ${user}`)),
   );
-}
-
-function largestCharge(estates: readonly Estate[]): number {
-  const charges = estates.flatMap(({ ledger }) =>
-    ledger.filter(({ kind }) => kind === "usage").map((row) => 0 - row.amount_micro),
-  );
-  return Math.max(0, ...charges);
 }
 
 /** What the load met: a run without it proves nothing. */

@@ -51,6 +51,12 @@ function read(path: string, weight: number): Shape {
 const STREAM = { stream: true };
 const TOLD = { stream: true, stream_options: { include_usage: true } };
 
+/** Takes seconds, so that many of it are in flight together. */
+export const LINGERING: Shape = chat("sandbox/slow-stream", 1, {
+  more: { ...TOLD, max_tokens: 20 },
+  isSlow: true,
+});
+
 /** What customers ask for and pay. */
 export const PAID: readonly Shape[] = [
   chat("sandbox/echo", 24),
@@ -58,7 +64,7 @@ export const PAID: readonly Shape[] = [
   chat("sandbox/echo", 5, { more: STREAM, name: "sandbox/echo stream untold" }),
   chat("sandbox/split-utf8", 3, { more: TOLD }),
   chat("sandbox/no-usage", 3, { more: TOLD }),
-  chat("sandbox/slow-stream", 1, { more: { ...TOLD, max_tokens: 20 }, isSlow: true }),
+  LINGERING,
   chat("sandbox/cut", 1, { more: TOLD, forced: "break" }),
   embeddings("sandbox/embed", 9),
   chat("mock/chat", 12),

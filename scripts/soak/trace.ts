@@ -13,6 +13,8 @@ export type Forced = "nothing" | "failure" | "overload" | "break";
  */
 export type Fate = "whole" | "left" | "cut" | "broken" | "stuck";
 
+export type Usage = { readonly input: number; readonly output: number };
+
 /** A request as its client saw it. Times are Unix ms with fractions, of one clock. */
 export type Trace = {
   readonly kind: Kind;
@@ -41,6 +43,8 @@ export type Trace = {
   readonly code: string | null;
   /** What the client was told that it paid, in micros; null when it was not told. */
   readonly cost: number | null;
+  /** Tokens that the client was told it used, in an answer read whole; null when it was not told. */
+  readonly usage: Usage | null;
   /** The header, in seconds. */
   readonly retryAfter: string | null;
   /** Whether the key's limiter let it pass: the answer says what is left of its limit, and no 429 of the key's. */
@@ -55,6 +59,9 @@ export type Restart = {
   readonly fromMs: number;
   readonly untilMs: number;
 };
+
+/** Something that was broken on purpose in a region, from its beginning until it was whole again. Unix ms. */
+export type FaultWindow = Restart & { readonly what: "abort" | "book" | "link" | "kill" };
 
 /** A promise, what was measured for it, and each case in which it was broken, in words. */
 export type Verdict = {

@@ -14,6 +14,11 @@ export type Upstream = {
   stop(): Promise<void>;
 };
 
+/** What its models cost: micros for a million tokens. */
+export const MOCK_PRICES = {
+  chat: { input: 1_500_000, output: 3_000_000 },
+  embeddings: { input: 700_000 },
+} as const;
 const WORD_MS = 6;
 const WORDS_MAX = 60;
 const HEAD = { id: "chatcmpl-soak", created: 1_790_000_000, model: "soak" };
@@ -63,7 +68,7 @@ function model(name: string, kind: "chat" | "embeddings", upstream: readonly str
     kind,
     context: 100_000,
     ...(kind === "chat" ? { max_output: 4096 } : {}),
-    price: kind === "chat" ? { input: 1_500_000, output: 3_000_000 } : { input: 700_000 },
+    price: MOCK_PRICES[kind],
     routes: upstream.map((upstream_id) => ({ provider: ID, upstream_id })),
   };
 }

@@ -24,8 +24,8 @@ export type WalletLook = {
   readonly oldestMs: number | null;
   /** When requests were granted, Unix ms; only when asked for in detail, as `expired`. */
   readonly granted: readonly number[];
-  /** When those were that nobody resolved before their time was up. */
-  readonly expired: readonly number[];
+  /** When those were that nobody resolved before their time was up, and how long that was, in ms. */
+  readonly expired: readonly { readonly at: number; readonly lifeMs: number }[];
 } | null;
 
 /** Looks at both regions while the load runs, and grants credits to those that run dry. */

@@ -5,9 +5,11 @@ import { bundleWorker } from "../bundle.ts";
 import { FaultProxy } from "../fault-proxy.ts";
 import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
-import type { LogLine, Region, RegionName } from "../region.ts";
+import type { Region, RegionName } from "../region.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
+import type { Mishap } from "./judge-mishaps.ts";
 import type { MemorySample } from "./judge-rest.ts";
+import { Log } from "./log.ts";
 import { startUpstream } from "./upstream.ts";
 
 /** What the entry around the gateway can be asked for: faults, looks past the gateway, a garbage collection. */
@@ -29,6 +31,8 @@ export type World = {
   /** Lines that the Workers logged, by their event, and the first of those that are alerts or no event at all. */
   readonly events: ReadonlyMap<string, number>;
   readonly remarkable: readonly string[];
+  /** Lines that should not have been logged. */
+  readonly mishaps: readonly Mishap[];
   /** The gateway's heap after each collection that was asked for. */
   readonly heaps: readonly MemorySample[];
   /** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
@@ -43,10 +47,10 @@ export type Times = {
   readonly peerHoldS: number;
 };
 
-const MIB = 1024 * 1024;
-/** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
-const COLLECTION = /\[(\d+):0x\w+\] +(\d+) ms: Mark-Compact.* -> ([\d.]+) \([\d.]+\) MB(.*)/g;
-const REMARKABLE_MAX = 20;
+/** Few, so that a place that is lost is soon missing. */
+export const IN_FLIGHT_MAX = 16;
+/** How long a request goes on when its client has left. */
+export const DRAIN_MS = 4000;
 
 /** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
 export async function startWorld(times: Times): Promise<World> {
@@ -91,6 +95,7 @@ export async function startWorld(times: Times): Promise<World> {
     times,
     events: log.events,
     remarkable: log.remarkable,
+    mishaps: log.mishaps,
     heaps: log.heaps,
     stop: async () => {
       await Promise.allSettled(REGIONS.map((name) => regions[name].miniflare.dispose()));
@@ -118,7 +123,8 @@ function bindingsOf({ deadlineS, holdS, peerHoldS }: Times): Record<string, stri
     REQUEST_DEADLINE_S: String(deadlineS),
     HOLD_TTL_S: String(holdS),
     PEER_HOLD_TTL_S: String(peerHoldS),
-    DRAIN_S: "4",
+    DRAIN_S: String(DRAIN_MS / 1000),
+    ORGANIZATION_IN_FLIGHT_MAX: String(IN_FLIGHT_MAX),
   };
 }
 
@@ -133,32 +139,4 @@ function controlOf(url: string): SoakedRegion["control"] {
     // oxlint-disable-next-line typescript/no-unsafe-return -- the entry's own JSON
     return (await response.json()) as never;
   };
-}
-
-/** What the Workers logged, counted by event. */
-class Log {
-  readonly events = new Map<string, number>();
-  readonly remarkable: string[] = [];
-  readonly heaps: MemorySample[] = [];
-
-  take(region: RegionName, { level, message }: LogLine): void {
-    const collections = [...message.matchAll(COLLECTION)]; // under load V8's lines come many at once
-    for (const [, pid, age, mebibytes, rest = ""] of collections) {
-      const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them
-      if (!rest.includes("requested")) continue;
-      this.heaps.push({ what: "heap", region, pid: Number(pid), atMs, bytes });
-    }
-    if (collections.length > 0 || / ms: Scavenge /.test(message)) return;
-    const event = eventIn(message);
-    this.events.set(event, (this.events.get(event) ?? 0) + 1);
-    const isRemarkable =
-      level === "error" && !message.includes("NOSENTRY") && this.remarkable.length < REMARKABLE_MAX;
-    if (isRemarkable) this.remarkable.push(`${region}: ${message.slice(0, 400)}`);
-  }
-}
-
-function eventIn(message: string): string {
-  const named = /^\{"event":"(\w+)"(?:,"alert":"(\w+)")?/.exec(message);
-  if (named === null) return `(runtime) ${message.slice(0, 60).replaceAll(/[\d.]+/g, "#")}`;
-  return named[2] === undefined ? (named[1] ?? "") : `alert ${named[2]}`;
 }

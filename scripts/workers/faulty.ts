@@ -68,7 +68,7 @@ export class Wallet extends gateway.Wallet {
   }
   /**
    * Holds that are open and the age of the oldest in ms; when asked for, when each request was granted and
-   * when those that nobody resolved in time were.
+   * when those that nobody resolved in time were, with the time that they had.
    */
   async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
@@ -81,13 +81,14 @@ export class Wallet extends gateway.Wallet {
     const oldestMs = oldest === null ? null : Date.now() - oldest;
     if (!detailed) return { open, oldestMs, granted: [], expired: [] };
     const requests = sql
-      .exec<{ at: number; expired: number }>(
-        `SELECT admitted_at AS at, state = 'expired' OR late = 1 AS expired
+      .exec<{ at: number; lifeMs: number; expired: number }>(
+        `SELECT admitted_at AS at, expires_at - admitted_at AS lifeMs,
+        state = 'expired' OR late = 1 AS expired
         FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at`,
       )
       .toArray();
     const expired = requests.filter((one) => one.expired === 1);
-    return { open, oldestMs, granted: timesOf(requests), expired: timesOf(expired) };
+    return { open, oldestMs, granted: requests.map(({ at }) => at), expired };
   }
 }
 export class RegionOutbox extends gateway.RegionOutbox {
@@ -123,12 +124,8 @@ type WalletLook = {
   open: number;
   oldestMs: number | null;
   granted: number[];
-  expired: number[];
+  expired: { at: number; lifeMs: number }[];
 };
-
-function timesOf(rows: readonly { readonly at: number }[]): number[] {
-  return rows.map(({ at }) => at);
-}
 
 function hasTable(sql: SqlStorage, name: string): boolean {
   return sql.exec("SELECT 1 FROM sqlite_master WHERE name = ?", name).toArray().length > 0;

@@ -16,7 +16,7 @@ it("12 s of load and of every fault, in both regions, leave every invariant inta
     expect(run.output()).toContain("every invariant is intact");
     const report = JSON.parse(readFileSync(file, "utf8")) as Report;
     expect(report).toMatchObject({ seed: 5, isIntact: true, healed: { isQuiet: true } });
-    expect(report.verdicts).toHaveLength(12);
+    expect(report.verdicts).toHaveLength(15);
     expect(report.faults).toMatchObject({ kills: 2 });
   } finally {
     rmSync(directory, { recursive: true });

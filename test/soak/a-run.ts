@@ -34,6 +34,7 @@ export function traceOf(more: Partial<Trace> = {}): Trace {
     type: null,
     code: null,
     cost: 40,
+    usage: { input: 10, output: 15 },
     retryAfter: null,
     isAdmitted: true,
     isOrganizationLimit: false,
@@ -43,14 +44,21 @@ export function traceOf(more: Partial<Trace> = {}): Trace {
 
 /** A client that left before the headers came: it knows no id. */
 export function leftAt(ms: number, more: Partial<Trace> = {}): Trace {
-  const gone = { id: null, status: null, answeredMs: null, firstByteMs: null, cost: null } as const;
+  const gone = {
+    id: null,
+    status: null,
+    answeredMs: null,
+    firstByteMs: null,
+    cost: null,
+    usage: null,
+  } as const;
   const at = { sentMs: START + ms, endedMs: START + ms + 5 };
   return traceOf({ ...gone, ...at, fate: "left", isAdmitted: false, ...more });
 }
 
 /** A refusal. */
 export function refusalOf(status: number, type: string, more: Partial<Trace> = {}): Trace {
-  return traceOf({ status, type, cost: null, ...more });
+  return traceOf({ status, type, cost: null, usage: null, ...more });
 }
 
 /** An organisation that was granted 1000 micros and charged for these requests. */

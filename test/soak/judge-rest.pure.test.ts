@@ -15,8 +15,8 @@ const UNDER_LOAD = {
   holdMaxMs: 1000,
 };
 
-const expiredAt = (ms: number) => [
-  { orgId: "org", limit: null, granted: [], expired: [START + ms] },
+const expiredAt = (ms: number, ranIn: "eu" | "us" = "eu") => [
+  { orgId: "org", limit: null, granted: [], expired: [{ grantedMs: START + ms, ranIn }] },
 ];
 
 /** A life of 40 samples, one a second, of so many MiB: the EU's heap unless told otherwise. */
@@ -60,14 +60,28 @@ describe("no open hold, nothing in an outbox", () => {
 
 describe("holds expire only where a region was killed", () => {
   const restarts = [{ region: "eu", fromMs: START, untilMs: START + 500 }] as const;
+  const load = { fromMs: START - 20_000, untilMs: START + 80_000 };
 
   it.each([-10_000, 0, 500])("is intact for one that was granted %i ms after the kill", (ms) => {
-    expect(judgeExpiries(expiredAt(ms), restarts, 10_000).broken).toEqual([]);
+    const { broken, figure } = judgeExpiries(expiredAt(ms), restarts, load);
+    expect(broken).toEqual([]);
+    expect(figure).toBe("1 expired, 1 restarts, which excuse 11 % of eu's and 0 % of us's run");
   });
 
   it.each([-10_001, 501])("is broken by one of %i ms after it", (ms) => {
-    expect(judgeExpiries(expiredAt(ms), restarts, 10_000).broken).toHaveLength(1);
-    expect(judgeExpiries(expiredAt(ms), [], 10_000).broken).toHaveLength(1);
+    expect(judgeExpiries(expiredAt(ms), restarts, load).broken).toHaveLength(1);
+    expect(judgeExpiries(expiredAt(ms), [], load).broken).toHaveLength(1);
+  });
+
+  it("is broken by one whose request ran in the region that lived on", () => {
+    expect(judgeExpiries(expiredAt(0, "us"), restarts, load).broken).toHaveLength(1);
+  });
+
+  it("says how much is excused, what two kills excuse counted once", () => {
+    const second = { region: "eu", fromMs: START + 5000, untilMs: START + 5500 } as const;
+    const last = { region: "eu", fromMs: START + 79_000, untilMs: START + 90_000 } as const;
+    const { figure } = judgeExpiries([], [last, second, ...restarts], load);
+    expect(figure).toContain("excuse 27 % of eu's"); // -10 to 5.5 s, and 69 to 80 s
   });
 });
 

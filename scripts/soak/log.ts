@@ -1,0 +1,41 @@
+import type { LogLine, RegionName } from "../region.ts";
+import { clockMs } from "./client.ts";
+import { mishapIn } from "./judge-mishaps.ts";
+import type { Mishap } from "./judge-mishaps.ts";
+import type { MemorySample } from "./judge-rest.ts";
+
+const MIB = 1024 * 1024;
+/** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
+const COLLECTION = /\[(\d+):0x\w+\] +(\d+) ms: Mark-Compact.* -> ([\d.]+) \([\d.]+\) MB(.*)/g;
+const REMARKABLE_MAX = 20;
+
+/** What the Workers logged, counted by event. */
+export class Log {
+  readonly events = new Map<string, number>();
+  readonly remarkable: string[] = [];
+  readonly mishaps: Mishap[] = [];
+  readonly heaps: MemorySample[] = [];
+
+  take(region: RegionName, { level, message }: LogLine): void {
+    const collections = [...message.matchAll(COLLECTION)]; // under load V8's lines come many at once
+    for (const [, pid, age, mebibytes, rest = ""] of collections) {
+      const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them
+      if (!rest.includes("requested")) continue;
+      this.heaps.push({ what: "heap", region, pid: Number(pid), atMs, bytes });
+    }
+    if (collections.length > 0 || / ms: Scavenge /.test(message)) return;
+    const event = eventIn(message);
+    this.events.set(event, (this.events.get(event) ?? 0) + 1);
+    const mishap = mishapIn(event, message);
+    if (mishap !== null) this.mishaps.push({ event: mishap, region, atMs: clockMs(), message });
+    const isRemarkable =
+      level === "error" && !message.includes("NOSENTRY") && this.remarkable.length < REMARKABLE_MAX;
+    if (isRemarkable) this.remarkable.push(`${region}: ${message.slice(0, 400)}`);
+  }
+}
+
+function eventIn(message: string): string {
+  const named = /^\{"event":"(\w+)"(?:,"alert":"(\w+)")?/.exec(message);
+  if (named === null) return `(runtime) ${message.slice(0, 60).replaceAll(/[\d.]+/g, "#")}`;
+  return named[2] === undefined ? (named[1] ?? "") : `alert ${named[2]}`;
+}
