@@ -10,6 +10,12 @@ const RECOVERY_MS: Readonly<Record<FaultWindow["what"], number>> = {
 };
 /** Of the paid requests that ran to their end and whose upstream was not made to fail. */
 const ANSWERED_SHARE_MIN = 0.8;
+/**
+ * A forged key is refused without asking anything. Where that takes so long, the machine is drowned, and a call
+ * that may take 2 s to the other region may not come back in time.
+ */
+const DROWNED_MS = 500;
+const HOP_MS = 2000;
 const PAID = new Set(["json", "stream", "embeddings"]);
 
 /** What bounds the load of an organisation in a region, and how long a request whose client left may go on, in ms. */
@@ -28,9 +34,17 @@ export function judgeUnavailable(
     return status === 503 && code !== "upstream_overloaded"; // which `judgeAnswers` judges
   });
   const isShed = shedding(traces, room);
-  const broken = refused
-    .filter((trace) => !windows.some((one) => explains(one, trace)) && !isShed(trace))
-    .map((trace) => `${nameOf(trace)}: 503 ${trace.code}, and nothing was broken`);
+  const isDrowned = drowning(traces);
+  const unexplained = refused.filter(
+    (trace) => !windows.some((one) => explains(one, trace)) && !isShed(trace),
+  );
+  const broken = unexplained
+    .filter((trace) => !isDrowned(trace))
+    .map(
+      (trace) =>
+        `${nameOf(trace)}: 503 ${trace.code} after ${Math.round(trace.endedMs - trace.sentMs)} ms, and nothing was broken`,
+    );
+  const unexcused = broken.length;
   const paid = traces.filter(
     ({ kind, fate, forced }) =>
       PAID.has(kind) && forced === "nothing" && fate !== "left" && fate !== "broken",
@@ -43,7 +57,7 @@ export function judgeUnavailable(
   }
   return {
     promise: "a 503 only near a fault or beyond the room, nearly all answered",
-    figure: `${refused.length} times 503 of ours, ${percent} answered`,
+    figure: `${refused.length} times 503 of ours (${unexplained.length - unexcused} by a drowned machine), ${percent} answered`,
     broken,
   };
 }
@@ -76,4 +90,16 @@ function shedding(traces: readonly Trace[], room: Room): (trace: Trace) => boole
     });
     return others.length >= inFlightMax;
   };
+}
+
+/** Tells whether a call to the other region ran out of time while either region was slow to do nothing at all. */
+function drowning(traces: readonly Trace[]): (trace: Trace) => boolean {
+  const slow = traces.filter(
+    ({ kind, fate, sentMs, endedMs }) =>
+      kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS,
+  );
+  return ({ code, sentMs, endedMs }) =>
+    code === "home_region_unreachable" &&
+    endedMs - sentMs >= HOP_MS &&
+    slow.some((one) => one.sentMs <= endedMs && one.endedMs >= sentMs);
 }

@@ -59,7 +59,8 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgePlaces(evidence.crowds, room.inFlightMax),
     judgeMishaps(evidence.mishaps, restarts),
     judgeBounds(evidence.readings, estates),
-    judgeMemory(evidence.memory),
+    // a process may say only after the load what its last collection left
+    judgeMemory(evidence.memory.filter(({ atMs }) => atMs <= untilMs)),
     judgeResidue(evidence.residues),
     judgeReach(evidence.met, { lengthMs: untilMs - fromMs, sent: traces.length, leftOut }),
   ];

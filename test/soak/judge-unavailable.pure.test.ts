@@ -20,6 +20,16 @@ function broken(windows: readonly FaultWindow[], ...traces: Trace[]): readonly s
   return judgeUnavailable([...answers, ...traces], windows, ROOM).broken;
 }
 
+function forged(tookMs: number, more: Partial<Trace> = {}): Trace {
+  return traceOf({ kind: "forged", status: 401, sentMs: START, endedMs: START + tookMs, ...more });
+}
+
+/** Refused after so many ms, because home did not answer. */
+function slow(ms: number, more: Partial<Trace> = {}): Trace {
+  const endedMs = START + 500 + ms;
+  return refused("home_region_unreachable", 500, { endedMs, ...more });
+}
+
 /** Others of the organisation, in flight when one of its requests is refused after 5 s. */
 function others(count: number, more: Partial<Trace> = {}): Trace[] {
   return range(count).map(() => traceOf({ sentMs: START + 4900, endedMs: START + 5005, ...more }));
@@ -56,6 +66,15 @@ describe("a 503 is near a fault that could bring it", () => {
     for (const what of ["abort", "book"] as const) {
       expect(broken([windowOf(what)], lost)).toHaveLength(1);
     }
+  });
+
+  it("on a machine that takes 500 ms to refuse a forged key, a hop may run out of its 2 s", () => {
+    expect(broken([], slow(2000), forged(500))).toEqual([]);
+    expect(broken([], slow(1999), forged(500))).toHaveLength(1);
+    expect(broken([], slow(2000), forged(499))).toHaveLength(1);
+    expect(broken([], slow(2000), forged(900, { kind: "json" }))).toHaveLength(1);
+    expect(broken([], slow(2000, { sentMs: START + 501 }), forged(500))).toHaveLength(1);
+    expect(broken([], slow(2000, { code: "storage_unavailable" }), forged(500))).toHaveLength(1);
   });
 
   it("no fault explains a code that is none of ours", () => {
