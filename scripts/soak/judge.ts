@@ -59,8 +59,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgePlaces(evidence.crowds, room.inFlightMax),
     judgeMishaps(evidence.mishaps, restarts),
     judgeBounds(evidence.readings, estates),
-    // a process may say only after the load what its last collection left
-    judgeMemory(evidence.memory.filter(({ atMs }) => atMs <= untilMs)),
+    judgeMemory(evidence.memory),
     judgeResidue(evidence.residues),
     judgeReach(evidence.met, { lengthMs: untilMs - fromMs, sent: traces.length, leftOut }),
   ];
