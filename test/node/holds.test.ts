@@ -16,7 +16,13 @@ const request = {
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
-  regions = await startTwoRegions({ bindings: { DRAIN_S: "0" } });
+  // all of them at once, of one organisation: what its credit decides, not the bound on requests in flight
+  const bindings = {
+    DRAIN_S: "0",
+    ORGANIZATION_IN_FLIGHT_MAX: "1000",
+    ISOLATE_IN_FLIGHT_MAX: "2000",
+  };
+  regions = await startTwoRegions({ bindings });
 });
 afterAll(() => regions.stop());
 
