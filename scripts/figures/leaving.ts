@@ -52,7 +52,7 @@ export function leavingFinding(
   const percent = points === 0 ? 0 : (100 * settled) / points;
   const text =
     `${percent.toFixed(percent === 100 ? 0 : 2)} % of ${points.toLocaleString("en-US")} byte offsets; ` +
-    `${left.length} of ${clients} paced streams charged: ${reported.length} by usage, off by ${values.reportedWorst.toFixed(1)} %, ` +
+    `${left.length} of ${clients} paced streams charged with DRAIN_S ${DRAIN_S}: ${reported.length} by usage, off by ${values.reportedWorst.toFixed(1)} %, ` +
     `${estimated.length} by estimate${estimated.length === 0 ? "" : estimateInWords(values)}`;
   const isMet =
     points > 0 && settled === points && failuresOf(tests) === 0 && left.length === clients;

@@ -47,7 +47,7 @@ export function loadFindings(standings: readonly Standing[], requests: number): 
     },
     {
       row: 15,
-      measured: `${shortfall} micros; ${share.toFixed(1)} % of ${charges} charges (${load}, a quarter of the clients leave)`,
+      measured: `${shortfall} micros; ${share.toFixed(1)} % of ${charges} charges (${load}, a quarter of the clients leave, with DRAIN_S 1)`,
       isMet: shortfall === 0 && charges > 0,
       values: { shortfall, charges, estimated, estimatedPercent: share },
     },

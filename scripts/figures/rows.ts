@@ -4,7 +4,7 @@ export type Row = {
   readonly figure: string;
   /** What it is to be; "" where nothing was promised. */
   readonly target: string;
-  /** Whether a miss, or no figure at all, makes the command fail. */
+  /** Whether a miss makes the command fail, as having no figure always does. */
   readonly isExact: boolean;
   /** Whether other programs on the machine change the figure. */
   readonly isTimed?: true;
@@ -111,11 +111,12 @@ export function unmeasured(row: number, why: string): Finding {
   return { row, measured: `not measured: ${why}`, isMet: null, values: {} };
 }
 
-/** Whether a run with these findings has failed: an exact target is missed, or nobody knows. */
+/** Whether a run with these findings has failed: an exact target is missed, or there is no figure at all. */
 export function missed(findings: readonly Finding[]): readonly number[] {
   return findings
-    .filter(
-      ({ row, isMet }) => isMet !== true && ROWS.some((one) => one.number === row && one.isExact),
-    )
+    .filter(({ row, isMet, values }) => {
+      const isExact = ROWS.some((one) => one.number === row && one.isExact);
+      return (isExact && isMet !== true) || Object.keys(values).length === 0;
+    })
     .map(({ row }) => row);
 }

@@ -63,7 +63,7 @@ export async function runFigures(
   }
   if (json !== null) writeFileSync(json, `${JSON.stringify(asJson(findings, stamp), null, 2)}\n`);
   if (bad.length === 0) return 0;
-  tell(`missed, or not measured, though the target is exact: ${bad.join(", ")}`);
+  tell(`missed though the target is exact, or not measured: ${bad.join(", ")}`);
   return 1;
 }
 
