@@ -15,7 +15,7 @@ const HELP = `npm run figures [-- OPTIONS]
 
 Measures every figure of README.md's table, on this machine, and writes them there with date and commit.
 All of them take about ${MINUTES} minutes on two cores; nothing else should run meanwhile. It ends with 1 when a
-target that is exact is missed or could not be measured.
+target that is exact is missed, or any row could not be measured.
 
   --only 2,5     these rows alone; the others keep what they say
   --dry          measures and prints, writes nothing

@@ -27,7 +27,7 @@ export type RunOptions = {
 
 /**
  * Measures the rows one producer after the other, and writes them. Answers with the exit code: 1 when an
- * exact target is missed or could not be measured.
+ * exact target is missed, or any row could not be measured.
  */
 export async function runFigures(
   producers: readonly Producer[],
