@@ -6,3 +6,19 @@ it("gives the value or the error of the work, and throws when the work is late",
   await expect(within(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
   await expect(within(new Promise(() => undefined), 1)).rejects.toThrow("no answer within 1 ms");
 });
+
+it("a limit that has passed is not taken back by an answer that comes later", async () => {
+  const work = Promise.withResolvers<number>();
+  let takenBack = 0;
+  const limits: (() => void)[] = [];
+  const late = within(work.promise, 1000, (_ms, run) => {
+    limits.push(run);
+    return () => void takenBack++;
+  });
+  for (const pass of limits) pass();
+  await expect(late).rejects.toThrow("no answer within 1000 ms");
+  work.resolve(5);
+  await work.promise;
+  await Promise.resolve();
+  expect(takenBack).toBe(0);
+});

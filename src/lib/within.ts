@@ -8,12 +8,15 @@ export function within<T>(
   after: After = afterTimeout,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
+    let isLate = false; // then nothing is taken back: who answers so late may do it for somebody else
     const cancel = after(limitMs, () => {
+      isLate = true;
       reject(new Error(`no answer within ${limitMs} ms`));
     });
     const last =
       <V>(act: (value: V) => void) =>
       (value: V): void => {
+        if (isLate) return;
         cancel();
         act(value);
       };
