@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { SUITES } from "../../../scripts/figures/mutants.ts";
@@ -7,6 +8,7 @@ import type { RanTest } from "../../../scripts/figures/vitest-report.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 const read = (file: string): string => readFileSync(path.join(ROOT, file), "utf8");
+const scratch = path.join(tmpdir(), "copies");
 const suite = { test: "test/a.pure.test.ts", title: "never", mutants: [] };
 const mutant = { guard: "not one more", file: "src/a.ts", text: "< 1", mutated: "<= 1" };
 const copies = [
@@ -16,7 +18,7 @@ const copies = [
 ];
 const ran = (copy: string, hasPassed: boolean, title = "never more"): RanTest => {
   return {
-    file: `/tmp/x/${copy}/test/a.pure.test.ts`,
+    file: path.join(scratch, copy, "test/a.pure.test.ts"),
     fullName: title,
     title,
     hasPassed,
@@ -58,7 +60,8 @@ describe("mutants", () => {
     const rest = [ran("mutant-0-0", false), ran("mutant-0-1", false)];
     expect(() => survivorsOf(copies, [ran("intact-0", false), ...rest])).toThrow("fails as it is");
     expect(() => survivorsOf(copies, rest)).toThrow("did not run in intact-0");
-    const broken = { ...ran("mutant-0-0", false), title: "/tmp/x/mutant-0-0/test/a.pure.test.ts" };
+    const failed = ran("mutant-0-0", false);
+    const broken = { ...failed, title: failed.file };
     const tests = [ran("intact-0", true), broken, ran("mutant-0-1", false)];
     expect(() => survivorsOf(copies, tests)).toThrow("did not run in mutant-0-0");
   });
