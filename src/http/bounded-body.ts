@@ -8,12 +8,12 @@ const READ_BYTES_MAX = 1024 * 1024;
  * (a gzip bomb, an endless body): it is cut off there. Throws when the connection breaks.
  */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
-  if (response.body === null) return "";
   // HTTP ends a body at its declared length: one native read does, where nothing is decompressed.
   const declared = response.headers.get("content-length");
   if (declared !== null && !response.headers.has("content-encoding")) {
     if (Number(declared) <= bytesMax) return response.text();
   }
+  if (response.body === null) return "";
   const reader = response.body.getReader({ mode: "byob" });
   const pieces = new Utf8Pieces();
   let text = "";

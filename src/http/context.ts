@@ -113,7 +113,6 @@ async function guarded(c: AppContext, next: Next): Promise<void> {
 function finish(c: AppContext): void {
   const headers = writableHeaders(c);
   const admitted = c.get("admitted") as Admitted | undefined;
-  headers.set("x-request-id", c.get("requestId"));
   headers.set("x-content-type-options", "nosniff");
   // no-transform: a proxy that compresses a stream would hold its events back
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
@@ -141,15 +140,16 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   });
 }
 
-/** Headers of an answer that came from `fetch` cannot be changed; its copy's can, on the same body. */
+/** With the request's id. Headers of an answer that came from `fetch` cannot be changed; its copy's can. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
-    response.headers.delete("server");
+    response.headers.set("x-request-id", c.get("requestId"));
     return response.headers;
   } catch {
     const copy = new Response(response.body, response);
-    copy.headers.delete("server");
+    copy.headers.delete("server"); // the other end's
+    copy.headers.set("x-request-id", c.get("requestId"));
     c.res = undefined; // else Hono copies every header again
     c.res = copy;
     return copy.headers;
