@@ -9,8 +9,9 @@ import { REGIONS } from "./world.ts";
 const OTHERS = 3;
 
 /**
- * Sends, region after region, as many requests of one organisation at once as it may have in flight: of the hot
- * one and of a few others, at home by all their keys, and by their global keys at the peer.
+ * Sends, region after region, as many requests of each of some organisations at once as it may have in flight:
+ * of the hot one and of a few others, at home by all their keys, and by their global keys at the peer. Together
+ * they are a fraction of what an isolate takes.
  */
 export async function crowdsOf(
   tenants: readonly Tenant[],
@@ -23,11 +24,10 @@ export async function crowdsOf(
     ...REGIONS.flatMap((name) => rich.filter(({ home }) => home === name).slice(0, OTHERS)),
   ];
   const crowds: Crowd[] = [];
-  for (const tenant of some) {
-    for (const region of REGIONS) {
-      // oxlint-disable-next-line no-await-in-loop -- one organisation after another: each alone fills its room
-      crowds.push(await crowdOf(tenant, region, { traffic, inFlightMax }));
-    }
+  for (const region of REGIONS) {
+    const filled = some.map((tenant) => crowdOf(tenant, region, { traffic, inFlightMax }));
+    // oxlint-disable-next-line no-await-in-loop -- one region after the other: a peer's requests are home's work too
+    crowds.push(...(await Promise.all(filled)));
   }
   return crowds;
 }
