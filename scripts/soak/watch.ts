@@ -47,29 +47,28 @@ export class Watch {
 
   async run(stop: AbortSignal): Promise<void> {
     await Promise.all([
-      repeat(this.#memoryEveryMs, stop, () => this.#measure()),
+      ...REGIONS.map((name) => repeat(this.#memoryEveryMs, stop, () => this.#measure(name))),
       repeat(LOOK_EVERY_MS, stop, () => this.#look()),
       repeat(TOP_UP_EVERY_MS, stop, () => this.#topUp()),
     ]);
   }
 
   /** The collection logs what is left of the heap. */
-  async #measure(): Promise<void> {
-    for (const region of REGIONS) {
-      try {
-        await this.#world.regions[region].control("collect");
-        const pid = this.#pids[region] ?? workerdPid(this.#world.regions[region].port);
-        this.#pids[region] = pid; // to look for it takes milliseconds
-        this.memory.push({
-          what: "process",
-          region,
-          pid,
-          atMs: clockMs(),
-          bytes: residentBytes(pid),
-        });
-      } catch {
-        delete this.#pids[region]; // between two lives
-      }
+  async #measure(region: RegionName): Promise<void> {
+    const { control, port } = this.#world.regions[region];
+    try {
+      await control("collect");
+      const pid = this.#pids[region] ?? workerdPid(port);
+      this.#pids[region] = pid; // to look for it takes milliseconds
+      this.memory.push({
+        what: "process",
+        region,
+        pid,
+        atMs: clockMs(),
+        bytes: residentBytes(pid),
+      });
+    } catch {
+      delete this.#pids[region]; // between two lives
     }
   }
 
