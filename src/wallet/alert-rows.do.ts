@@ -10,12 +10,20 @@ import { logWarning } from "../lib/log.ts";
 import type { AlertRecord } from "./wallet-contract.ts";
 
 /**
+ * So many alerts of a kind and an end user are kept in 24 hours: each stays for good, here and in the book that
+ * all organisations share, and a customer can change a limit a thousand times a minute.
+ */
+const DAILY_ALERTS_MAX = 32;
+const DAY_MS = 86_400_000;
+
+/**
  * Keeps and logs the crossings that were not told before: once per end user, period and limit, and
- * for the balance once per threshold since it was last re-armed. Inside the deciding transaction.
+ * for the balance once per threshold since it was last re-armed; never more than `DAILY_ALERTS_MAX`.
+ * Inside the deciding transaction.
  */
 export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
-    if (wasTold(desk, crossing)) continue;
+    if (wasTold(desk, crossing) || wasToldEnough(desk, crossing)) continue;
     const id = mintId("alert_", desk.nowMs);
     desk.sql.exec(
       `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
@@ -58,6 +66,18 @@ function wasTold(desk: Desk, crossing: Crossing): boolean {
     after,
   );
   return told.toArray().length > 0;
+}
+
+function wasToldEnough({ sql, nowMs }: Desk, { kind, endUserId }: Crossing): boolean {
+  const { told } = sql
+    .exec<{ told: number }>(
+      "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
+      endUserId,
+      kind,
+      nowMs - DAY_MS,
+    )
+    .one();
+  return told >= DAILY_ALERTS_MAX;
 }
 
 /** The ledger row that re-arms the balance's alert once `balance` is well above, else as before. */

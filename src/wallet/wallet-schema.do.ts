@@ -125,6 +125,8 @@ const MIGRATIONS: readonly string[] = [
     admitted_at INTEGER NOT NULL,
     PRIMARY KEY (day, name)
   ) STRICT, WITHOUT ROWID;`,
+  // What was told of one of late is counted before it is told again.
+  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at)",
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

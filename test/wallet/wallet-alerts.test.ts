@@ -46,4 +46,34 @@ describe("an alert", () => {
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(300) }));
     expect(await count()).toBe(3);
   });
+
+  it("of one kind and end user is raised 32 times in 24 hours, however often a limit changes", async () => {
+    const { stub } = await newWallet(1000);
+    for (const name of ["u", "other"]) {
+      valueOf(await stub.putEndUser(name, {}));
+      await pay(stub, 100, name);
+    }
+    const change = async (times: number): Promise<void> => {
+      for (let i = 0; i < times; i++) {
+        valueOf(await stub.patchEndUser("u", { dailyQuotaMicro: micros(100 - i) }));
+        valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(900 + i) }));
+      }
+    };
+    const kinds = () => rowsOf(stub, "SELECT kind, count(*) AS n FROM alerts GROUP BY kind");
+    await change(40);
+    expect(await kinds()).toEqual([
+      { kind: "low_balance", n: 32 },
+      { kind: "user_daily", n: 32 },
+    ]);
+    valueOf(await stub.patchEndUser("u", { monthlyQuotaMicro: micros(100) }));
+    valueOf(await stub.patchEndUser("other", { dailyQuotaMicro: micros(100) }));
+    expect(await kinds()).toContainEqual({ kind: "user_monthly", n: 1 });
+    expect(await kinds()).toContainEqual({ kind: "user_daily", n: 33 });
+    setClock(Date.now() + DAY);
+    const later = { monthlyQuotaMicro: null, dailyQuotaMicro: micros(50) };
+    valueOf(await stub.patchEndUser("u", later));
+    await pay(stub, 50, "u");
+    expect(await kinds()).toContainEqual({ kind: "user_daily", n: 34 });
+    expect(await kinds()).toContainEqual({ kind: "low_balance", n: 33 });
+  });
 });
