@@ -49,13 +49,8 @@ export async function attempt(
   request: AttemptRequest,
   options: AttemptOptions,
 ): Promise<ProviderAnswer> {
-  const controller = new AbortController();
+  const controller = endingWith(options.signal);
   const { signal } = controller;
-  const end = (): void => {
-    controller.abort();
-  };
-  if (options.signal.aborted) end();
-  else options.signal.addEventListener("abort", end);
   const { provider, upstreamId, cap } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
   const sent = provider.send({
@@ -83,6 +78,17 @@ export async function attempt(
   answer.events.cancel();
   controller.abort();
   return started;
+}
+
+/** Aborted with the run. The run keeps what listens to its end: nothing here but the controller, not the request. */
+function endingWith(runEnd: StopSignal): AbortController {
+  const controller = new AbortController();
+  const end = (): void => {
+    controller.abort();
+  };
+  if (runEnd.aborted) end();
+  else runEnd.addEventListener("abort", end);
+  return controller;
 }
 
 /** Waits for the first batch with events in it: comments show life but promise nothing. */

@@ -1,0 +1,72 @@
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterEach, expect, it, vi } from "vitest";
+import { Stop } from "../../src/lib/stop.ts";
+import { failover } from "../../src/providers/failover.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { RouteHealth } from "../../src/providers/route-health.ts";
+import { CASES } from "../fuzz/provider-cases.ts";
+import { network } from "./adapter-kit.ts";
+import { CHUNK, RETRY, stream } from "./failover-fixture.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What a run has of a stream that its second route began, the first having failed; and its prompt. */
+async function begun(provider: Provider, upstreamId: string) {
+  const body = { messages: [{ role: "user", content: "a long prompt" }] };
+  const prompt = new WeakRef<object>(body);
+  const stop = new Stop();
+  const failing: Provider = { id: "failing", send: () => Promise.resolve(RETRY) };
+  const served = await failover(
+    [failing, provider].map((one) => ({ provider: one, upstreamId, cap: 256 })),
+    { kind: "chat", body, stream: true },
+    {
+      health: new RouteHealth(),
+      now: () => 0,
+      signal: stop,
+      headersMs: 5000,
+      firstMs: 5000,
+      pauseMs: () => 0,
+    },
+  );
+  return { prompt, stop, served };
+}
+
+/** Whether the stream began, and what is left of its prompt while it and its run go on. */
+async function keptBy(provider: Provider, upstreamId = "m") {
+  const { prompt, stop, served } = await begun(provider, upstreamId);
+  await setImmediate(); // a WeakRef keeps its object for the turn that made it
+  collect();
+  const hasBegun = served.ok && served.value.answer.kind === "stream" && !stop.aborted;
+  return { hasBegun, prompt: prompt.deref() };
+}
+
+const LET_GO = { hasBegun: true, prompt: undefined };
+const PLAIN: Provider = {
+  id: "plain",
+  send(call) {
+    call.onDispatch?.();
+    return Promise.resolve(stream([CHUNK]).answer);
+  },
+};
+
+it("a stream that has begun keeps nothing of its prompt, nor does what ends it", async () => {
+  expect(await keptBy(PLAIN)).toEqual(LET_GO);
+});
+
+/** A stream of each provider: its reader says what was asked for, and no more. */
+const STREAMS = CASES.filter(
+  (one, at) =>
+    one.stream && at === CASES.findIndex((any) => any.stream && any.provider === one.provider),
+);
+
+it.each(STREAMS)("nor does one of $provider.id", async ({ provider, upstreamId, reply }) => {
+  network(reply);
+  expect(await keptBy(provider, upstreamId)).toEqual(LET_GO);
+});
