@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import { routePath } from "hono/route";
+import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
@@ -89,11 +90,12 @@ async function runToItsEnd(c: Context<AppEnv>, run: Run, answered: Answered): Pr
 function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
-  const { health, now } = run.services;
-  recorder.view = () => routeGauges(health, now());
+  const { env } = c; // not c: what the isolate keeps must not keep its last request
+  const { health } = run.services;
+  recorder.view = () => routeGauges(health, now(env));
   countRun(run, recorder.tally);
-  const point = c.env.ANALYTICS === undefined ? null : dataPointOf(run);
-  if (point !== null) c.env.ANALYTICS?.writeDataPoint(point);
+  const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
+  if (point !== null) env.ANALYTICS?.writeDataPoint(point);
   handOver(c);
   const failure = (c.get("failure") as string | undefined) ?? null;
   const isTold = status >= 400 || config.logRequests === "all";
