@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { routePath } from "hono/route";
 import { now } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
+import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
@@ -16,7 +16,7 @@ import { offerOf } from "./offer.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { runServices } from "./run-services.route.ts";
 import { runPaid } from "./run.ts";
-import { countShed, shed } from "./shed.route.ts";
+import { shed } from "./shed.route.ts";
 
 type Prepare = (body: object, catalog: Catalog) => Result<PaidRequest>;
 type Answered = PromiseWithResolvers<Response>;
@@ -28,7 +28,7 @@ type Answered = PromiseWithResolvers<Response>;
  */
 export function answerPaid(c: Context<AppEnv>, prepare: Prepare): Promise<Response> | Response {
   const slot = c.get("slot") as Slot | ShedReason | undefined;
-  if (typeof slot === "string") return shed(c, slot);
+  if (typeof slot === "string") return fail(c, shed(c, slot).failure);
   const answered = Promise.withResolvers<Response>();
   c.executionCtx.waitUntil(toItsEnd(c, prepare, { answered, slot }));
   return answered.promise;
@@ -115,27 +115,21 @@ async function checked(
     bytesMax: BODY_BYTES_MAX,
     timeoutMs: config.numbers.BODY_TIMEOUT_MS,
     after: c.get("timers").after,
-    hasRoom: (bytes) => hasRoom(c, slot?.grow(bytes)),
+    hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
   });
   const admission = await c.get("admission");
   if (!admission.ok) return admission;
   const { keyId, orgId } = admission.value.caller;
-  if (!hasRoom(c, slot?.handTo(orgId))) return refuse({ kind: "overloaded" });
+  const why = slot?.handTo(orgId) ?? null;
+  if (why !== null) return shed(c, why);
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) return key;
   const body = await reading;
-  if (!body.ok) return body;
+  if (!body.ok) return body.failure.kind === "overloaded" ? shed(c, "bytes") : body;
   const { json, bytes } = body.value;
   const request = prepare(json, offerOf(config).catalog);
   if (!request.ok) return request;
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
   return success({ request: request.value, idempotency });
-}
-
-/** Whether a place, or more of it, was found; otherwise the request is counted among those shed. */
-function hasRoom(c: Context<AppEnv>, refused: ShedReason | null | undefined): boolean {
-  if (refused === null || refused === undefined) return true;
-  countShed(c, refused);
-  return false;
 }

@@ -1,7 +1,8 @@
 import type { Context } from "hono";
 import type { Config } from "../config.ts";
-import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Refusal } from "../lib/failure.ts";
 import type { ShedReason } from "../lib/in-flight.ts";
 import { logWarning } from "../lib/log.ts";
 import { recorderOf } from "../metrics/count-requests.route.ts";
@@ -13,17 +14,12 @@ type Storm = { lineMs: number; counts: Partial<Record<ShedReason, number>> };
 
 const storms = new WeakMap<Config, Storm>();
 
-/** The 503 of a request that found no place. */
-export function shed(c: Context<AppEnv>, reason: ShedReason): Response {
-  countShed(c, reason);
-  return fail(c, { kind: "overloaded" });
-}
-
 /**
- * Counts a request that is being shed. They come in storms, so one line a second tells how many there were
- * since the line before, and the last one's id; each has a line of its own only with LOG_REQUESTS=all.
+ * Refuses a request that found no place, and counts it. They come in storms, so one line a second tells how
+ * many there were since the line before, and the last one's id; each has a line of its own only with
+ * LOG_REQUESTS=all.
  */
-export function countShed(c: Context<AppEnv>, reason: ShedReason): void {
+export function shed(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   recorderOf(config).tally.count("shed", { reason });
   c.set("logged", config.logRequests !== "all");
@@ -31,8 +27,10 @@ export function countShed(c: Context<AppEnv>, reason: ShedReason): void {
   storms.set(config, storm);
   storm.counts[reason] = (storm.counts[reason] ?? 0) + 1;
   // also after a clock that stepped back
-  if (Math.abs(startedMs - storm.lineMs) < LINE_EVERY_MS) return;
-  logWarning("requests_shed", { ...storm.counts, last_request_id: requestId });
-  storm.lineMs = startedMs;
-  storm.counts = {};
+  if (Math.abs(startedMs - storm.lineMs) >= LINE_EVERY_MS) {
+    logWarning("requests_shed", { ...storm.counts, last_request_id: requestId });
+    storm.lineMs = startedMs;
+    storm.counts = {};
+  }
+  return refuse({ kind: "overloaded" });
 }

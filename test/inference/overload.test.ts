@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, bindingsWith, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import { apart } from "../contract/metrics-client.ts";
 import { BusyWorld, HELLO } from "./busy-world.ts";
 
 const OVERLOADED = {
@@ -11,7 +12,7 @@ const OVERLOADED = {
     code: "overloaded",
   },
 };
-const MIB = 1024 * 1024;
+const SHED = /^turnpike_shed_total\{.*$/gm;
 
 let account: Account;
 let lines: { readonly event?: string; readonly status?: number; readonly organization?: number }[] =
@@ -97,7 +98,11 @@ describe("a paid request beyond what its organisation may have in flight", () =>
   it("is counted by reason, and a storm of them is one line a second", async () => {
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
-    const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "failures" });
+    const region = apart();
+    const { world, first, goOn } = await fullWorld({
+      LOG_REQUESTS: "failures",
+      REGION_METRICS: region.bindings.REGION_METRICS,
+    });
     for (let i = 0; i < 50; i++) expect(await world.status({ key: account.key })).toBe(503);
     const told = (): readonly number[] =>
       lines.filter(({ event }) => event === "requests_shed").map((line) => line.organization ?? 0);
@@ -108,12 +113,8 @@ describe("a paid request beyond what its organisation may have in flight", () =>
     expect(lines.filter(({ status }) => status === 503)).toEqual([]);
     goOn();
     await first.end();
-    const metrics = await send("/admin/v1/metrics", {
-      key: world.env.ADMIN_TOKEN,
-      bindings: world.env,
-    });
-    const text = await metrics.text();
-    expect(text).toMatch(/^turnpike_shed_total\{reason="organization"\} \d+$/m);
+    const text = await region.metrics();
+    expect(text.match(SHED)).toEqual(['turnpike_shed_total{reason="organization"} 51']);
     expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
   });
 
@@ -146,65 +147,6 @@ describe("a paid request beyond what the isolate may have in flight", () => {
       expect((await one.response).status).toBe(200);
       await one.end();
     }
-  });
-});
-
-describe("a body beyond the bytes that an isolate holds at once", () => {
-  const long = {
-    model: "sandbox/echo",
-    messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
-  };
-
-  it.each(["declared", "undeclared"])(
-    "is shed where its length is %s; small ones are not",
-    async (how) => {
-      const text = JSON.stringify(long);
-      const headers: Record<string, string> =
-        how === "declared" ? { "content-length": String(text.length) } : {};
-      const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
-      const goOn = world.keepHolds();
-      const held = world.untilHeld(1);
-      const first = world.ask({ key: account.key, body: text, headers });
-      await held;
-      const other = await openAccount();
-      const { hold } = world.calls;
-      expect(await world.status({ key: other.key, body: text, headers })).toBe(503);
-      expect(world.calls["hold"]).toBe(hold);
-      const heldToo = world.untilHeld(1);
-      const small = world.ask({ key: other.key });
-      await heldToo;
-      goOn();
-      for (const asked of [first, small]) {
-        expect((await asked.response).status).toBe(200);
-        await asked.end();
-      }
-      expect(await world.status({ key: other.key, body: text, headers })).toBe(200);
-    },
-  );
-
-  it("takes room as it comes, not as it is announced: who sends nothing of 20 MiB keeps nobody out", async () => {
-    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
-    const slow = new TransformStream<Uint8Array, Uint8Array>();
-    const headers = { "content-length": String(20 * MIB) };
-    const first = world.ask({ key: account.key, body: slow.readable, headers });
-    const writer = slow.writable.getWriter();
-    void writer.write(new TextEncoder().encode('{"model":'));
-    const other = await openAccount();
-    expect(await world.status({ key: other.key, body: JSON.stringify(long) })).toBe(200);
-    await writer.close();
-    expect((await first.response).status).toBe(400);
-    await first.end();
-  });
-
-  it("is not counted any more once a route has answered, however long its stream goes on", async () => {
-    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20", DRAIN_S: "0" });
-    const endless = { ...long, model: "sandbox/endless", stream: true };
-    const first = world.ask({ key: account.key, body: endless });
-    const reader = (await first.response).body?.getReader();
-    expect((await reader?.read())?.done).toBe(false);
-    expect(await world.status({ key: account.key, body: long })).toBe(200);
-    await reader?.cancel();
-    await first.end();
   });
 });
 

@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { addKey, admin, openAccount } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { apart } from "../contract/metrics-client.ts";
+import { BusyWorld } from "./busy-world.ts";
+
+const MIB = 1024 * 1024;
+const SHED = /^turnpike_shed_total\{.*$/gm;
+
+let account: Account;
+let lines: { readonly event?: string; readonly status?: number }[] = [];
+beforeEach(async () => {
+  lines = [];
+  const note = (line: string): void => void lines.push(JSON.parse(line) as object);
+  vi.spyOn(console, "log").mockImplementation(note);
+  vi.spyOn(console, "warn").mockImplementation(note);
+  account = await openAccount();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("a body beyond the bytes that an isolate holds at once", () => {
+  const long = {
+    model: "sandbox/echo",
+    messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
+  };
+
+  /** A body without a length, which is there at once. */
+  const inPieces = (mib: number): ReadableStream<Uint8Array> =>
+    new ReadableStream({
+      start(to) {
+        for (let i = 0; i < mib; i++) to.enqueue(new Uint8Array(MIB).fill(32));
+        to.close();
+      },
+    });
+
+  it.each(["declared", "undeclared"])(
+    "is shed where its length is %s; small ones are not",
+    async (how) => {
+      const text = JSON.stringify(long);
+      const headers: Record<string, string> =
+        how === "declared" ? { "content-length": String(text.length) } : {};
+      const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+      const goOn = world.keepHolds();
+      const held = world.untilHeld(1);
+      const first = world.ask({ key: account.key, body: text, headers });
+      await held;
+      const other = await openAccount();
+      const { hold } = world.calls;
+      expect(await world.status({ key: other.key, body: text, headers })).toBe(503);
+      expect(world.calls["hold"]).toBe(hold);
+      const heldToo = world.untilHeld(1);
+      const small = world.ask({ key: other.key });
+      await heldToo;
+      goOn();
+      for (const asked of [first, small]) {
+        expect((await asked.response).status).toBe(200);
+        await asked.end();
+      }
+      expect(await world.status({ key: other.key, body: text, headers })).toBe(200);
+    },
+  );
+
+  it("is counted as shed when it is answered so, not where its key is refused first", async () => {
+    const region = apart();
+    const world = new BusyWorld({
+      ISOLATE_BODIES_MIB_MAX: "20",
+      LOG_REQUESTS: "failures",
+      REGION_METRICS: region.bindings.REGION_METRICS,
+    });
+    const revoked = await addKey(account.orgId, account.memberId);
+    const path = `/orgs/${account.orgId}/keys/${revoked.keyId}`;
+    expect((await admin("DELETE", path)).status).toBe(200);
+    const goOn = world.keepHolds();
+    const held = world.untilHeld(1);
+    const first = world.ask({ key: account.key, body: JSON.stringify(long) });
+    await held;
+    const refused = world.ask({ key: revoked.key, body: inPieces(15) });
+    expect((await refused.response).status).toBe(401);
+    await refused.end();
+    expect(lines.filter(({ event, status }) => event === "request" && status === 401)).toHaveLength(
+      1,
+    );
+    const other = await openAccount();
+    expect(await world.status({ key: other.key, body: inPieces(15) })).toBe(503);
+    goOn();
+    await first.end();
+    expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
+  });
+
+  it("takes room as it comes, not as it is announced: who sends nothing of 20 MiB keeps nobody out", async () => {
+    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+    const slow = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { "content-length": String(20 * MIB) };
+    const first = world.ask({ key: account.key, body: slow.readable, headers });
+    const writer = slow.writable.getWriter();
+    void writer.write(new TextEncoder().encode('{"model":'));
+    const other = await openAccount();
+    expect(await world.status({ key: other.key, body: JSON.stringify(long) })).toBe(200);
+    await writer.close();
+    expect((await first.response).status).toBe(400);
+    await first.end();
+  });
+
+  it("is not counted any more once a route has answered, however long its stream goes on", async () => {
+    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20", DRAIN_S: "0" });
+    const endless = { ...long, model: "sandbox/endless", stream: true };
+    const first = world.ask({ key: account.key, body: endless });
+    const reader = (await first.response).body?.getReader();
+    expect((await reader?.read())?.done).toBe(false);
+    expect(await world.status({ key: account.key, body: long })).toBe(200);
+    await reader?.cancel();
+    await first.end();
+  });
+});
