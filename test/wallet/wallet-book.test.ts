@@ -11,6 +11,7 @@ import {
   differences,
   failureOf,
   holdOf,
+  lose,
   newWallet,
   pay,
   rowsOf,
@@ -163,8 +164,7 @@ describe("the book", () => {
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
     await pay(stub, 30, "u");
     valueOf(await stub.poke());
-    await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
-    await evictDurableObject(stub);
+    await lose(stub);
     expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(70);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
 import type { Generation } from "../../src/lib/generation.ts";
@@ -100,6 +100,17 @@ export function rowsOf(stub: Stub, query: string): Promise<Record<string, unknow
   return runInDurableObject(stub, (_wallet: Wallet, state) =>
     state.storage.sql.exec(query).toArray(),
   );
+}
+
+/** What is due: expiry, publishing, retention. */
+export function runAlarm(stub: Stub): Promise<void> {
+  return runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+}
+
+/** Everything that a wallet has stored is gone, and it begins anew. */
+export async function lose(stub: Stub): Promise<void> {
+  await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
+  await evictDurableObject(stub);
 }
 
 /** Rows written by every statement while `work` runs. */

@@ -7,8 +7,10 @@ import {
   differences,
   failureOf,
   holdOf,
+  lose,
   newWallet,
   pay,
+  runAlarm,
   setClock,
   settle,
   valueOf,
@@ -25,11 +27,6 @@ async function newInBook(): Promise<Made> {
   const { epoch } = await made.stub.create(made.orgId);
   await env.DB.prepare("INSERT INTO balances VALUES (?, ?, 0, 0, 0)").bind(made.orgId, epoch).run();
   return made;
-}
-
-async function lose(stub: Stub): Promise<void> {
-  await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
-  await evictDurableObject(stub);
 }
 
 const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
@@ -139,7 +136,7 @@ it("a wallet with a conflict publishes nothing, and yet rolls up no usage that i
   valueOf(await stub.poke());
   valueOf(await settle(stub, request.id, 7));
   setClock(start + 31 * 86_400_000);
-  await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+  await runAlarm(stub);
   await evictDurableObject(stub);
   const { rows } = valueOf(await stub.ledger(0, 10));
   expect(rows.map(({ kind }) => kind)).toEqual(["credit", "rollup"]);

@@ -1,14 +1,15 @@
 import { env } from "cloudflare:workers";
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
   credit,
   differences,
   holdOf,
+  lose,
   newWallet,
   pay,
   rowsOf,
+  runAlarm,
   setClock,
   settle,
   valueOf,
@@ -55,6 +56,13 @@ async function found(stub: Stub, orgId: string): Promise<readonly object[]> {
   return all;
 }
 
+/** What reconciling finds after this statement. */
+async function foundAfter(statement: string): Promise<readonly object[]> {
+  const { stub, orgId } = await organization();
+  await rowsOf(stub, statement);
+  return found(stub, orgId);
+}
+
 it("nothing is found, and nobody is alerted, while everything agrees", async () => {
   const { stub, orgId } = await organization();
   expect(await found(stub, orgId)).toEqual([]);
@@ -74,7 +82,7 @@ it("nothing is found after a late settle and after old rows were rolled up", asy
   expect(valueOf(await settle(stub, late.id, 30))).toMatchObject({ charged: 30 });
   expect(await found(stub, orgId)).toEqual([]);
   setClock(start + 40 * 86_400_000);
-  await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
+  await runAlarm(stub);
   await pay(stub, 5);
   expect(await found(stub, orgId)).toEqual([]);
   const rollups = await rowsOf(stub, "SELECT amount FROM entries WHERE kind = 'rollup'");
@@ -83,8 +91,7 @@ it("nothing is found after a late settle and after old rows were rolled up", asy
 
 it("nothing is found in a wallet that was rebuilt from the book", async () => {
   const { stub, orgId } = await organization();
-  await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
-  await evictDurableObject(stub);
+  await lose(stub);
   expect(valueOf(await stub.rebuild(orgId))).toMatchObject({ creditsMicro: 850 });
   await pay(stub, 5, "bob");
   expect(await found(stub, orgId)).toEqual([]);
@@ -131,9 +138,7 @@ const INJECTED: readonly (readonly [what: string, statement: string, found: obje
 it.each(INJECTED)(
   "a micro injected into %s is found, and alerted (150)",
   async (_what, statement, one) => {
-    const { stub, orgId } = await organization();
-    await rowsOf(stub, statement);
-    expect(await found(stub, orgId)).toContainEqual(one);
+    expect(await foundAfter(statement)).toContainEqual(one);
   },
 );
 
@@ -146,9 +151,7 @@ it("a micro injected into the book is found, and alerted (150)", async () => {
 });
 
 it("a ledger row that is gone is found, and alerted (150)", async () => {
-  const { stub, orgId } = await organization();
-  await rowsOf(stub, "DELETE FROM requests WHERE charged = 50");
-  expect(await found(stub, orgId)).toContainEqual({
+  expect(await foundAfter("DELETE FROM requests WHERE charged = 50")).toContainEqual({
     what: "ledger rows missing",
     expected: 0,
     found: 1,
