@@ -1,14 +1,9 @@
-/** Does all of it in order, so many at a time. */
-export async function atOnce<T>(count: number, jobs: readonly (() => Promise<T>)[]): Promise<T[]> {
-  const results: T[] = [];
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < jobs.length) {
-      const at = next++;
-      const result = await jobs[at]?.();
-      if (result !== undefined) results.push(result);
-    }
-  };
-  await Promise.all(Array.from({ length: count }, work));
-  return results;
+import { atMost } from "../src/lib/at-most.ts";
+
+/** Does all of it, so many at a time; the results are in the order of the jobs. */
+export function atOnce<T>(
+  count: number,
+  jobs: readonly (() => Promise<T>)[],
+): Promise<readonly T[]> {
+  return atMost(count, jobs, (job) => job());
 }

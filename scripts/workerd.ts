@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { cpus } from "node:os";
 
 const NANOSECONDS_PER_MICROSECOND = 1000;
 const MICROSECONDS_PER_TICK = 10_000; // USER_HZ is 100 on every Linux
@@ -19,6 +20,14 @@ export function workerdPid(port: number): number {
  */
 export function cpuMicroseconds(pid: number): number {
   return fromSchedstat(pid) ?? fromStat(pid) ?? fromPs(pid);
+}
+
+/** What all cores have worked so far, for whomever, in ms. */
+export function coresWorkedMs(): number {
+  return cpus().reduce(
+    (sum, { times }) => sum + times.user + times.nice + times.sys + times.irq,
+    0,
+  );
 }
 
 /** Memory that a process has in RAM, in bytes. Linux: VmRSS; elsewhere what `ps` says. Throws when it is gone. */

@@ -1,5 +1,4 @@
-import { cpus } from "node:os";
-import { childPids, cpuMicroseconds } from "../workerd.ts";
+import { childPids, coresWorkedMs, cpuMicroseconds } from "../workerd.ts";
 import type { Figure } from "./figure.ts";
 
 /**
@@ -9,19 +8,11 @@ import type { Figure } from "./figure.ts";
 export function watchOthers(): () => Figure {
   const pids = [process.pid, ...childPids()];
   const own = (): number => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
-  const begun = { atMs: performance.now(), busyMs: busyMs(), ownUs: own() };
+  const begun = { atMs: performance.now(), busyMs: coresWorkedMs(), ownUs: own() };
   return () => {
     const ownMs = (own() - begun.ownUs) / 1000;
     const elapsedMs = performance.now() - begun.atMs;
-    const cores = (busyMs() - begun.busyMs - ownMs) / elapsedMs;
+    const cores = (coresWorkedMs() - begun.busyMs - ownMs) / elapsedMs;
     return { name: "cores kept busy by other programs", value: Math.max(0, cores), unit: "" };
   };
-}
-
-/** What all cores have worked so far. */
-function busyMs(): number {
-  return cpus().reduce(
-    (sum, { times }) => sum + times.user + times.nice + times.sys + times.irq,
-    0,
-  );
 }

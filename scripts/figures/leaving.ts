@@ -1,3 +1,4 @@
+import { quantile } from "../bench/estimate.ts";
 import { ask, leave } from "./ask.ts";
 import { startCountedUpstream } from "./counted-upstream.ts";
 import type { CountedUpstream } from "./counted-upstream.ts";
@@ -6,7 +7,7 @@ import type { Finding } from "./rows.ts";
 import { failuresOf, runTests, sumOf, withFailures } from "./vitest-report.ts";
 import type { RanTest } from "./vitest-report.ts";
 import { untilResolved } from "./waiting.ts";
-import { inTurns, makeAccount, quantile, startPlace } from "./world.ts";
+import { inTurns, makeAccount, startPlace } from "./world.ts";
 import type { Place } from "./world.ts";
 
 const CLIENTS = 160;

@@ -13,30 +13,19 @@ export type Suite = {
   readonly mutants: readonly Mutant[];
 };
 
-const ledger = (guard: string, text: string, mutated: string): Mutant => ({
-  guard,
-  file: "src/wallet/ledger.ts",
-  text,
-  mutated,
-});
-const quota = (guard: string, text: string, mutated: string): Mutant => ({
-  guard,
-  file: "src/wallet/quota.ts",
-  text,
-  mutated,
-});
-const holds = (guard: string, text: string, mutated: string): Mutant => ({
-  guard,
-  file: "src/wallet/open-holds.ts",
-  text,
-  mutated,
-});
-const rate = (guard: string, text: string, mutated: string): Mutant => ({
-  guard,
-  file: "src/keys/rate-window.ts",
-  text,
-  mutated,
-});
+const inFile =
+  (file: string) =>
+  (guard: string, text: string, mutated: string): Mutant => ({
+    guard,
+    file,
+    text,
+    mutated,
+  });
+const ledger = inFile("src/wallet/ledger.ts");
+const quota = inFile("src/wallet/quota.ts");
+const holds = inFile("src/wallet/open-holds.ts");
+const idempotency = inFile("src/wallet/idempotency.ts");
+const rate = inFile("src/keys/rate-window.ts");
 
 const MONEY: readonly Mutant[] = [
   ledger(
@@ -109,12 +98,11 @@ const MONEY: readonly Mutant[] = [
     "filter((hold) => hold.expiresAt <= nowMs)",
     "filter((hold) => hold.expiresAt + 60_000 <= nowMs)",
   ),
-  {
-    guard: "a charged request keeps its Idempotency-Key for a day",
-    file: "src/wallet/idempotency.ts",
-    text: "nowMs - holder.admittedAt >= IDEMPOTENCY_MS",
-    mutated: "nowMs - holder.admittedAt >= IDEMPOTENCY_MS / 24",
-  },
+  idempotency(
+    "a charged request keeps its Idempotency-Key for a day",
+    "nowMs - holder.admittedAt >= IDEMPOTENCY_MS",
+    "nowMs - holder.admittedAt >= IDEMPOTENCY_MS / 24",
+  ),
 ];
 
 const LIMIT: readonly Mutant[] = [

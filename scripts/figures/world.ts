@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import path from "node:path";
+import { atMost } from "../../src/lib/at-most.ts";
 import { addCredits, createKey, createOrganization } from "../admin-client.ts";
 import type { AdminClient, Made, Scope } from "../admin-client.ts";
 import { bundleWorker } from "../bundle.ts";
@@ -77,27 +78,12 @@ export async function makeAccount(
 }
 
 /** Does as many things as `count`, `callers` at a time; the results in their order. */
-export async function inTurns<T>(
+export function inTurns<T>(
   count: number,
   callers: number,
   one: (n: number) => Promise<T>,
-): Promise<T[]> {
-  const results: T[] = [];
-  let next = 0;
-  const caller = async (): Promise<void> => {
-    while (next < count) {
-      const n = next++;
-      results[n] = await one(n);
-    }
-  };
-  await Promise.all(Array.from({ length: callers }, caller));
-  return results;
-}
-
-/** The share of sorted values that lie at or below the answer; NaN of none. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? NaN;
+): Promise<readonly T[]> {
+  return atMost(callers, [...Array(count).keys()], one);
 }
 
 async function start(

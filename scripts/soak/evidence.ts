@@ -4,7 +4,7 @@ import type { GrantLog, LimiterLog } from "./judge-keys.ts";
 import type { EndUser, Estate, LedgerRow } from "./judge-money.ts";
 import { booksOf } from "./healing.ts";
 import type { Tenant } from "./tenants.ts";
-import type { WalletLook } from "./watch.ts";
+import { tenantsAt, walletsAt } from "./wallets.ts";
 import { REGIONS } from "./world.ts";
 import type { SoakedRegion, World } from "./world.ts";
 
@@ -120,12 +120,9 @@ export async function grantLogsOf(
   tenants: readonly Tenant[],
 ): Promise<readonly GrantLog[]> {
   const logs = REGIONS.map(async (name) => {
-    const here = tenants.filter(({ home }) => home === name);
     const peer = name === "eu" ? "us" : "eu";
-    const names = here.map(({ orgId }) => orgId);
-    const asked = { kind: "WALLET", names, detailed: true };
-    const looks = await regions[name].control<WalletLook[]>("look", asked);
-    return here.map(({ orgId, limit }, i): GrantLog => {
+    const looks = await walletsAt(regions[name], tenants, true);
+    return tenantsAt(regions[name], tenants).map(({ orgId, limit }, i): GrantLog => {
       const { granted = [], expired = [] } = looks[i] ?? {};
       return {
         orgId,

@@ -3,7 +3,7 @@ import { getHealth, getOrganization } from "../admin-client.ts";
 import { clockMs } from "./client.ts";
 import type { OutboxDepth, Residue } from "./judge-rest.ts";
 import type { Tenant } from "./tenants.ts";
-import type { WalletLook } from "./watch.ts";
+import { tenantsAt, walletsAt } from "./wallets.ts";
 import { REGIONS } from "./world.ts";
 import type { SoakedRegion, World } from "./world.ts";
 
@@ -44,17 +44,14 @@ async function unrest({ regions }: World, tenants: readonly Tenant[]): Promise<s
   const parts = await Promise.all(
     REGIONS.map(async (name) => {
       const region = regions[name];
-      const names = tenants.filter(({ home }) => home === name).map(({ orgId }) => orgId);
       const { waiting } = await outboxDepth(region);
-      const wallets = await region.control<WalletLook[]>("look", {
-        kind: "WALLET",
-        names,
-        detailed: false,
-      });
+      const wallets = await walletsAt(region, tenants);
       const open = wallets.reduce((sum, wallet) => sum + (wallet?.open ?? 0), 0);
       if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
       const books = await booksOf(region);
-      const standings = await Promise.all(names.map((id) => getOrganization(region.admin, id)));
+      const standings = await Promise.all(
+        tenantsAt(region, tenants).map(({ orgId }) => getOrganization(region.admin, orgId)),
+      );
       const behind = standings.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
       return behind.length > 0 ? `${behind.length} books in ${name}` : "";
     }),

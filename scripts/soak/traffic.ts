@@ -1,5 +1,5 @@
-import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { randomBase62 } from "../../src/lib/id.ts";
 import type { RegionName } from "../region.ts";
 import { clockMs, send } from "./client.ts";
 import type { Arrival } from "./plan.ts";
@@ -13,7 +13,6 @@ import type { World } from "./world.ts";
 const IN_FLIGHT_MAX = 160;
 const TICK_MS = 4;
 const USERS = Object.keys(QUOTAS);
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Whose request it is and where it goes. */
 type Errand = {
@@ -95,10 +94,6 @@ function one(keys: readonly SoakedKey[], at: number): SoakedKey {
   const key = keys[Math.floor(at * keys.length)];
   if (key === undefined) throw new Error("an organisation without a key");
   return key;
-}
-
-function randomBase62(length: number): string {
-  return Array.from({ length }, () => BASE62[randomInt(62)] ?? "0").join("");
 }
 
 /** No key at all, one of a wrong length, or one whose tag is wrong. */

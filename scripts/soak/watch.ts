@@ -8,6 +8,7 @@ import type { Depth, MemorySample } from "./judge-rest.ts";
 import { persist } from "./revoking.ts";
 import { TOP_UP_MICRO } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
+import { walletsAt } from "./wallets.ts";
 import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
@@ -17,16 +18,6 @@ const MEMORY_EVERY_MS = 3000;
 const LOOK_EVERY_MS = 4000;
 const TOP_UP_EVERY_MS = 7000;
 const ORGANIZATIONS_MAX = 100;
-
-/** What a wallet has stored, past the gateway's own code. */
-export type WalletLook = {
-  readonly open: number;
-  readonly oldestMs: number | null;
-  /** When requests were granted, Unix ms; only when asked for in detail, as `expired`. */
-  readonly granted: readonly number[];
-  /** When those were that nobody resolved before their time was up, and how long that was, in ms. */
-  readonly expired: readonly { readonly at: number; readonly lifeMs: number }[];
-} | null;
 
 /** Looks at both regions while the load runs, and grants credits to those that run dry. */
 export class Watch {
@@ -87,12 +78,12 @@ export class Watch {
   }
 
   async #lookAt(name: RegionName): Promise<Depth> {
-    const { admin, control } = this.#world.regions[name];
-    const names = this.#tenants.filter(({ home }) => home === name).map(({ orgId }) => orgId);
+    const region = this.#world.regions[name];
+    const { admin } = region;
     const [page, health, wallets] = await Promise.all([
       getOrganizations(admin, { limit: ORGANIZATIONS_MAX }).catch(() => ({ organizations: [] })), // no book
       getHealth(admin),
-      control<WalletLook[]>("look", { kind: "WALLET", names, detailed: false }),
+      walletsAt(region, this.#tenants),
     ]);
     for (const { id, credits_micro, held_micro } of page.organizations) {
       if (credits_micro === null || held_micro === null) continue;

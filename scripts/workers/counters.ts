@@ -1,9 +1,9 @@
 import type { Counts } from "./counts.ts";
 import { replaced } from "./replaced.ts";
+import { replacedBook } from "./replaced-book.ts";
 import type { Method } from "./replaced.ts";
 
 const patched = new WeakSet<object>();
-const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
 
 /** The same namespace, whose stubs count their calls. */
 export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>(
@@ -55,40 +55,20 @@ export function countStorage(storage: DurableObjectStorage, counts: Counts): voi
 
 /** The same database, with its queries and rows counted. */
 export function countedD1(db: D1Database, counts: Counts): D1Database {
-  return replaced(db, (property) => {
-    if (property === "prepare") {
-      return (sql: string) => countedStatement(db.prepare(sql), counts);
-    }
-    if (property !== "batch") return undefined;
-    return async (batch: D1PreparedStatement[]) => {
-      const results = await db.batch(
-        batch.map((statement) => statements.get(statement) ?? statement),
-      );
+  return replacedBook(db, {
+    statement: async (run) => {
+      counts.d1Queries++;
+      const result = await run();
+      countRows(counts, (result as { meta?: D1Meta } | null)?.meta); // only run and all have it
+      return result;
+    },
+    batch: async (run) => {
+      const results = (await run()) as readonly D1Result[];
       counts.d1Queries += results.length;
       for (const { meta } of results) countRows(counts, meta);
       return results;
-    };
+    },
   });
-}
-
-function countedStatement(statement: D1PreparedStatement, counts: Counts): D1PreparedStatement {
-  const counted = replaced(statement, (property, real) => {
-    if (property === "bind") {
-      return (...values: unknown[]) => countedStatement(statement.bind(...values), counts);
-    }
-    if (property !== "run" && property !== "all" && property !== "first" && property !== "raw") {
-      return undefined;
-    }
-    return async (...parameters: unknown[]) => {
-      counts.d1Queries++;
-      const result = await (real as Method).apply(statement, parameters);
-      const meta = (result as { meta?: D1Meta } | null)?.meta; // only run and all have it
-      countRows(counts, meta);
-      return result;
-    };
-  });
-  statements.set(counted, statement);
-  return counted;
 }
 
 function countRows(counts: Counts, meta: D1Meta | undefined): void {

@@ -10,7 +10,7 @@ import type { Outage } from "./failing-book.ts";
 
 const KINDS = ["KEY_LIMITER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
 type Kind = (typeof KINDS)[number];
-/** What every object here can do beside its own calls. */
+/** What objects here can do beside their own calls; only limiters and wallets let themselves be looked at. */
 type Soaked = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
 
 const outage: Outage = { mode: "none", failed: 0 };
@@ -46,12 +46,11 @@ export class KeyLimiter extends gateway.KeyLimiter {
     this.ctx.abort("soak");
   }
   /** Times of the stored admissions, oldest first; null for a key that was never stored. */
-  async soakLook(): Promise<{ admissions: number[]; limit: number | null } | null> {
+  async soakLook(): Promise<{ admissions: number[] } | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "admissions")) return null;
     const rows = sql.exec<{ at: number }>("SELECT at FROM admissions ORDER BY at").toArray();
-    const [record] = sql.exec<{ rpm_limit: number }>("SELECT rpm_limit FROM record").toArray();
-    return { admissions: rows.map(({ at }) => at), limit: record?.rpm_limit ?? null };
+    return { admissions: rows.map(({ at }) => at) };
   }
 }
 export class Wallet extends gateway.Wallet {
@@ -103,9 +102,6 @@ export class RegionOutbox extends gateway.RegionOutbox {
     counts.alarms++;
     await super.alarm();
   }
-  async soakLook(): Promise<null> {
-    return null; // GET /admin/v1/health tells all
-  }
 }
 export class RegionMetrics extends gateway.RegionMetrics {
   constructor(ctx: DurableObjectState, env: Env) {
@@ -114,9 +110,6 @@ export class RegionMetrics extends gateway.RegionMetrics {
   }
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
-  }
-  async soakLook(): Promise<null> {
-    return null;
   }
 }
 

@@ -95,7 +95,7 @@ export function keysInUse(
   regions: TwoRegions,
   { key: owner }: Account,
   count: number,
-): Promise<FarKey[]> {
+): Promise<readonly FarKey[]> {
   const makeAndUse = async (): Promise<FarKey> => {
     const made = await makeKey(regions, owner);
     assert.equal(await chat(regions.us, made), 200);

@@ -1,0 +1,36 @@
+import { replaced } from "./replaced.ts";
+import type { Method } from "./replaced.ts";
+
+/** Carries a statement or a batch out in its own way, or does not. */
+export type Through = (run: () => Promise<unknown>) => Promise<unknown>;
+
+const statements = new WeakMap<object, D1PreparedStatement>();
+const RUNS = new Set<string | symbol>(["run", "all", "first", "raw"]);
+
+/** The same database, whose statements and batches go through these. */
+export function replacedBook(
+  db: D1Database,
+  { statement, batch }: { readonly statement: Through; readonly batch: Through },
+): D1Database {
+  return replaced(db, (property) => {
+    if (property === "prepare") {
+      return (sql: string) => replacedStatement(db.prepare(sql), statement);
+    }
+    if (property !== "batch") return undefined;
+    return (all: D1PreparedStatement[]) =>
+      batch(() => db.batch(all.map((one) => statements.get(one) ?? one)));
+  });
+}
+
+function replacedStatement(statement: D1PreparedStatement, through: Through): D1PreparedStatement {
+  const made = replaced(statement, (property, real) => {
+    if (property === "bind") {
+      return (...values: unknown[]) => replacedStatement(statement.bind(...values), through);
+    }
+    if (!RUNS.has(property)) return undefined;
+    return (...parameters: unknown[]) =>
+      through(async () => (real as Method).apply(statement, parameters));
+  });
+  statements.set(made, statement);
+  return made;
+}
