@@ -57,3 +57,13 @@ it.each([false, true])(
     expect([us.objectCalls, eu.objectCalls, eu.requests]).toEqual([3 * REQUESTS, 0, 0]);
   },
 );
+
+it("a call that the book answers is counted: none above is no counter that sleeps", async () => {
+  const { key } = await Account.open(() => regions.us);
+  await countsOf(regions.us);
+  const answer = await call(regions.us, key, "/keys");
+  expect(answer.status).toBe(200);
+  await answer.text();
+  const { d1Queries, d1RowsRead } = await countsOf(regions.us);
+  expect(Math.min(d1Queries, d1RowsRead)).toBeGreaterThan(0);
+});
