@@ -5,6 +5,24 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+it("a handing over that has taken its counts makes room for the next at once", async () => {
+  const recorder = new Recorder(0);
+  const begun: Promise<unknown>[] = [];
+  const added: object[] = [];
+  const count = async (): Promise<void> => {
+    recorder.tally.count("shed", { reason: "isolate" });
+    recorder.handOver(
+      (work) => begun.push(work),
+      (series) => Promise.resolve(added.push(series)),
+    );
+    await Promise.all(begun);
+  };
+  await count();
+  await count();
+  const once = { 'turnpike_shed_total{reason="isolate"}': 1 };
+  expect(added).toEqual([once, once]);
+});
+
 it("a handing over that the platform ended with its request is begun again half a minute later, not before", () => {
   const recorder = new Recorder(5000);
   vi.spyOn(scheduler, "wait").mockImplementation(() => new Promise<void>(() => undefined));

@@ -118,6 +118,22 @@ it("what was gathered is handed on when the body is cancelled, and then its end"
   expect(heard.map(({ text }) => text)).toEqual(["a", "b", null]);
 });
 
+it("what was gathered waits no longer once it is 64 KiB", async () => {
+  const { body, say } = scripted();
+  const heard = heardBy(paced(body, PACE_MS));
+  say("a");
+  await vi.advanceTimersByTimeAsync(1);
+  say("b".repeat(64 * 1024 - 1));
+  await vi.advanceTimersByTimeAsync(1);
+  expect(heard).toHaveLength(1);
+  say("c");
+  await vi.advanceTimersByTimeAsync(1);
+  expect(heard.map(({ atMs, text }) => [atMs, text?.length])).toEqual([
+    [0, 1],
+    [2, 64 * 1024],
+  ]);
+});
+
 it("while nobody asks, nothing more is read than the one chunk that was asked for", async () => {
   const { body, say, pulled } = scripted();
   const reader = paced(body, PACE_MS);

@@ -77,3 +77,22 @@ it("what was gathered when we end a stream is still heard: the usage may be in i
   expect(await next).toEqual([{ kind: "text", index: 0, json: '"d"' }]);
   expect(await events.next()).toBeNull();
 });
+
+it("after [DONE] the body is read to its end, so that the connection can serve again", async () => {
+  let pulls = 0;
+  const finish = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
+  const done = new TextEncoder().encode(`${SAID.join("")}${finish}data: [DONE]\n\n`);
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(to) {
+        if (pulls++ === 0) to.enqueue(done);
+        else to.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const events = eventStream(body, sseReader(new ChunkReader()), PACE_MS);
+  expect((await events.next())?.at(-1)).toEqual({ kind: "end" });
+  await scheduler.wait(0);
+  expect(pulls).toBe(2);
+});

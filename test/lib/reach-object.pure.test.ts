@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { success } from "../../src/lib/failure.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import { reachObject } from "../../src/lib/reach-object.ts";
+
+const BUDGET_MS = 2000;
+const LOST = new Error("Network connection lost.");
+const OVERLOADED = Object.assign(new Error("too many requests"), { overloaded: true });
+const never = (): Promise<Result<string>> => new Promise(() => undefined);
+const UNAVAILABLE = { unanswered: true, failure: { kind: "storage_unavailable" } };
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
+function throwing(): Promise<Result<string>> {
+  throw LOST;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("scheduler", { wait });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+/** Calls that end as given, one after the other, the last one for ever; when each was made, and what came of them. */
+function reached(...ends: readonly (Error | string | typeof never)[]) {
+  const startMs = Date.now();
+  const calls: number[] = [];
+  const call = (): Promise<Result<string>> => {
+    const end = ends[Math.min(calls.length, ends.length - 1)] ?? never;
+    calls.push(Date.now() - startMs);
+    if (typeof end === "function") return end();
+    if (end instanceof Error) return Promise.reject(end);
+    return Promise.resolve(success(end));
+  };
+  const seen: { result?: unknown; atMs?: number } = {};
+  void reachObject(call).then((result) =>
+    Object.assign(seen, { result, atMs: Date.now() - startMs }),
+  );
+  return { calls, seen };
+}
+
+it("a lost call is made again after each pause, four times in all, and the first answer counts", async () => {
+  const lucky = reached(LOST, LOST, "third");
+  const lost = reached(LOST);
+  await vi.runAllTimersAsync();
+  expect(lucky.calls).toEqual([0, 50, 250]);
+  expect(lucky.seen.result).toEqual({ unanswered: false, result: success("third") });
+  expect(lost.calls).toEqual([0, 50, 250, 1050]);
+  expect(lost.seen.result).toEqual(UNAVAILABLE);
+});
+
+it.each([
+  ["the first call is silent", [never], 1],
+  ["a later call is silent", [LOST, never], 2],
+] as const)("all of it ends when its time is over: %s", async (_, ends, calls) => {
+  const one = reached(...ends);
+  await vi.advanceTimersByTimeAsync(BUDGET_MS - 1);
+  expect(one.seen).toEqual({});
+  await vi.advanceTimersByTimeAsync(1);
+  expect(one.seen).toEqual({ result: UNAVAILABLE, atMs: BUDGET_MS });
+  expect(one.calls).toHaveLength(calls);
+});
+
+it("a pause ends with that time too, and no call follows it", async () => {
+  const late = (): Promise<Result<string>> =>
+    new Promise((_, reject) => setTimeout(() => reject(LOST), BUDGET_MS - 100));
+  const one = reached(LOST, late);
+  await vi.advanceTimersByTimeAsync(BUDGET_MS);
+  expect(one.seen).toEqual({ result: UNAVAILABLE, atMs: BUDGET_MS });
+  await vi.runAllTimersAsync();
+  expect(one.calls).toHaveLength(2);
+});
+
+it("an overloaded object is not asked again: definite at first, unknown after a call that was lost", async () => {
+  const at = reached(OVERLOADED);
+  const after = reached(LOST, OVERLOADED);
+  await vi.runAllTimersAsync();
+  expect([at.calls.length, after.calls.length]).toEqual([1, 2]);
+  const definite = { unanswered: false, result: { ok: false, failure: { kind: "overloaded" } } };
+  expect(at.seen.result).toEqual(definite);
+  expect(after.seen.result).toEqual(UNAVAILABLE);
+});
+
+it("a call that throws at once is a lost call", async () => {
+  const one = reached(throwing);
+  await vi.runAllTimersAsync();
+  expect(one.calls).toHaveLength(4);
+  expect(one.seen.result).toEqual(UNAVAILABLE);
+});
