@@ -12,7 +12,7 @@ const HOST = "127.0.0.1";
 const REORDER_MAX_MS = 300;
 
 /** What is done to a request, or to its reply on the way back. */
-export const REQUEST_FAULTS = [
+const REQUEST_FAULTS = [
   /** Nothing. */
   "pass",
   /** Taken and never forwarded or answered. */

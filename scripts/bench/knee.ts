@@ -26,7 +26,7 @@ export type KneeSearch = {
 
 /** A step holds while its p99 is at most so often that of the low load, and so much of it is achieved. */
 export const SLOWER_MAX = 5;
-export const ACHIEVED_MIN = 0.97;
+const ACHIEVED_MIN = 0.97;
 const STEP = 1.15;
 const HALVINGS = 2;
 const LOWEST = 0.05; // of `from`; what holds nowhere above it has no knee

@@ -5,9 +5,9 @@ import type { KeyRow } from "./key-record.ts";
 /** Live keys of one organisation, at most. */
 export const LIVE_KEYS_MAX = 1000;
 /** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
-export const NEW_KEYS_MAX = 10_000;
+const NEW_KEYS_MAX = 10_000;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
-export const LISTED_REVOKED_MAX = 4000;
+const LISTED_REVOKED_MAX = 4000;
 
 /** A key that is about to be inserted: never used, not revoked. */
 export type NewKey = Omit<KeyRow, "last_used_at" | "revoked_at">;
