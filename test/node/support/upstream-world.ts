@@ -24,6 +24,8 @@ export type WorldOptions = {
   readonly deadPort?: number;
   /** Prices, limits and abilities that MODELS cannot say; with it `later` works. */
   readonly changes?: RouteChanges;
+  /** Another entry than the gateway's own, around it; not with `changes`. */
+  readonly entry?: string;
 };
 export type Organization = { readonly orgId: string; readonly key: string };
 export type Asked = {
@@ -66,6 +68,7 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
     });
   }
   const regions = await startTwoRegions({
+    ...(options.entry !== undefined && { entry: options.entry }),
     ...(options.changes !== undefined && { entry: ROUTES_WORKER }),
     bindings: {
       UPSTREAM_KEY: UPSTREAM_SECRET,
