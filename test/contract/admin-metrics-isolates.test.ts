@@ -1,8 +1,11 @@
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { isolateGauges } from "../../src/metrics/region-metrics.do.ts";
 import { openAccount } from "./client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
 import { apart } from "./metrics-client.ts";
+
+afterEach(() => setClock(null));
 
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
@@ -39,6 +42,24 @@ it("what an isolate said counts for five minutes, and only the last of it", asyn
   expect(isolateGauges(counted, saidMs)).toMatchObject({ x: 2, turnpike_isolates: 2 });
   expect(isolateGauges(counted, saidMs)).not.toHaveProperty("y");
   expect(isolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
+});
+
+it("an isolate that is gone is not stored for ever", async () => {
+  const stub = env.REGION_METRICS.getByName(`gone-${crypto.randomUUID()}`);
+  await stub.add({}, { isolate: "gone", series: {} });
+  setClock(Date.now() + 300_000);
+  await stub.add({}, { isolate: "here", series: {} });
+  expect(Object.keys((await stub.read()).views ?? {})).toEqual(["here"]);
+});
+
+it("a region has 10,000 series at most, and goes on counting in those", async () => {
+  const stub = env.REGION_METRICS.getByName(`many-${crypto.randomUUID()}`);
+  const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`x${i}`, 1]));
+  await stub.add(many);
+  await stub.add({ x0: 1, other: 1 });
+  const { counters } = await stub.read();
+  expect(Object.keys(counters)).toHaveLength(10_000);
+  expect(counters).toMatchObject({ x0: 2 });
 });
 
 it("counts of a version that knew no views are read as ever", async () => {

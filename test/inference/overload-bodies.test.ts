@@ -89,6 +89,29 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
+  it("takes its room at once where it is read at once: shed before its limiter is asked or it is read", async () => {
+    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+    const content = "a".repeat(4 * MIB - 100);
+    const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
+    const asking = { key: account.key, body, headers: { "content-length": String(body.length) } };
+    const goOn = world.keepHolds();
+    const held = world.untilHeld(3);
+    const asked = [world.ask(asking), world.ask(asking), world.ask(asking)];
+    await held;
+    const before = { ...world.calls };
+    const shed = world.ask(asking);
+    expect((await shed.response).status).toBe(503);
+    await shed.end();
+    expect(shed.request.bodyUsed).toBe(false);
+    expect(world.calls).toEqual(before);
+    goOn();
+    for (const one of asked) {
+      expect((await one.response).status).toBe(200);
+      await one.end();
+    }
+    expect(await world.status(asking)).toBe(200);
+  });
+
   it("takes room as it comes, not as it is announced: who sends nothing of 20 MiB keeps nobody out", async () => {
     const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
