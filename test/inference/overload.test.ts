@@ -110,11 +110,14 @@ describe("a paid request beyond what its organisation may have in flight", () =>
     vi.spyOn(Date, "now").mockImplementation(() => second + 1000);
     expect(await world.status({ key: account.key })).toBe(503);
     expect(told()).toEqual([1, 50]);
+    vi.spyOn(Date, "now").mockImplementation(() => second - 60_000); // a clock that stepped back
+    expect(await world.status({ key: account.key })).toBe(503);
+    expect(told()).toEqual([1, 50, 1]);
     expect(lines.filter(({ status }) => status === 503)).toEqual([]);
     goOn();
     await first.end();
     const text = await region.metrics();
-    expect(text.match(SHED)).toEqual(['turnpike_shed_total{reason="organization"} 51']);
+    expect(text.match(SHED)).toEqual(['turnpike_shed_total{reason="organization"} 52']);
     expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
   });
 
