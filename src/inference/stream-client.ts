@@ -32,7 +32,7 @@ export class StreamClient {
     return this.#pendingMs;
   }
 
-  /** Takes note of the time, now and then instead of at each write. */
+  /** Takes note of the time, in ms of any clock, now and then instead of at each write. */
   observe(nowMs: number): void {
     const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;

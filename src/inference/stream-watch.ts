@@ -17,12 +17,17 @@ type Watched = {
 /**
  * One slow tick beside the pump instead of a timer per chunk: a silent upstream, a stuck reader, the
  * keep-alive comment, the run's end. To stop means to cancel the upstream, which ends the read that
- * the pump waits in.
+ * the pump waits in. Reader and upstream are timed by the time in which we ran: while we stand still,
+ * nobody is read or written to, and a tick that comes late says so.
  */
 export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
-  #heardMs: number;
+  readonly #tickMs: number;
+  /** The time in which we ran: a tick counts for no longer than it should have been. And until when it is counted. */
+  #ranMs = 0;
+  #countedMs: number;
+  #heardMs = 0;
   #sentMs: number;
   /** Since the last tick. */
   #hasHeard = false;
@@ -32,16 +37,14 @@ export class StreamWatch {
 
   constructor(watched: Watched) {
     this.#watched = watched;
-    this.#heardMs = watched.now();
-    this.#sentMs = this.#heardMs;
+    this.#countedMs = watched.now();
+    this.#sentMs = this.#countedMs;
     const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS } = watched.numbers;
     const tickMs = Math.min(UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS) / 4;
-    this.#tick = setInterval(
-      () => {
-        this.#check();
-      },
-      Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, tickMs)),
-    );
+    this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, tickMs));
+    this.#tick = setInterval(() => {
+      this.#check();
+    }, this.#tickMs);
     watched.timer.signal.addEventListener("abort", () => {
       this.#stop();
     });
@@ -65,7 +68,7 @@ export class StreamWatch {
 
   /** All that matters came: wait for the rest only so long. */
   linger(ms: number): void {
-    this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#watched.now() + ms);
+    this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#ran() + ms);
   }
 
   close(): void {
@@ -73,22 +76,31 @@ export class StreamWatch {
   }
 
   #check(): void {
-    const { client, numbers, now } = this.#watched;
-    const nowMs = now();
-    client.observe(nowMs);
-    if (this.#hasHeard) this.#heardMs = nowMs;
+    const { client, numbers } = this.#watched;
+    const ranMs = this.#ran();
+    const nowMs = this.#countedMs;
+    client.observe(ranMs);
+    if (this.#hasHeard) this.#heardMs = ranMs;
     if (this.#hasSent) this.#sentMs = nowMs;
     this.#hasHeard = false;
     this.#hasSent = false;
     const waiting = client.pendingMs;
     if (waiting > numbers.READER_STUCK_MS) client.leave();
-    if (waiting > 0) this.#heardMs = nowMs;
-    else if (nowMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
+    if (waiting > 0) this.#heardMs = ranMs;
+    else if (ranMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
       this.#sentMs = nowMs;
       void client.write(": keep-alive\n\n");
     }
-    if (nowMs > this.#lingerUntilMs) this.#stop();
+    if (ranMs > this.#lingerUntilMs) this.#stop();
+  }
+
+  /** Ms in which we ran, until now. */
+  #ran(): number {
+    const nowMs = this.#watched.now();
+    this.#ranMs += Math.max(0, Math.min(nowMs - this.#countedMs, this.#tickMs));
+    this.#countedMs = nowMs;
+    return this.#ranMs;
   }
 
   #stop(): void {

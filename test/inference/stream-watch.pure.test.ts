@@ -87,6 +87,32 @@ it("waits a second for the terminal marker once everything else came", () => {
   watch.close();
 });
 
+/** So long nothing of ours runs; the one tick that was due in it comes at its end. */
+function standStill(): void {
+  vi.setSystemTime(Date.now() + 2000);
+  vi.advanceTimersByTime(50);
+}
+
+it("an upstream is not silent while we stand still", () => {
+  const { watch, seen } = watching();
+  for (let i = 0; i < 8; i++) standStill();
+  expect(seen.cancelled).toBe(0);
+  vi.advanceTimersByTime(50);
+  expect(seen.cancelled).toBe(1);
+  watch.close();
+});
+
+it("what follows the last choice is not late while we stand still", () => {
+  const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
+  standStill();
+  watch.linger(1000);
+  for (let i = 0; i < 20; i++) standStill();
+  expect(seen.cancelled).toBe(0);
+  vi.advanceTimersByTime(50);
+  expect(seen.cancelled).toBe(1);
+  watch.close();
+});
+
 it("stops with the run, also with one that ended before", () => {
   const { watch, seen, timer, timers } = watching();
   timer.clientLeft();

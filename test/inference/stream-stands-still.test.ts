@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { NumberVars } from "../../src/config.ts";
+import { Timers } from "../../src/lib/timers.ts";
+import { RunTimer } from "../../src/inference/run-timer.ts";
+import { StreamClient } from "../../src/inference/stream-client.ts";
+import { StreamWatch } from "../../src/inference/stream-watch.ts";
+
+const NUMBERS = { UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 15_000, READER_STUCK_MS: 30_000 };
+const TICK_MS = 1000;
+const COMMENT = ": keep-alive\n\n";
+/** A machine that is drowned in load, or a process that was stopped for a while. */
+const STOOD_STILL_MS = 120_000;
+
+/** A watch over a stream to a real reader, and what it did to either side. */
+function watching() {
+  const seen = { cancelled: 0, left: 0 };
+  const client = new StreamClient({ left: () => void seen.left++ });
+  const limits = { deadlineMs: 1e9, drainMs: 20_000 };
+  const watch = new StreamWatch({
+    events: { next: () => Promise.resolve(null), cancel: () => void seen.cancelled++ },
+    timer: new RunTimer(new AbortController().signal, new Timers(), limits),
+    client,
+    now: () => Date.now(),
+    numbers: NUMBERS as NumberVars,
+  });
+  return { client, watch, seen };
+}
+
+/** Time passes, and the one tick that was due in it comes at its end. */
+function standStill(): void {
+  vi.setSystemTime(Date.now() + STOOD_STILL_MS - TICK_MS);
+  vi.advanceTimersByTime(TICK_MS);
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"],
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it.each([2, 10, 29])(
+  "a reader is not gone for %s times that we stood still: it gets the end",
+  async (times) => {
+    const { client, watch, seen } = watching();
+    const written = client.write("data: 1\n\n");
+    for (let i = 0; i < times; i++) standStill();
+    expect(seen.left).toBe(0);
+    const text = new Response(client.readable).text();
+    await written;
+    await client.end("data: [DONE]\n\n");
+    expect((await text).replaceAll(COMMENT, "")).toBe("data: 1\n\ndata: [DONE]\n\n");
+    expect(client.pendingMs).toBeLessThanOrEqual(times * TICK_MS);
+    watch.close();
+  },
+);
+
+it("a reader that takes nothing while we run has left after its time, not before", async () => {
+  const { client, watch, seen } = watching();
+  const written = client.write("data: 1\n\n");
+  vi.advanceTimersByTime(NUMBERS.READER_STUCK_MS);
+  expect(seen.left).toBe(0);
+  vi.advanceTimersByTime(2 * TICK_MS);
+  expect(seen.left).toBe(1);
+  await written;
+  await expect(new Response(client.readable).text()).rejects.toThrow("client left");
+  watch.close();
+});
+
+it("a clock that steps back takes no time from anybody", () => {
+  const { client, watch, seen } = watching();
+  void client.write("data: 1\n\n");
+  vi.advanceTimersByTime(20 * TICK_MS);
+  vi.setSystemTime(Date.now() - STOOD_STILL_MS);
+  vi.advanceTimersByTime(9 * TICK_MS);
+  expect(seen.left).toBe(0);
+  vi.advanceTimersByTime(5 * TICK_MS);
+  expect(seen.left).toBe(1);
+  watch.close();
+});
