@@ -1,4 +1,5 @@
 import { elapsedMs } from "../lib/clock.ts";
+import type { Failure } from "../lib/failure.ts";
 import { failureObject } from "../http/failure-response.ts";
 import { logEvent } from "../lib/log.ts";
 import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
@@ -65,6 +66,9 @@ export async function meterStream(
     const { ending, isBlameless } = await pump(streaming, events);
     if (ending === "failed" && isBlameless !== true) noteFault(run, route);
     await finish(streaming, ending, timer.clientGone);
+  } catch (error) {
+    await client.end(errorEvent({ kind: "internal" })); // a bug: the run ends its hold
+    throw error;
   } finally {
     watch.close();
     events.cancel();
@@ -156,12 +160,15 @@ async function finish(streaming: Streaming, ending: Ending, clientGone: boolean)
   const outcome = chargeFor(run, route, meter, { ending, readerAway });
   const settled = await settleRun(run, outcome);
   if (ending !== "complete") {
-    const error = failureObject({ kind: "upstream_error" });
-    await client.end(`data: ${JSON.stringify({ error })}\n\n`);
+    await client.end(errorEvent({ kind: "upstream_error" }));
   } else {
     await client.end(`${usageChunk(streaming, outcome, settled.charged)}data: [DONE]\n\n`);
   }
   if (settled.stored !== "saved") await settleLate(run, outcome);
+}
+
+function errorEvent(failure: Failure): string {
+  return `data: ${JSON.stringify({ error: failureObject(failure) })}\n\n`;
 }
 
 function usageChunk({ run, writer }: Streaming, outcome: Outcome, charged: number): string {

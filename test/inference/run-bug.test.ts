@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
-import type { Provider } from "../../src/providers/provider.ts";
+import type { EventStream, Provider } from "../../src/providers/provider.ts";
 import { RouteHealth } from "../../src/providers/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import { runPaid } from "../../src/inference/run.ts";
@@ -62,6 +62,9 @@ function servicesOf(
       DRAIN_S: 20,
       UPSTREAM_HEADERS_MS: 1000,
       UPSTREAM_FIRST_MS: 1000,
+      UPSTREAM_IDLE_MS: 60_000,
+      KEEP_ALIVE_MS: 15_000,
+      READER_STUCK_MS: 30_000,
     } as RunServices["numbers"],
   };
 }
@@ -81,3 +84,33 @@ it.each([
     expect(await queuedBy("answer", isLost)).toEqual(queued);
   },
 );
+
+it("a bug in the midst of a stream: an error event and no [DONE], the hold voided", async () => {
+  const queued: string[] = [];
+  const open = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
+  const batches = [open, { ...open, toJSON: broken }].map((chunk) => [
+    { kind: "chunk", chunk } as const,
+  ]);
+  let cancelled = 0;
+  const events: EventStream = {
+    next: () => Promise.resolve(batches.shift() ?? null),
+    cancel: () => void cancelled++,
+  };
+  const upstream: Provider = { id: "up", send: () => Promise.resolve({ kind: "stream", events }) };
+  const answered = Promise.withResolvers<Response>();
+  const enqueue = async (items: readonly OutcomeItem[]): Promise<void> => {
+    queued.push(...items.map(({ kind }) => kind));
+  };
+  const run: Run = { ...runOf(servicesOf(() => upstream, enqueue)), answer: answered.resolve };
+  const [text] = await Promise.all([
+    answered.promise.then((response) => response.text()),
+    expect(runPaid(run, idle())).rejects.toThrow("a bug"),
+  ]);
+  const [said, error, ...rest] = text.split("\n\n");
+  expect(said).toContain('"content":"hi"');
+  expect(JSON.parse(error?.slice("data: ".length) ?? "")).toMatchObject({
+    error: { type: "api_error", message: expect.stringContaining("X-Request-Id") as string },
+  });
+  expect(rest).toEqual([""]);
+  expect([queued, cancelled > 0]).toEqual([["void"], true]);
+});
