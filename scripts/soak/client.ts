@@ -26,6 +26,7 @@ export type Seen = Pick<
   | "firstByteMs"
   | "endedMs"
   | "fate"
+  | "received"
   | "status"
   | "id"
   | "type"
@@ -139,8 +140,9 @@ class Reader {
 
   #fateOfWhole(): Fate {
     const isStream = this.#header("content-type")?.startsWith("text/event-stream") === true;
-    if (!isStream || this.#text.endsWith("data: [DONE]\n\n")) return "whole";
-    return this.#text.includes('data: {"error":') ? "cut" : "broken";
+    const last = this.#text.endsWith("\n\n") ? this.#text.split("\n\n").at(-2) : undefined;
+    if (!isStream || last === "data: [DONE]") return "whole";
+    return last?.startsWith('data: {"error":') === true ? "cut" : "mute";
   }
 
   seen(fate: Fate): Omit<Seen, "sentMs" | "endedMs"> {
@@ -153,6 +155,7 @@ class Reader {
       answeredMs: this.#answeredMs,
       firstByteMs: this.#firstByteMs,
       fate,
+      received: this.#text.length,
       status,
       id: this.#header("x-request-id"),
       type: type || null,

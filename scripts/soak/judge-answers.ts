@@ -54,15 +54,23 @@ export function judgeAnswers(
 
 function faultOf(trace: Trace, restarts: readonly Restart[], parties: Parties): string | null {
   const { fate, status } = trace;
-  if (fate === "stuck") return `not answered ${lasted(trace)}`;
-  if (fate === "broken" && !isDuring(trace, restarts)) {
-    return `connection ended ${lasted(trace)} (${status ?? "no"} headers), and ${trace.region} was not restarting`;
-  }
+  const unended = endFault(trace, restarts);
+  if (unended !== null) return unended;
   if (status === null) return null;
   if (status !== 200) return refusalFault(trace, parties);
   if (trace.kind === "forged" || trace.kind === "wrong") return "answered 200";
   const isForced = trace.forced === "break" || isOverdue(trace, parties);
   return fate === "cut" && !isForced ? "the stream ended with an error" : null;
+}
+
+/** What is wrong with how it came to its end: a stream says how it ends, whatever happens around it. */
+function endFault(trace: Trace, restarts: readonly Restart[]): string | null {
+  const { fate, status, received, region } = trace;
+  if (fate === "stuck") return `not answered ${lasted(trace)}`;
+  if (fate === "mute") return `a stream without a last event, ended after ${received} characters`;
+  if (fate !== "broken" || isDuring(trace, restarts)) return null;
+  const came = `${status ?? "no"} headers, ${received} characters of the body`;
+  return `connection cut ${lasted(trace)} (${came}), and ${region} was not restarting`;
 }
 
 function lasted({ sentMs, endedMs }: Trace): string {

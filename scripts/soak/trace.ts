@@ -8,10 +8,11 @@ export type Forced = "nothing" | "failure" | "overload" | "break";
 
 /**
  * How a request ended for its client. `whole`: the answer, to its end. `left`: the client reset the
- * connection before that. `cut`: a stream that ended with an error event. `broken`: the connection ended
- * in the midst of the answer or before it. `stuck`: the client gave up waiting.
+ * connection before that. `cut`: a stream that ended with an error event. `mute`: a stream that ended as HTTP
+ * has it, but with neither [DONE] nor an error event. `broken`: the connection ended in the midst of the
+ * answer or before it. `stuck`: the client gave up waiting.
  */
-export type Fate = "whole" | "left" | "cut" | "broken" | "stuck";
+export type Fate = "whole" | "left" | "cut" | "mute" | "broken" | "stuck";
 
 export type Usage = { readonly input: number; readonly output: number };
 
@@ -35,6 +36,8 @@ export type Trace = {
   readonly firstByteMs: number | null;
   readonly endedMs: number;
   readonly fate: Fate;
+  /** Characters of the body that came. */
+  readonly received: number;
   readonly status: number | null;
   /** `x-request-id`; null when no headers came. */
   readonly id: string | null;

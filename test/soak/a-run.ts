@@ -29,6 +29,7 @@ export function traceOf(more: Partial<Trace> = {}): Trace {
     firstByteMs: sentMs + 10,
     endedMs: sentMs + 12,
     fate: "whole",
+    received: 400,
     status: 200,
     id: idAt(sentMs - START),
     type: null,

@@ -91,6 +91,8 @@ describe("an answer breaks the promise when it is", () => {
     ["a 200 to a forged key", traceOf(forged)],
     ["a 200 to what is wrong", traceOf({ kind: "wrong", shape: "unknown model" })],
     ["a stream that ends with an error", traceOf({ fate: "cut" })],
+    ["a stream without a last event", traceOf({ fate: "mute" })],
+    ["such a one while its region restarts", traceOf({ fate: "mute", sentMs: START + 100 })],
     ["none at all", traceOf({ fate: "stuck" })],
     ["a connection lost while nothing restarts", lost({ sentMs: LATER, endedMs: LATER + 5 })],
     ["a connection lost while the other region restarts", lost({ region: "us" })],
