@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Region } from "./region.ts";
 import { workerdPid } from "./workerd.ts";
 
-const BACK_WITHIN_MS = 20_000;
+const BACK_WITHIN_MS = 60_000;
 const POLL_MS = 20;
 
 /**
