@@ -134,3 +134,16 @@ export async function countWrites(
   }
   return written;
 }
+
+/** Takes a wallet's tables back to what an older program left, for one that then moves them on. */
+export function backToVersion(sql: SqlStorage, version: 1 | 2): void {
+  sql.exec(
+    `DROP INDEX alerts_by_time; DROP TABLE idempotency_keys;
+    UPDATE schema_version SET version = 2`,
+  );
+  if (version === 2) return;
+  sql.exec(
+    `ALTER TABLE requests DROP COLUMN period_day; ALTER TABLE checkpoints DROP COLUMN newest;
+    UPDATE schema_version SET version = 1`,
+  );
+}

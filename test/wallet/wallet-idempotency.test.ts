@@ -5,6 +5,7 @@ import { micros } from "../../src/lib/money.ts";
 import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
+  backToVersion,
   countWrites,
   differences,
   failureOf,
@@ -240,8 +241,7 @@ describe("the table of Idempotency-Keys", () => {
 
   it("is made for a wallet of the version before it", async () => {
     const { stub } = await newWallet(1000);
-    await rowsOf(stub, "DROP TABLE idempotency_keys");
-    await rowsOf(stub, "UPDATE schema_version SET version = 2");
+    await runInDurableObject(stub, (_wallet, { storage }) => backToVersion(storage.sql, 2));
     await evictDurableObject(stub);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));

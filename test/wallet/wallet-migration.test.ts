@@ -2,7 +2,15 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
-import { differences, GENERATION, holdOf, settle, stubOf, valueOf } from "./wallet-desk.ts";
+import {
+  backToVersion,
+  differences,
+  GENERATION,
+  holdOf,
+  settle,
+  stubOf,
+  valueOf,
+} from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
 const WALLETS = 1000;
@@ -17,10 +25,7 @@ async function makeOld(stub: Stub, orgId: string): Promise<string> {
     valueOf(await wallet.hold(open));
     valueOf(await wallet.hold(paid));
     valueOf(await settle(wallet, paid.id, 20));
-    state.storage.sql.exec(
-      `ALTER TABLE requests DROP COLUMN period_day; ALTER TABLE checkpoints DROP COLUMN newest;
-      DROP TABLE idempotency_keys; DROP INDEX alerts_by_time; UPDATE schema_version SET version = 1`,
-    );
+    backToVersion(state.storage.sql, 1);
   });
   await evictDurableObject(stub);
   return open.id;

@@ -4,6 +4,7 @@ import { micros } from "../../src/lib/money.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
   GENERATION,
+  backToVersion,
   countWrites,
   credit,
   differences,
@@ -62,10 +63,7 @@ describe("a wallet", () => {
     valueOf(await stub.hold(request));
     await pay(stub, 20, "u");
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
-      state.storage.sql.exec(
-        `ALTER TABLE requests DROP COLUMN period_day; ALTER TABLE checkpoints DROP COLUMN newest;
-        DROP TABLE idempotency_keys; UPDATE schema_version SET version = 1`,
-      );
+      backToVersion(state.storage.sql, 1);
     });
     await evictDurableObject(stub);
     expect(valueOf(await settle(stub, request.id, 25))).toMatchObject({ charged: 25 });
