@@ -1,26 +1,36 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 const HOST = "127.0.0.1";
+/**
+ * Below what systems hand out by themselves (Linux from 32768, others from 49152): between the look and the
+ * use, no connection that leaves this machine takes such a port.
+ */
+const PORTS = { from: 10_240, to: 32_767 } as const;
+const TRIES_MAX = 100;
+const given = new Set<number>();
 
-/** A loopback port that nothing listens on right now. */
+/** A loopback port that nothing listens on right now, and that this process was not given before. */
 export async function freePort(): Promise<number> {
-  const port = await listenOnce(0);
-  if (port === null) throw new Error("no free loopback port");
-  return port;
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const port = randomInt(PORTS.from, PORTS.to + 1);
+    if (given.has(port)) continue;
+    given.add(port);
+    // oxlint-disable-next-line no-await-in-loop -- one port after the other
+    if (!(await isPortTaken(port))) return port;
+  }
+  throw new Error(
+    `no free loopback port among ${TRIES_MAX} tried from ${PORTS.from} to ${PORTS.to}`,
+  );
 }
 
 /** Whether another program listens on this loopback port (or it may not be listened on). */
-export async function isPortTaken(port: number): Promise<boolean> {
-  return (await listenOnce(port)) === null;
-}
-
-function listenOnce(port: number): Promise<number | null> {
+export function isPortTaken(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once("error", () => resolve(null));
+    server.once("error", () => resolve(true));
     server.listen(port, HOST, () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" ? (address?.port ?? null) : null));
+      server.close(() => resolve(false));
     });
   });
 }
