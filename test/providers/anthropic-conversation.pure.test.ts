@@ -138,7 +138,7 @@ function result(id: string, content?: string) {
   return { type: "tool_result", tool_use_id: id, ...(content !== undefined && { content }) };
 }
 
-it.each(["data:image/tiff;base64,AA==", "data:,x", "file:///a.png", "ftp://h/a.png"])(
+it.each(["data:image/tiff;base64,AA==", "data:,x", "file://h/a.png", "ftp://h/a.png"])(
   "the image %s is refused before anything is sent",
   (url) => {
     const messages = [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }];

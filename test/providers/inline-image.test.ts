@@ -78,7 +78,7 @@ it.each([
   "https://intranet.lan./a.png",
   "https://backend/a.png",
   "https://backend./a.png",
-  "file:///a.png",
+  "file://h/a.png",
   "data:image/png,abc",
   "nonsense",
 ])("%s is refused without a request", async (url) => {
