@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { RateWindow } from "../../src/keys/rate-window.ts";
+import { RateWindow } from "../../src/lib/rate-window.ts";
 import { ask } from "./ask.ts";
 import * as limiters from "./limiters.ts";
 import type { Limiter } from "./limiters.ts";

@@ -1,4 +1,4 @@
-import { RateWindow, WINDOW_MS } from "../../src/keys/rate-window.ts";
+import { RateWindow, WINDOW_MS } from "../../src/lib/rate-window.ts";
 
 /** Whether one more request is admitted at a time, in ms; times never go backwards. */
 export type Limiter = (nowMs: number) => boolean;

@@ -25,7 +25,7 @@ const ledger = inFile("src/wallet/ledger.ts");
 const quota = inFile("src/wallet/quota.ts");
 const holds = inFile("src/wallet/open-holds.ts");
 const idempotency = inFile("src/wallet/idempotency.ts");
-const rate = inFile("src/keys/rate-window.ts");
+const rate = inFile("src/lib/rate-window.ts");
 
 const MONEY: readonly Mutant[] = [
   ledger(

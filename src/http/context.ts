@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config.ts";
 import type { Config } from "../config.ts";
-import type { Admitted, Member, Region } from "../lib/caller.ts";
+import type { Admitted, Caller, Member, Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { ShedReason, Slot } from "../lib/in-flight.ts";
@@ -26,8 +26,13 @@ export type AppEnv = {
     requestId: string;
     startedMs: number;
     config: Config;
-    /** The limiter's verdict, asked for before the body is read. */
+    /** The verdict on the key, asked for before the body is read. */
     admission: Promise<Result<Admitted>>;
+    /**
+     * Instead of `admission`: whose request it is if its key lives. Its wallet says so in the call that
+     * holds for it; a request that comes to no hold asks by `admit` before it is answered.
+     */
+    presumed: Presumed;
     /** The place of a request that costs money among those in flight, or why it has none and is shed. */
     slot: Slot | ShedReason;
     admitted: Admitted;
@@ -45,6 +50,12 @@ export type AppEnv = {
     /** Whoever answers writes the request's line itself, once it has ended: a paid one's comes after its charge. */
     logged: boolean;
   };
+};
+
+/** Who calls, not yet admitted, and how to ask for it. */
+export type Presumed = {
+  readonly caller: Caller;
+  readonly admit: () => Promise<Result<Admitted>>;
 };
 
 type AppContext = Context<AppEnv>;

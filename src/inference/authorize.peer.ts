@@ -6,7 +6,7 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
-import type { LimiterRecord } from "../keys/limiter-contract.ts";
+import type { LimiterRecord } from "../lib/limiter-contract.ts";
 import { readAuthorizeBody } from "./authorize-wire.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize-wire.ts";
 

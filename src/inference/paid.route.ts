@@ -1,14 +1,14 @@
 import type { Context } from "hono";
 import { routePath } from "hono/route";
 import { now } from "../lib/clock.ts";
-import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Caller } from "../lib/caller.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
+import type { AppEnv, Presumed } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
 import { countRun, dataPointOf, logRun, routeGauges } from "./observe.ts";
@@ -22,8 +22,8 @@ type Prepare = (body: object, catalog: Catalog) => Result<PaidRequest>;
 type Answered = PromiseWithResolvers<Response>;
 
 /**
- * Reads, checks and runs a paid request, or sheds it. Admission was started before the body is read and
- * is awaited before anything is answered. All of it is registered with waitUntil before it reads or
+ * Reads, checks and runs a paid request, or sheds it. Admission was started before the body is read, or
+ * comes with the hold, and is awaited before anything is answered. All of it is registered with waitUntil before it reads or
  * holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
  */
 export function answerPaid(c: Context<AppEnv>, prepare: Prepare): Promise<Response> | Response {
@@ -60,11 +60,10 @@ function runOf(
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),
-    caller: c.get("admitted").caller,
     ...asked,
     progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
     timers: c.get("timers"),
-    services: runServices(c),
+    services: runServices(c, asked.caller),
     dropBody: () => {
       asked.request.body = {};
       slot?.dropBody();
@@ -102,9 +101,17 @@ function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (isTold) logRun(run, { route: routePath(c), status, failure });
 }
 
-type Asked = { readonly request: PaidRequest; readonly idempotency: Idempotency | null };
+type Asked = {
+  readonly caller: Caller;
+  readonly request: PaidRequest;
+  readonly idempotency: Idempotency | null;
+};
 
-/** The request, checked and bounded; refused for its API key, then its Idempotency-Key, then its body. */
+/**
+ * The request, checked and bounded; refused for its API key, then its Idempotency-Key, then its body. One
+ * that is only presumed to be admitted, and is refused here, is admitted first: it counts, and a dead key
+ * is told so before anything else.
+ */
 async function checked(
   c: Context<AppEnv>,
   prepare: Prepare,
@@ -117,19 +124,48 @@ async function checked(
     after: c.get("timers").after,
     hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
   });
+  const presumed = c.get("presumed") as Presumed | undefined;
+  if (presumed !== undefined) {
+    const asked = await askedBy(c, { prepare, slot, reading, caller: presumed.caller });
+    if (asked.ok) return asked;
+    const admission = await presumed.admit();
+    return admission.ok ? refused(c, asked) : admission;
+  }
   const admission = await c.get("admission");
   if (!admission.ok) return admission;
-  const { keyId, orgId } = admission.value.caller;
+  const asked = await askedBy(c, { prepare, slot, reading, caller: admission.value.caller });
+  return asked.ok ? asked : refused(c, asked);
+}
+
+type Asking = {
+  readonly prepare: Prepare;
+  readonly slot: Slot | undefined;
+  readonly reading: ReturnType<typeof readJsonBody>;
+  readonly caller: Caller;
+};
+/** Not asked, or shed for want of room. */
+type NotAsked = Refusal | { readonly ok: false; readonly shed: ShedReason };
+
+async function askedBy(
+  c: Context<AppEnv>,
+  { prepare, slot, reading, caller }: Asking,
+): Promise<NotAsked | { readonly ok: true; readonly value: Asked }> {
+  const { keyId, orgId } = caller;
   const why = slot?.handTo(orgId) ?? null;
-  if (why !== null) return shed(c, why);
+  if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) return key;
   const body = await reading;
-  if (!body.ok) return body.failure.kind === "overloaded" ? shed(c, "bytes") : body;
+  if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
   const { json, bytes } = body.value;
-  const request = prepare(json, offerOf(config).catalog);
+  const request = prepare(json, offerOf(c.get("config")).catalog);
   if (!request.ok) return request;
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
-  return success({ request: request.value, idempotency });
+  return { ok: true, value: { caller, request: request.value, idempotency } };
+}
+
+/** Shed requests are counted where they are answered. */
+function refused(c: Context<AppEnv>, asked: NotAsked): Refusal {
+  return "shed" in asked ? shed(c, asked.shed) : asked;
 }

@@ -1,30 +1,40 @@
 import type { Context } from "hono";
-import type { AppEnv } from "../http/context.ts";
+import type { AppEnv, Presumed } from "../http/context.ts";
+import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { reachObject } from "../lib/reach-object.ts";
+import type { Reached } from "../lib/reach-object.ts";
+import type { After } from "../lib/timers.ts";
+import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import { ownShard, peerShard } from "../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { offerOf } from "./offer.ts";
 import type { RunServices } from "./paid-request.ts";
 
+/** A hold is asked for so often: a client waits. */
+const ATTEMPTS = 2;
+
 /**
  * What a run works with: the wallet of this region, or, for a global key away from home, that of its
  * home. Stubs are made at each use: one that failed stays broken.
  */
-export function runServices(c: Context<AppEnv>): RunServices {
+export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const config = c.get("config");
   const { providers, health } = offerOf(config);
   const clock = (): number => now(c.env);
   const here = { providers, health, region: config.region, numbers: config.numbers, now: clock };
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
-  const { caller } = c.get("admitted");
   if (caller.home === config.region) {
     const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
+    const wallet = (): Holding => wallets.getByName(caller.orgId);
+    const isAdmitted = (c.get("presumed") as Presumed | undefined) === undefined;
     return {
       ...here,
       hold: (request, after) =>
-        reachObject(() => wallets.getByName(caller.orgId).hold(request), { after, attemptsMax: 2 }),
+        isAdmitted
+          ? reachObject(() => wallet().hold(request), { after, attemptsMax: ATTEMPTS })
+          : admitAndHold(c, caller, { wallet, request, after }),
       wallet: (orgId) => wallets.getByName(orgId),
       outbox: (orgId) => outboxes.getByName(ownShard(orgId)),
     };
@@ -37,4 +47,23 @@ export function runServices(c: Context<AppEnv>): RunServices {
     wallet: null,
     outbox: (orgId) => outboxes.getByName(peerShard(caller.home, orgId)),
   };
+}
+
+type Holding = Pick<WalletCalls, "hold" | "admitAndHold">;
+
+/** Both in one call; once the key is admitted, the request's headers say what is left of its minute. */
+async function admitAndHold(
+  c: Context<AppEnv>,
+  caller: Caller,
+  { wallet, request, after }: { wallet: () => Holding; request: HoldRequest; after: After },
+): Promise<Reached<HoldGrant>> {
+  const reached = await reachObject(() => wallet().admitAndHold(caller.keyHash, request), {
+    after,
+    attemptsMax: ATTEMPTS,
+  });
+  if (reached.unanswered || !reached.result.ok) return reached as Reached<never>;
+  const { admitted, held } = reached.result.value;
+  const { limit, remaining, resetMs } = admitted;
+  c.set("admitted", { caller, rate: { limit, remaining, resetMs } });
+  return { unanswered: false, result: held };
 }

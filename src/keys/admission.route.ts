@@ -3,26 +3,30 @@ import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { WHOLE_BYTES_MAX } from "../http/read-json.ts";
-import type { Admitted } from "../lib/caller.ts";
+import type { Admitted, Caller } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { InFlight } from "../lib/in-flight.ts";
+import { InFlight, SMALL_BODY_BYTES } from "../lib/in-flight.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { Timers } from "../lib/timers.ts";
 import type { VerifiedKey } from "./api-key.ts";
 import { admitKey, verifyRequest } from "./authenticate.ts";
 import { vouchedFor } from "./forwarded.ts";
+import { KnownCallers } from "./known-callers.ts";
 
 /** Admission, attempts to store an outcome, and a margin. */
 const LEASE_SPARE_MS = 60_000;
 const rooms = new WeakMap<Config, InFlight>();
+const callers = new WeakMap<Config, KnownCallers>();
 
 /**
- * Verifies the key of every `/v1` request without I/O, then asks its limiter and sets `admission`, which
- * what costs money awaits itself, so that its body is read meanwhile; everything else passes
+ * Verifies the key of every `/v1` request without I/O, then asks for its admission and sets `admission`,
+ * which what costs money awaits itself, so that its body is read meanwhile; everything else passes
  * `requireAdmission`. A POST to a path that costs money takes its place in flight before, in `slot`;
- * where there is none, `slot` is the reason, and neither limiter nor body is touched.
+ * where there is none, `slot` is the reason, and neither objects nor body are touched. At its key's home,
+ * with a small body and a key that this isolate has met, nobody is asked yet: `presumed` says who it is,
+ * and its wallet admits it in the call that holds for it.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -45,10 +49,28 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       const slot = inFlightOf(c).take(key.value.hash, declaredBytes(c), c.get("startedMs"));
       c.set("slot", slot);
       if (typeof slot === "string") return next();
+      const caller = presumedCaller(c, key.value);
+      if (caller !== undefined) {
+        c.set("presumed", { caller, admit: () => admissionBy(c, key.value) });
+        return next();
+      }
     }
     c.set("admission", admissionBy(c, key.value));
     return next();
   };
+}
+
+/** Whose request it is that may wait for its admission: a large body would be read for a key that may be dead. */
+function presumedCaller(c: Context<AppEnv>, { hash, home }: VerifiedKey): Caller | undefined {
+  const config = c.get("config");
+  if (home !== config.region || bodyLength(c) > SMALL_BODY_BYTES) return undefined;
+  return callersOf(config).get(hash);
+}
+
+function callersOf(config: Config): KnownCallers {
+  const known = callers.get(config) ?? new KnownCallers();
+  callers.set(config, known);
+  return known;
 }
 
 /** What this isolate has in flight under a configuration. */
@@ -69,15 +91,26 @@ function inFlightOf(c: Context<AppEnv>): InFlight {
 
 /** What a body takes at once; 0 for a larger one, which takes as it comes. */
 function declaredBytes(c: Context<AppEnv>): number {
+  const declared = bodyLength(c);
+  return declared <= WHOLE_BYTES_MAX ? declared : 0;
+}
+
+/** As declared; Infinity where it is not. */
+function bodyLength(c: Context<AppEnv>): number {
   const declared = Number(c.req.header("content-length"));
-  return declared > 0 && declared <= WHOLE_BYTES_MAX ? declared : 0;
+  return declared > 0 ? declared : Infinity;
 }
 
 async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, c.get("config").jurisdiction);
+  const config = c.get("config");
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const startedMs = elapsedMs();
   const result = await admitKey(key, {
+    region: config.region,
     limiter: (keyHash) => limiters.getByName(keyHash),
+    wallet: (orgId) => wallets.getByName(orgId),
+    callers: callersOf(config),
     after: c.get("timers").after,
   });
   if (result.ok) c.set("admitted", result.value);

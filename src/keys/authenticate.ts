@@ -1,5 +1,5 @@
 import type { KeySecret } from "../config.ts";
-import type { Admitted, Region } from "../lib/caller.ts";
+import type { Admitted, Caller, RateState, Region } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
@@ -9,13 +9,14 @@ import { within } from "../lib/within.ts";
 import { verifyKey } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
 import { bearerToken } from "./bearer.ts";
-import type { Admission } from "./limiter-contract.ts";
+import type { Admission, AdmittedKey, KeyRegister } from "../lib/limiter-contract.ts";
+import type { KnownCallers } from "./known-callers.ts";
 
-/** A limiter that reads its key from a slow book may take this long; then it is our fault, 503. */
+/** Who reads a key from a slow book may take this long; then it is our fault, 503. */
 const LIMITER_TIMEOUT_MS = 6000;
 
 /** What authentication asks of a key's limiter. */
-export type Limiter = { admit(home: Region): Promise<Admission> };
+export type Limiter = Pick<KeyRegister, "whose"> & { admit(home: Region): Promise<Admission> };
 
 /** What a request's key is verified by. */
 export type Verification = {
@@ -28,8 +29,12 @@ export type Verification = {
 
 /** Who admits a verified key. */
 export type Admitting = {
-  /** A fresh stub of the limiter with this name: a stub stays broken after an error. */
+  /** The region that was called. */
+  readonly region: Region;
+  /** Fresh stubs, by the key's hash and by the organisation's id: a stub stays broken after an error. */
   readonly limiter: (keyHash: string) => Limiter;
+  readonly wallet: (orgId: string) => { admit(keyHash: string): Promise<Result<AdmittedKey>> };
+  readonly callers: KnownCallers;
   /** The request's timers. */
   readonly after?: After;
 };
@@ -49,50 +54,54 @@ export async function verifyRequest(request: Verification): Promise<Result<Verif
 }
 
 /**
- * Who calls and what is left of the key's minute: the verdict of the key's limiter here; at a peer it
- * asks the key's home who a global key is, once. A limiter that cannot answer is `overloaded` or
- * `storage_unavailable`: never a 401, never an admission.
+ * Who calls and what is left of the key's minute: the verdict of its organisation's wallet at home; at a
+ * peer that of the key's limiter here, which asks the key's home who a global key is, once. What cannot
+ * answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
  */
-export async function admitKey(
-  key: VerifiedKey,
-  { limiter, after }: Admitting,
-): Promise<Result<Admitted>> {
+export async function admitKey(key: VerifiedKey, admitting: Admitting): Promise<Result<Admitted>> {
+  const asked = key.home === admitting.region ? admitAtHome : admitAtPeer;
   try {
-    return admitted(key, await within(admit(limiter, key), LIMITER_TIMEOUT_MS, after));
+    return await within(asked(key, admitting), LIMITER_TIMEOUT_MS, admitting.after);
   } catch (error) {
-    logWarning("limiter_unreachable", { reason: reasonOf(error) });
+    logWarning("admission_unreachable", { reason: reasonOf(error) });
     return refuse(storageFailure(error));
   }
 }
 
-/** One retry on a fresh stub. A lost answer may have taken a place in the window: never one too many. */
-async function admit(
-  limiter: Admitting["limiter"],
-  { hash, home }: VerifiedKey,
-): Promise<Admission> {
+async function admitAtHome(
+  key: VerifiedKey,
+  { limiter, wallet, callers }: Admitting,
+): Promise<Result<Admitted>> {
+  let caller = callers.get(key.hash);
+  if (caller === undefined) {
+    const said = await onceMore(() => limiter(key.hash).whose());
+    if (!said.ok) return said;
+    caller = callers.learn(key, said.value);
+  }
+  const { orgId } = caller;
+  const admission = await onceMore(() => wallet(orgId).admit(key.hash));
+  return admission.ok ? success(admittedFor(caller, admission.value)) : admission;
+}
+
+async function admitAtPeer(key: VerifiedKey, { limiter }: Admitting): Promise<Result<Admitted>> {
+  const admission = await onceMore(() => limiter(key.hash).admit(key.home));
+  if (!admission.ok) return refuse(admission.failure);
+  const { keyId, orgId, memberId, scope } = admission;
+  const caller = { keyId, keyHash: key.hash, orgId, memberId, scope, home: key.home };
+  return success(admittedFor(caller, admission));
+}
+
+/** One retry, on a fresh stub. A lost answer may have taken a place in the window: never one too many. */
+async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
-    return await limiter(hash).admit(home);
+    return await call();
   } catch (error) {
     if (!mayRetry(error)) throw error;
-    return await limiter(hash).admit(home);
+    return await call();
   }
 }
 
-function admitted(key: VerifiedKey, admission: Admission): Result<Admitted> {
-  if (!admission.ok) return refuse(admission.failure);
-  return success({
-    caller: {
-      keyId: admission.keyId,
-      keyHash: key.hash,
-      orgId: admission.orgId,
-      memberId: admission.memberId,
-      scope: admission.scope,
-      home: key.home,
-    },
-    rate: {
-      limit: admission.limit,
-      remaining: admission.remaining,
-      resetMs: admission.resetMs,
-    },
-  });
+/** The caller, with what its admission says is left of its key's minute. */
+export function admittedFor(caller: Caller, { limit, remaining, resetMs }: RateState): Admitted {
+  return { caller, rate: { limit, remaining, resetMs } };
 }

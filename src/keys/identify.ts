@@ -2,7 +2,7 @@ import type { Admitted, Region } from "../lib/caller.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
-import type { Identified, LimiterRecord } from "./limiter-contract.ts";
+import type { Identified, LimiterRecord } from "../lib/limiter-contract.ts";
 
 /** A fresh stub of the limiter with this name. */
 export type IdentifyingLimiter = (keyHash: string) => {

@@ -11,7 +11,7 @@ import { bookOf } from "./book-of.ts";
 import { isRepeatedWrite } from "./forwarded-writes.do.ts";
 import { HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
-import type { Admission, Identified } from "./limiter-contract.ts";
+import type { Admission, Identified } from "../lib/limiter-contract.ts";
 import {
   createTables,
   readMemory,
@@ -20,17 +20,18 @@ import {
   storeRecord,
 } from "./limiter-memory.do.ts";
 import type { LimiterMemory, StoredRecord } from "./limiter-memory.do.ts";
-import { CLOCK_LAG_MAX_MS } from "./rate-window.ts";
-import type { RateWindow } from "./rate-window.ts";
+import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
+import type { RateWindow } from "../lib/rate-window.ts";
 
 /** `last_used_at` is written, and the record refreshed, at most this often. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
 
 /**
- * One per key and region, named by the key's hash: who the key is, whether it lives, and the exact
- * log of its last minute. Every admission is stored before it is answered, so an eviction, a restart
- * or a stale second instance never admits more. An unknown key leaves nothing in storage.
+ * One per key and region, named by the key's hash: who the key is, whether it lives, and, away from the
+ * key's home, the exact log of its last minute; at home its organisation's wallet admits instead and asks
+ * here who it is. Every admission is stored before it is answered, so an eviction, a restart or a stale
+ * second instance never admits more. An unknown key leaves nothing in storage.
  */
 export class KeyLimiter extends DurableObject<Env> {
   /** Null: storage must be read, at the start and after anything went wrong. */
@@ -59,6 +60,21 @@ export class KeyLimiter extends DurableObject<Env> {
    */
   identify(writeId: string | null = null): Promise<Identified> {
     return this.#known(() => this.#identified(writeId));
+  }
+
+  /** Whose the key is, and no more: nothing is noted. Failures as for `identify`. */
+  whose(): Promise<Identified> {
+    return this.#known(() => this.#named());
+  }
+
+  /** Notes a use in the book now, and says what is true of the key by then. Failures as for `identify`. */
+  async refresh(): Promise<Identified> {
+    const known = await this.#known(() => this.#named());
+    if (!known.ok) return known;
+    const usedAt = now(this.env);
+    this.#noteTouch(usedAt);
+    await this.#touch(usedAt);
+    return this.#known(() => this.#named());
   }
 
   /** Decides with what storage or, on first use, the book says of the key. */
@@ -127,13 +143,19 @@ export class KeyLimiter extends DurableObject<Env> {
   }
 
   #identified(writeId: string | null): Identified {
-    const { record, revokedAt } = this.#remember();
-    if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
+    const named = this.#named();
+    if (!named.ok) return named;
     const clockMs = now(this.env);
     if (writeId !== null && isRepeatedWrite(this.ctx.storage.sql, writeId, clockMs)) {
       return refuse({ kind: "conflict", message: "This request came twice.", param: null });
     }
     this.#touchWhenDue(clockMs);
+    return named;
+  }
+
+  #named(): Identified {
+    const { record, revokedAt } = this.#remember();
+    if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
     const { key_id, org_id, member_id, scope, rpm_limit } = record;
     return success({ key_id, org_id, member_id, scope, rpm_limit });
   }
@@ -176,10 +198,14 @@ export class KeyLimiter extends DurableObject<Env> {
   #touchWhenDue(usedAt: number): void {
     const { record } = this.#remember();
     if (record === null || usedAt - record.touched_at < TOUCH_INTERVAL_MS) return;
-    // Noted before the attempt, so that neither a slow book nor an eviction makes it two in a minute.
+    this.#noteTouch(usedAt);
+    this.ctx.waitUntil(this.#touch(usedAt));
+  }
+
+  /** Before the attempt, so that neither a slow book nor an eviction makes it two in a minute. */
+  #noteTouch(usedAt: number): void {
     this.ctx.storage.sql.exec("UPDATE record SET touched_at = ?", usedAt);
     this.#amend({ touched_at: usedAt });
-    this.ctx.waitUntil(this.#touch(usedAt));
   }
 
   async #touch(usedAt: number): Promise<void> {

@@ -70,11 +70,13 @@ export async function revokeKeyRoute(c: AppContext): Promise<Response> {
   if (!found.ok) return fail(c, found.failure);
   if (found.value === null) return fail(c, { kind: "not_found", message: "No such key." });
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   const revoked = await revokeKeyEverywhere(
     {
       db: c.env.DB,
       limiter: (keyHash) => limiters.getByName(keyHash),
+      wallet: (orgId) => wallets.getByName(orgId),
       peers: config.peers.map(({ region }) => region),
       outbox: (name) => outboxes.getByName(name),
       now: now(c.env),

@@ -1,8 +1,8 @@
 import { assert } from "../lib/assert.ts";
 import type { BookedKey } from "./key-book.ts";
-import type { LimiterRecord } from "./limiter-contract.ts";
-import { RateWindow } from "./rate-window.ts";
-import type { StoredAdmission } from "./rate-window.ts";
+import type { LimiterRecord } from "../lib/limiter-contract.ts";
+import { RateWindow } from "../lib/rate-window.ts";
+import type { StoredAdmission } from "../lib/rate-window.ts";
 
 export type StoredRecord = LimiterRecord & {
   /** When `last_used_at` was last written, Unix ms; 0 before the first time. */

@@ -16,6 +16,10 @@ export type RevocationServices = {
   readonly db: D1Database;
   /** A fresh stub of the key's limiter in its home region. */
   readonly limiter: (keyHash: string) => { revoke(revokedAt: number): Promise<number> };
+  /** A fresh stub of the organisation's wallet, which admits the key in its home region. */
+  readonly wallet: (orgId: string) => {
+    revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
+  };
   /** Where a global key works too. */
   readonly peers: readonly Region[];
   /** A fresh stub of this region's outbox with this name. */
@@ -36,18 +40,14 @@ export async function revokeKeyEverywhere(
   key: Pick<KeyRow, "id" | "hash" | "org_id" | "scope" | "revoked_at">,
 ): Promise<Result<KeyRow>> {
   const revokedAt = key.revoked_at ?? services.now;
-  // 1. The tombstone at home: the next request is refused.
-  const buried = await reachObject(
-    async () => success(await services.limiter(key.hash).revoke(revokedAt)),
-    { attemptsMax: ATTEMPTS },
-  );
-  if (buried.unanswered) return refuse(buried.failure);
-  if (!buried.result.ok) return buried.result;
+  // 1. The tombstones at home, where it is admitted and where peers ask: the next request is refused.
+  const buried = await bury(services, key, revokedAt);
+  if (!buried.ok) return buried;
   // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
-  const told = await tellPeers(services, key, buried.result.value);
+  const told = await tellPeers(services, key, buried.value);
   if (!told.ok) return told;
   // 3. The book: what lists show, and what a limiter without a record would learn.
-  const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.result.value };
+  const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.value };
   const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", {
     key_id: key.id,
   });
@@ -55,6 +55,25 @@ export async function revokeKeyEverywhere(
   return row.value === null
     ? refuse({ kind: "not_found", message: "No such key." })
     : success(row.value);
+}
+
+/** In the wallet and in the limiter; with the time that the limiter keeps. */
+async function bury(
+  { limiter, wallet }: RevocationServices,
+  key: Pick<KeyRow, "hash" | "org_id">,
+  revokedAt: number,
+): Promise<Result<number>> {
+  const [inWallet, inLimiter] = await Promise.all([
+    reachObject(() => wallet(key.org_id).revokeKey(key.hash, revokedAt), {
+      attemptsMax: ATTEMPTS,
+    }),
+    reachObject(async () => success(await limiter(key.hash).revoke(revokedAt)), {
+      attemptsMax: ATTEMPTS,
+    }),
+  ]);
+  if (inWallet.unanswered) return refuse(inWallet.failure);
+  if (!inWallet.result.ok) return inWallet.result;
+  return inLimiter.unanswered ? refuse(inLimiter.failure) : inLimiter.result;
 }
 
 async function tellPeers(

@@ -30,7 +30,7 @@ export async function getKey(
   return found.ok ? success(withMember(context, found.value)) : found;
 }
 
-/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then the key's limiter, where a new limit counts at once. */
+/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then wallet and limiter: a new limit counts at once. */
 export async function patchKey(
   context: OperatorContext,
   request: OperatorRequest,
@@ -41,11 +41,20 @@ export async function patchKey(
   const changed = await updateKey(context.db, { id, orgId }, fields.value);
   if (changed === null) return noSuchKey();
   const followed = await followBook(changed, {
-    tell: async (row) => success(await context.limiter(row.hash).setLimit(row.rpm_limit)),
+    tell: (row) => tellLimit(context, row),
     reread: () => findKey(context.db, id, { orgId, memberId: null }),
     isSame: (one, other) => one.rpm_limit === other.rpm_limit,
   });
   return followed.ok ? success(withMember(context, followed.value)) : followed;
+}
+
+/** Where the key is admitted, and where peers ask who it is. */
+async function tellLimit(context: OperatorContext, row: KeyRow): Promise<Result<null>> {
+  const [inWallet] = await Promise.all([
+    context.wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit),
+    context.limiter(row.hash).setLimit(row.rpm_limit),
+  ]);
+  return inWallet;
 }
 
 /** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */

@@ -31,7 +31,16 @@ type Reconciliation = BalanceAnswer & {
 /** The wallet calls that operators make. */
 export type OperatorWallet = Pick<
   WalletCalls,
-  "create" | "credit" | "balance" | "usage" | "alerts" | "settle" | "rebuild" | "configure"
+  | "create"
+  | "credit"
+  | "balance"
+  | "usage"
+  | "alerts"
+  | "settle"
+  | "rebuild"
+  | "configure"
+  | "revokeKey"
+  | "setKeyLimit"
 > & {
   /** Undoes `create` for an organisation that never came to be. */
   discard(): Promise<boolean>;

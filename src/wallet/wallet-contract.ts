@@ -2,6 +2,7 @@ import type { Generation } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Result } from "../lib/failure.ts";
+import type { AdmittedKey } from "../lib/limiter-contract.ts";
 
 /**
  * What the wallet's Durable Object answers: plain values, shared by every caller. The object is
@@ -21,6 +22,11 @@ export type HoldRequest = {
   readonly idempotency: Idempotency | null;
 };
 export type HoldGrant = { readonly granted: Micros };
+/** The key's place in its minute was taken, whatever became of the hold. */
+export type AdmittedHold = {
+  readonly admitted: AdmittedKey;
+  readonly held: Result<HoldGrant>;
+};
 
 export type Settlement = {
   readonly id: string;
@@ -159,6 +165,18 @@ export type Vitals = {
 export type WalletCalls = {
   /** Makes the wallet for a new organisation; again: the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
+  /**
+   * Takes a place in the minute of one of the organisation's keys, at the key's home. `invalid_api_key`
+   * (unknown or revoked), `rate_limited`, or our own fault: then nothing was taken.
+   */
+  admit(keyHash: string): Promise<Result<AdmittedKey>>;
+  /** `admit`, and `hold` with it in the same turn. A repeat takes a place again, never a hold. */
+  admitAndHold(keyHash: string, request: HoldRequest): Promise<Result<AdmittedHold>>;
+  /** Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless. */
+  revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
+  /** A key's new limit counts from this turn on. */
+  setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
+  /** For a peer's request, and for a key that was admitted before. */
   hold(request: HoldRequest): Promise<Result<HoldGrant>>;
   settle(settlement: Settlement): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;

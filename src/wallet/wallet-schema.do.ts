@@ -127,6 +127,22 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;`,
   // What was told of one of late is counted before it is told again.
   "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at)",
+  `CREATE TABLE keys ( -- the organisation's keys at home, as their registers know them
+    number INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    key_id TEXT, -- null: to be asked for
+    member_id TEXT,
+    scope TEXT CHECK (scope IN ('regional', 'global')),
+    rpm_limit INTEGER CHECK (rpm_limit > 0),
+    checked_at INTEGER, -- when the register last said so
+    revoked_at INTEGER -- the tombstone
+  ) STRICT;
+  CREATE TABLE admissions ( -- the last ones of each key, in a ring
+    key INTEGER NOT NULL,
+    slot INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (key, slot)
+  ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

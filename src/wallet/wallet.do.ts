@@ -3,13 +3,15 @@ import { assert } from "../lib/assert.ts";
 import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import type { AdmittedKey } from "../lib/limiter-contract.ts";
+import { admit, admitAndHold, gateOf, heldBy, tellKeys } from "./admission.do.ts";
+import type { Gate } from "./admission.do.ts";
 import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
 import { Decisions, unavailable } from "./decisions.do.ts";
 import { balanceOf, touchStorage } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import * as endUsers from "./end-users.do.ts";
-import { hold } from "./hold.do.ts";
 import { makeWallet, wasUsed } from "./lifecycle.do.ts";
 import { settle, voidHold } from "./outcome.do.ts";
 import { publish } from "./publish.do.ts";
@@ -30,10 +32,12 @@ import type * as Contract from "./wallet-contract.ts";
  */
 export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   readonly #decisions: Decisions;
+  readonly #gate: Gate;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#decisions = new Decisions(ctx.storage, () => this.env);
+    this.#gate = gateOf(this.#decisions, ctx, () => this.env);
     void ctx.blockConcurrencyWhile(async () => {
       if (!walletExists(ctx.storage.sql)) return;
       migrate(ctx.storage);
@@ -54,17 +58,33 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     if (wasUsed(desk.sql)) return false;
     const { orgId, epoch } = desk.memory.row;
     this.#decisions.forget();
+    this.#gate.keys.forget();
     await this.ctx.storage.deleteAll();
     await forgetWallet(this.env.DB, orgId, epoch);
     return true;
   }
 
+  admit(keyHash: string): Promise<Result<AdmittedKey>> {
+    return admit(this.#gate, keyHash);
+  }
+
+  admitAndHold(
+    keyHash: string,
+    request: Contract.HoldRequest,
+  ): Promise<Result<Contract.AdmittedHold>> {
+    return admitAndHold(this.#gate, keyHash, request);
+  }
+
+  async revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt));
+  }
+
+  async setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
+  }
+
   async hold(request: Contract.HoldRequest): Promise<Result<Contract.HoldGrant>> {
-    return this.#decisions.decide((desk) =>
-      desk.memory.row.conflict === null
-        ? hold(desk, request)
-        : refuse({ kind: "storage_unavailable" }),
-    );
+    return this.#decisions.decide((desk) => heldBy(desk, request));
   }
 
   async settle(settlement: Contract.Settlement): Promise<Result<Contract.SettleAnswer>> {
@@ -166,6 +186,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => {
       const refused = adoptBook(desk, book, isNew);
       if (refused !== null) return refused;
+      this.#gate.keys.unlearn(desk);
       this.#decisions.load();
       return success(balanceOf(this.#decisions.open()));
     });

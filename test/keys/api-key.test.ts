@@ -1,6 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { listedPrefix, mintKey, verifyKey } from "../../src/keys/api-key.ts";
 import type { KeySecret } from "../../src/config.ts";
+import { KnownCallers } from "../../src/keys/known-callers.ts";
 import { randomBase62 } from "../../src/lib/id.ts";
 import { authenticateBy, WatchedBook } from "./key-fixture.ts";
 
@@ -83,9 +84,14 @@ it("a hundred thousand forged keys are refused without a limiter or a query", as
       authorization: `Bearer ${token}`,
       keySecrets: secrets,
       region: "eu",
+      callers: new KnownCallers(),
       limiter: () => {
         asked++;
         throw new Error("a limiter was asked");
+      },
+      wallet: () => {
+        asked++;
+        throw new Error("a wallet was asked");
       },
     });
     expect(answer).toEqual({ ok: false, failure: { kind: "invalid_api_key" } });

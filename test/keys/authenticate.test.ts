@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
-import type { Limiter } from "../../src/keys/authenticate.ts";
-import type { Region } from "../../src/lib/caller.ts";
-import { authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
+import type { Admitting, Limiter } from "../../src/keys/authenticate.ts";
+import { KnownCallers } from "../../src/keys/known-callers.ts";
+import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
@@ -14,28 +14,33 @@ afterEach(() => {
 
 function authenticate(
   authorization: string | null,
-  options: { region?: Region; limiter?: (hash: string) => Limiter } = {},
+  options: Partial<Admitting> = {},
 ): ReturnType<typeof authenticateBy> {
   return authenticateBy({
     authorization,
     keySecrets: keySecrets(),
-    region: options.region ?? "eu",
-    limiter: options.limiter ?? ((hash) => env.KEY_LIMITER.getByName(hash)),
+    ...admitting(),
+    ...options,
   });
 }
 
-/** A limiter that throws these errors one after the other, then admits; counts how often it was made. */
-function failing(errors: object[]): { made: () => number; limiter: (hash: string) => Limiter } {
+type Failing<Stub> = { readonly made: () => number; readonly stub: (name: string) => Stub };
+
+/** Stubs whose calls throw these errors one after the other, then real ones; counts how many were made. */
+function failing<Stub>(errors: readonly object[], real: (name: string) => Stub): Failing<Stub> {
   let made = 0;
-  const limiter = (hash: string): Limiter => {
+  const stub = (name: string): Stub => {
     const error = errors[made];
     made++;
-    return error === undefined
-      ? env.KEY_LIMITER.getByName(hash)
-      : { admit: () => Promise.reject(Object.assign(new Error("lost"), error)) };
+    if (error === undefined) return real(name);
+    const call = (): Promise<never> => Promise.reject(Object.assign(new Error("lost"), error));
+    return { whose: call, admit: call } as Stub;
   };
-  return { made: () => made, limiter };
+  return { made: () => made, stub };
 }
+
+const limiterOf = (hash: string): Limiter => env.KEY_LIMITER.getByName(hash);
+const { wallet: walletOf } = admitting();
 
 it("an admitted caller is told apart by key, organisation and member, with what is left", async () => {
   const { key, row } = await makeKey({ rpmLimit: 7, scope: "global" });
@@ -58,7 +63,9 @@ it("an admitted caller is told apart by key, organisation and member, with what 
 it("a missing, malformed, legacy, unknown or revoked key is the same 401", async () => {
   const { key: unknown } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
   const { key: revoked, row } = await makeKey();
-  await env.KEY_LIMITER.getByName(row.hash).revoke(1);
+  await env.WALLET.getByName(row.org_id).revokeKey(row.hash, 1);
+  const { key: buried, row: dead } = await makeKey();
+  await env.KEY_LIMITER.getByName(dead.hash).revoke(1);
   const { key } = await makeKey();
   const headers = [
     null,
@@ -70,6 +77,7 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
     "Bearer rk-eu-abcdef",
     `Bearer ${unknown}`,
     `Bearer ${revoked}`,
+    `Bearer ${buried}`,
   ];
   for (const header of headers) {
     // oxlint-disable-next-line no-await-in-loop -- one header after the other, to see which fails
@@ -81,20 +89,42 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
   }
 });
 
-it("a regional key of the other region is answered by its prefix alone, without a limiter", async () => {
-  const asked = failing([]);
+it("a regional key of the other region is answered by its prefix alone, without an object", async () => {
+  const limiters = failing([], limiterOf);
+  const wallets = failing([], walletOf);
   const regional = await makeKey();
-  expect(
-    await authenticate(`Bearer ${regional.key}`, { region: "us", limiter: asked.limiter }),
-  ).toEqual({ ok: false, failure: { kind: "region_mismatch", home: "eu" } });
-  expect(asked.made()).toBe(0);
+  const objects = { limiter: limiters.stub, wallet: wallets.stub };
+  expect(await authenticate(`Bearer ${regional.key}`, { region: "us", ...objects })).toEqual({
+    ok: false,
+    failure: { kind: "region_mismatch", home: "eu" },
+  });
+  expect([limiters.made(), wallets.made()]).toEqual([0, 0]);
 });
 
-it.each([
+it("a key's limiter is asked whose it is once, then its wallet alone admits it", async () => {
+  const limiters = failing([], limiterOf);
+  const wallets = failing([], walletOf);
+  const { key, row } = await makeKey({ rpmLimit: 3 });
+  const objects = { limiter: limiters.stub, wallet: wallets.stub, callers: new KnownCallers() };
+  const left: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const answer = await authenticate(`Bearer ${key}`, objects);
+    left.push(answer.ok ? answer.value.rate.remaining : -1);
+  }
+  expect(left).toEqual([2, 1, 0]);
+  expect([limiters.made(), wallets.made()]).toEqual([1, 3]);
+  await env.WALLET.getByName(row.org_id).revokeKey(row.hash, 1);
+  expect(await authenticate(`Bearer ${key}`, objects)).toMatchObject({
+    failure: { kind: "invalid_api_key" },
+  });
+});
+
+const FAULTS = [
   ["one retryable error is retried on a fresh stub", [{ retryable: true }], 2, "admitted"],
   ["two are not", [{ retryable: true }, { retryable: true }], 2, "storage_unavailable"],
   [
-    "an overloaded limiter is not asked again",
+    "what is overloaded is not asked again",
     [{ overloaded: true, retryable: true }],
     1,
     "overloaded",
@@ -106,10 +136,32 @@ it.each([
     "overloaded",
   ],
   ["any other error is 503, never 401", [{}], 1, "storage_unavailable"],
-])("%s", async (_name, errors, stubs, outcome) => {
+] as const;
+
+it.each(FAULTS)("a limiter at a key's first use: %s", async (_name, errors, stubs, outcome) => {
   const { key } = await makeKey();
-  const { made, limiter } = failing(errors);
-  const answer = await authenticate(`Bearer ${key}`, { limiter });
+  const { made, stub } = failing(errors, limiterOf);
+  const answer = await authenticate(`Bearer ${key}`, { limiter: stub });
+  expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
+  expect(made()).toBe(stubs);
+});
+
+it.each(FAULTS)("a wallet: %s", async (_name, errors, stubs, outcome) => {
+  const { key } = await makeKey();
+  const { made, stub } = failing(errors, walletOf);
+  const answer = await authenticate(`Bearer ${key}`, { wallet: stub });
+  expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
+  expect(made()).toBe(stubs);
+});
+
+it.each(FAULTS)("a limiter away from home: %s", async (_name, errors, stubs, outcome) => {
+  const { key } = await makeKey({ scope: "global" });
+  const real = (hash: string): Limiter => {
+    const limiter = env.KEY_LIMITER.getByName(hash);
+    return { whose: () => limiter.whose(), admit: () => limiter.admit() }; // its book is here
+  };
+  const { made, stub } = failing(errors, real);
+  const answer = await authenticate(`Bearer ${key}`, { region: "us", limiter: stub });
   expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
   expect(made()).toBe(stubs);
 });

@@ -5,6 +5,7 @@ import { mintKey } from "../../src/keys/api-key.ts";
 import { admitKey, verifyRequest } from "../../src/keys/authenticate.ts";
 import type { Admitting, Verification } from "../../src/keys/authenticate.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
+import { KnownCallers } from "../../src/keys/known-callers.ts";
 import type { KeyRow } from "../../src/keys/key-record.ts";
 import type { Admitted, Scope } from "../../src/lib/caller.ts";
 import type { Result } from "../../src/lib/failure.ts";
@@ -25,7 +26,17 @@ export async function authenticateBy(request: Verification & Admitting): Promise
   return key.ok ? admitKey(key.value, request) : key;
 }
 
-/** A member of a new organisation, in the book. */
+/** What admits a key of this home, with nothing remembered of it. */
+export function admitting(): Admitting {
+  return {
+    region: "eu",
+    limiter: (hash) => env.KEY_LIMITER.getByName(hash),
+    wallet: (orgId) => env.WALLET.getByName(orgId),
+    callers: new KnownCallers(),
+  };
+}
+
+/** A member of a new organisation, in the book, and its wallet. */
 export async function makeMember(): Promise<{ id: string; orgId: string }> {
   const [orgId, id] = [crypto.randomUUID(), crypto.randomUUID()];
   await env.DB.batch([
@@ -36,6 +47,7 @@ export async function makeMember(): Promise<{ id: string; orgId: string }> {
       "INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, 'a@example.com', 'owner', 1)",
     ).bind(id, orgId),
   ]);
+  await env.WALLET.getByName(orgId).create(orgId);
   return { id, orgId };
 }
 

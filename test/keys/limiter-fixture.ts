@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import type { KeyLimiter } from "../../src/index.ts";
-import type { Admission } from "../../src/keys/limiter-contract.ts";
+import type { Admission } from "../../src/lib/limiter-contract.ts";
 
 export const MINUTE_MS = 60_000;
 

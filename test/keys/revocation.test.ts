@@ -47,6 +47,7 @@ function services(
         },
       };
     },
+    wallet: (orgId) => env.WALLET.getByName(orgId),
     peers: ["us"],
     outbox: (name) => {
       const fault = deaf[outboxes++];

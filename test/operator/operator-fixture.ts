@@ -57,6 +57,16 @@ export class FakeWallet implements OperatorWallet {
     return success(this.configuration);
   }
 
+  async revokeKey(): ReturnType<OperatorWallet["revokeKey"]> {
+    this.check();
+    return success(null);
+  }
+
+  async setKeyLimit(): ReturnType<OperatorWallet["setKeyLimit"]> {
+    this.check();
+    return success(null);
+  }
+
   async ledger(afterSeq: number, limit: number): ReturnType<OperatorWallet["ledger"]> {
     const rows = [...this.references].map(([reference, amountMicro], i) => ({
       seq: i + 1,

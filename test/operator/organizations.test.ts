@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { authenticateBy, keySecrets, WatchedBook } from "../keys/key-fixture.ts";
+import { admitting, authenticateBy, keySecrets, WatchedBook } from "../keys/key-fixture.ts";
 import {
   call,
   FakeWallet,
@@ -57,8 +57,13 @@ it("a new organisation has an owner, a balance of 0 under its wallet's epoch, an
   const caller = await authenticateBy({
     authorization: `Bearer ${key.key}`,
     keySecrets: keySecrets(),
-    region: "eu",
-    limiter: (hash) => env.KEY_LIMITER.getByName(hash),
+    ...admitting(),
+    wallet: () => ({
+      admit: async (hash) => {
+        const said = await env.KEY_LIMITER.getByName(hash).admit();
+        return said.ok ? { ok: true, value: said } : said;
+      },
+    }),
   });
   expect(caller).toMatchObject({
     ok: true,

@@ -1,4 +1,4 @@
-import { assert } from "../lib/assert.ts";
+import { assert } from "./assert.ts";
 
 /** The window of `requests per minute`. */
 export const WINDOW_MS = 60_000;

@@ -1,0 +1,87 @@
+import { configOf } from "../config.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import type { AdmittedKey } from "../lib/limiter-contract.ts";
+import { unavailable } from "./decisions.do.ts";
+import type { Decisions } from "./decisions.do.ts";
+import type { Desk } from "./desk.do.ts";
+import { hold } from "./hold.do.ts";
+import { KeyGates } from "./key-gates.do.ts";
+import { voidHold } from "./outcome.do.ts";
+import type { AdmittedHold, HoldGrant, HoldRequest } from "./wallet-contract.ts";
+
+/** What admits: where a wallet decides, and its organisation's keys. */
+export type Gate = { readonly decisions: Decisions; readonly keys: KeyGates };
+
+/** A key's register is its limiter in this region. */
+export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
+  const keys = new KeyGates({
+    register: (hash) => {
+      const parsed = configOf(env());
+      const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
+      return inJurisdiction(env().KEY_LIMITER, jurisdiction).getByName(hash);
+    },
+    desk: () => decisions.openIfMade(),
+    waitUntil: (work) => ctx.waitUntil(work),
+  });
+  return { decisions, keys };
+}
+
+/** See `WalletCalls.admit`. */
+export function admit(gate: Gate, keyHash: string): Promise<Result<AdmittedKey>> {
+  return decideFor(gate, keyHash, (desk) => gate.keys.admit(desk, keyHash));
+}
+
+/** See `WalletCalls.admitAndHold`. */
+export function admitAndHold(
+  gate: Gate,
+  keyHash: string,
+  request: HoldRequest,
+): Promise<Result<AdmittedHold>> {
+  return decideFor(gate, keyHash, (desk) => {
+    const admitted = gate.keys.admit(desk, keyHash);
+    if (admitted.ok) return success({ admitted: admitted.value, held: heldBy(desk, request) });
+    // A repeat whose first attempt was granted, and whose answer was lost: nobody will come back for that hold.
+    if (desk.memory.books.holds.has(request.id)) voidHold(desk, request.id);
+    return admitted;
+  });
+}
+
+/** See `WalletCalls.revokeKey` and `setKeyLimit`. Where no wallet is made nobody is admitted: nothing to tell. */
+export function tellKeys(
+  { decisions, keys }: Gate,
+  tell: (keys: KeyGates, desk: Desk) => void,
+): Result<null> {
+  const desk = decisions.openIfMade();
+  if (desk !== null) tell(keys, desk);
+  return success(null);
+}
+
+/** A wallet whose book is another's holds nothing. */
+export function heldBy(desk: Desk, request: HoldRequest): Result<HoldGrant> {
+  return desk.memory.row.conflict === null
+    ? hold(desk, request)
+    : refuse({ kind: "storage_unavailable" });
+}
+
+/** One turn for a key, after its register was asked if it is not known here. */
+async function decideFor<T>(
+  { decisions, keys }: Gate,
+  keyHash: string,
+  decision: (desk: Desk) => Result<T>,
+): Promise<Result<T>> {
+  try {
+    const desk = decisions.tryOpen();
+    if (desk === null) return unavailable();
+    if (!keys.knows(desk, keyHash)) {
+      const refused = await keys.learn(keyHash);
+      if (refused !== null) return refused;
+    }
+    // No await from here on: what is read, decided and written belongs to one turn.
+    return decisions.decide(decision);
+  } catch (error) {
+    keys.forget();
+    throw error;
+  }
+}
