@@ -69,12 +69,12 @@ export class KeyLimiter extends DurableObject<Env> {
 
   /** Notes a use in the book now, and says what is true of the key by then. Failures as for `identify`. */
   async refresh(): Promise<Identified> {
-    const known = await this.#known(() => this.#named());
+    const known = await this.whose();
     if (!known.ok) return known;
     const usedAt = now(this.env);
     this.#noteTouch(usedAt);
     await this.#touch(usedAt);
-    return this.#known(() => this.#named());
+    return this.whose();
   }
 
   /** Decides with what storage or, on first use, the book says of the key. */
@@ -120,26 +120,17 @@ export class KeyLimiter extends DurableObject<Env> {
     if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
     const clockMs = now(this.env);
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, record);
-    const limit = record.rpm_limit;
+    const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = record;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
-      const { org_id: orgId } = record;
       return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
     storeAdmission(this.ctx.storage.sql, decision.entry);
     window.append(decision.entry);
     this.#touchWhenDue(decision.entry.at);
-    return {
-      ok: true,
-      keyId: record.key_id,
-      orgId: record.org_id,
-      memberId: record.member_id,
-      scope: record.scope,
-      limit,
-      remaining: decision.remaining,
-      resetMs: decision.resetMs,
-    };
+    const { remaining, resetMs } = decision;
+    return { ok: true, keyId, orgId, memberId, scope, limit, remaining, resetMs };
   }
 
   #identified(writeId: string | null): Identified {

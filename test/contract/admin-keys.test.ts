@@ -5,9 +5,9 @@ import {
   addKey,
   addMember,
   admin,
-  bindingsWith,
   chat,
   errorOf,
+  objectsWithout,
   openAccount,
   send,
 } from "./client.ts";
@@ -31,18 +31,6 @@ const patch = (body: unknown, id?: string): Promise<Response> => admin("PATCH", 
 const models = (key = account.key): Promise<Response> => send("/v1/models", { key });
 const limitSeen = async (): Promise<string | null> =>
   (await models()).headers.get("x-ratelimit-limit-requests");
-
-/** The tests' bindings, but limiters answer these calls with a fault. */
-function limitersWithout(...broken: readonly string[]): Env {
-  const getByName = (hash: string): unknown =>
-    new Proxy(env.KEY_LIMITER.getByName(hash), {
-      get: (stub, property: string) =>
-        broken.includes(property)
-          ? () => Promise.reject(new Error("lost"))
-          : (given: number) => Reflect.get(stub, property).call(stub, given),
-    });
-  return bindingsWith({ KEY_LIMITER: { getByName } });
-}
 
 describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
   it("is every key of every member, newest first, revoked ones too: the record of 2.5 and whose it is", async () => {
@@ -196,10 +184,13 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
   });
 
-  it("503 while its limiter cannot be told; a repeat completes it", async () => {
+  it.each([
+    ["limiter", "KEY_LIMITER", "setLimit"],
+    ["wallet", "WALLET", "setKeyLimit"],
+  ] as const)("503 while its %s cannot be told; a repeat completes it", async (_, object, call) => {
     expect(await limitSeen()).toBe("1000");
     const sent = { method: "PATCH", key: ADMIN_TOKEN, body: { rpm_limit: 3 } };
-    const bindings = limitersWithout("setLimit");
+    const bindings = objectsWithout(object, call);
     const response = await send(`/admin/v1${keyPath()}`, { ...sent, bindings });
     expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
     expect((await patch({ rpm_limit: 3 })).status).toBe(200);
@@ -236,14 +227,21 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect((await models()).status).toBe(401);
   });
 
-  it("503 while its limiter cannot be told, and nobody believes it revoked; a repeat completes it", async () => {
-    const path = `/admin/v1${keyPath()}`;
-    const sent = { method: "DELETE", key: ADMIN_TOKEN };
-    const response = await send(path, { ...sent, bindings: limitersWithout("revoke") });
-    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
-    expect((await read())["revoked"]).toBe(false);
-    expect((await models()).status).toBe(200);
-    expect((await send(path, sent)).status).toBe(200);
-    expect((await models()).status).toBe(401);
-  });
+  it.each([
+    ["limiter", "KEY_LIMITER", "revoke", 401],
+    ["wallet", "WALLET", "revokeKey", 200],
+  ] as const)(
+    "503 while its %s cannot be told, and no list says it is revoked; a repeat completes it",
+    async (_, object, call, status) => {
+      expect((await models()).status).toBe(200);
+      const path = `/admin/v1${keyPath()}`;
+      const sent = { method: "DELETE", key: ADMIN_TOKEN };
+      const response = await send(path, { ...sent, bindings: objectsWithout(object, call) });
+      expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+      expect((await read())["revoked"]).toBe(false);
+      expect((await models()).status).toBe(status);
+      expect((await send(path, sent)).status).toBe(200);
+      expect((await models()).status).toBe(401);
+    },
+  );
 });

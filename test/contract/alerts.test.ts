@@ -3,7 +3,7 @@ import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
-import { addCredits, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import { addCredits, chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 import { keyWithRole } from "./members.ts";
 
@@ -237,7 +237,7 @@ describe("GET /v1/alerts: refusals", () => {
   });
 
   it("503 when the wallet cannot be asked: never an empty list", async () => {
-    const bindings = bindingsWith({ WALLET: { getByName: () => ({ alerts: busy }) } });
+    const bindings = walletsWith(() => ({ alerts: busy }));
     const response = await send("/v1/alerts", { key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });

@@ -34,7 +34,7 @@ async function revokedKey(): Promise<string> {
   const row = await env.DB.prepare("SELECT hash FROM keys WHERE id = ?")
     .bind(account.keyId)
     .first<{ hash: string }>();
-  await env.KEY_LIMITER.getByName(row?.hash ?? "").revoke(Date.now());
+  await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", Date.now());
   return account.key;
 }
 
@@ -167,9 +167,11 @@ describe("a key that was not issued", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("the counting counts: a live key names its limiter", async () => {
+  it("the counting counts: a live key names its limiter and its wallet, then its wallet alone", async () => {
     const counted = countedBindings();
-    expect((await withHeader(`Bearer ${key}`, counted.bindings)).status).toBe(200);
-    expect(counted).toMatchObject({ objects: 1, statements: 0 });
+    for (const objects of [2, 3]) {
+      expect((await withHeader(`Bearer ${key}`, counted.bindings)).status).toBe(200);
+      expect(counted).toMatchObject({ objects, statements: 0 });
+    }
   });
 });

@@ -2,6 +2,7 @@ import { env, exports } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
+import { declared } from "../fixtures/declared.ts";
 import { errorBody } from "./wire-schemas.ts";
 import type { ErrorObject } from "./wire-schemas.ts";
 
@@ -98,14 +99,16 @@ export type Sending = {
 /** One request to the real application; the path begins with a slash. */
 export async function send(path: string, sending: Sending = {}): Promise<Response> {
   const { body, key } = sending;
-  const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" });
+  const sent = body === undefined || isRaw(body) ? body : JSON.stringify(body);
+  const type = body === undefined ? {} : { "content-type": "application/json" };
+  const headers = new Headers({ ...type, ...declared(sent) });
   if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
   for (const [name, value] of Object.entries(sending.headers ?? {})) headers.set(name, value);
   const method = sending.method ?? (body === undefined ? "GET" : "POST");
   const init = { method, headers, redirect: "manual" as const };
   const request = new Request(`https://eu.test${path}`, {
     ...init,
-    ...(body !== undefined && { body: isRaw(body) ? body : JSON.stringify(body) }),
+    ...(sent !== undefined && { body: sent }),
   });
   if (sending.bindings === undefined) return exports.default.fetch(request);
   return app.fetch(request, sending.bindings, createExecutionContext());
@@ -123,6 +126,32 @@ export function admin(method: string, path: string, body?: unknown): Promise<Res
 export function bindingsWith(changes: Readonly<Record<string, unknown>>): Env {
   return { ...env, ...changes };
 }
+
+/** The tests' bindings, but wallets have these calls instead of their own; `calls` is given the wallet's name. */
+export function walletsWith(calls: (name: string) => object): Env {
+  return objectsWith("WALLET", calls);
+}
+
+/** The tests' bindings, but every call of this name to these objects is lost. */
+export function objectsWithout(binding: "KEY_LIMITER" | "WALLET", call: string): Env {
+  return objectsWith(binding, () => ({ [call]: () => Promise.reject(new Error("lost")) }));
+}
+
+function objectsWith(binding: "KEY_LIMITER" | "WALLET", calls: (name: string) => object): Env {
+  const getByName = (name: string): unknown => stubWith(env[binding].getByName(name), calls(name));
+  return bindingsWith({ [binding]: { getByName } });
+}
+
+function stubWith(stub: object, calls: object): unknown {
+  return new Proxy(stub, {
+    get: (whole, property) =>
+      Reflect.get(calls, property) ??
+      // a stub's methods are called on it: they have no `apply` of their own
+      ((...given: unknown[]) => (whole as Methods)[String(property)]?.(...given)),
+  });
+}
+
+type Methods = { readonly [name: string]: (...given: readonly unknown[]) => unknown };
 
 export const HELLO = [{ role: "user", content: "Hello there" }] as const;
 

@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { newId, setClock, valueOf } from "../wallet/wallet-desk.ts";
-import { bindingsWith, chat, embed, errorOf, openAccount, send } from "./client.ts";
+import { bindingsWith, chat, embed, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 import { addKey, addMember, keyWithRole } from "./members.ts";
 import type { MadeKey } from "./members.ts";
@@ -201,7 +201,7 @@ describe("GET /v1/generations/{id}: refusals", () => {
   });
 
   it("503 when the wallet cannot be asked: never a 404", async () => {
-    const bindings = bindingsWith({ WALLET: { getByName: () => ({ generation: busy }) } });
+    const bindings = walletsWith(() => ({ generation: busy }));
     const response = await read(id, account.key, { bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });

@@ -114,7 +114,7 @@ export function failingBindings(fault: {
       if (revoke === undefined) return stub;
       const failed = (): Promise<never> =>
         Promise.reject(Object.assign(new Error("refused by the test"), revoke));
-      return { admit: () => stub.admit(), revoke: failed };
+      return { whose: () => stub.whose(), revoke: failed };
     }),
   };
 }

@@ -182,16 +182,20 @@ describe("DELETE /v1/keys/{id}: 503", () => {
   it.each([
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
-  ])("when the limiter is %s: the key lives, and a repeat ends it", async (_, marks, code) => {
-    const bindings = failingBindings({ revoke: marks });
-    const response = await deleteKey(account.key, victim.id, { bindings });
-    expect(response.headers.get("retry-after")).toBe("1");
-    expect((await errorOf(response, 503)).code).toBe(code);
-    expect(await listedAsRevoked()).toBe(false);
-    expect(await statusOf(victim.key)).toBe(200);
-    expect((await deleteKey(account.key, victim.id)).status).toBe(200);
-    expect(await statusOf(victim.key)).toBe(401);
-  });
+  ])(
+    "when the limiter is %s: no list says it is revoked, and a repeat completes it",
+    async (_, marks, code) => {
+      const bindings = failingBindings({ revoke: marks });
+      const response = await deleteKey(account.key, victim.id, { bindings });
+      expect(response.headers.get("retry-after")).toBe("1");
+      expect((await errorOf(response, 503)).code).toBe(code);
+      expect(await listedAsRevoked()).toBe(false);
+      expect(await statusOf(victim.key)).toBe(401); // its wallet was told beside its limiter
+      expect((await deleteKey(account.key, victim.id)).status).toBe(200);
+      expect(await listedAsRevoked()).toBe(true);
+      expect(await statusOf(victim.key)).toBe(401);
+    },
+  );
 
   it("when the book cannot write it: the key is dead already, and a repeat tells the book", async () => {
     const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });

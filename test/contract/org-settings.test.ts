@@ -207,7 +207,10 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
   it("reads the role from the book each time, in one statement; without the book: 503", async () => {
     const counted = countedBindings();
     const sending = { key: account.key, bindings: counted.bindings };
-    expect((await send(pathOf(account.orgId), sending)).status).toBe(200);
+    for (let time = 0; time < 2; time++) {
+      [counted.objects, counted.statements] = [0, 0];
+      expect((await send(pathOf(account.orgId), sending)).status).toBe(200);
+    }
     expect([counted.objects, counted.statements]).toEqual([2, 1]);
     const bindings = bindingsWith({ DB: { prepare } });
     const response = await send(pathOf(account.orgId), { key: account.key, bindings });

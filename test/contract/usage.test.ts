@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { pay, setClock } from "../wallet/wallet-desk.ts";
-import { bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import { chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 import { keyWithRole } from "./members.ts";
 
@@ -188,7 +188,7 @@ describe("GET /v1/usage: refusals", () => {
       calls.push(args);
       return Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
     };
-    const bindings = bindingsWith({ WALLET: { getByName: () => ({ usage }) } });
+    const bindings = walletsWith(() => ({ usage }));
     const response = await send("/v1/usage", { key: account.key, bindings });
     expect(response.headers.get("retry-after")).toBe("1");
     expect((await errorOf(response, 503)).code).toBe("overloaded");

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
-import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import { balanceOf, chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 import { DOLLARS } from "./dollars-cases.ts";
 import { putUser, readUser, sendUser, storedLimits } from "./end-users.ts";
@@ -173,7 +173,7 @@ describe("DELETE /v1/users/{external_id}: 200", () => {
     await putUser(account.key, { external_id: "lost" });
     const gone = await sendUser("lost", account.key, {
       method: "DELETE",
-      bindings: bindingsWith({ WALLET: losingFirstAnswer() }),
+      bindings: losingFirstAnswer(),
     });
     expect([gone.status, await gone.json()]).toEqual([200, { external_id: "lost", deleted: true }]);
     await errorOf(await remove("lost"), 404);
@@ -181,15 +181,13 @@ describe("DELETE /v1/users/{external_id}: 200", () => {
 });
 
 /** Wallets that do what the first call says, and lose their answer to it. */
-function losingFirstAnswer(): unknown {
+function losingFirstAnswer(): Env {
   let calls = 0;
-  return {
-    getByName: (name: string) => ({
-      deleteEndUser: async (externalId: string) => {
-        const answer = await env.WALLET.getByName(name).deleteEndUser(externalId);
-        if (++calls > 1) return answer;
-        throw Object.assign(new Error("reset"), { retryable: true });
-      },
-    }),
-  };
+  return walletsWith((name) => ({
+    deleteEndUser: async (externalId: string) => {
+      const answer = await env.WALLET.getByName(name).deleteEndUser(externalId);
+      if (++calls > 1) return answer;
+      throw Object.assign(new Error("reset"), { retryable: true });
+    },
+  }));
 }

@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { app } from "../../src/app.ts";
 import { bindingsWith } from "../contract/client.ts";
+import { declared } from "../fixtures/declared.ts";
 
 type Stub = { readonly [method: string]: (...args: readonly unknown[]) => Promise<unknown> };
 type Namespace = { getByName(name: string): unknown };
@@ -26,6 +27,9 @@ export const HELLO = {
   messages: [{ role: "user", content: "one two three" }],
 };
 
+/** A key that the isolate has met is admitted with its hold: both are counted as `hold`. */
+const HOLDS: readonly string[] = ["hold", "admitAndHold"];
+
 /** What no object answers: a success that has no value. */
 function bug(): Promise<unknown> {
   return Promise.resolve({ ok: true });
@@ -44,8 +48,8 @@ export class BusyWorld {
 
   constructor(bindings: Readonly<Record<string, unknown>>) {
     this.env = bindingsWith({
-      KEY_LIMITER: this.#watched(env.KEY_LIMITER, ["admit"]),
-      WALLET: this.#watched(env.WALLET, ["hold", "settle", "void", "balance"]),
+      KEY_LIMITER: this.#watched(env.KEY_LIMITER, ["whose"]),
+      WALLET: this.#watched(env.WALLET, [...HOLDS, "admit", "settle", "void", "balance"]),
       REGION_OUTBOX: this.#watched(env.REGION_OUTBOX, ["enqueue"]),
       ...bindings,
     });
@@ -54,10 +58,12 @@ export class BusyWorld {
   ask({ key, body = HELLO, headers = {}, signal, path = "/v1/chat/completions" }: Asking): Asked {
     const context = createExecutionContext();
     const isRaw = typeof body === "string" || body instanceof ReadableStream;
+    const sent = isRaw ? body : JSON.stringify(body);
+    const type = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const request = new Request(`https://eu.test${path}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
-      body: isRaw ? body : JSON.stringify(body),
+      headers: { ...type, ...declared(sent), ...headers },
+      body: sent,
       ...(signal !== undefined && { signal }),
     });
     const response = Promise.resolve(app.fetch(request, this.env, context));
@@ -98,7 +104,7 @@ export class BusyWorld {
       getByName: (name: string): Stub => {
         if (this.#hasBug && methods.includes("hold")) {
           this.#hasBug = false;
-          return { hold: bug };
+          return { hold: bug, admitAndHold: bug };
         }
         const stub = namespace.getByName(name) as Stub;
         return Object.fromEntries(methods.map((method) => [method, this.#counted(stub, method)]));
@@ -107,10 +113,12 @@ export class BusyWorld {
   }
 
   #counted(stub: Stub, method: string): Stub[string] {
+    const isHold = HOLDS.includes(method);
+    const name = isHold ? "hold" : method;
     return async (...args) => {
-      this.calls[method] = (this.calls[method] ?? 0) + 1;
-      if (method === "hold") {
-        if (this.calls[method] === this.#waiting?.count) this.#waiting.resolve();
+      this.calls[name] = (this.calls[name] ?? 0) + 1;
+      if (isHold) {
+        if (this.calls[name] === this.#waiting?.count) this.#waiting.resolve();
         await this.#open;
       }
       return stub[method]?.(...args);

@@ -1,11 +1,23 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { app } from "../../src/app.ts";
+import { declared } from "../fixtures/declared.ts";
 
 /** What happens to one call: its answer is lost after it was carried out, it never arrives, or is refused. */
 export type Fault = "ok" | "lost" | "down" | "overloaded";
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 type Calls = { readonly [method: string]: Call };
+/** Methods, and the name that their faults and calls go by. */
+type Names = Readonly<Record<string, string>>;
+
+/** A key that the isolate has met is admitted with its hold: that is a hold too, its request the last argument. */
+const WALLET_CALLS: Names = {
+  admit: "admit",
+  hold: "hold",
+  admitAndHold: "hold",
+  settle: "settle",
+  void: "void",
+};
 
 /** The Worker with objects behind bad lines: the faults of each method's calls, the last one for ever. */
 export class FaultyWorld {
@@ -18,9 +30,9 @@ export class FaultyWorld {
 
   constructor() {
     this.env = Object.create(env, {
-      WALLET: { value: this.#behindBadLine(env.WALLET, ["hold", "settle", "void"]) },
-      REGION_OUTBOX: { value: this.#behindBadLine(env.REGION_OUTBOX, ["enqueue"]) },
-      KEY_LIMITER: { value: this.#behindBadLine(env.KEY_LIMITER, ["admit"]) },
+      WALLET: { value: this.#behindBadLine(env.WALLET, WALLET_CALLS) },
+      REGION_OUTBOX: { value: this.#behindBadLine(env.REGION_OUTBOX, { enqueue: "enqueue" }) },
+      KEY_LIMITER: { value: this.#behindBadLine(env.KEY_LIMITER, { whose: "whose" }) },
       CLOCK_OFFSET_MS: { value: "0", writable: true },
     }) as Env;
   }
@@ -45,15 +57,14 @@ export class FaultyWorld {
   /** A completion, read to its end; `settled` is the end of everything that it left to waitUntil. */
   async ask(model: string, stream: boolean) {
     const context = createExecutionContext();
+    const messages = [{ role: "user", content: "one two three" }];
+    const body = JSON.stringify({ model, stream, messages });
+    const type = { authorization: `Bearer ${this.#key}`, "content-type": "application/json" };
     const response = await app.fetch(
       new Request("https://eu.example.com/v1/chat/completions", {
         method: "POST",
-        headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json" },
-        body: JSON.stringify({
-          model,
-          stream,
-          messages: [{ role: "user", content: "one two three" }],
-        }),
+        headers: { ...type, ...declared(body) },
+        body,
       }),
       this.env,
       context,
@@ -96,19 +107,23 @@ export class FaultyWorld {
     return response.json();
   }
 
-  #behindBadLine(namespace: { getByName(name: string): unknown }, methods: readonly string[]) {
+  #behindBadLine(namespace: { getByName(name: string): unknown }, names: Names) {
     return {
       getByName: (name: string): Calls => {
         const stub = namespace.getByName(name) as Calls;
-        return Object.fromEntries(methods.map((method) => [method, this.#faulty(stub, method)]));
+        const faulty = Object.entries(names).map(([method, called]) => [
+          method,
+          this.#faulty(stub, method, called),
+        ]);
+        return Object.fromEntries(faulty) as Calls;
       },
     };
   }
 
-  #faulty(stub: Calls, method: string): Call {
+  #faulty(stub: Calls, method: string, called: string): Call {
     return async (...args) => {
-      const calls = (this.calls[method] ??= []);
-      const faults = this.faults[method] ?? [];
+      const calls = (this.calls[called] ??= []);
+      const faults = this.faults[called] ?? [];
       const fault = faults[Math.min(calls.length, faults.length - 1)] ?? "ok";
       calls.push([...args]);
       if (fault === "down") throw new Error("Network connection lost.");

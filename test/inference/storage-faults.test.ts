@@ -171,17 +171,17 @@ describe("a release that the wallet does not take", () => {
   });
 });
 
-it("a limiter that cannot be asked: 503, never a 401, and nothing is held", async () => {
-  for (const [fault, code] of [
-    ["down", "storage_unavailable"],
-    ["overloaded", "overloaded"],
-  ] as const) {
-    world.faults["admit"] = [fault];
-    // oxlint-disable-next-line no-await-in-loop -- one fault after the other
-    const answer = await world.ask("sandbox/echo", false);
-    expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
-  }
-  expect(world.count("hold")).toBe(0);
+it.each([
+  ["limiter, which nobody has asked yet", "whose", "down", "storage_unavailable"],
+  ["limiter, which nobody has asked yet", "whose", "overloaded", "overloaded"],
+  ["wallet that has not met it", "admit", "down", "storage_unavailable"],
+  ["wallet that has not met it", "admit", "overloaded", "overloaded"],
+])("a key's %s (%s %s): 503, never a 401, and nothing is held", async (_, method, fault, code) => {
+  const cold = await new FaultyWorld().open(); // an isolate that has met no key
+  cold.faults[method] = [fault as "down" | "overloaded"];
+  const answer = await cold.ask("sandbox/echo", false);
+  expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
+  expect(cold.count("hold")).toBe(0);
 });
 
 it("D1 failing at every call: completions are answered and charged", async () => {

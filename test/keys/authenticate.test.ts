@@ -41,6 +41,11 @@ function failing<Stub>(errors: readonly object[], real: (name: string) => Stub):
 
 const limiterOf = (hash: string): Limiter => env.KEY_LIMITER.getByName(hash);
 const { wallet: walletOf } = admitting();
+/** A limiter of another region, whose book is here all the same. */
+const limiterAway = (hash: string): Limiter => {
+  const limiter = env.KEY_LIMITER.getByName(hash);
+  return { whose: () => limiter.whose(), admit: () => limiter.admit() };
+};
 
 it("an admitted caller is told apart by key, organisation and member, with what is left", async () => {
   const { key, row } = await makeKey({ rpmLimit: 7, scope: "global" });
@@ -156,11 +161,7 @@ it.each(FAULTS)("a wallet: %s", async (_name, errors, stubs, outcome) => {
 
 it.each(FAULTS)("a limiter away from home: %s", async (_name, errors, stubs, outcome) => {
   const { key } = await makeKey({ scope: "global" });
-  const real = (hash: string): Limiter => {
-    const limiter = env.KEY_LIMITER.getByName(hash);
-    return { whose: () => limiter.whose(), admit: () => limiter.admit() }; // its book is here
-  };
-  const { made, stub } = failing(errors, real);
+  const { made, stub } = failing(errors, limiterAway);
   const answer = await authenticate(`Bearer ${key}`, { region: "us", limiter: stub });
   expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
   expect(made()).toBe(stubs);

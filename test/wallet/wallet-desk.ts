@@ -138,7 +138,7 @@ export async function countWrites(
 /** Takes a wallet's tables back to what an older program left, for one that then moves them on. */
 export function backToVersion(sql: SqlStorage, version: 1 | 2): void {
   sql.exec(
-    `DROP INDEX alerts_by_time; DROP TABLE idempotency_keys;
+    `DROP TABLE keys; DROP TABLE admissions; DROP INDEX alerts_by_time; DROP TABLE idempotency_keys;
     UPDATE schema_version SET version = 2`,
   );
   if (version === 2) return;

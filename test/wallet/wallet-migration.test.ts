@@ -52,7 +52,7 @@ it("1,000 wallets of the first version move on when they are next asked, and los
     const orgId = crypto.randomUUID();
     const stub = stubOf(orgId);
     const id = await makeOld(stub, orgId);
-    const expected = { version: 4, held: 30, answer: charge, dailySpendMicro: 45 };
+    const expected = { version: 5, held: 30, answer: charge, dailySpendMicro: 45 };
     expect(await askedNow(stub, id)).toEqual(expected);
   };
   for (let done = 0; done < WALLETS; done += AT_ONCE) {
