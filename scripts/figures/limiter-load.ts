@@ -50,7 +50,7 @@ export function minuteFinding(
   };
 }
 
-/** Row 6: admissions of a key whose limiter is evicted after each flood. */
+/** Row 6: admissions of a key whose wallet and limiter are evicted after each flood. */
 export function evictionFinding(admitted: number, inMemory: number): Finding {
   return {
     row: 6,
@@ -80,7 +80,7 @@ export const LIMIT_OF_A_MINUTE: Producer = {
 
 export const EVICTION_ATTACK: Producer = {
   rows: [6],
-  what: "a limiter that is evicted",
+  what: "who admits is evicted",
   seconds: 6,
   produce: async ({ scratch }) => {
     const place = await startPlace({ directory: scratch });
@@ -88,7 +88,7 @@ export const EVICTION_ATTACK: Producer = {
       const { key } = await makeAccount(place, { credits: 0, rpmLimit: LIMIT });
       let admitted = await flood(place, key);
       for (let i = 0; i < EVICTIONS; i++) {
-        await evictLimiters(place);
+        await evictAdmitting(place);
         admitted += await flood(place, key);
       }
       return [evictionFinding(admitted, admittedInMemory())];
@@ -125,9 +125,12 @@ async function flood(place: Place, key: string): Promise<number> {
   return answers.filter(({ status }) => status === 200).length;
 }
 
-async function evictLimiters({ miniflare, worker }: Place): Promise<void> {
-  for (const id of await miniflare.listDurableObjectIds("KeyLimiter", worker)) {
-    await miniflare.unsafeEvictDurableObject(worker, "KeyLimiter", { id });
+/** What knows a key: its wallet, which admits it, and its limiter, which the wallet asks who it is. */
+async function evictAdmitting({ miniflare, worker }: Place): Promise<void> {
+  for (const object of ["Wallet", "KeyLimiter"]) {
+    for (const id of await miniflare.listDurableObjectIds(object, worker)) {
+      await miniflare.unsafeEvictDurableObject(worker, object, { id });
+    }
   }
 }
 

@@ -80,19 +80,24 @@ function numberOrNull(value: string | number | null | undefined): number | null 
   return value === null || value === undefined ? null : Number(value);
 }
 
-/** What every limiter has stored, in both regions. */
-export async function limiterLogsOf({ regions }: World): Promise<readonly LimiterLog[]> {
-  const keys = (await Promise.all(REGIONS.map((name) => keysOf(regions[name])))).flat();
-  const logs = REGIONS.map(async (name) => {
-    const looks = await looksAt(regions[name], keys);
-    return looks.flatMap((look, i): LimiterLog[] => {
-      const key = keys[i];
-      if (key === undefined || look === null) return [];
-      const { admissions } = look;
-      return [{ keyId: key.id, region: name, limit: key.rpm_limit, admissions }];
-    });
+/** What has been stored of each key's admissions, in both regions: by wallets at home, by limiters away. */
+export async function limiterLogsOf(
+  { regions }: World,
+  tenants: readonly Tenant[],
+): Promise<readonly LimiterLog[]> {
+  const homes = REGIONS.map(async (home) => {
+    const keys = await keysOf(regions[home]);
+    const wallets = await walletsAt(regions[home], tenants, true);
+    const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));
+    const away = home === "eu" ? "us" : "eu";
+    const looks = await looksAt(regions[away], keys);
+    return keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i): LimiterLog[] => [
+      { keyId, region: home, limit, admissions: atHome.get(hash) ?? [] },
+      { keyId, region: away, limit, admissions: looks[i]?.admissions ?? [] },
+    ]);
   });
-  return (await Promise.all(logs)).flat();
+  const logs = (await Promise.all(homes)).flat();
+  return logs.filter(({ admissions }) => admissions.length > 0);
 }
 
 type LimiterLook = { readonly admissions: readonly number[] } | null;

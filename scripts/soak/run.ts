@@ -127,7 +127,7 @@ async function gather(world: World, tenants: readonly Tenant[], actors: Actors) 
     depths: watch.depths,
     memory: [...watch.memory, ...world.heaps],
     outboxes: await Promise.all(REGIONS.map((name) => outboxDepth(regions[name]))),
-    limiters: await limiterLogsOf(world),
+    limiters: await limiterLogsOf(world, tenants),
     grants: await grantLogsOf(world, tenants),
     residues,
     holdMaxMs: times.peerHoldS * 1000 + ALARM_SLACK_MS,

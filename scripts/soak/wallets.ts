@@ -9,6 +9,8 @@ export type WalletLook = {
   readonly granted: readonly number[];
   /** When those were that nobody resolved before their time was up, and how long that was, in ms. */
   readonly expired: readonly { readonly at: number; readonly lifeMs: number }[];
+  /** Of each key of this home by its hash: when it was admitted, Unix ms, oldest first; the last 1000 at most. */
+  readonly admissions: Readonly<Record<string, readonly number[]>>;
 } | null;
 
 /** The organisations that are at home in a region. */

@@ -66,8 +66,8 @@ export class Wallet extends gateway.Wallet {
     await super.alarm();
   }
   /**
-   * Holds that are open and the age of the oldest in ms; when asked for, when each request was granted and
-   * when those that nobody resolved in time were, with the time that they had.
+   * Holds that are open and the age of the oldest in ms; when asked for, when each request was granted,
+   * when those that nobody resolved in time were, with the time that they had, and each key's admissions.
    */
   async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
@@ -78,7 +78,7 @@ export class Wallet extends gateway.Wallet {
       )
       .one();
     const oldestMs = oldest === null ? null : Date.now() - oldest;
-    if (!detailed) return { open, oldestMs, granted: [], expired: [] };
+    if (!detailed) return { open, oldestMs, granted: [], expired: [], admissions: {} };
     const requests = sql
       .exec<{ at: number; lifeMs: number; expired: number }>(
         `SELECT admitted_at AS at, expires_at - admitted_at AS lifeMs,
@@ -87,9 +87,21 @@ export class Wallet extends gateway.Wallet {
       )
       .toArray();
     const expired = requests.filter((one) => one.expired === 1);
-    return { open, oldestMs, granted: requests.map(({ at }) => at), expired };
+    const granted = requests.map(({ at }) => at);
+    return { open, oldestMs, granted, expired, admissions: admissionsIn(sql) };
   }
 }
+
+/** Of each key by its hash: times of the stored admissions, oldest first. */
+function admissionsIn(sql: SqlStorage): Record<string, number[]> {
+  const rows = sql.exec<{ hash: string; at: number }>(
+    "SELECT hash, at FROM admissions JOIN keys ON number = key ORDER BY at",
+  );
+  const byHash: Record<string, number[]> = {};
+  for (const { hash, at } of rows) (byHash[hash] ??= []).push(at);
+  return byHash;
+}
+
 export class RegionOutbox extends gateway.RegionOutbox {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, faultyEnv(env));
@@ -118,6 +130,7 @@ type WalletLook = {
   oldestMs: number | null;
   granted: number[];
   expired: { at: number; lifeMs: number }[];
+  admissions: Record<string, number[]>;
 };
 
 function hasTable(sql: SqlStorage, name: string): boolean {

@@ -76,7 +76,7 @@ export function putKey(sql: SqlStorage, hash: string, record: KeyRecord): void {
   );
 }
 
-/** A tombstone, whether the key is known or not; the first time of revocation stands. Its minute is let go. */
+/** A tombstone, whether the key is known or not; the first time of revocation stands. */
 export function buryKey(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
@@ -84,7 +84,16 @@ export function buryKey(sql: SqlStorage, hash: string, revokedAt: number): void 
     hash,
     revokedAt,
   );
-  sql.exec("DELETE FROM admissions WHERE key = (SELECT number FROM keys WHERE hash = ?)", hash);
+}
+
+/** Removes the minute of one key that died before `beforeMs`; false when there is none left. */
+export function deleteDeadMinute(sql: SqlStorage, beforeMs: number): boolean {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM admissions WHERE key = (SELECT number FROM keys WHERE revoked_at < ?
+      AND EXISTS (SELECT 1 FROM admissions WHERE key = number) LIMIT 1)`,
+    beforeMs,
+  );
+  return rowsWritten > 0;
 }
 
 export function updateKeyLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {

@@ -5,6 +5,7 @@ import type { Desk } from "./desk.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { HOLD_ID } from "./hold-id.ts";
 import { deleteOldNames, oldestNameDue } from "./idempotency-rows.do.ts";
+import { deleteDeadMinute } from "./key-rows.do.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -19,7 +20,8 @@ export function retain(desk: Desk): boolean {
   const unpaid = sweepUnpaid(desk);
   const paid = rollUp(desk);
   const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
-  return unpaid || paid || names;
+  const minutes = deleteDeadMinute(desk.sql, desk.nowMs - UNPAID_MS);
+  return unpaid || paid || names || minutes;
 }
 
 /** When a row will next be old enough, Unix ms; null without any. At least an hour ahead. */
