@@ -50,7 +50,7 @@ export function minuteFinding(
   };
 }
 
-/** Row 6: admissions of a key whose wallet and limiter are evicted after each flood. */
+/** Row 6: admissions of a key whose wallet, which admits it, is evicted after each flood. */
 export function evictionFinding(admitted: number, inMemory: number): Finding {
   return {
     row: 6,
@@ -80,7 +80,7 @@ export const LIMIT_OF_A_MINUTE: Producer = {
 
 export const EVICTION_ATTACK: Producer = {
   rows: [6],
-  what: "who admits is evicted",
+  what: "a wallet that is evicted",
   seconds: 6,
   produce: async ({ scratch }) => {
     const place = await startPlace({ directory: scratch });
@@ -88,7 +88,7 @@ export const EVICTION_ATTACK: Producer = {
       const { key } = await makeAccount(place, { credits: 0, rpmLimit: LIMIT });
       let admitted = await flood(place, key);
       for (let i = 0; i < EVICTIONS; i++) {
-        await evictAdmitting(place);
+        await evictWallets(place);
         admitted += await flood(place, key);
       }
       return [evictionFinding(admitted, admittedInMemory())];
@@ -125,12 +125,9 @@ async function flood(place: Place, key: string): Promise<number> {
   return answers.filter(({ status }) => status === 200).length;
 }
 
-/** What knows a key: its wallet, which admits it, and its limiter, which the wallet asks who it is. */
-async function evictAdmitting({ miniflare, worker }: Place): Promise<void> {
-  for (const object of ["Wallet", "KeyLimiter"]) {
-    for (const id of await miniflare.listDurableObjectIds(object, worker)) {
-      await miniflare.unsafeEvictDurableObject(worker, object, { id });
-    }
+async function evictWallets({ miniflare, worker }: Place): Promise<void> {
+  for (const id of await miniflare.listDurableObjectIds("Wallet", worker)) {
+    await miniflare.unsafeEvictDurableObject(worker, "Wallet", { id });
   }
 }
 

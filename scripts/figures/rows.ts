@@ -49,7 +49,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     number: 6,
-    figure: "admissions while wallet and limiter are evicted again and again, limit 60",
+    figure: "admissions while the wallet is evicted again and again, limit 60",
     target: "60",
     isExact: true,
   },

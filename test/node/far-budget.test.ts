@@ -50,11 +50,11 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  "a completion with a regional key (stream %s): three object calls, and the other region does not hear of it",
+  "a completion with a regional key (stream %s): two object calls, and the other region does not hear of it",
   async (stream) => {
     const { key } = await Account.open(() => regions.us);
     const { us, eu } = await costOf(key, stream);
-    expect([us.objectCalls, eu.objectCalls, eu.requests]).toEqual([3 * REQUESTS, 0, 0]);
+    expect([us.objectCalls, eu.objectCalls, eu.requests]).toEqual([2 * REQUESTS, 0, 0]);
   },
 );
 
