@@ -22,7 +22,7 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
       const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
       return inJurisdiction(env().KEY_LIMITER, jurisdiction).getByName(hash);
     },
-    desk: () => decisions.openIfMade(),
+    desk: () => decisions.tryOpen(),
     waitUntil: (work) => ctx.waitUntil(work),
   });
   return { decisions, keys };
@@ -30,7 +30,7 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 
 /** See `WalletCalls.admit`. */
 export function admit(gate: Gate, keyHash: string): Promise<Result<AdmittedKey>> {
-  return decideFor(gate, keyHash, (desk) => gate.keys.admit(desk, keyHash));
+  return decideFor(gate, keyHash, (_desk, admitted) => admitted);
 }
 
 /** See `WalletCalls.admitAndHold`. */
@@ -39,8 +39,7 @@ export function admitAndHold(
   keyHash: string,
   request: HoldRequest,
 ): Promise<Result<AdmittedHold>> {
-  return decideFor(gate, keyHash, (desk) => {
-    const admitted = gate.keys.admit(desk, keyHash);
+  return decideFor(gate, keyHash, (desk, admitted) => {
     if (admitted.ok) return success({ admitted: admitted.value, held: heldBy(desk, request) });
     // A repeat whose first attempt was granted, and whose answer was lost: nobody will come back for that hold.
     if (desk.memory.books.holds.has(request.id)) voidHold(desk, request.id);
@@ -65,21 +64,18 @@ export function heldBy(desk: Desk, request: HoldRequest): Result<HoldGrant> {
     : refuse({ kind: "storage_unavailable" });
 }
 
-/** One turn for a key, after its register was asked if it is not known here. */
+/** One turn for a key and its admission, after its register was asked if it is not known here. */
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,
-  decision: (desk: Desk) => Result<T>,
+  decision: (desk: Desk, admitted: Result<AdmittedKey>) => Result<T>,
 ): Promise<Result<T>> {
   try {
-    const desk = decisions.tryOpen();
-    if (desk === null) return unavailable();
-    if (!keys.knows(desk, keyHash)) {
-      const refused = await keys.learn(keyHash);
-      if (refused !== null) return refused;
-    }
+    const before = decisions.tryOpen();
+    if (before === null) return unavailable();
+    const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
     // No await from here on: what is read, decided and written belongs to one turn.
-    return decisions.decide(decision);
+    return decisions.decide((desk) => decision(desk, refused ?? keys.admit(desk, keyHash)));
   } catch (error) {
     keys.forget();
     throw error;
