@@ -41,6 +41,9 @@ export type Gatekeeping = {
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
+/** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
+type Question = { readonly hash: string; isStale: boolean };
+
 /**
  * The organisation's keys at their home: whether each lives, and the exact log of its last minute, never
  * more than its limit in any 60 s. Who a key is, its register says (its limiter here), once; a
@@ -53,8 +56,8 @@ export class KeyGates {
   readonly #known = new Map<string, KnownKey>();
   /** The one question to a register that all callers of a first use share. */
   readonly #learning = new Map<string, Promise<Refusal | null>>();
-  /** How often a key was revoked or its limit set: what a register said before that is out of date. */
-  #changes = 0;
+  /** Those that registers have not answered yet. */
+  readonly #questions = new Set<Question>();
 
   constructor(keeping: Gatekeeping) {
     this.#keeping = keeping;
@@ -67,7 +70,7 @@ export class KeyGates {
 
   /** What stands in the tables of the living may be out of date: the register is asked again. */
   unlearn({ sql }: Desk): void {
-    this.#changes++;
+    for (const question of this.#questions) question.isStale = true;
     this.#known.clear();
     unlearnKeys(sql);
   }
@@ -115,14 +118,14 @@ export class KeyGates {
 
   /** Ends the key here for good. */
   revoke({ sql }: Desk, hash: string, revokedAt: number): void {
-    this.#changes++;
+    this.#outdate(hash);
     this.#known.delete(hash);
     buryKey(sql, hash, revokedAt);
   }
 
   /** A new limit counts from this turn on, for what was admitted before as well. */
   setLimit({ sql }: Desk, hash: string, rpmLimit: number): void {
-    this.#changes++;
+    this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
     updateKeyLimit(sql, hash, rpmLimit);
     this.#amend(hash, { rpmLimit });
@@ -130,11 +133,11 @@ export class KeyGates {
 
   async #learn(hash: string): Promise<Refusal | null> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const changes = this.#changes;
+      const question = { hash, isStale: false };
       // oxlint-disable-next-line no-await-in-loop -- asked again after a change
-      const said = await this.#asked(hash, (register) => register.identify(null));
+      const said = await this.#asked(question, (register) => register.identify(null));
       if (!said.ok) return said;
-      if (changes !== this.#changes) continue;
+      if (question.isStale) continue;
       const desk = this.#keeping.desk();
       if (desk === null) return refuse({ kind: "storage_unavailable" });
       putKey(desk.sql, hash, recordOf(desk, said.value));
@@ -145,15 +148,22 @@ export class KeyGates {
   }
 
   async #asked(
-    hash: string,
+    question: Question,
     ask: (register: KeyRegister) => Promise<Identified>,
   ): Promise<Identified> {
+    this.#questions.add(question);
     try {
-      return await within(ask(this.#keeping.register(hash)), REGISTER_TIMEOUT_MS);
+      return await within(ask(this.#keeping.register(question.hash)), REGISTER_TIMEOUT_MS);
     } catch (error) {
       logWarning("key_register_unreachable", { reason: reasonOf(error) });
       return refuse(storageFailure(error));
+    } finally {
+      this.#questions.delete(question);
     }
+  }
+
+  #outdate(hash: string): void {
+    for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
   /** Noted before the attempt, so that it is one a minute however slow the book is. */
@@ -165,12 +175,13 @@ export class KeyGates {
 
   /** Takes over what the register says now. While it cannot be asked, admissions go on. */
   async #refreshed(hash: string): Promise<void> {
-    const changes = this.#changes;
-    const said = await this.#asked(hash, (register) => register.refresh());
+    const question = { hash, isStale: false };
+    const said = await this.#asked(question, (register) => register.refresh());
     const desk = this.#keeping.desk();
-    if (desk === null || changes !== this.#changes) return;
-    if (said.ok) this.setLimit(desk, hash, said.value.rpm_limit);
-    else if (said.failure.kind === "invalid_api_key") {
+    if (desk === null) return;
+    if (said.ok) {
+      if (!question.isStale) this.setLimit(desk, hash, said.value.rpm_limit);
+    } else if (said.failure.kind === "invalid_api_key") {
       unlearnKey(desk.sql, hash); // the next request asks again
       this.#known.delete(hash);
     }
