@@ -57,20 +57,25 @@ export async function revokeKeyEverywhere(
     : success(row.value);
 }
 
-/** In the wallet and in the limiter; with the time that the limiter keeps. */
+/**
+ * In the limiter, then in the wallet, whatever the limiter answers: who asks the limiter before its
+ * tombstone is overruled by the wallet's, and who asks after it hears that the key is dead. With the time
+ * that the limiter keeps.
+ */
 async function bury(
   { limiter, wallet }: RevocationServices,
   key: Pick<KeyRow, "hash" | "org_id">,
   revokedAt: number,
 ): Promise<Result<number>> {
-  const [inWallet, inLimiter] = await Promise.all([
-    reachObject(() => wallet(key.org_id).revokeKey(key.hash, revokedAt), {
-      attemptsMax: ATTEMPTS,
-    }),
-    reachObject(async () => success(await limiter(key.hash).revoke(revokedAt)), {
-      attemptsMax: ATTEMPTS,
-    }),
-  ]);
+  const often = { attemptsMax: ATTEMPTS };
+  const inLimiter = await reachObject(
+    async () => success(await limiter(key.hash).revoke(revokedAt)),
+    often,
+  );
+  const inWallet = await reachObject(
+    () => wallet(key.org_id).revokeKey(key.hash, revokedAt),
+    often,
+  );
   if (inWallet.unanswered) return refuse(inWallet.failure);
   if (!inWallet.result.ok) return inWallet.result;
   return inLimiter.unanswered ? refuse(inLimiter.failure) : inLimiter.result;

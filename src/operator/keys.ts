@@ -48,13 +48,13 @@ export async function patchKey(
   return followed.ok ? success(withMember(context, followed.value)) : followed;
 }
 
-/** Where the key is admitted, and where peers ask who it is. */
+/**
+ * Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
+ * before the first is out of date with the second, and one after it says the new limit.
+ */
 async function tellLimit(context: OperatorContext, row: KeyRow): Promise<Result<null>> {
-  const [inWallet] = await Promise.all([
-    context.wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit),
-    context.limiter(row.hash).setLimit(row.rpm_limit),
-  ]);
-  return inWallet;
+  await context.limiter(row.hash).setLimit(row.rpm_limit);
+  return context.wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit);
 }
 
 /** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */
