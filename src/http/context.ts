@@ -56,6 +56,8 @@ export type AppEnv = {
 export type Presumed = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;
+  /** Its wallet says that the key is dead: nobody is presumed to call with it any more. */
+  readonly forget: () => void;
 };
 
 type AppContext = Context<AppEnv>;

@@ -95,7 +95,7 @@ function observe(c: Context<AppEnv>, run: Run, status: number): void {
   countRun(run, recorder.tally);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
-  handOver(c);
+  if (status !== 401) handOver(c); // as in countRequests: a dead key costs no object call more
   const failure = (c.get("failure") as string | undefined) ?? null;
   const isTold = status >= 400 || config.logRequests === "all";
   if (isTold) logRun(run, { route: routePath(c), status, failure });

@@ -28,13 +28,13 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   if (caller.home === config.region) {
     const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
     const wallet = (): Holding => wallets.getByName(caller.orgId);
-    const isAdmitted = (c.get("presumed") as Presumed | undefined) === undefined;
+    const presumed = c.get("presumed") as Presumed | undefined;
     return {
       ...here,
       hold: (request, after) =>
-        isAdmitted
+        presumed === undefined
           ? reachObject(() => wallet().hold(request), { after, attemptsMax: ATTEMPTS })
-          : admitAndHold(c, caller, { wallet, request, after }),
+          : admitAndHold(c, presumed, { wallet, request, after }),
       wallet: (orgId) => wallets.getByName(orgId),
       outbox: (orgId) => outboxes.getByName(ownShard(orgId)),
     };
@@ -54,15 +54,20 @@ type Holding = Pick<WalletCalls, "hold" | "admitAndHold">;
 /** Both in one call; once the key is admitted, the request's headers say what is left of its minute. */
 async function admitAndHold(
   c: Context<AppEnv>,
-  caller: Caller,
+  { caller, forget }: Presumed,
   { wallet, request, after }: { wallet: () => Holding; request: HoldRequest; after: After },
 ): Promise<Reached<HoldGrant>> {
   const reached = await reachObject(() => wallet().admitAndHold(caller.keyHash, request), {
     after,
     attemptsMax: ATTEMPTS,
   });
-  if (reached.unanswered || !reached.result.ok) return reached as Reached<never>;
-  const { admitted, held } = reached.result.value;
+  if (reached.unanswered) return reached;
+  const { result } = reached;
+  if (!result.ok) {
+    if (result.failure.kind === "invalid_api_key") forget();
+    return { unanswered: false, result };
+  }
+  const { admitted, held } = result.value;
   const { limit, remaining, resetMs } = admitted;
   c.set("admitted", { caller, rate: { limit, remaining, resetMs } });
   return { unanswered: false, result: held };

@@ -51,7 +51,11 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       if (typeof slot === "string") return next();
       const caller = presumedCaller(c, key.value);
       if (caller !== undefined) {
-        c.set("presumed", { caller, admit: () => admissionBy(c, key.value) });
+        c.set("presumed", {
+          caller,
+          admit: () => admissionBy(c, key.value),
+          forget: () => callersOf(c.get("config")).forget(key.value.hash),
+        });
         return next();
       }
     }

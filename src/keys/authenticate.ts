@@ -80,7 +80,9 @@ async function admitAtHome(
   }
   const { orgId } = caller;
   const admission = await onceMore(() => wallet(orgId).admit(key.hash));
-  return admission.ok ? success(admittedFor(caller, admission.value)) : admission;
+  if (admission.ok) return success(admittedFor(caller, admission.value));
+  if (admission.failure.kind === "invalid_api_key") callers.forget(key.hash);
+  return admission;
 }
 
 async function admitAtPeer(key: VerifiedKey, { limiter }: Admitting): Promise<Result<Admitted>> {

@@ -15,6 +15,11 @@ export class KnownCallers {
     return this.#callers.get(keyHash);
   }
 
+  /** The key is dead: whoever uses it again asks its limiter, before a body is read or a wallet asked. */
+  forget(keyHash: string): void {
+    this.#callers.delete(keyHash);
+  }
+
   /** Remembers and gives whose the key is. */
   learn({ hash, home }: VerifiedKey, said: LimiterRecord): Caller {
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope } = said;
