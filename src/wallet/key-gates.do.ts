@@ -136,7 +136,8 @@ export class KeyGates {
       const question = { hash, isStale: false };
       // oxlint-disable-next-line no-await-in-loop -- asked again after a change
       const said = await this.#asked(question, (register) => register.identify(null));
-      if (!said.ok) return said;
+      // Its copy: an answer of another object, passed on, would be held open until our caller disposes of it.
+      if (!said.ok) return refuse(said.failure);
       if (question.isStale) continue;
       const desk = this.#keeping.desk();
       if (desk === null) return refuse({ kind: "storage_unavailable" });
