@@ -1,0 +1,147 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-gates-fixture.ts";
+import type { GatedKey } from "./key-gates-fixture.ts";
+import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("a granted one", () => {
+  it("says what is left of the key's minute and what is held", async () => {
+    const key = await gatedKey({ rpmLimit: 3, balance: 100 });
+    const { row, hash, stub } = key;
+    const answer = valueOf(await stub.admitAndHold(hash, holdOf(30, { most: micros(200) })));
+    expect(answer).toEqual({
+      admitted: {
+        keyId: row.id,
+        orgId: row.org_id,
+        memberId: row.member_id,
+        scope: "regional",
+        limit: 3,
+        remaining: 2,
+        resetMs: MINUTE_MS,
+      },
+      held: { ok: true, value: { granted: 100 } },
+    });
+    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
+  });
+
+  it("is one turn and two rows: both are stored when the call has merely begun", async () => {
+    const key = await gatedKey({ balance: 100 });
+    valueOf(await key.stub.admitAndHold(key.hash, holdOf(1))); // sets the alarm
+    const seen = await inside(key, async (wallet, sql, { storage }) => {
+      const rows = (table: string): number =>
+        sql.exec<{ n: number }>(`SELECT count(*) AS n FROM ${table}`).one().n;
+      const begun: number[] = [];
+      const written = await countWrites(storage, async () => {
+        const answer = wallet.admitAndHold(key.hash, holdOf(1));
+        begun.push(rows("admissions"), rows("requests"));
+        valueOf(valueOf(await answer).held);
+      });
+      return { begun, written };
+    });
+    expect(seen).toEqual({ begun: [2, 2], written: 2 });
+  });
+
+  it("and 199 others at once: exactly what the balance and the key's minute let through", async () => {
+    const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
+    );
+    const held = answers.filter((answer) => answer.ok && answer.value.held.ok);
+    expect([answers.filter((answer) => answer.ok).length, held.length]).toEqual([150, 100]);
+    expect(await standingOf(key)).toEqual({ admitted: 150, openHolds: 100, held: 1000 });
+    expect(await differences(key.stub)).toEqual([]);
+  });
+});
+
+describe("an admission counts, whatever its hold is refused for:", () => {
+  const refusals: [string, (key: GatedKey) => Promise<unknown>, object][] = [
+    ["too little money", () => Promise.resolve(), { kind: "balance_too_low" }],
+    [
+      "a suspended organisation",
+      ({ stub }) => stub.configure({ suspended: true }),
+      { kind: "organization_suspended" },
+    ],
+    [
+      "a book that is another wallet's",
+      async ({ stub, row }) => {
+        valueOf(await stub.poke());
+        await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
+          .bind(row.org_id)
+          .run();
+        await stub.credit({ amountMicro: micros(1), reference: "one more" });
+        valueOf(await stub.poke());
+      },
+      { kind: "storage_unavailable" },
+    ],
+    [
+      "the organisation's own rate",
+      async ({ stub }) => {
+        await stub.configure({ rpmLimit: 1 });
+        valueOf(await stub.hold(holdOf(0)));
+      },
+      { kind: "rate_limited", scope: "organization" },
+    ],
+  ];
+  it.each(refusals)("%s", async (_, arrange, refusal) => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const key = await gatedKey({ rpmLimit: 4, balance: 5 });
+    await arrange(key);
+    const before = valueOf(await key.stub.balance());
+    const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, holdOf(10)));
+    expect(admitted).toMatchObject({ limit: 4, remaining: 3 });
+    expect(failureOf(held)).toMatchObject(refusal);
+    expect(valueOf(await key.stub.balance())).toEqual(before);
+    await evict(key);
+    expect(await burst(key, 9)).toBe(3); // as managing it goes on: suspended, in conflict or poor
+  });
+
+  it("an Idempotency-Key that was used before", async () => {
+    const key = await gatedKey({ rpmLimit: 4, balance: 100 });
+    const named = { idempotency: { name: "n", body: "b" } };
+    valueOf(valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named))).held);
+    const { held } = valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named)));
+    expect(failureOf(held)).toEqual({ kind: "idempotency_in_progress" });
+    expect(await standingOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
+  });
+
+  it("a hold that is a bug", async () => {
+    const key = await gatedKey({ rpmLimit: 4, balance: 100 });
+    await inside(key, async (wallet) => {
+      const wrong = { ...holdOf(1), least: Number.NaN as never };
+      await expect(wallet.admitAndHold(key.hash, wrong)).rejects.toThrow("whole micros");
+    });
+    expect(await burst(key, 9)).toBe(3);
+    expect(await standingOf(key)).toEqual({ admitted: 4, openHolds: 0, held: 0 });
+  });
+});
+
+describe("one whose key is not admitted holds nothing and writes nothing:", () => {
+  it.each([
+    ["over its limit", "rate_limited"],
+    ["revoked", "invalid_api_key"],
+  ])("%s", async (what, kind) => {
+    const key = await gatedKey({ rpmLimit: 1, balance: 100 });
+    expect(await burst(key, 1)).toBe(1);
+    if (what === "revoked") valueOf(await key.stub.revokeKey(key.hash, 1));
+    const before = await standingOf(key);
+    const written = await inside(key, (wallet, _sql, { storage }) =>
+      countWrites(storage, async () => {
+        const named = { externalId: "u", idempotency: { name: "n", body: "b" } };
+        expect(failureOf(await wallet.admitAndHold(key.hash, holdOf(1, named)))).toMatchObject({
+          kind,
+        });
+      }),
+    );
+    expect(written).toBe(0);
+    expect(await standingOf(key)).toEqual(before);
+    expect(await rowsOf(key.stub, "SELECT * FROM requests")).toEqual([]);
+  });
+});

@@ -1,0 +1,171 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { expect } from "vitest";
+import { draftKey, makeKey } from "../keys/key-fixture.ts";
+import type { KeyLimiter } from "../../src/index.ts";
+import { insertKey } from "../../src/keys/keys.store.ts";
+import type { KeyRow } from "../../src/keys/key-record.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+export { eventually, MINUTE_MS, worstMinute } from "../keys/limiter-fixture.ts";
+
+/** A live key in the book, and the wallet of its organisation. */
+export type GatedKey = { readonly row: KeyRow; readonly hash: string; readonly stub: Stub };
+
+/** A key of a new organisation, whose wallet has not met it. */
+export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {}) {
+  const { row } = await makeKey(wish);
+  const stub = stubOf(row.org_id);
+  if (wish.balance !== undefined) await credit(stub, wish.balance);
+  return { row, hash: row.hash, stub } satisfies GatedKey;
+}
+
+/** Another key of the same organisation. */
+export async function besides({ row, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
+  const made = await draftKey({ id: row.member_id, orgId: row.org_id }, { rpmLimit });
+  await insertKey(env.DB, made.row, null);
+  return { row: made.row, hash: made.row.hash, stub };
+}
+
+/** How many of `count` requests at once are admitted; the others must be over the limit. */
+export async function burst({ hash, stub }: GatedKey, count: number): Promise<number> {
+  const answers = await Promise.all(Array.from({ length: count }, () => stub.admit(hash)));
+  const kinds = new Set(answers.map(kindOf));
+  kinds.delete("admitted");
+  kinds.delete("rate_limited");
+  expect([...kinds]).toEqual([]);
+  return answers.filter((answer) => answer.ok).length;
+}
+
+/** `admitted`, or the kind of failure. */
+export function kindOf(answer: Result<unknown>): string {
+  return answer.ok ? "admitted" : answer.failure.kind;
+}
+
+/** What one more request with the key is told. */
+export async function asked({ hash, stub }: GatedKey): Promise<string> {
+  return kindOf(await stub.admit(hash));
+}
+
+/** What the wallet noted as the key's admissions, oldest first. */
+export async function storedTimes({ hash, stub }: GatedKey): Promise<number[]> {
+  const rows = await rowsOf(
+    stub,
+    `SELECT at FROM admissions WHERE key = (SELECT number FROM keys WHERE hash = '${hash}') ORDER BY at`,
+  );
+  return rows.map(({ at }) => Number(at));
+}
+
+/** What the wallet's tables say of a key; null when they have never heard of it. */
+export async function storedKey({ hash, stub }: GatedKey) {
+  const [row] = await rowsOf(stub, `SELECT * FROM keys WHERE hash = '${hash}'`);
+  return row ?? null;
+}
+
+/** The places taken in the key's minute, and what its organisation's wallet holds. */
+export async function standingOf(key: GatedKey) {
+  const { openHolds, heldMicro } = valueOf(await key.stub.balance());
+  return { admitted: (await storedTimes(key)).length, openHolds, held: heldMicro };
+}
+
+export async function evict({ stub }: GatedKey): Promise<void> {
+  await evictDurableObject(stub);
+}
+
+/** Something done inside the wallet's object. */
+export function inside<T>(
+  { stub }: GatedKey,
+  work: (wallet: Wallet, sql: SqlStorage, state: DurableObjectState) => T | Promise<T>,
+): Promise<T> {
+  return runInDurableObject(stub, (wallet: Wallet, state) =>
+    work(wallet, state.storage.sql, state),
+  );
+}
+
+/** The limit in the book alone, as an operator at the book's console sets it. */
+export function limitInBook({ row }: GatedKey, limit: number): Promise<unknown> {
+  return realBook.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
+}
+
+/** What an operator's change does: the book, the register, then the wallet. */
+export async function setLimit(key: GatedKey, limit: number): Promise<void> {
+  await limitInBook(key, limit);
+  await registerOf(key).setLimit(limit);
+  await key.stub.setKeyLimit(key.hash, limit);
+}
+
+const realBook = env.DB;
+const realRegisters = env.KEY_LIMITER;
+
+/** The key's register itself, whatever a test does to what wallets ask it. */
+export function registerOf({ hash }: GatedKey): DurableObjectStub<KeyLimiter> {
+  return realRegisters.getByName(hash);
+}
+
+type Call = (...args: readonly unknown[]) => Promise<unknown>;
+
+/**
+ * The registers as wallets reach them: counts what they are asked, and lets a test hold their answers back
+ * or break them. Put the real ones back afterwards.
+ */
+export class WatchedRegisters {
+  readonly calls: string[] = [];
+  /** What every call throws, if anything. */
+  fault: object | null = null;
+  #open: Promise<void> = Promise.resolve();
+  #release: () => void = () => undefined;
+
+  constructor() {
+    env.KEY_LIMITER = new Proxy(realRegisters, {
+      get: (target, property) => {
+        if (property === "getByName") return (hash: string) => this.#stub(hash);
+        const value: unknown = Reflect.get(target, property);
+        return typeof value === "function" && property !== "constructor"
+          ? (value.bind(target) as unknown)
+          : value;
+      },
+    });
+  }
+
+  /** Answers wait from now on, after they were given, until `open` is called. */
+  hold(): void {
+    this.#open = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+  }
+
+  open(): void {
+    this.#release();
+    this.#open = Promise.resolve();
+  }
+
+  /** How often they were asked this. */
+  count(method: string): number {
+    return this.calls.filter((call) => call === method).length;
+  }
+
+  restore(): void {
+    this.open();
+    env.KEY_LIMITER = realRegisters;
+  }
+
+  #stub(hash: string): Record<string, Call> {
+    const stub = realRegisters.getByName(hash) as unknown as Record<string, Call>;
+    const methods = ["whose", "identify", "refresh"];
+    return Object.fromEntries(methods.map((name) => [name, this.#watched(stub, name)]));
+  }
+
+  #watched(stub: Record<string, Call>, method: string): Call {
+    return async (...args) => {
+      this.calls.push(method);
+      if (this.fault !== null) throw Object.assign(new Error("gone"), this.fault);
+      const gate = this.#open;
+      const answer = await stub[method]?.(...args);
+      await gate;
+      return answer;
+    };
+  }
+}
