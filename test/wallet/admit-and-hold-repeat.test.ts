@@ -58,7 +58,7 @@ describe("a repeat of a request whose answer was lost", () => {
     expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toEqual({
       kind: "invalid_api_key",
     });
-    expect(await standingOf(key)).toEqual({ admitted: 0, openHolds: 0, held: 0 });
+    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 0, held: 0 });
   });
 
   it.each([

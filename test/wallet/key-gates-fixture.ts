@@ -5,6 +5,7 @@ import { draftKey, makeKey } from "../keys/key-fixture.ts";
 import type { KeyLimiter } from "../../src/index.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import type { KeyRow } from "../../src/keys/key-record.ts";
+import { now } from "../../src/lib/clock.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
@@ -168,4 +169,16 @@ export class WatchedRegisters {
       return answer;
     };
   }
+}
+
+/** What ends a key everywhere, with the real objects; `revoke` is the register's part of it. */
+export function revocationServices(revoke: (hash: string, at: number) => Promise<number>) {
+  return {
+    db: env.DB,
+    limiter: (hash: string) => ({ revoke: (at: number) => revoke(hash, at) }),
+    wallet: (orgId: string) => env.WALLET.getByName(orgId),
+    peers: [],
+    outbox: () => ({ enqueueRevocations: () => Promise.resolve() }),
+    now: now(env),
+  };
 }

@@ -14,12 +14,15 @@ import {
   kindOf,
   MINUTE_MS,
   registerOf,
+  revocationServices,
   storedKey,
   storedTimes,
   WatchedRegisters,
 } from "./key-gates-fixture.ts";
-import { failureOf, holdOf, lose, valueOf } from "./wallet-desk.ts";
+import { newId, runAlarm, valueOf } from "./wallet-desk.ts";
 
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 let registers: WatchedRegisters;
 
 beforeEach(() => {
@@ -32,28 +35,31 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What ends a key everywhere, with the real objects; `revoke` is the register's part of it. */
-function services(revoke: (hash: string, at: number) => Promise<number>) {
-  return {
-    db: env.DB,
-    limiter: (hash: string) => ({ revoke: (at: number) => revoke(hash, at) }),
-    wallet: (orgId: string) => env.WALLET.getByName(orgId),
-    peers: [],
-    outbox: () => ({ enqueueRevocations: () => Promise.resolve() }),
-    now: now(env),
-  };
-}
-
 it("a revoked key is refused at once, for good, also by an object that starts again", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   valueOf(await key.stub.revokeKey(key.hash, 1000));
   expect(await asked(key)).toBe("invalid_api_key");
-  expect(await storedTimes(key)).toEqual([]);
   await evict(key);
   expect(await asked(key)).toBe("invalid_api_key");
   valueOf(await key.stub.revokeKey(key.hash, 2000));
   expect(await storedKey(key)).toMatchObject({ revoked_at: 1000 });
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("a dead key's minute goes with retention, two days later, and its tombstone stays", async () => {
+  const key = await gatedKey();
+  const living = await besides(key);
+  expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
+  valueOf(await key.stub.void(newId())); // what retention is due for
+  valueOf(await key.stub.revokeKey(key.hash, now(env)));
+  shiftClock(2 * DAY_MS - HOUR_MS);
+  await runAlarm(key.stub);
+  expect(await storedTimes(key)).toHaveLength(3);
+  shiftClock(2 * DAY_MS + HOUR_MS);
+  await runAlarm(key.stub);
+  expect(await storedTimes(key)).toEqual([]);
+  expect(await storedTimes(living)).toHaveLength(2);
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
@@ -144,94 +150,19 @@ it("that revocation is heard although the key's limit was set while its register
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
 });
 
-it("a wallet that was lost and rebuilt asks the registers again, and admits no revoked key", async () => {
-  const key = await gatedKey();
-  const dead = await besides(key);
-  expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
-  const row = { ...dead.row, id: dead.row.id };
-  expect(
-    await revokeKeyEverywhere(
-      services((_, at) => registerOf(dead).revoke(at)),
-      row,
-    ),
-  ).toEqual(expect.objectContaining({ ok: true }));
-  valueOf(await key.stub.poke());
-  await lose(key.stub);
-  expect([await asked(key), await asked(dead)]).toEqual([
-    "storage_unavailable",
-    "storage_unavailable",
-  ]);
-  valueOf(await key.stub.rebuild(key.row.org_id));
-  registers.calls.length = 0;
-  expect([await asked(key), await asked(dead)]).toEqual(["admitted", "invalid_api_key"]);
-  expect(registers.count("identify")).toBe(2);
-});
-
-it("a wallet that went back in time forgets what it knew of the living with its rebuilding, not their minutes", async () => {
-  const key = await gatedKey({ rpmLimit: 3, balance: 10 });
-  const { stub, row } = key;
-  const dead = await besides(key);
-  const buried = await besides(key);
-  expect([await burst(key, 2), await burst(dead, 1), await burst(buried, 1)]).toEqual([2, 1, 1]);
-  valueOf(await buried.stub.revokeKey(buried.hash, 1)); // of this its register never heard
-  await registerOf(dead).revoke(1); // of this the tables from before know nothing
-  valueOf(await stub.poke());
-  await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
-    .bind(row.org_id)
-    .run();
-  valueOf(await stub.rebuild(row.org_id));
-  expect(await asked(dead)).toBe("invalid_api_key");
-  expect(await asked(buried)).toBe("invalid_api_key");
-  expect(await burst(key, 5)).toBe(1);
-  expect(registers.count("identify")).toBe(5);
-});
-
-it("no key is met while it is being revoked by a wallet that is just rebuilt", async () => {
-  const key = await gatedKey();
-  valueOf(await key.stub.poke());
-  await lose(key.stub);
-  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const revoking = revokeKeyEverywhere(
-    services(async (_, at) => {
-      begun.resolve();
-      await may.promise;
-      return registerOf(key).revoke(at);
-    }),
-    key.row,
-  );
-  await begun.promise;
-  valueOf(await key.stub.rebuild(key.row.org_id));
-  expect(await asked(key)).toBe("admitted");
-  may.resolve();
-  expect((await revoking).ok).toBe(true);
-  expect(await asked(key)).toBe("invalid_api_key");
-});
-
 it("whatever the register answers, the wallet has its tombstone, and a repeat completes the rest", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
-  const deaf = services(() => Promise.reject(new Error("gone")));
+  const deaf = revocationServices(() => Promise.reject(new Error("gone")));
   expect(kindOf(await revokeKeyEverywhere(deaf, key.row))).toBe("storage_unavailable");
   expect(await asked(key)).toBe("invalid_api_key");
   expect(
     (
       await revokeKeyEverywhere(
-        services((_, at) => registerOf(key).revoke(at)),
+        revocationServices((_, at) => registerOf(key).revoke(at)),
         key.row,
       )
     ).ok,
   ).toBe(true);
   expect(kindOf(await registerOf(key).whose())).toBe("invalid_api_key");
-});
-
-it("where no wallet is made there is nothing to end, and nobody to admit", async () => {
-  const key = await gatedKey();
-  await lose(key.stub);
-  valueOf(await key.stub.revokeKey(key.hash, 1));
-  valueOf(await key.stub.setKeyLimit(key.hash, 1));
-  expect(await asked(key)).toBe("storage_unavailable");
-  expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toEqual({
-    kind: "storage_unavailable",
-  });
-  expect(registers.calls).toEqual([]);
 });
