@@ -1,0 +1,141 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { openAccount } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { declared } from "../fixtures/declared.ts";
+
+const HELLO = JSON.stringify({
+  model: "sandbox/echo",
+  messages: [{ role: "user", content: "one two three" }],
+});
+
+/** One isolate's bindings, telling of every call to an object: "WALLET admit". */
+class Isolate {
+  readonly calls: string[] = [];
+  readonly #env: Env = Object.create(env, {
+    KEY_LIMITER: { value: this.#told("KEY_LIMITER") },
+    WALLET: { value: this.#told("WALLET") },
+    REGION_METRICS: { value: this.#told("REGION_METRICS") },
+  }) as Env;
+
+  /** A completion's status, and what is left of the key's minute, once all of it has ended; the calls that it made are `calls`. */
+  async ask(key: string, body: BodyInit = HELLO, more: Record<string, string> = {}) {
+    this.calls.length = 0;
+    const context = createExecutionContext();
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const request = new Request("https://eu.test/v1/chat/completions", {
+      method: "POST",
+      headers: { ...headers, ...declared(body), ...more },
+      body,
+    });
+    const response = await app.fetch(request, this.#env, context);
+    await response.arrayBuffer();
+    await waitOnExecutionContext(context);
+    const left = response.headers.get("x-ratelimit-remaining-requests");
+    return { status: response.status, left };
+  }
+
+  #told(name: "KEY_LIMITER" | "WALLET" | "REGION_METRICS") {
+    const getByName = (id: string) =>
+      new Proxy(env[name].getByName(id), {
+        get: (stub, method) => {
+          const call: unknown = Reflect.get(stub, method);
+          if (typeof call !== "function") return call;
+          return (...args: unknown[]): unknown => {
+            this.calls.push(`${name} ${String(method)}`);
+            return Reflect.apply(call, stub, args);
+          };
+        },
+      });
+    return { getByName };
+  }
+}
+
+let isolate: Isolate;
+let account: Account;
+
+beforeEach(async () => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  isolate = new Isolate();
+  account = await openAccount({ rpmLimit: 4 });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Of the calls of the last request, those that are not handing over what was counted. */
+const asked = (): string[] => isolate.calls.filter((call) => !call.startsWith("REGION_METRICS"));
+
+async function revoke(): Promise<void> {
+  const row = await env.DB.prepare("SELECT hash FROM keys WHERE id = ?")
+    .bind(account.keyId)
+    .first<{ hash: string }>();
+  await env.KEY_LIMITER.getByName(row?.hash ?? "").revoke(1);
+  await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", 1);
+}
+
+it("a key that the isolate has met is admitted in the call that holds, with what is left of its minute", async () => {
+  expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
+  expect(asked()).toEqual(["KEY_LIMITER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
+  expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
+  expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
+});
+
+it("a dead key is 401 in the call that would hold, which is all that it costs", async () => {
+  await isolate.ask(account.key);
+  await revoke();
+  expect(await isolate.ask(account.key)).toEqual({ status: 401, left: null });
+  expect(isolate.calls).toEqual(["WALLET admitAndHold"]);
+});
+
+it("and from then on its limiter refuses it, before its body is waited for or its wallet asked", async () => {
+  await isolate.ask(account.key);
+  await revoke();
+  await isolate.ask(account.key);
+  const never = new ReadableStream({ pull: () => new Promise(() => undefined) });
+  const slow = await isolate.ask(account.key, never, { "content-length": "100" });
+  expect(slow).toMatchObject({ status: 401 });
+  expect(isolate.calls).toEqual(["KEY_LIMITER whose"]);
+});
+
+it("the same where a dead key's body is wrong: 401, and its limiter refuses the next", async () => {
+  await isolate.ask(account.key);
+  await revoke();
+  expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
+  expect(isolate.calls).toEqual(["WALLET admit"]);
+  expect(await isolate.ask(account.key)).toMatchObject({ status: 401 });
+  expect(isolate.calls).toEqual(["KEY_LIMITER whose"]);
+});
+
+it("a request that is wrong counts, and over the limit it is told that first", async () => {
+  await isolate.ask(account.key);
+  const wrong = [
+    ["{", {}],
+    ['{"model":"no such one","messages":[]}', {}],
+    [HELLO, { "idempotency-key": "x".repeat(300) }],
+  ] as const;
+  const answers = [];
+  for (const [body, headers] of wrong) answers.push(await isolate.ask(account.key, body, headers));
+  expect(answers.map(({ left }) => left)).toEqual(["2", "1", "0"]);
+  for (const { status } of answers) expect([400, 404]).toContain(status);
+  expect(asked()).toEqual(["WALLET admit"]);
+  expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 429 });
+});
+
+it("a body of unknown or large size does not wait for its admission with its hold", async () => {
+  await isolate.ask(account.key);
+  const large = JSON.stringify({
+    ...(JSON.parse(HELLO) as object),
+    user: "u",
+    padding: "x".repeat(70_000),
+  });
+  await isolate.ask(account.key, large);
+  expect(asked()[0]).toBe("WALLET admit");
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  void writer.write(new TextEncoder().encode(HELLO)).then(() => writer.close());
+  expect(await isolate.ask(account.key, readable)).toMatchObject({ status: 200 });
+  expect(asked()).toEqual(["WALLET admit", "WALLET hold", "WALLET settle"]);
+});
