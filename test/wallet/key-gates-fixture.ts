@@ -114,6 +114,8 @@ type Call = (...args: readonly unknown[]) => Promise<unknown>;
  */
 export class WatchedRegisters {
   readonly calls: string[] = [];
+  /** Those that they have answered, whether or not the wallet has heard it. */
+  readonly given: string[] = [];
   /** What every call throws, if anything. */
   fault: object | null = null;
   #open: Promise<void> = Promise.resolve();
@@ -165,6 +167,7 @@ export class WatchedRegisters {
       if (this.fault !== null) throw Object.assign(new Error("gone"), this.fault);
       const gate = this.#open;
       const answer = await stub[method]?.(...args);
+      this.given.push(method);
       await gate;
       return answer;
     };
