@@ -5,7 +5,7 @@ import type { Desk } from "./desk.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import { HOLD_ID } from "./hold-id.ts";
 import { deleteOldNames, oldestNameDue } from "./idempotency-rows.do.ts";
-import { deleteDeadMinute } from "./key-rows.do.ts";
+import { deleteDeadMinutes } from "./key-rows.do.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -20,7 +20,7 @@ export function retain(desk: Desk): boolean {
   const unpaid = sweepUnpaid(desk);
   const paid = rollUp(desk);
   const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
-  const minutes = deleteDeadMinute(desk.sql, desk.nowMs - UNPAID_MS);
+  const minutes = deleteDeadMinutes(desk.sql, desk.nowMs - UNPAID_MS);
   return unpaid || paid || names || minutes;
 }
 
