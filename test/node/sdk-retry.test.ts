@@ -45,8 +45,10 @@ function sdk(key: string, refused: (waitMs: number) => Promise<void> | void = ()
       const response = await fetch(url, init);
       const retryAfterMs = Number(response.headers.get("retry-after-ms"));
       tried.push({ status: response.status, retryAfterMs });
-      if (response.status === 429) await refused(retryAfterMs);
-      return response;
+      if (response.status !== 429) return response;
+      const body = await response.arrayBuffer(); // whole before the region that sends it is restarted
+      await refused(retryAfterMs);
+      return new Response(body, response);
     },
   });
   return { client, tried, statuses: () => tried.map((one) => one.status) };
