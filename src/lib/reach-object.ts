@@ -1,6 +1,6 @@
 import { refuse } from "./failure.ts";
 import type { Failure, Result } from "./failure.ts";
-import { storageFailure } from "./storage-failure.ts";
+import { isStorageFailure, storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { After } from "./timers.ts";
 
@@ -13,7 +13,8 @@ export type ReachOptions = { readonly after?: After; readonly attemptsMax?: numb
 
 /**
  * What the object answered; or `unanswered`, when an attempt may or may not have been carried out and
- * none was answered: then `failure` is our own fault, `storage_unavailable` or `overloaded`.
+ * none was answered, or only by an object that cannot say: then `failure` is our own fault,
+ * `storage_unavailable` or `overloaded`.
  */
 export type Reached<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
@@ -38,7 +39,7 @@ export async function reachObject<T>(
       // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
       const reached = await attempted(call, budget);
       if (reached === null) break;
-      if (!reached.unanswered) return reached;
+      if (!reached.unanswered) return attempt > 1 ? sinceLost(reached.result) : reached;
       if (reached.failure.kind === "overloaded") return refusedBy(reached.failure, attempt > 1);
       if (attempt === attemptsMax) break;
       // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
@@ -82,6 +83,13 @@ async function paused(ms: number, budget: Budget): Promise<void> {
     budget.onSpent = resolve;
   });
   await Promise.race([scheduler.wait(ms), spent]);
+}
+
+/** An answer after an attempt that was lost: an object that cannot say leaves open what that one did. */
+function sinceLost<T>(result: Result<T>): Reached<T> {
+  return !result.ok && isStorageFailure(result.failure)
+    ? { unanswered: true, failure: result.failure }
+    : { unanswered: false, result };
 }
 
 /** An overloaded object did nothing; whether an earlier attempt did is not known. */

@@ -11,6 +11,11 @@ export function storageFailure(error: unknown): Failure {
   return isOverloaded(error) ? { kind: "overloaded" } : { kind: "storage_unavailable" };
 }
 
+/** Whether a failure is one of those: whoever answers it cannot say, now, what is true. */
+export function isStorageFailure({ kind }: Failure): boolean {
+  return kind === "storage_unavailable" || kind === "overloaded";
+}
+
 /** The same call may pass on a fresh stub. An overloaded object must not be asked again. */
 export function mayRetry(error: unknown): boolean {
   return callError(error).retryable === true && !isOverloaded(error);

@@ -2,9 +2,13 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { app } from "../../src/app.ts";
 import { declared } from "../fixtures/declared.ts";
+import { refuse } from "../../src/lib/failure.ts";
 
-/** What happens to one call: its answer is lost after it was carried out, it never arrives, or is refused. */
-export type Fault = "ok" | "lost" | "down" | "overloaded";
+/**
+ * What happens to one call: its answer is lost after it was carried out, it never arrives, it is refused, or
+ * answered by a wallet that cannot read its tables.
+ */
+export type Fault = "ok" | "lost" | "down" | "overloaded" | "unreadable";
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 type Calls = { readonly [method: string]: Call };
 /** Methods, and the name that their faults and calls go by. */
@@ -128,6 +132,7 @@ export class FaultyWorld {
       calls.push([...args]);
       if (fault === "down") throw new Error("Network connection lost.");
       if (fault === "overloaded") throw Object.assign(new Error("too busy"), { overloaded: true });
+      if (fault === "unreadable") return refuse({ kind: "storage_unavailable" });
       const answer = await stub[method]?.(...args);
       if (fault === "lost") throw new Error("Network connection lost.");
       return answer;

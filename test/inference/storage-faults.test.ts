@@ -50,6 +50,7 @@ describe("a hold whose answer is lost", () => {
   it.each([
     ["twice", ["lost", "down"], "storage_unavailable"],
     ["and then refused by an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
+    ["and then by one that cannot be read", ["lost", "unreadable"], "storage_unavailable"],
   ] as const)("%s: 503, and released through the outbox", async (_, faults, code) => {
     world.faults["hold"] = faults;
     const answer = await world.ask("sandbox/echo", true);
@@ -59,6 +60,13 @@ describe("a hold whose answer is lost", () => {
     expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
     await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
     expect(await world.paid()).toEqual([-cost]);
+  });
+
+  it("is not asked for again where the wallet cannot be read, nor is anything queued for it", async () => {
+    world.faults["hold"] = ["unreadable"];
+    const answer = await world.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
+    expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
   });
 
   it("is not asked for again by an overloaded wallet, nor is anything queued for it", async () => {
@@ -111,6 +119,18 @@ describe("a charge that neither the wallet nor the outbox is known to have", () 
       expect(await world.paid()).toEqual([-cost, -cost]);
     });
   });
+
+  it.each([false, true])(
+    "lost, then a wallet that cannot be read, and an outbox that is overloaded: answered, and charged once (stream %s)",
+    async (stream) => {
+      world.faults["settle"] = ["lost", "unreadable"];
+      world.faults["enqueue"] = ["overloaded"];
+      const answer = await world.ask("sandbox/echo", stream);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+      expect(await world.paid()).toEqual([-cost, -cost]);
+    },
+  );
 
   it("JSON, both overloaded, a definite no: 503, nothing of the answer, never charged", async () => {
     world.faults["settle"] = ["overloaded"];

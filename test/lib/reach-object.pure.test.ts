@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { success } from "../../src/lib/failure.ts";
+import { refuse, success } from "../../src/lib/failure.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { reachObject } from "../../src/lib/reach-object.ts";
 
@@ -83,6 +83,26 @@ it("an overloaded object is not asked again: definite at first, unknown after a 
   const definite = { unanswered: false, result: { ok: false, failure: { kind: "overloaded" } } };
   expect(at.seen.result).toEqual(definite);
   expect(after.seen.result).toEqual(UNAVAILABLE);
+});
+
+it.each(["storage_unavailable", "overloaded"] as const)(
+  "an object that answers %s: definite at first, unknown after a call that was lost",
+  async (kind) => {
+    const cannotSay = (): Promise<Result<string>> => Promise.resolve(refuse({ kind }));
+    const at = reached(cannotSay);
+    const after = reached(LOST, cannotSay);
+    await vi.runAllTimersAsync();
+    expect([at.calls.length, after.calls.length]).toEqual([1, 2]);
+    expect(at.seen.result).toEqual({ unanswered: false, result: refuse({ kind }) });
+    expect(after.seen.result).toEqual({ unanswered: true, failure: { kind } });
+  },
+);
+
+it("any other refusal is an answer, also after a call that was lost", async () => {
+  const refusal = refuse({ kind: "organization_suspended" });
+  const one = reached(LOST, () => Promise.resolve(refusal));
+  await vi.runAllTimersAsync();
+  expect(one.seen.result).toEqual({ unanswered: false, result: refusal });
 });
 
 it("a call that throws at once is a lost call", async () => {
