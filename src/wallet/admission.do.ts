@@ -57,9 +57,10 @@ export function tellKeys(
   return success(null);
 }
 
-/** A wallet whose book is another's holds nothing. */
+/** A wallet whose book is another's holds nothing; a repeat of what it holds is answered as before. */
 export function heldBy(desk: Desk, request: HoldRequest): Result<HoldGrant> {
-  return desk.memory.row.conflict === null
+  const { books, row } = desk.memory;
+  return row.conflict === null || books.holds.has(request.id)
     ? hold(desk, request)
     : refuse({ kind: "storage_unavailable" });
 }

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
@@ -10,7 +11,7 @@ import {
   standingOf,
   WatchedRegisters,
 } from "./key-gates-fixture.ts";
-import { differences, failureOf, holdOf, settle, valueOf } from "./wallet-desk.ts";
+import { credit, differences, failureOf, holdOf, settle, valueOf } from "./wallet-desk.ts";
 
 let registers: WatchedRegisters;
 
@@ -75,6 +76,24 @@ describe("a repeat of a request whose answer was lost", () => {
     if (why !== "is dead") registers.fault = {};
     expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toEqual({ kind });
     expect(await standingOf(key)).toMatchObject({ openHolds: 0, held: 0 });
+  });
+
+  it("finds its hold where the book has become another wallet's meanwhile, and nothing new is held", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const key = await gatedKey({ balance: 100 });
+    const request = holdOf(60);
+    valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
+    valueOf(await key.stub.poke());
+    await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
+      .bind(key.row.org_id)
+      .run();
+    await credit(key.stub, 1);
+    valueOf(await key.stub.poke());
+    const { held } = valueOf(await key.stub.admitAndHold(key.hash, request));
+    expect(held).toEqual({ ok: true, value: { granted: 60 } });
+    expect(valueOf(await key.stub.hold(request))).toEqual({ granted: 60 });
+    expect(failureOf(await key.stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
   it("that was charged since leaves the charge, whether it is admitted or not", async () => {
