@@ -20,6 +20,8 @@ export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
+  /** An earlier attempt was lost, and may have been carried out. */
+  readonly isRepeat: boolean;
 };
 
 export type PeerCallOptions = {
@@ -60,7 +62,7 @@ export async function callPeer(
     if (leftMs <= 0 || reason === GIVEN_UP) break;
     // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
     const attempted = await attempt(message, shareOf(leftMs, left));
-    if (attempted.answer !== null) return attempted.answer;
+    if (attempted.answer !== null) return { ...attempted.answer, isRepeat: left < attempts };
     ({ reason } = attempted);
     if (!attempted.mayRetry) break;
   }
@@ -81,7 +83,7 @@ type Message = {
   readonly options: PeerCallOptions;
 };
 type Attempted =
-  | { readonly answer: PeerAnswer }
+  | { readonly answer: Omit<PeerAnswer, "isRepeat"> }
   | { readonly answer: null; readonly reason: string; readonly mayRetry: boolean };
 
 async function attempt(message: Message, limitMs: number): Promise<Attempted> {

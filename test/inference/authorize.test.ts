@@ -12,14 +12,18 @@ const HOLD = {
   idempotency: null,
 };
 let answer: unknown;
+/** The first attempts whose answers are lost. */
+let lost: number;
 let bodies: unknown[];
 
 beforeEach(() => {
   bodies = [];
+  lost = 0;
   vi.spyOn(console, "log").mockImplementation(() => undefined);
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     bodies.push(await new Request(input, init).json());
+    if (lost-- > 0) throw new Error("Network connection lost.");
     return Response.json(answer);
   });
 });
@@ -71,4 +75,19 @@ it("without a hold nothing is granted, and a dead key is one", async () => {
   expect(await ask(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };
   expect(await ask(null)).toEqual({ unanswered: false, result: answer });
+});
+
+it("a key that is dead by the repeat of a lost attempt may have been granted its hold before", async () => {
+  answer = { ok: false, failure: { kind: "invalid_api_key" } };
+  expect(await ask(HOLD)).toEqual({ unanswered: false, result: answer });
+  lost = 1;
+  expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind: "invalid_api_key" } });
+  lost = 1;
+  expect(await ask(null)).toEqual({ unanswered: false, result: answer });
+});
+
+it("what its wallet refuses by the repeat of a lost attempt it refused before", async () => {
+  answer = { ok: false, failure: { kind: "organization_suspended" } };
+  lost = 1;
+  expect(await ask(HOLD)).toEqual({ unanswered: false, result: answer });
 });

@@ -4,11 +4,14 @@ import { Account, sumOf } from "./support/account.ts";
 import type { Choice, RequestFault } from "../../scripts/fault-proxy.ts";
 import {
   call,
+  chat,
   CHAT,
   EVERY_CALL,
   hashOfAccount,
+  makeKey,
   openFar,
   PAID,
+  revoke,
   statusOf,
   waitingAt,
 } from "./support/far-keys.ts";
@@ -118,6 +121,27 @@ it("a home that is silent, slow, broken or garbled: 503 home_region_unreachable 
 
 const farChat = ({ key }: Account): Promise<number> =>
   statusOf(regions.us, key, "/chat/completions", CHAT);
+
+it("a key that dies between home's grant, whose answer is lost, and its repeat: 401, and the hold is given back", async () => {
+  const account = await openFar(regions);
+  const key = await makeKey(regions, account.key);
+  expect(await chat(regions.us, key)).toBe(200);
+  await nothingUnderWay();
+  const { credits_micro: credits } = await account.standing();
+  let asked = 0;
+  await regions.toUs.set("refuse"); // the US is not told that the key is dead
+  await regions.toEu.set((operation) =>
+    operation === "authorize" && asked++ === 0 ? "lose-reply" : "pass",
+  );
+  const answer = chat(regions.us, key);
+  await expect.poll(async () => (await account.standing()).open_holds, RELAXED).toBe(1);
+  expect(await revoke(regions, account.key, key.id)).toBe(200);
+  expect([await answer, asked]).toEqual([401, 2]);
+  await nothingUnderWay();
+  const after = await account.standing();
+  expect(after).toMatchObject({ credits_micro: credits, held_micro: 0, open_holds: 0 });
+  await regions.toUs.set("pass");
+});
 
 it("home holds after the peer gave up: the void wins, whichever came first (103)", async () => {
   const [early, late] = await Promise.all([victimOf("delay", true), victimOf("lose-reply", true)]);
