@@ -33,7 +33,10 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
       ...here,
       hold: (request, after) =>
         presumed === undefined
-          ? reachObject(() => wallet().hold(request), { after, attemptsMax: ATTEMPTS })
+          ? reachObject(() => wallet().hold(request, caller.keyHash), {
+              after,
+              attemptsMax: ATTEMPTS,
+            })
           : admitAndHold(c, presumed, { wallet, request, after }),
       wallet: (orgId) => wallets.getByName(orgId),
       outbox: (orgId) => outboxes.getByName(ownShard(orgId)),

@@ -41,10 +41,27 @@ export function admitAndHold(
 ): Promise<Result<AdmittedHold>> {
   return decideFor(gate, keyHash, (desk, admitted) => {
     if (admitted.ok) return success({ admitted: admitted.value, held: heldBy(desk, request) });
-    // A repeat whose first attempt was granted, and whose answer was lost: nobody will come back for that hold.
-    if (desk.memory.books.holds.has(request.id)) voidHold(desk, request.id);
+    giveUp(desk, request);
     return admitted;
   });
+}
+
+/** See `WalletCalls.hold`. */
+export function holdFor(
+  { decisions, keys }: Gate,
+  request: HoldRequest,
+  keyHash?: string,
+): Result<HoldGrant> {
+  return decisions.decide((desk) => {
+    if (keyHash === undefined || !keys.isDead(desk, keyHash)) return heldBy(desk, request);
+    giveUp(desk, request);
+    return refuse({ kind: "invalid_api_key" });
+  });
+}
+
+/** A repeat whose first attempt was granted, and whose answer was lost: nobody will come back for that hold. */
+function giveUp(desk: Desk, { id }: HoldRequest): void {
+  if (desk.memory.books.holds.has(id)) voidHold(desk, id);
 }
 
 /** See `WalletCalls.revokeKey` and `setKeyLimit`. Where no wallet is made nobody is admitted: nothing to tell. */
@@ -58,7 +75,7 @@ export function tellKeys(
 }
 
 /** A wallet whose book is another's holds nothing; a repeat of what it holds is answered as before. */
-export function heldBy(desk: Desk, request: HoldRequest): Result<HoldGrant> {
+function heldBy(desk: Desk, request: HoldRequest): Result<HoldGrant> {
   const { books, row } = desk.memory;
   return row.conflict === null || books.holds.has(request.id)
     ? hold(desk, request)

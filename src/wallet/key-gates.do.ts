@@ -81,6 +81,11 @@ export class KeyGates {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
+  /** Whether the key has ended here for good. */
+  isDead({ sql }: Desk, hash: string): boolean {
+    return (this.#key(sql, hash)?.revokedAt ?? null) !== null;
+  }
+
   /** Asks the register who the key is. Null when it is known now; else `invalid_api_key` or our own fault. */
   learn(hash: string): Promise<Refusal | null> {
     const asked = this.#learning.get(hash);

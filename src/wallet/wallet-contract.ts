@@ -176,8 +176,11 @@ export type WalletCalls = {
   revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
   /** A key's new limit counts from this turn on. */
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
-  /** For a peer's request, and for a key that was admitted before. */
-  hold(request: HoldRequest): Promise<Result<HoldGrant>>;
+  /**
+   * For a peer's request; or for a key that was admitted before, by its hash: `invalid_api_key` when it
+   * has died since, as while a large body was read.
+   */
+  hold(request: HoldRequest, keyHash?: string): Promise<Result<HoldGrant>>;
   settle(settlement: Settlement): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;

@@ -4,7 +4,7 @@ import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
-import { admit, admitAndHold, gateOf, heldBy, tellKeys } from "./admission.do.ts";
+import { admit, admitAndHold, gateOf, holdFor, tellKeys } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";
 import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
@@ -83,8 +83,8 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return tellKeys(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
   }
 
-  async hold(request: Contract.HoldRequest): Promise<Result<Contract.HoldGrant>> {
-    return this.#decisions.decide((desk) => heldBy(desk, request));
+  async hold(request: Contract.HoldRequest, keyHash?: string): Promise<Result<Contract.HoldGrant>> {
+    return holdFor(this.#gate, request, keyHash);
   }
 
   async settle(settlement: Contract.Settlement): Promise<Result<Contract.SettleAnswer>> {

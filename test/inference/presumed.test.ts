@@ -1,9 +1,14 @@
 import { env } from "cloudflare:workers";
-import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import {
+  createExecutionContext,
+  runInDurableObject,
+  waitOnExecutionContext,
+} from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import type { Wallet } from "../../src/index.ts";
 import { declared } from "../fixtures/declared.ts";
 
 const HELLO = JSON.stringify({
@@ -139,4 +144,26 @@ it("a body of unknown or large size does not wait for its admission with its hol
   void writer.write(new TextEncoder().encode(HELLO)).then(() => writer.close());
   expect(await isolate.ask(account.key, readable)).toMatchObject({ status: 200 });
   expect(asked()).toEqual(["WALLET admit", "WALLET hold", "WALLET settle"]);
+});
+
+/** How many places the account's wallet has given. */
+function admissions(): Promise<number> {
+  return runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet: Wallet, { storage }) => {
+    return storage.sql.exec<{ n: number }>("SELECT count(*) AS n FROM admissions").one().n;
+  });
+}
+
+it("a body that takes its time while its key dies is 401, and nothing is held", async () => {
+  await isolate.ask(account.key);
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const answer = isolate.ask(account.key, readable);
+  await vi.waitFor(async () => expect(await admissions()).toBe(2));
+  void writer.write(new TextEncoder().encode(HELLO.slice(0, 10)));
+  await revoke();
+  void writer.write(new TextEncoder().encode(HELLO.slice(10))).then(() => writer.close());
+  expect(await answer).toMatchObject({ status: 401 });
+  expect(asked()).toEqual(["WALLET admit", "WALLET hold"]);
+  const balance = await env.WALLET.getByName(account.orgId).balance();
+  expect(balance).toMatchObject({ value: { openHolds: 0 } });
 });

@@ -62,6 +62,18 @@ describe("a repeat of a request whose answer was lost", () => {
     expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 0, held: 0 });
   });
 
+  it("admitted before, with a key that was revoked meanwhile, releases it too", async () => {
+    const key = await gatedKey({ balance: 100 });
+    const request = holdOf(60);
+    expect(await asked(key)).toBe("admitted");
+    valueOf(await key.stub.hold(request, key.hash));
+    valueOf(await key.stub.revokeKey(key.hash, 1));
+    await evict(key);
+    expect(failureOf(await key.stub.hold(request, key.hash))).toEqual({ kind: "invalid_api_key" });
+    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 0, held: 0 });
+    expect(await differences(key.stub)).toEqual([]);
+  });
+
   it.each([
     ["is dead", "invalid_api_key"],
     ["cannot be asked", "storage_unavailable"],
