@@ -20,7 +20,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
   const key = await identifyGlobalKey((name) => limiters.getByName(name), request.keyHash);
   if (!key.ok) return c.json(refused(key.failure));
-  const held = await holdFor(c, key.value, request.hold);
+  const held = await holdFor(c, key.value, request);
   if (!held.ok) return c.json(refused(held.failure));
   const { org_id, key_id, member_id, rpm_limit } = key.value;
   const { granted } = held.value;
@@ -35,12 +35,12 @@ function refused(failure: Failure): object {
 async function holdFor(
   c: Context<AppEnv>,
   key: LimiterRecord,
-  hold: AuthorizeRequest["hold"],
+  { hold, keyHash }: AuthorizeRequest,
 ): Promise<Result<Authorized>> {
   if (hold === null) return success({ granted: micros(0) });
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const request = { ...hold, keyId: key.key_id, peer: true };
-  const reached = await reachObject(() => wallets.getByName(key.org_id).hold(request), {
+  const reached = await reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash), {
     attemptsMax: 2,
   });
   return reached.unanswered ? refuse(reached.failure) : reached.result;

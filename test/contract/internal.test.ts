@@ -14,6 +14,7 @@ import {
   signed,
 } from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
+import { newId, valueOf } from "../wallet/wallet-desk.ts";
 
 const OPERATIONS = ["authorize", "lookup", "outcomes", "revocations", "forward"];
 
@@ -198,5 +199,17 @@ describe("a key's hash in a peer's message", () => {
     expect(await sayAsPeer("forward", { ...CALL, caller_key_hash: hash })).toMatchObject({
       body: { ok: true, status: 200 },
     });
+  });
+
+  it("of a key that died after its limiter answered holds nothing", async () => {
+    const known = await openKnown();
+    const wallet = env.WALLET.getByName(known.orgId);
+    valueOf(await wallet.revokeKey(known.hash, 1));
+    const hold = { id: newId(), least: 10, most: 20, user: null, idempotency: null };
+    expect(await sayAsPeer("authorize", { key_hash: known.hash, hold })).toEqual({
+      status: 200,
+      body: { ok: false, failure: { kind: "invalid_api_key" } },
+    });
+    expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 });
