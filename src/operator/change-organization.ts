@@ -25,7 +25,7 @@ export async function patchOrganization(
   const fields = parseBody(organizationChange, request.body);
   if (!fields.ok) return fields;
   const id = request.params["id"] ?? "";
-  const changed = await updateOrganization(context.db, id, fields.value);
+  const changed = await updateOrganization(context.db, id, fields.value, null);
   if (!changed.ok) return changed;
   const followed = await followBook(changed.value, {
     tell: (row) =>

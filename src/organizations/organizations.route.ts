@@ -21,9 +21,9 @@ export async function readOrganizationRoute(c: Context<AppEnv>): Promise<Respons
 export async function patchOrganizationRoute(c: Context<AppEnv>): Promise<Response> {
   const fields = await readFields(c, organizationChangeSchema);
   if (!fields.ok) return fail(c, fields.failure);
-  const { orgId } = c.var.admitted.caller;
+  const { orgId, keyId } = c.var.admitted.caller;
   const asked = await askBook(
-    () => updateOrganization(c.env.DB, orgId, fields.value),
+    () => updateOrganization(c.env.DB, orgId, fields.value, keyId),
     "organization_not_changed",
     { org_id: orgId },
   );

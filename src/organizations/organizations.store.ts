@@ -50,12 +50,14 @@ export async function createOrganization(
 
 /**
  * Sets what the change names, in one statement, and answers with the whole row. Refusals, which write
- * nothing: `conflict` for a slug that another organisation has, decided by the constraint; `not_found`.
+ * nothing: `conflict` for a slug that another organisation has, decided by the constraint; for a caller,
+ * by its key's id, `invalid_api_key` when that key or its member has ended; for an operator (null) `not_found`.
  */
 export async function updateOrganization(
   db: D1Database,
   id: string,
   change: OrganizationChange,
+  callerKeyId: string | null,
 ): Promise<Result<OrganizationRow>> {
   const { name = null, slug = null, status = null, rpm_limit } = change;
   const limitGiven = rpm_limit === undefined ? 0 : 1; // null is a value of its own: no limit
@@ -64,13 +66,17 @@ export async function updateOrganization(
       .prepare(
         `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
            status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
-         WHERE id = ?1 RETURNING ${COLUMNS}`,
+         WHERE id = ?1 AND (?7 IS NULL OR EXISTS
+           (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id
+            WHERE keys.id = ?7 AND keys.revoked_at IS NULL AND members.removed_at IS NULL))
+         RETURNING ${COLUMNS}`,
       )
-      .bind(id, name, slug, status, limitGiven, rpm_limit ?? null)
+      .bind(id, name, slug, status, limitGiven, rpm_limit ?? null, callerKeyId)
       .first<OrganizationRow>();
-    return row === null
+    if (row !== null) return success(row);
+    return callerKeyId === null
       ? refuse({ kind: "not_found", message: "No such organization." })
-      : success(row);
+      : refuse({ kind: "invalid_api_key" });
   } catch (error) {
     if (slug === null || !isSlugTaken(error)) throw error;
     return slugTaken(slug);

@@ -5,6 +5,7 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
+import { touchStorage } from "./desk.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { hold } from "./hold.do.ts";
 import { KeyGates } from "./key-gates.do.ts";
@@ -56,6 +57,23 @@ export function holdFor(
     if (keyHash === undefined || !keys.isDead(desk, keyHash)) return heldBy(desk, request);
     giveUp(desk, request);
     return refuse({ kind: "invalid_api_key" });
+  });
+}
+
+/**
+ * What an organisation changes of its own: not while it is suspended, nor once the key that asks for it
+ * (its hash) has died.
+ */
+export function changeBy<T>(
+  { decisions, keys }: Gate,
+  keyHash: string | undefined,
+  decision: (desk: Desk) => Result<T>,
+): Result<T> {
+  return decisions.decide((desk) => {
+    const isDead = keyHash !== undefined && keys.isDead(desk, keyHash);
+    if (!isDead && !desk.memory.row.suspended) return decision(desk);
+    touchStorage(desk);
+    return refuse({ kind: isDead ? "invalid_api_key" : "organization_suspended" });
   });
 }
 

@@ -22,7 +22,9 @@ export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
   const fields = await readFields(c, putBody);
   if (!fields.ok) return fail(c, fields.failure);
   const { external_id: externalId, ...given } = fields.value;
-  const answer = await askOwnWallet(c, (wallet) => wallet.putEndUser(externalId, changeOf(given)));
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.putEndUser(externalId, changeOf(given), c.var.admitted.caller.keyHash),
+  );
   if (!answer.ok) return fail(c, answer.failure);
   const { created, endUser } = answer.value;
   return c.json(endUserView(endUser), created ? 201 : 200);
@@ -50,7 +52,9 @@ export async function patchEndUserRoute(c: Context<AppEnv>): Promise<Response> {
   const fields = await readFields(c, changeBody);
   if (!fields.ok) return fail(c, fields.failure);
   const change = changeOf(fields.value);
-  const answer = await askOwnWallet(c, (wallet) => wallet.patchEndUser(externalIdOf(c), change));
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.patchEndUser(externalIdOf(c), change, c.var.admitted.caller.keyHash),
+  );
   return answer.ok ? c.json(endUserView(answer.value)) : fail(c, answer.failure);
 }
 
@@ -60,7 +64,7 @@ export async function deleteEndUserRoute(c: Context<AppEnv>): Promise<Response> 
   let attempts = 0;
   const answer = await askOwnWallet(c, (wallet) => {
     attempts++;
-    return wallet.deleteEndUser(externalId);
+    return wallet.deleteEndUser(externalId, c.var.admitted.caller.keyHash);
   });
   // An attempt whose answer was lost may have deleted it: then the next one finds nothing.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";

@@ -31,7 +31,9 @@ export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> 
     defaultAlertThreshold: given.default_alert_threshold,
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
   };
-  const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change));
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.patchSettings(change, c.var.admitted.caller.keyHash),
+  );
   return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
 }
 

@@ -177,8 +177,8 @@ export type WalletCalls = {
   /** A key's new limit counts from this turn on. */
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /**
-   * For a peer's request; or for a key that was admitted before, by its hash: `invalid_api_key` when it
-   * has died since, as while a large body was read.
+   * For a key (its hash) that was admitted before, or that a peer has admitted: `invalid_api_key` when it has
+   * died since, as while a large body was read.
    */
   hold(request: HoldRequest, keyHash?: string): Promise<Result<HoldGrant>>;
   settle(settlement: Settlement): Promise<Result<SettleAnswer>>;
@@ -188,14 +188,28 @@ export type WalletCalls = {
   /** Undoes `create` when nothing was ever recorded; false when something was. */
   discard(): Promise<boolean>;
   configure(change: ConfigurationChange): Promise<Result<Configuration>>;
-  /** End users and settings are the organisation's to change: not while it is suspended. */
-  putEndUser(externalId: string, change: EndUserChange): Promise<Result<PutEndUserAnswer>>;
-  patchEndUser(externalId: string, change: EndUserChange): Promise<Result<EndUserRecord>>;
+  /**
+   * End users and settings are the organisation's to change: not while it is suspended, nor with a key (its
+   * hash) that has died since it was admitted.
+   */
+  putEndUser(
+    externalId: string,
+    change: EndUserChange,
+    keyHash?: string,
+  ): Promise<Result<PutEndUserAnswer>>;
+  patchEndUser(
+    externalId: string,
+    change: EndUserChange,
+    keyHash?: string,
+  ): Promise<Result<EndUserRecord>>;
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;
   listEndUsers(limit: number, offset: number): Promise<Result<EndUserPage>>;
-  deleteEndUser(externalId: string): Promise<Result<{ readonly externalId: string }>>;
+  deleteEndUser(
+    externalId: string,
+    keyHash?: string,
+  ): Promise<Result<{ readonly externalId: string }>>;
   readSettings(): Promise<Result<SettingsRecord>>;
-  patchSettings(change: SettingsChange): Promise<Result<SettingsRecord>>;
+  patchSettings(change: SettingsChange, keyHash?: string): Promise<Result<SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   /** What is kept of a settled request, by its `req_` id. */

@@ -4,7 +4,7 @@ import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
-import { admit, admitAndHold, gateOf, holdFor, tellKeys } from "./admission.do.ts";
+import { admit, admitAndHold, changeBy, gateOf, holdFor, tellKeys } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";
 import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
 import { credit } from "./credit.do.ts";
@@ -113,15 +113,17 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async putEndUser(
     externalId: string,
     change: Contract.EndUserChange,
+    keyHash?: string,
   ): Promise<Result<Contract.PutEndUserAnswer>> {
-    return this.#change((desk) => endUsers.putEndUser(desk, externalId, change));
+    return changeBy(this.#gate, keyHash, (desk) => endUsers.putEndUser(desk, externalId, change));
   }
 
   async patchEndUser(
     externalId: string,
     change: Contract.EndUserChange,
+    keyHash?: string,
   ): Promise<Result<Contract.EndUserRecord>> {
-    return this.#change((desk) => endUsers.patchEndUser(desk, externalId, change));
+    return changeBy(this.#gate, keyHash, (desk) => endUsers.patchEndUser(desk, externalId, change));
   }
 
   async readEndUser(externalId: string): Promise<Result<Contract.EndUserRecord>> {
@@ -132,16 +134,22 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => endUsers.listEndUsers(desk, limit, offset));
   }
 
-  async deleteEndUser(externalId: string): Promise<Result<{ readonly externalId: string }>> {
-    return this.#change((desk) => endUsers.deleteEndUser(desk, externalId));
+  async deleteEndUser(
+    externalId: string,
+    keyHash?: string,
+  ): Promise<Result<{ readonly externalId: string }>> {
+    return changeBy(this.#gate, keyHash, (desk) => endUsers.deleteEndUser(desk, externalId));
   }
 
   async readSettings(): Promise<Result<Contract.SettingsRecord>> {
     return this.#decisions.decide((desk) => settings.readSettings(desk));
   }
 
-  async patchSettings(change: Contract.SettingsChange): Promise<Result<Contract.SettingsRecord>> {
-    return this.#change((desk) => settings.patchSettings(desk, change));
+  async patchSettings(
+    change: Contract.SettingsChange,
+    keyHash?: string,
+  ): Promise<Result<Contract.SettingsRecord>> {
+    return changeBy(this.#gate, keyHash, (desk) => settings.patchSettings(desk, change));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
@@ -201,15 +209,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   #make(orgId: string, epoch: string): void {
     makeWallet(this.ctx.storage, { orgId, epoch, nowMs: now(this.env) });
     this.#decisions.load();
-  }
-
-  /** What an organisation changes of its own: refused while it is suspended. */
-  #change<T>(decision: (desk: Desk) => Result<T>): Result<T> {
-    return this.#decisions.decide((desk) => {
-      if (!desk.memory.row.suspended) return decision(desk);
-      touchStorage(desk);
-      return refuse({ kind: "organization_suspended" });
-    });
   }
 
   /**

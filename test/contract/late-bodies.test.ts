@@ -1,0 +1,68 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Wallet } from "../../src/index.ts";
+import { addMember, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { deleteKey, keysOf } from "./key-client.ts";
+
+let account: Account;
+let dying: Account;
+
+beforeEach(async () => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  account = await openAccount();
+  dying = await addMember(account.orgId, "owner");
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** How many places the account's wallet has given to the dying key. */
+function admissions(): Promise<number> {
+  return runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet: Wallet, { storage }) => {
+    return storage.sql
+      .exec<{ n: number }>(
+        "SELECT count(*) AS n FROM admissions WHERE key = (SELECT number FROM keys WHERE key_id = ?)",
+        dying.keyId,
+      )
+      .one().n;
+  });
+}
+
+/** What a request is answered whose body comes once its key has died: it was admitted before. */
+async function lateAnswer(method: string, path: string, fields: object): Promise<Response> {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const answer = send(path, { method, key: dying.key, body: readable });
+  await vi.waitFor(async () => expect(await admissions()).toBe(1));
+  expect((await deleteKey(account.key, dying.keyId)).status).toBe(200);
+  void writer.write(new TextEncoder().encode(JSON.stringify(fields))).then(() => writer.close());
+  return answer;
+}
+
+const organization = (): string => `/v1/orgs/${account.orgId}`;
+
+/** All that a late body could change. */
+async function state(): Promise<unknown[]> {
+  const paths = ["/v1/users", organization(), `${organization()}/settings`];
+  const answers = await Promise.all(paths.map((path) => send(path, { key: account.key })));
+  const texts = await Promise.all(answers.map((answer) => answer.text()));
+  return [...texts, (await keysOf(account.key)).map(({ name }) => name)];
+}
+
+it.each([
+  ["POST", () => "/v1/users", { external_id: "late" }],
+  ["POST", () => "/v1/users", { external_id: "there", daily_quota_dollars: 1 }],
+  ["PATCH", () => "/v1/users/there", { daily_quota_dollars: 1 }],
+  ["PATCH", () => `${organization()}/settings`, { low_balance_threshold_dollars: 1 }],
+  ["PATCH", organization, { name: "Late" }],
+  ["POST", () => "/v1/keys", { name: "late" }],
+])("%s with a body that comes when its key is dead: 401, and nothing changes", async (...late) => {
+  const [method, path, fields] = late;
+  await send("/v1/users", { key: account.key, body: { external_id: "there" } });
+  const before = await state();
+  const answer = await lateAnswer(method, path(), fields);
+  expect((await errorOf(answer, 401)).type).toBe("invalid_api_key");
+  expect(await state()).toEqual(before);
+});
