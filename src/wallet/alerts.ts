@@ -26,10 +26,10 @@ export function quotaCrossings(before: EndUser | null, after: EndUser, period: P
   const earlier = before === null ? null : spentIn(before.spend, period);
   const crossings: Crossing[] = [];
   const look = (kind: "user_daily" | "user_monthly", limit: Micros | null, value: Micros): void => {
-    if (limit === null || value === 0 || value < limit * after.alertThreshold) return;
+    if (limit === null || !reaches(value, limit, after.alertThreshold)) return;
     const daily = kind === "user_daily";
     const was = daily ? earlier?.daily : earlier?.monthly;
-    if (was !== undefined && was > 0 && was >= limit * after.alertThreshold) return;
+    if (was !== undefined && reaches(was, limit, after.alertThreshold)) return;
     crossings.push({
       kind,
       endUserId: after.id,
@@ -43,6 +43,14 @@ export function quotaCrossings(before: EndUser | null, after: EndUser, period: P
   look("user_daily", after.dailyQuota, spent.daily);
   look("user_monthly", after.monthlyQuota, spent.monthly);
   return crossings;
+}
+
+/**
+ * Whether something was spent, and so much of a limit. Divided, not multiplied: the quotient of two whole
+ * numbers is the double nearest to it, and so is the threshold, but 0.55 x 100 is 55.00000000000001.
+ */
+function reaches(spent: Micros, limit: Micros, threshold: number): boolean {
+  return spent > 0 && spent / limit >= threshold;
 }
 
 /** The balance fell below its threshold. */

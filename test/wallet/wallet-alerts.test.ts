@@ -29,6 +29,30 @@ describe("an alert", () => {
     expect(await kinds()).toHaveLength(3);
   });
 
+  it("of a quota is raised by the very micro that reaches its threshold, whatever the fraction", async () => {
+    const { stub } = await newWallet(20_000);
+    for (const percent of [7, 14, 28, 55, 56, 67, 80, 100]) {
+      const name = `u${percent}`;
+      // oxlint-disable-next-line no-await-in-loop -- one wallet, one after the other
+      valueOf(
+        await stub.putEndUser(name, {
+          dailyQuotaMicro: micros(100),
+          alertThreshold: percent / 100,
+        }),
+      );
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await pay(stub, percent - 1, name);
+      const before = valueOf(await stub.alerts(100, 0)).total;
+      await pay(stub, 1, name);
+      const { alerts, total } = valueOf(await stub.alerts(100, 0));
+      expect([total - before, alerts[0]?.externalId, alerts[0]?.valueMicro]).toEqual([
+        1,
+        name,
+        percent,
+      ]);
+    }
+  });
+
   it("of the balance is raised once per fall and re-armed at a tenth above its threshold", async () => {
     const { stub } = await newWallet(200);
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
