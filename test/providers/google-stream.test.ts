@@ -205,6 +205,18 @@ it("the end is the end of file after every candidate has finished", async () => 
   expect(kinds(open)).not.toContain("end");
 });
 
+const asked = (n: number, ...chunks: object[]) =>
+  eventsOf(GEMINI, { ...call, body: { messages: [], n } }, stream(chunks));
+const partial = (list: readonly StreamEvent[]) =>
+  list.flatMap((event) => (event.kind === "usage" ? [event.partial ?? false] : []));
+
+it("usage is the whole's only once every candidate that was asked for has finished", async () => {
+  const first = said([{ text: "a" }], counts(9, 1), { index: 0, finish: "STOP" });
+  const second = said([{ text: "b" }], counts(9, 40), { index: 1, finish: "STOP" });
+  expect(partial(await asked(2, first, second))).toEqual([true, false]);
+  expect(partial(await asked(1, first))).toEqual([false]);
+});
+
 it("a stream that breaks off, or says nothing at all, has no end", async () => {
   expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
   expect(await events(stream([]))).toEqual([]);

@@ -17,10 +17,12 @@ export class ChunkReader implements PayloadReader {
   #hasSaid = false;
   readonly #choices = new Map<number, ChunkBuilder>();
   readonly #secrets: () => readonly string[];
+  readonly #asked: number;
 
-  /** `secrets`: what an error's text must not show. */
-  constructor(secrets: () => readonly string[]) {
+  /** `secrets`: what an error's text must not show. `asked`: how many candidates were asked for. */
+  constructor(secrets: () => readonly string[], asked = 1) {
     this.#secrets = secrets;
+    this.#asked = asked;
   }
 
   get ended(): boolean {
@@ -64,7 +66,8 @@ export class ChunkReader implements PayloadReader {
     const usage = readUsage(raw["usageMetadata"]);
     // Before anything was said another route may still answer, and every chunk repeats its usage.
     if (usage === null || !this.#hasSaid) return events;
-    return [...events, { kind: "usage", usage, ...(!this.#isFinished() && { partial: true }) }];
+    const isWhole = this.#isFinished() && this.#choices.size >= this.#asked;
+    return [...events, { kind: "usage", usage, ...(!isWhole && { partial: true }) }];
   }
 
   /** A block is about the prompt, and so about every choice. */

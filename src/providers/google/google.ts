@@ -53,7 +53,7 @@ function wireOf(door: Door): Wire {
     failureInside: (raw) => failureInside(raw, door.secrets()),
     failure: (status, headers, bodyText) =>
       googleFailure(status, headers, bodyText, door.secrets()),
-    reader: () => sseReader(new ChunkReader(() => door.secrets())),
+    reader: ({ body }) => sseReader(new ChunkReader(() => door.secrets(), Number(body["n"] ?? 1))),
   };
 }
 
