@@ -12,7 +12,7 @@ import {
   toolCallId,
 } from "./message.ts";
 import type { Usage } from "../../lib/usage.ts";
-import { isObject, parseObject } from "../json-value.ts";
+import { isObject, objectOf, parseObject, textOf as textIn } from "../json-value.ts";
 import type { UsageShape } from "./profiles/shape.ts";
 import { readUsage, usageIn } from "./usage.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
@@ -201,11 +201,17 @@ function toolDelta(raw: JsonObject, choice: Choice, position: number): JsonObjec
   const id = text(raw["id"]);
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
-  // Some hosts give every call the same index: another id is another call.
-  if (known !== undefined && tool !== undefined && (id === null || id === "" || id === tool.id)) {
-    return continued(raw, tool, known);
-  }
-  return begun(raw, choice, theirs);
+  if (known === undefined || tool === undefined) return begun(raw, choice, theirs);
+  // Some hosts give every call the same index: another id is another call. So is a name that comes
+  // with neither.
+  const isUnnamed = id === null || id === "";
+  const isNumbered = Number.isSafeInteger(raw["index"]);
+  const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;
+  return isAnother ? begun(raw, choice, theirs) : continued(raw, tool, known);
+}
+
+function nameOf(raw: JsonObject): string {
+  return textIn(objectOf(raw["function"])["name"]) || textIn(objectOf(raw["custom"])["name"]);
 }
 
 function begun(raw: JsonObject, choice: Choice, theirs: number): JsonObject {

@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { chunkOf } from "../fixtures/openai-wire.ts";
+
+/** The tool calls of the deltas that a stream's chunks become. */
+function callsOf(...chunks: readonly object[]): readonly JsonObject[] {
+  const reader = new ChunkReader();
+  return chunks
+    .flatMap((chunk) => reader.read(JSON.stringify(chunk), "message"))
+    .flatMap((event) => (event.kind === "chunk" ? (event.chunk["choices"] as JsonObject[]) : []))
+    .flatMap(
+      ({ delta }) => ((delta as JsonObject)["tool_calls"] as JsonObject[] | undefined) ?? [],
+    );
+}
+
+const part = (call: object) => chunkOf({ tool_calls: [call] });
+const whole = (name: string) => ({ function: { name, arguments: "{}" } });
+const begun = (index: number, name: string) => ({
+  index,
+  id: expect.any(String) as string,
+  type: "function",
+  ...whole(name),
+});
+
+it.each([{}, { index: null }, { id: "" }])(
+  "whole calls that come one by one without index and id are calls of their own: %j",
+  (more) => {
+    const calls = [whole("f"), whole("g")].map((call) => part({ ...call, ...more }));
+    const rest = part({ function: { arguments: " " } });
+    const end = chunkOf({}, "tool_calls");
+    expect(callsOf(...calls, rest, end)).toEqual([
+      begun(0, "f"),
+      begun(1, "g"),
+      { index: 1, function: { arguments: " " } },
+    ]);
+  },
+);
+
+it("a name that is repeated under its index begins nothing", () => {
+  const calls = callsOf(part({ index: 0, ...whole("f") }), part({ index: 0, ...whole("f") }));
+  expect(calls).toEqual([begun(0, "f"), { index: 0, function: { arguments: "{}" } }]);
+});
