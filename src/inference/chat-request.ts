@@ -31,9 +31,25 @@ const tool = z.discriminatedUnion("type", [
   }),
   z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
 ]);
+/** A tool as a choice names it; whether it is there, the adapter says. */
+const named = z.looseObject({ name: z.string().check(z.minLength(1)) });
+const toolName = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("function"), function: named }),
+  z.looseObject({ type: z.literal("custom"), custom: named }),
+]);
 const toolChoice = z.union([
   z.enum(["none", "auto", "required"]),
-  z.looseObject({ type: z.enum(["function", "custom", "allowed_tools"]) }),
+  z.discriminatedUnion("type", [
+    z.looseObject({ type: z.literal("function"), function: named }),
+    z.looseObject({ type: z.literal("custom"), custom: named }),
+    z.looseObject({
+      type: z.literal("allowed_tools"),
+      allowed_tools: z.looseObject({
+        mode: z.enum(["auto", "required"]),
+        tools: z.array(toolName).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
+      }),
+    }),
+  ]),
 ]);
 const responseFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text") }),

@@ -1,5 +1,5 @@
 import { refusal, unsupported } from "./conversation.ts";
-import { isObject, listOf, textOf } from "./json-value.ts";
+import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
 /** A function that the model may call. */
@@ -22,7 +22,8 @@ export type Tools = {
 
 /**
  * `tools`, `tool_choice` (with `allowed_tools` resolved) and `parallel_tool_calls` of a checked chat
- * request. Refused: legacy functions, custom tools, the choice of a tool that is not there.
+ * request. Refused: legacy functions, custom tools, a choice of or among tools that are not there: none
+ * is left out, or a model without tools would answer.
  */
 export function toolsOf(body: JsonObject): Tools | ProviderFailure {
   if (body["functions"] !== undefined || body["function_call"] !== undefined) {
@@ -51,14 +52,22 @@ function chosen(
     if (list.some((tool) => tool.name === name)) return { list, choice: { name } };
     return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
   }
-  if (!isObject(raw) || list.length === 0) return { list, choice: "auto" };
-  const allowed = isObject(raw["allowed_tools"]) ? raw["allowed_tools"] : raw;
+  return isObject(raw) && list.length > 0 ? someOf(list, raw) : { list, choice: "auto" };
+}
+
+/** The tools that a choice allows. */
+function someOf(
+  list: readonly Tool[],
+  choice: JsonObject,
+): Pick<Tools, "list" | "choice"> | ProviderFailure {
+  const allowed = objectOf(choice["allowed_tools"]);
   const names = new Set(
-    listOf(allowed["tools"])
-      .filter(isObject)
-      .map((tool) => (isObject(tool["function"]) ? tool["function"]["name"] : null)),
+    listOf(allowed["tools"]).map((tool) => objectOf(objectOf(tool)["function"])["name"]),
   );
-  const some = list.filter((tool) => names.has(tool.name));
+  const some = list.filter((tool) => names.delete(tool.name));
+  if (some.length === 0 || names.size > 0) {
+    return refusal("'tool_choice' allows a tool that 'tools' lacks.", "tool_choice");
+  }
   return { list: some, choice: allowed["mode"] === "required" ? "required" : "auto" };
 }
 

@@ -156,6 +156,19 @@ const TWO = [
   tool("b"),
 ];
 
+const among = (...names: string[]) => ({
+  type: "allowed_tools",
+  allowed_tools: { mode: "required", tools: names.map((name) => tool(name)) },
+});
+
+it("a choice that cannot be kept is refused, never answered without tools", () => {
+  const custom = { type: "custom", custom: { name: "a" } };
+  for (const tool_choice of [custom, among("c"), among("a", "c"), among()]) {
+    const refused = toolsOf({ tools: TWO, tool_choice });
+    expect(refused).toMatchObject({ kind: "refused", param: "tool_choice" });
+  }
+});
+
 it.each<[string, JsonObject, object]>([
   ["nothing", {}, { list: [], choice: "auto", parallel: true }],
   ["tools", { tools: TWO }, { choice: "auto", parallel: true }],
