@@ -118,14 +118,24 @@ export function getLedger(
   return ask<record.LedgerPage>(admin, { method: "GET", path, query });
 }
 
-/** `from` and `to` are days, `YYYY-MM-DD`, both inclusive. */
-export function getUsage(
+/** `from` and `to` are days, `YYYY-MM-DD`, both inclusive. All groups, however many pages they are. */
+export async function getUsage(
   admin: AdminClient,
   orgId: string,
   query: Readonly<Record<"from" | "to" | "group_by", string | undefined>>,
-) {
+): Promise<record.Usage> {
   const path = pathOf("orgs", orgId, "usage");
-  return ask<record.Usage>(admin, { method: "GET", path, query });
+  const asked = (after?: string) =>
+    ask<record.UsagePage>(admin, { method: "GET", path, query: { ...query, after } });
+  const { next_after: second, ...usage } = await asked();
+  const data = [...usage.data];
+  for (let after = second; after !== undefined;) {
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+    const page = await asked(after);
+    data.push(...page.data);
+    after = page.next_after;
+  }
+  return { ...usage, data };
 }
 
 export function getAlerts(admin: AdminClient, orgId: string, page: Page = {}) {

@@ -81,6 +81,8 @@ export type Usage = {
   readonly data: readonly (UsageAmounts & { readonly group: string | null })[];
   readonly total: UsageAmounts;
 };
+/** Some of its groups; `next_after` where more follow. */
+export type UsagePage = Usage & { readonly next_after?: string };
 export type Alert = {
   readonly id: string;
   readonly kind: string;

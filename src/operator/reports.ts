@@ -6,7 +6,7 @@ import { usageQuery, usageView } from "../wallet/usage-report.ts";
 import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
-/** `GET /orgs/{id}/usage?from&to&group_by`: as `GET /v1/usage`. */
+/** `GET /orgs/{id}/usage?from&to&group_by&limit&after`: as `GET /v1/usage`. */
 export async function getUsage(
   context: OperatorContext,
   request: OperatorRequest,
@@ -15,8 +15,8 @@ export async function getUsage(
   if (!asked.ok) return asked;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
-  const { from, to, groupBy } = asked.value;
-  const answer = await context.wallet(found.value.id).usage(from, to, groupBy);
+  const { from, to, groupBy, page } = asked.value;
+  const answer = await context.wallet(found.value.id).usage(from, to, groupBy, page);
   return answer.ok ? success(usageView(asked.value, answer.value)) : answer;
 }
 

@@ -6,15 +6,7 @@ import { micros } from "../lib/money.ts";
 import { selectAlertPage } from "./alert-rows.do.ts";
 import type { Desk } from "./desk.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "./hold-id.ts";
-import type {
-  AlertPage,
-  GenerationRecord,
-  LedgerPage,
-  LedgerRow,
-  UsageAmounts,
-  UsageGroupBy,
-  UsageReport,
-} from "./wallet-contract.ts";
+import type { AlertPage, GenerationRecord, LedgerPage, LedgerRow } from "./wallet-contract.ts";
 
 /** Sorts after every id. */
 const LAST_ID = "~";
@@ -123,66 +115,6 @@ export function readGeneration(desk: Desk, id: string): Result<GenerationRecord>
     createdAt: row.admitted_at,
     costMicro: micros(row.charged),
   });
-}
-
-type TotalRow = {
-  day: string;
-  name: string;
-  requests: number;
-  promptTokens: number;
-  completionTokens: number;
-  cost: number;
-};
-
-/** Usage of whole UTC days, groups in ascending order. */
-export function readUsage(
-  desk: Desk,
-  days: { readonly from: string; readonly to: string },
-  groupBy: UsageGroupBy,
-): Result<UsageReport> {
-  const { from, to } = days;
-  const stored = desk.sql
-    .exec<TotalRow>(
-      `SELECT ${groupBy === "day" ? "day" : "'' AS day"}, name, sum(requests) AS requests,
-        sum(prompt_tokens) AS promptTokens, sum(completion_tokens) AS completionTokens,
-        sum(cost) AS cost
-      FROM totals WHERE dimension = ? AND day BETWEEN ? AND ?
-      GROUP BY ${groupBy === "day" ? "day" : "name"}`,
-      groupBy,
-      from,
-      to,
-    )
-    .toArray();
-  const later = [...desk.memory.usage.values()].filter(
-    (total) => total.dimension === groupBy && total.day >= from && total.day <= to,
-  );
-  const groups = new Map<string, UsageAmounts>();
-  let total = NO_AMOUNTS;
-  for (const row of [...stored, ...later]) {
-    const group = groupBy === "day" ? row.day : row.name;
-    groups.set(group, plus(groups.get(group) ?? NO_AMOUNTS, row));
-    total = plus(total, row);
-  }
-  const data = [...groups]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([group, amounts]) => Object.assign({ group: group === "" ? null : group }, amounts));
-  return success({ data, total });
-}
-
-const NO_AMOUNTS: UsageAmounts = {
-  requests: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  costMicro: micros(0),
-};
-
-function plus(amounts: UsageAmounts, row: Omit<TotalRow, "day" | "name">): UsageAmounts {
-  return {
-    requests: amounts.requests + row.requests,
-    promptTokens: amounts.promptTokens + row.promptTokens,
-    completionTokens: amounts.completionTokens + row.completionTokens,
-    costMicro: micros(amounts.costMicro + row.cost),
-  };
 }
 
 export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {

@@ -1,19 +1,21 @@
 import * as z from "zod/mini";
-import { parseQuery } from "../http/parse-body.ts";
+import { parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { periodOf } from "./periods.ts";
-import type { UsageAmounts, UsageGroupBy, UsageReport } from "./wallet-contract.ts";
+import { USAGE_GROUPS_MAX } from "./usage-totals.ts";
+import type { UsageAmounts, UsageGroupBy, UsagePage, UsageReport } from "./wallet-contract.ts";
 
 const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
-/** Which days (YYYY-MM-DD, UTC, both inclusive) and how they are grouped. */
+/** Which days (YYYY-MM-DD, UTC, both inclusive), how they are grouped, and which groups. */
 export type UsageQuery = {
   readonly from: string;
   readonly to: string;
   readonly groupBy: UsageGroupBy;
+  readonly page: UsagePage;
 };
 
 const day = z
@@ -24,25 +26,30 @@ const query = z.object({
   from: z.optional(day),
   to: z.optional(day),
   group_by: z._default(z.enum(["day", "model", "key", "user"]), "day"),
+  limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
+  after: z._default(z.nullable(z.string("must be given once")), null),
 });
 
 /**
- * `from`, `to` and `group_by` of a URL; `to` is today and `from` makes it 30 days unless given. 400
+ * `from`, `to`, `group_by`, `limit` and `after` of a URL; `to` is today and `from` makes it 30 days unless given. 400
  * with `param` for a date that does not exist, `from` after `to`, or more than 366 days.
  */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(query, url);
   if (!fields.ok) return fields;
-  const { to = periodOf(nowMs).day, group_by } = fields.value;
+  const { to = periodOf(nowMs).day, group_by: groupBy, limit, after } = fields.value;
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
     return invalid(`from must be at most ${DAYS_MAX} days up to and with ${to}.`, "from");
   }
-  return success({ from, to, groupBy: group_by });
+  return success({ from, to, groupBy, page: { limit, after } });
 }
 
-/** The JSON of a usage report; a group is a day, a model, a key's id or an external_id. */
+/**
+ * The JSON of a usage report; a group is a day, a model, a key's id or an external_id. `next_after` only
+ * where more groups follow.
+ */
 export function usageView(
   asked: UsageQuery,
   report: UsageReport,
@@ -53,6 +60,7 @@ export function usageView(
     group_by: asked.groupBy,
     data: report.data.map(({ group, ...amounts }) => ({ group, ...amountsView(amounts) })),
     total: amountsView(report.total),
+    ...(report.nextAfter !== null && { next_after: report.nextAfter }),
   };
 }
 

@@ -2,6 +2,9 @@ import type { Micros } from "../lib/money.ts";
 import { periodOf } from "./periods.ts";
 import type { Period } from "./periods.ts";
 
+/** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
+export const USAGE_GROUPS_MAX = 10_000;
+
 /** What one settled request adds to the totals of its day. */
 export type PostedUsage = {
   readonly admittedAt: number;

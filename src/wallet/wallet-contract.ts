@@ -117,7 +117,14 @@ export type UsageAmounts = {
 };
 /** `group`: the day, model, key id or external id; null for requests without an end user. */
 export type UsageGroup = UsageAmounts & { readonly group: string | null };
-export type UsageReport = { readonly data: readonly UsageGroup[]; readonly total: UsageAmounts };
+/** At most `limit` groups, of those that sort after `after`: a group's name, "" that of null; null from the first on. */
+export type UsagePage = { readonly limit: number; readonly after: string | null };
+/** `total` is of all groups. `nextAfter` asks for those that follow; null: there are none. */
+export type UsageReport = {
+  readonly data: readonly UsageGroup[];
+  readonly total: UsageAmounts;
+  readonly nextAfter: string | null;
+};
 
 export type AlertRecord = {
   readonly id: string;
@@ -214,8 +221,13 @@ export type WalletCalls = {
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   /** What is kept of a settled request, by its `req_` id. */
   generation(id: string): Promise<Result<GenerationRecord>>;
-  /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive. */
-  usage(from: string, to: string, groupBy: UsageGroupBy): Promise<Result<UsageReport>>;
+  /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive; the first 10,000 groups unless asked otherwise. */
+  usage(
+    from: string,
+    to: string,
+    groupBy: UsageGroupBy,
+    page?: UsagePage,
+  ): Promise<Result<UsageReport>>;
   /** Newest first. */
   alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
   /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again; how it is then. */

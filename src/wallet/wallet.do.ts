@@ -16,7 +16,8 @@ import { makeWallet, wasUsed } from "./lifecycle.do.ts";
 import { settle, voidHold } from "./outcome.do.ts";
 import { publish } from "./publish.do.ts";
 import { vitalsOf } from "./vitals.do.ts";
-import { readAlerts, readGeneration, readLedger, readUsage } from "./reads.do.ts";
+import { readUsage } from "./read-usage.do.ts";
+import { readAlerts, readGeneration, readLedger } from "./reads.do.ts";
 import { adoptBook } from "./rebuild.do.ts";
 import { reconcile } from "./reconcile.do.ts";
 import { retain } from "./retention.do.ts";
@@ -164,8 +165,9 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     from: string,
     to: string,
     groupBy: Contract.UsageGroupBy,
+    page?: Contract.UsagePage,
   ): Promise<Result<Contract.UsageReport>> {
-    return this.#decisions.decide((desk) => readUsage(desk, { from, to }, groupBy));
+    return this.#decisions.decide((desk) => readUsage(desk, { from, to, groupBy }, page));
   }
 
   async alerts(limit: number, offset: number): Promise<Result<Contract.AlertPage>> {

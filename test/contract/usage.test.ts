@@ -1,6 +1,8 @@
 import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { pay, setClock } from "../wallet/wallet-desk.ts";
+import type { Wallet } from "../../src/index.ts";
 import { chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 import { keyWithRole } from "./members.ts";
@@ -17,6 +19,7 @@ type Report = {
   readonly group_by: string;
   readonly data: readonly Record<string, unknown>[];
   readonly total: Record<string, unknown>;
+  readonly next_after?: string;
 };
 const read = (query = "", key = account.key): Promise<Response> =>
   send(`/v1/usage${query}`, { key });
@@ -93,6 +96,53 @@ describe("GET /v1/usage: 200", () => {
     ]);
   });
 
+  it("page by page is every group once, in one order, though some are not yet in the tables", async () => {
+    const own = await openAccount();
+    const wallet = env.WALLET.getByName(own.orgId);
+    const sorted = ["a", "b", "b b", "ä", "\u{ffee}", "\u{10000}", "\u{1f600}", "\u{1f600}x"];
+    const inTables = ["\u{1f600}", "\u{ffee}", "b", "a"];
+    await runInDurableObject(wallet, (_wallet: Wallet, { storage }) => {
+      const rows = [...inTables.map((name) => ["user", name, 1]), ["day", "", inTables.length]];
+      for (const row of rows) {
+        for (const day of ["2020-01-01", dayOf(Date.now())]) {
+          const values = "VALUES (?1, ?4, ?2, ?3, 0, 0, 7 * ?3, 0)";
+          storage.sql.exec(`INSERT INTO totals ${values}`, ...row, day);
+        }
+      }
+    });
+    const payers = [...sorted.filter((name) => name !== "b"), null];
+    for (const payer of payers) await pay(wallet, 10, payer);
+    const whole = await report("?group_by=user", own.key);
+    const costs = sorted.map((name) => (name === "b" ? 0 : 10) + (inTables.includes(name) ? 7 : 0));
+    expect(whole.data.map(({ group, cost_micro }) => [group, cost_micro])).toEqual([
+      [null, 10],
+      ...sorted.map((name, at) => [name, costs[at]]),
+    ]);
+    expect(whole.total).toMatchObject({ requests: 12, cost_micro: 8 * 10 + 4 * 7 });
+    expect("next_after" in whole).toBe(false);
+    const past = "?group_by=user&from=2020-01-01&to=2020-01-01";
+    expect(await report(`${past}&limit=3`, own.key)).toMatchObject({
+      data: [{ group: "a" }, { group: "b" }, { group: "\u{ffee}" }],
+      next_after: "\u{ffee}",
+    });
+    for (const limit of [1, 2, 3, 8, 9]) {
+      const seen: unknown[] = [];
+      let more = "";
+      for (let page = 0; page < 10; page++) {
+        const { next_after: next, ...got } = await report(
+          `?group_by=user&limit=${limit}${more}`,
+          own.key,
+        );
+        expect(got.data.length).toBeLessThanOrEqual(limit);
+        expect(got.total).toEqual(whole.total);
+        seen.push(...got.data);
+        if (next === undefined) break;
+        more = `&after=${encodeURIComponent(next)}`;
+      }
+      expect(seen).toEqual(whole.data);
+    }
+  });
+
   it("what was refused, voided or is still open is not in it", async () => {
     const own = await openAccount();
     const open = await chat(own.key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
@@ -155,6 +205,9 @@ describe("GET /v1/usage: 400", () => {
     ["group_by", "group_by=DAY"],
     ["group_by", "group_by=day&group_by=key"],
     ["group_by", "group_by=name%3B--"],
+    ["limit", "limit=0"],
+    ["limit", "limit=10001"],
+    ["after", "after=a&after=b"],
   ])("%s is named: %s", async (param, query) => {
     const error = await errorOf(await read(`?${query}`), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
