@@ -56,6 +56,20 @@ CREATE TABLE IF NOT EXISTS idempotency_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_keys_by_age ON idempotency_keys (created_at);
 
+-- What a key may do beyond its requests a minute; a key without a row has no such limit. Null: no limit.
+CREATE TABLE IF NOT EXISTS key_terms (
+  key_id TEXT PRIMARY KEY NOT NULL REFERENCES keys (id),
+  org_id TEXT NOT NULL,
+  budget_micro INTEGER CHECK (budget_micro >= 0), -- may be spent in each period
+  budget_period TEXT CHECK (budget_period IN ('day', 'week', 'month')), -- null with a budget: for good
+  tpm_limit INTEGER CHECK (tpm_limit > 0), -- tokens in any 60 s
+  allowed_models TEXT CHECK (json_valid(allowed_models)), -- array of ids, aliases and maker/*
+  end_user TEXT CHECK (end_user <> ''), -- external id
+  expires_at INTEGER,
+  changed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS key_terms_by_organization ON key_terms (org_id);
+
 -- ---------------------------------------------------------------- published by each wallet
 -- Absolute values under a `seq` that only grows: a repeat, a reorder or an older copy does no harm.
 
@@ -84,6 +98,21 @@ CREATE TABLE IF NOT EXISTS end_users (
   created_at INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   PRIMARY KEY (org_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- What the keys with a budget have spent: in all, and in the newest day, week and month of each.
+CREATE TABLE IF NOT EXISTS key_spend (
+  org_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  day TEXT NOT NULL, -- YYYY-MM-DD, UTC
+  daily_spend_micro INTEGER NOT NULL,
+  week TEXT NOT NULL, -- its Monday, YYYY-MM-DD, UTC
+  weekly_spend_micro INTEGER NOT NULL,
+  month TEXT NOT NULL, -- YYYY-MM, UTC
+  monthly_spend_micro INTEGER NOT NULL,
+  total_spend_micro INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (org_id, key_id)
 ) STRICT, WITHOUT ROWID;
 
 -- Defaults for end users seen later, and the low-balance threshold.

@@ -4,7 +4,7 @@ import type { LimiterRecord } from "../lib/limiter-contract.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 
-export type StoredRecord = LimiterRecord & {
+export type StoredRecord = Omit<LimiterRecord, "terms"> & {
   /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
   readonly touched_at: number;
 };

@@ -1,5 +1,6 @@
 import type { Scope } from "./caller.ts";
 import type { Failure, Result } from "./failure.ts";
+import type { KeyTerms } from "./key-terms.ts";
 
 /** What a limiter knows of its key. */
 export type LimiterRecord = {
@@ -8,6 +9,8 @@ export type LimiterRecord = {
   readonly member_id: string;
   readonly scope: Scope;
   readonly rpm_limit: number;
+  /** Left out: none. */
+  readonly terms?: KeyTerms;
 };
 
 /** The KeyLimiter's answer to `identify()`: plain values. */

@@ -1,0 +1,123 @@
+import { micros } from "./money.ts";
+import type { Micros } from "./money.ts";
+
+/** How long a key's budget lasts before it begins anew, in UTC; weeks begin on Monday. */
+export type BudgetPeriod = "day" | "week" | "month";
+export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
+
+/**
+ * What a key may do beyond its requests a minute: the one shape of it in the book's row (`termsOfRow`), in
+ * the register's answer (`LimiterRecord.terms`), in the wallet that keeps it, and under a session. Null is
+ * always "no such limit". The wallet decides by it in the turn that holds.
+ */
+export type KeyTerms = {
+  /** What the key may spend in each period, whole micros. */
+  readonly budgetMicro: Micros | null;
+  /** Null with a budget: for good. */
+  readonly budgetPeriod: BudgetPeriod | null;
+  /** Tokens, prompt and output together, in any 60 s. */
+  readonly tpmLimit: number | null;
+  /** Model ids, aliases and `maker/*`. An alias counts only as it was sent. */
+  readonly allowedModels: readonly string[] | null;
+  /** The end user, by external id, that all its requests are of. */
+  readonly endUser: string | null;
+  /** Unix ms, by the clock of the key's home: from then on it is no key. */
+  readonly expiresAt: number | null;
+};
+
+export const NO_TERMS: KeyTerms = {
+  budgetMicro: null,
+  budgetPeriod: null,
+  tpmLimit: null,
+  allowedModels: null,
+  endUser: null,
+  expiresAt: null,
+};
+
+/** A row of `key_terms` in the book, or the same columns of a join: all null for a key without. */
+export type KeyTermsRow = {
+  readonly budget_micro: number | null;
+  readonly budget_period: string | null;
+  readonly tpm_limit: number | null;
+  /** A JSON array of text. */
+  readonly allowed_models: string | null;
+  readonly end_user: string | null;
+  readonly expires_at: number | null;
+};
+
+export function termsOfRow(row: KeyTermsRow): KeyTerms {
+  return {
+    budgetMicro: row.budget_micro === null ? null : micros(row.budget_micro),
+    budgetPeriod: BUDGET_PERIODS.find((period) => period === row.budget_period) ?? null,
+    tpmLimit: row.tpm_limit,
+    allowedModels:
+      row.allowed_models === null ? null : (JSON.parse(row.allowed_models) as readonly string[]),
+    endUser: row.end_user,
+    expiresAt: row.expires_at,
+  };
+}
+
+/** The columns of a row of `key_terms`. */
+export function rowOfTerms(terms: KeyTerms): KeyTermsRow {
+  return {
+    budget_micro: terms.budgetMicro,
+    budget_period: terms.budgetPeriod,
+    tpm_limit: terms.tpmLimit,
+    allowed_models: terms.allowedModels === null ? null : JSON.stringify(terms.allowedModels),
+    end_user: terms.endUser,
+    expires_at: terms.expiresAt,
+  };
+}
+
+/** Whether a key has any limit of these: then it may pay and look, and manage nothing. */
+export function isLimited(terms: KeyTerms): boolean {
+  return (
+    terms.budgetMicro !== null ||
+    terms.tpmLimit !== null ||
+    terms.allowedModels !== null ||
+    terms.endUser !== null ||
+    terms.expiresAt !== null
+  );
+}
+
+/** Terms as one text, for an object's own table; null for a key without any. */
+export function termsText(terms: KeyTerms): string | null {
+  return isLimited(terms) ? JSON.stringify(terms) : null;
+}
+
+/** Reads what `termsText` wrote. */
+export function termsOfText(text: string | null): KeyTerms {
+  return text === null ? NO_TERMS : { ...NO_TERMS, ...(JSON.parse(text) as Partial<KeyTerms>) };
+}
+
+/** Whether a model may be asked for: by the name that was sent, or by the id that it came to. */
+export function allowsModel(
+  { allowedModels }: Pick<KeyTerms, "allowedModels">,
+  model: { readonly sent: string; readonly id: string },
+): boolean {
+  if (allowedModels === null) return true;
+  const maker = `${model.id.slice(0, model.id.indexOf("/"))}/*`;
+  return allowedModels.some((entry) => [model.sent, model.id, maker].includes(entry));
+}
+
+/** What is left of a limit that counts over 60 s: `resetMs` until more is. */
+export type MinuteState = {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+};
+
+/** How a key stands by its terms at this moment, as its organisation's wallet knows it. */
+export type KeyStanding = {
+  readonly terms: KeyTerms;
+  readonly requests: MinuteState;
+  /** Null without a token limit. */
+  readonly tokens: MinuteState | null;
+  /** Null without a budget. `resetsAt`: Unix ms; null for a budget that is for good. */
+  readonly budget: {
+    readonly spentMicro: Micros;
+    readonly heldMicro: Micros;
+    readonly leftMicro: Micros;
+    readonly resetsAt: number | null;
+  } | null;
+};

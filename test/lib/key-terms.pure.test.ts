@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import {
+  allowsModel,
+  isLimited,
+  NO_TERMS,
+  rowOfTerms,
+  termsOfRow,
+  termsOfText,
+  termsText,
+} from "../../src/lib/key-terms.ts";
+import type { KeyTerms } from "../../src/lib/key-terms.ts";
+import { micros } from "../../src/lib/money.ts";
+
+const FULL: KeyTerms = {
+  budgetMicro: micros(0),
+  budgetPeriod: "week",
+  tpmLimit: 1,
+  allowedModels: [],
+  endUser: "u",
+  expiresAt: 5,
+};
+
+describe("a key's terms", () => {
+  it("come back from the book's row and from an object's text as they were", () => {
+    for (const terms of [FULL, NO_TERMS, { ...NO_TERMS, allowedModels: ["smart", "a/*"] }]) {
+      expect(termsOfRow(rowOfTerms(terms))).toEqual(terms);
+      expect(termsOfText(termsText(terms))).toEqual(terms);
+    }
+    expect(termsText(NO_TERMS)).toBeNull();
+  });
+
+  it("limit it when any of them is set, a budget of nothing and an empty list too", () => {
+    expect(isLimited(NO_TERMS)).toBe(false);
+    const one = {
+      budgetMicro: micros(0),
+      tpmLimit: 1,
+      allowedModels: [],
+      endUser: "u",
+      expiresAt: 0,
+    };
+    for (const [name, value] of Object.entries(one)) {
+      expect([name, isLimited({ ...NO_TERMS, [name]: value })]).toEqual([name, true]);
+    }
+  });
+
+  it.each([
+    [null, "smart", "acme/one", true],
+    [[], "smart", "acme/one", false],
+    [["acme/one"], "smart", "acme/one", true],
+    [["acme/one"], "acme/one", "acme/one", true],
+    [["acme/*"], "smart", "acme/one", true],
+    [["acme/*"], "acmex/one", "acmex/one", false],
+    [["acme"], "acme/one", "acme/one", false],
+    [["smart"], "smart", "acme/one", true],
+    [["smart"], "acme/one", "acme/one", false], // an alias allows what it stands for only when it is sent
+    [["*"], "acme/one", "acme/one", false],
+  ])("that name %j let %s, which is %s, pass: %s", (allowedModels, sent, id, passes) => {
+    expect(allowsModel({ allowedModels }, { sent, id })).toBe(passes);
+  });
+});
