@@ -3,7 +3,7 @@
  * midst of things, a book that does not answer, and a look at what objects have stored, past the gateway's
  * own code. POST /__soak/<what> with a JSON body; everything else is the gateway's.
  */
-import worker, * as gateway from "../../src/index.ts";
+import worker, * as gateway from "./limited.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { failingBook } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";

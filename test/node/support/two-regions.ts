@@ -60,10 +60,12 @@ export type KeptRegion = {
   readonly stop: () => Promise<void>;
 };
 
+/** The gateway under the platform's limits. */
+const LIMITED = path.join(import.meta.dirname, "../../../scripts/workers/limited.ts");
 // One bundle for all the tests of a file: the code does not change under them.
-const bundles = new Map<string | undefined, Promise<string>>();
+const bundles = new Map<string, Promise<string>>();
 
-function bundleOf(entry: string | undefined): Promise<string> {
+function bundleOf(entry = LIMITED): Promise<string> {
   const bundle = bundles.get(entry) ?? bundleWorker(false, entry);
   bundles.set(entry, bundle);
   return bundle;
