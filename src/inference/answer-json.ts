@@ -4,7 +4,7 @@ import { wireUsage } from "../providers/wire-usage.ts";
 import { encodeEmbeddings } from "../providers/embedding-encoding.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import { chargeFor } from "./charge.ts";
-import { outputText } from "./output-text.ts";
+import { outputText } from "../providers/output-text.ts";
 import { completionId } from "./paid-request.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 import { receiptHeaders } from "./receipt.ts";

@@ -6,8 +6,10 @@ import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
 export type Ending =
   /** The terminal marker, or usage after every choice had finished. */
   | "complete"
-  /** The upstream broke off or said that it failed. */
+  /** The host broke off or said that it failed. */
   | "failed"
+  /** It failed, and what was asked may have provoked that. */
+  | "provoked"
   /** Our own timer, or a client that left and whose drain ran out. */
   | "stopped";
 
@@ -22,8 +24,8 @@ export type Seen = {
 
 /**
  * What an answer costs. Reported usage always counts. Without it: a finished answer, one that we
- * stopped and one whose reader had left or stalled cost their input and the output so far, marked
- * estimated; an upstream that failed by itself costs nothing and is absorbed.
+ * stopped, one that what was asked may have made fail and one whose reader had left or stalled cost their
+ * input and the output so far, marked estimated; a host that failed by itself costs nothing and is absorbed.
  */
 export function chargeFor(
   run: Run,
@@ -32,8 +34,9 @@ export function chargeFor(
   end: { ending: Ending; readerAway: boolean },
 ): Outcome {
   const { finishReason, partial = null } = seen;
-  // An answer that went to its end has used what was last said of it, unless that was near its beginning.
-  const isWhole = end.ending === "complete" && partial !== null && !isStale(partial, seen.output);
+  // An answer that the model ended has used what was last said of it, unless that was near its beginning.
+  const isEnded = end.ending === "complete" || end.ending === "provoked";
+  const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
   const reported = isWhole ? partial : seen.usage;
   if (reported !== null) {
     return { kind: "settle", route, usage: reported, estimated: false, finishReason };

@@ -2,6 +2,7 @@ import { elapsedMs } from "../lib/clock.ts";
 import type { Failure } from "../lib/failure.ts";
 import { failureObject } from "../http/failure-response.ts";
 import { logEvent } from "../lib/log.ts";
+import { isProvoked } from "../providers/provider.ts";
 import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
 import { routeName } from "../providers/route-health.ts";
 import { wireUsage } from "../providers/wire-usage.ts";
@@ -35,9 +36,6 @@ type Streaming = {
   readonly writer: ChunkWriter;
 };
 
-/** How a stream ended, and whether its upstream failed without its route being to blame. */
-type Over = { readonly ending: Ending; readonly isBlameless?: boolean };
-
 /**
  * Forwards a stream at once, meters it, settles, and only then lets the last event go. Reads on after
  * the client left, until the usage comes or the drain ends.
@@ -63,8 +61,8 @@ export async function meterStream(
   };
   run.answer(new Response(client.readable, { headers }));
   try {
-    const { ending, isBlameless } = await pump(streaming, events);
-    if (ending === "failed" && isBlameless !== true) noteFault(run, route);
+    const ending = await pump(streaming, events);
+    if (ending === "failed") noteFault(run, route);
     await finish(streaming, ending, timer.clientGone);
   } catch (error) {
     await client.end(errorEvent({ kind: "internal" })); // a bug: the run ends its hold
@@ -82,7 +80,7 @@ function noteFault({ services }: Run, { route }: ServingRoute): void {
 }
 
 /** Reads until the stream is over, one way or another. */
-async function pump(streaming: Streaming, events: EventStream): Promise<Over> {
+async function pump(streaming: Streaming, events: EventStream): Promise<Ending> {
   const { meter, client, watch } = streaming;
   for (;;) {
     let batch: readonly StreamEvent[] | null;
@@ -104,7 +102,7 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Over> {
         request_id: streaming.run.id,
         route: streaming.route.route.provider,
       });
-      return { ending: "stopped" };
+      return "stopped";
     }
     if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
@@ -114,7 +112,7 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Over> {
 function digest(
   streaming: Streaming,
   batch: readonly StreamEvent[],
-): { text: string; over: Over | null } {
+): { text: string; over: Ending | null } {
   const { meter, writer } = streaming;
   let text = "";
   for (const event of batch) {
@@ -131,10 +129,7 @@ function digest(
         meter.report(event.usage, event.partial);
         break;
       case "error":
-        return {
-          text,
-          over: { ending: "failed", isBlameless: event.failure.blameless === true },
-        };
+        return { text, over: isProvoked(event.failure) ? "provoked" : "failed" };
       case "end":
         return { text, over: endOfFile(meter, "complete") };
     }
@@ -143,8 +138,8 @@ function digest(
 }
 
 /** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
-function endOfFile(meter: StreamMeter, otherwise: Ending): Over {
-  return { ending: meter.finished ? "complete" : otherwise };
+function endOfFile(meter: StreamMeter, otherwise: Ending): Ending {
+  return meter.finished ? "complete" : otherwise;
 }
 
 function isRunaway({ run, route, meter }: Streaming): boolean {

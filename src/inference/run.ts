@@ -2,10 +2,11 @@ import type { Failure, Result } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Route } from "../catalog/model.ts";
+import type { Spent } from "../providers/provider.ts";
 import { failover } from "../providers/failover.ts";
 import type { Candidate, FailoverOptions, Served } from "../providers/failover.ts";
 import { answerJson } from "./answer-json.ts";
-import { inputOnly } from "./charge.ts";
+import { chargeFor, inputOnly } from "./charge.ts";
 import { meterStream } from "./meter-stream.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 import { RunTimer } from "./run-timer.ts";
@@ -44,16 +45,18 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
   if (timer.clientGone) return release(run, { kind: "internal" }, "client left before dispatch");
 
   const offers = affordable(run, held.value);
-  const last: { asked: Asked | null } = { asked: null };
+  const last: { asked: Asked | null; spent: SpentThere | null } = { asked: null, spent: null };
   const served = await callRoute(run, offers, {
     timer,
     onAsked: (asked) => {
-      const offer = asked === null ? undefined : offers[asked.index];
-      const attempts = asked?.attempts ?? 0;
-      last.asked = offer === undefined ? null : { route: offer.route, cap: offer.cap, attempts };
+      last.asked = asked === null ? null : askedOf(offers, asked);
+    },
+    onSpent: (asked, spent) => {
+      const there = askedOf(offers, asked);
+      if (there !== null) last.spent = { asked: there, spent };
     },
   });
-  if (!served.ok) return fail(run, served.failure, { timer, asked: last.asked });
+  if (!served.ok) return fail(run, served.failure, { timer, ...last });
 
   run.dropBody();
   const route = servingRoute(run, served.value, offers);
@@ -67,6 +70,17 @@ type Offer = { readonly route: Route; readonly cap: number | null; readonly cand
 
 /** The route that the request was sent to last, whose work a client that leaves pays for. */
 type Asked = Omit<ServingRoute, "firstByteMs">;
+
+/** What an attempt has used whose answer the request kept from being finished. */
+type SpentThere = { readonly asked: Asked; readonly spent: Spent };
+
+function askedOf(
+  offers: readonly Offer[],
+  { index, attempts }: { readonly index: number; readonly attempts: number },
+): Asked | null {
+  const offer = offers[index];
+  return offer === undefined ? null : { route: offer.route, cap: offer.cap, attempts };
+}
 
 /** Holds between least and most. An unknown outcome is voided by the outbox and refused. */
 async function holdFor(run: Run): Promise<Result<Micros>> {
@@ -112,7 +126,7 @@ function affordable(run: Run, granted: Micros): Offer[] {
 async function callRoute(
   run: Run,
   offers: readonly Offer[],
-  { timer, onAsked }: { timer: RunTimer } & Required<Pick<FailoverOptions, "onAsked">>,
+  { timer, ...told }: { timer: RunTimer } & Pick<FailoverOptions, "onAsked" | "onSpent">,
 ): Promise<Result<Served>> {
   if (offers.length === 0) return refuse({ kind: "upstream_error" });
   const { kind, body, stream } = run.request;
@@ -127,7 +141,7 @@ async function callRoute(
       headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
       firstMs: numbers.UPSTREAM_FIRST_MS,
       after: run.timers.after,
-      onAsked,
+      ...told,
       mayRetry: () => !timer.clientGone,
     },
   );
@@ -153,13 +167,21 @@ function servingRoute(run: Run, served: Served, offers: readonly Offer[]): Servi
 
 /**
  * Nothing was answered. The client that left while a route was working on its request pays for the
- * input: the upstream does too. Everybody else pays nothing.
+ * input: the upstream does too. So does one whose request kept an answer from being finished for what that
+ * has used (of the last such answer). Everybody else pays nothing.
  */
 async function fail(
   run: Run,
   failure: Failure,
-  at: { timer: RunTimer; asked: Asked | null },
+  at: { timer: RunTimer; asked: Asked | null; spent: SpentThere | null },
 ): Promise<void> {
+  if (at.spent !== null) {
+    const { asked, spent } = at.spent;
+    const route = { ...asked, firstByteMs: run.services.now() - run.startedMs };
+    const seen = { ...spent, finishReason: null };
+    await settleRun(run, chargeFor(run, route, seen, { ending: "provoked", readerAway: false }));
+    return run.refuse(failure);
+  }
   if (at.timer.reason !== "drained" || at.asked === null) {
     return release(run, failure, failure.kind);
   }

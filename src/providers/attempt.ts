@@ -8,6 +8,7 @@ import type {
   ProviderFailure,
   StreamEvent,
 } from "./provider.ts";
+import { withSpentIn } from "./spent.ts";
 import { TimeLimit } from "./time-limit.ts";
 
 /** One way to run the request; `cap` is the output cap that the grant pays for there, per choice. */
@@ -97,7 +98,7 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
     const batch = await new TimeLimit(options.firstMs, options).of(firstBatch(events));
     if (batch === null) return failed("timeout");
     const error = batch.find((event) => event.kind === "error");
-    if (error !== undefined) return { kind: "failure", failure: error.failure };
+    if (error !== undefined) return { kind: "failure", failure: withSpentIn(error.failure, batch) };
     if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
       return failed("empty_stream");
     }

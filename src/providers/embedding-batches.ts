@@ -73,7 +73,7 @@ async function answersOf(
 /** Whether a second try may save what the other slices have cost. */
 function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean {
   if (answer.kind !== "failure" || signal.aborted) return false;
-  return answer.failure.kind === "retry" && answer.failure.blameless !== true;
+  return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
 /** An embedding list of these vectors (numbers or base64), in order; null usage is estimated. */

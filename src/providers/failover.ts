@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../lib/failure.ts";
 import { AskingOrder } from "./asking-order.ts";
 import { attempt } from "./attempt.ts";
 import type { AttemptOptions, AttemptRequest, Candidate } from "./attempt.ts";
-import type { ProviderAnswer, ProviderFailure } from "./provider.ts";
+import type { ProviderAnswer, ProviderFailure, Spent } from "./provider.ts";
 import type { RouteHealth } from "./route-health.ts";
 
 export type { Candidate } from "./attempt.ts";
@@ -24,6 +24,8 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch"> & {
   readonly now: () => number;
   /** Told whom the request was just sent to; null before each attempt, while it is not yet sent. */
   readonly onAsked?: (asked: Asked | null) => void;
+  /** Told what an attempt had used that the request itself made fail; paid for if no route serves. */
+  readonly onSpent?: (asked: Asked, spent: Spent) => void;
   /** False once nobody waits for the answer any more: the attempt under way is the last. */
   readonly mayRetry?: () => boolean;
   /** The pause, in ms, before the same route is asked again; as long as it should be unless a test says otherwise. */
@@ -64,6 +66,7 @@ export async function failover(
       order.served();
       return success({ index: turn.index, attempts: order.attempts, answer });
     }
+    if (answer.failure.spent !== undefined) options.onSpent?.(asked, answer.failure.spent);
     if (options.signal.aborted) order.released();
     else order.failed(answer.failure);
     if (answer.failure.kind === "refused") return refused(answer.failure);

@@ -62,8 +62,14 @@ export type ProviderFailure = {
   readonly retryAfterMs?: number;
   /** Only for retry: the same route may well answer a second attempt (408, 5xx, a reset before headers). */
   readonly again?: boolean;
-  /** Only for retry: the request met a limit of this route, which says nothing of the route's health. */
-  readonly blameless?: true;
+  /**
+   * Whose fault it is: the host's own unless said, and the request's wherever it is refused. `request`, for
+   * retry: it met a limit of this route or may have provoked the failure, so that the route's health does
+   * not suffer. Once such an answer has said something, it is paid for.
+   */
+  readonly fault?: "request";
+  /** What the answer had used when it failed; only where the fault is the request's. */
+  readonly spent?: Spent;
   /** Only for refused: cleaned text, param and code that may be shown. */
   readonly message?: string;
   readonly param?: string | null;
@@ -71,6 +77,18 @@ export type ProviderFailure = {
   /** For the log: a status or a word like "timeout"; never upstream text. */
   readonly reason: string;
 };
+
+/** What a failed answer had used: as reported, else to be estimated from what it had said. */
+export type Spent = {
+  readonly usage: Usage | null;
+  /** Tokens of what it had said, estimated; 0 beside `usage`. */
+  readonly output: number;
+};
+
+/** Whether what was asked may have provoked the failure: then it is not the host's to pay for. */
+export function isProvoked({ kind, fault }: ProviderFailure): boolean {
+  return kind === "refused" || fault === "request";
+}
 
 export type ProviderAnswer =
   | { readonly kind: "json"; readonly body: JsonObject; readonly usage: Usage | null }

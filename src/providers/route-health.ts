@@ -68,10 +68,10 @@ export class RouteHealth {
 
   /**
    * The route failed. What it says of the request or of our key there is no fault of the route's; nor
-   * is "overloaded" with a time, which is waited out instead, or what is blameless.
+   * is "overloaded" with a time, which is waited out instead, or what may be the request's own fault.
    */
   failed(route: string, pass: Pass, failure: ProviderFailure, nowMs: number): void {
-    if (failure.blameless === true) return this.released(route, pass);
+    if (failure.fault === "request") return this.released(route, pass);
     const entry = this.#entryOf(route);
     const waitMs = failure.retryAfterMs ?? 0;
     if (failure.kind === "disabled") disable(entry, nowMs);

@@ -16,7 +16,7 @@ type Complaint = {
  * The failure that an HTTP answer outside 2xx means. `secret` is our key there, which some hosts echo.
  * 402, 401, 403, 404 and an exhausted quota are ours to mend; 400, 413 and 422 are about the request;
  * 429, 503 and 529 say "later"; everything else, redirects too, is worth another route. A limit that
- * only such a request meets, and a 403 without a word, are blameless.
+ * only such a request meets, and a 403 without a word, are no fault of the host's.
  */
 export function httpFailure(
   status: number,
@@ -49,7 +49,7 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 
 function failureOf(status: number, complaint: Complaint, hints: Hints): ProviderFailure {
   const reason = String(status);
-  if (isBlameless(status, complaint)) return { kind: "retry", reason, blameless: true };
+  if (isBlameless(status, complaint)) return { kind: "retry", reason, fault: "request" };
   if (isAboutContent(status, complaint)) return contentRefusal(reason, complaint, hints.secret);
   const meant = meantStatus(status, complaint);
   if (REFUSED.has(meant)) return refusal(reason, complaint, hints.secret);

@@ -48,7 +48,7 @@ function casesOf(
 const SECRET = CANARY.key;
 
 /** Hosts that speak OpenAI's API, each with its own words for it. */
-function hostCases({ dialect, chat, errorFirst, errorMid, cut }: HostWire): Case[] {
+function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostWire): Case[] {
   const profile = PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(dialect.profile);
   const baseUrl = `https://${CANARY.host}/v1`;
@@ -59,7 +59,7 @@ function hostCases({ dialect, chat, errorFirst, errorMid, cut }: HostWire): Case
       { status: one.status, headers: { ...one.headers, ...JSON_TYPE }, body: one.body },
     ]),
   );
-  return casesOf(provider, chat, { errors, errorFirst, errorMid, cut });
+  return casesOf(provider, chat, { errors, errorFirst, errorMid, cut, provoked });
 }
 const JSON_TYPE = { "content-type": "application/json" };
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { chargeFor, inputOnly } from "../../src/inference/charge.ts";
+import type { Ending } from "../../src/inference/charge.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
 import { CAP, CHOICES, LIKELY, runOf, SERVING, USAGE } from "./run-fixture.ts";
 
@@ -9,7 +10,7 @@ const run = runOf();
 
 const charged = (
   seen: { usage?: typeof USAGE; partial?: typeof USAGE; output?: number },
-  ending: "complete" | "failed" | "stopped",
+  ending: Ending,
   readerAway: boolean,
 ) =>
   chargeFor(
@@ -45,6 +46,7 @@ describe("what an answer costs (design.md 8)", () => {
     ["one that our own timer ended", "stopped", false],
     ["one whose reader left and whose drain ran out", "stopped", true],
     ["one that broke off while its reader was away", "failed", true],
+    ["one that its request made fail", "provoked", false],
   ] as const)("%s costs, without usage, its input and the output so far", (_, ending, away) => {
     expect(charged({}, ending, away)).toMatchObject({
       kind: "settle",
@@ -60,6 +62,8 @@ describe("what an answer costs (design.md 8)", () => {
   it.each([
     ["a finished answer has used what was last said of it", "complete", 20, [USAGE.output, false]],
     ["but not what was said near its beginning", "complete", 200, [CAP * CHOICES, true]],
+    ["nor one that its request made fail", "provoked", 20, [USAGE.output, false]],
+    ["which is estimated where little had been said", "provoked", 200, [CAP * CHOICES, true]],
     ["one that we stopped counts what it forwarded", "stopped", 30, [30, true]],
     ["and no less than was reported", "stopped", 1, [USAGE.output, true]],
   ] as const)("usage so far: %s", (_, ending, output, [wanted, estimated]) => {

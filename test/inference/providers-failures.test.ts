@@ -13,9 +13,11 @@ import { network, single } from "../providers/adapter-kit.ts";
 const PAUSE_MS_MAX = 300;
 const CREDITS = 1_000_000_000;
 let account: { readonly orgId: string; readonly key: string };
-beforeAll(async () => {
+// One for each part: a key's minute is shorter than all of them together.
+const openOne = async () => {
   account = await openOrganization({ credits: CREDITS });
-});
+};
+beforeAll(openOne);
 afterEach(() => {
   vi.restoreAllMocks();
 });
@@ -125,6 +127,31 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       expectNoCanary(seen);
       vi.restoreAllMocks();
       expect(await balance()).toBe(CREDITS);
+    });
+  },
+);
+
+describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
+  "%s: an answer that its request kept from being finished",
+  (_, provider) => {
+    const { chat, failures } = provider;
+    beforeAll(openOne);
+    const forms = ["json", "stream"] as const;
+    it.each(forms)("costs what it has used, whole or streamed: %s", async (form) => {
+      const reply = failures.provoked[form];
+      if (reply === null) return;
+      const costOf = async (one: WireReply) => {
+        const before = await balance();
+        const seen = await ask(provider, one, form === "stream");
+        vi.restoreAllMocks();
+        return { seen, cost: before - (await balance()) };
+      };
+      const whole = await costOf(chat.text[form]);
+      const { seen, cost } = await costOf(reply);
+      expect(seen.status).toBe(form === "stream" ? 200 : 502);
+      expect(seen.body).toContain('"error":{');
+      expect(cost).toBe(whole.cost);
+      expect(cost).toBeGreaterThan(0);
     });
   },
 );

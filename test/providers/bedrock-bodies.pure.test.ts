@@ -122,5 +122,5 @@ it("a body that the gateway takes is sent as Converse wants it or refused, and n
     sentCount += asked.length;
   });
   await fc.assert(property, { numRuns: 600 });
-  expect(sentCount).toBeGreaterThan(150);
+  expect(sentCount).toBeGreaterThan(100);
 });

@@ -69,7 +69,7 @@ it.each(QUOTED)("what the client wrote is no word about our model: %s", async (m
 it("a 403 of whoever stands before AWS is blameless, one with a name is not", async () => {
   const headers = { "content-type": "text/html" };
   const firewall = { status: 403, headers, body: "<html>403 Forbidden</html>" };
-  expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", blameless: true });
+  expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = { status: 403, headers: { "x-amzn-errortype": "AccessDeniedException" }, body: "" };
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });

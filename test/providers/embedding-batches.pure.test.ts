@@ -60,7 +60,7 @@ it.each([
   { kind: "overloaded", reason: "429" },
   { kind: "refused", reason: "400" },
   { kind: "disabled", reason: "401" },
-  { kind: "retry", reason: "413", blameless: true },
+  { kind: "retry", reason: "413", fault: "request" },
 ] as const)("not when it is $kind for a reason that stays ($reason)", async (failure) => {
   expect(await sliced(40, 1, [failure])).toMatchObject({ sent: 6, kind: "failure" });
 });

@@ -136,7 +136,7 @@ it("a run that ends under a probe lets the next one probe", async () => {
 });
 
 it("a blameless failure goes on to the next route and leaves its own asked freely, also after a hundred", async () => {
-  const blameless = failure({ kind: "retry", reason: "413", blameless: true });
+  const blameless = failure({ kind: "retry", reason: "413", fault: "request" });
   const { asked, health, run } = routes([blameless], [GOOD]);
   for (let at = 0; at < 100; at++) {
     // oxlint-disable-next-line no-await-in-loop -- one request after another

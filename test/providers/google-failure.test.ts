@@ -72,7 +72,7 @@ it("a key is not bad because the client's own words say so", async () => {
 
 it("a 403 of whoever stands before Google is blameless, one with a status is not", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
-  expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", blameless: true });
+  expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = json(error(403, "PERMISSION_DENIED", ""), 403);
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });

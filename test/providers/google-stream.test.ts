@@ -137,18 +137,21 @@ it("usage is partial until the answer's end, and that of the last chunk counts",
   expect(kinds(list).at(-1)).toBe("end");
 });
 
-it("nothing is reported before something was said, so that another route may still answer", async () => {
+it("before something was said only a failure says what it has used: another route may still answer", async () => {
   const silent = said([{ text: "" }], counts(9, 0, { thoughtsTokenCount: 40 }));
   const bad = said([], counts(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
-  const failure = { kind: "retry", reason: "malformed_function_call", blameless: true };
-  expect(await events(stream([silent, bad]))).toEqual([{ kind: "error", failure }]);
+  const failure = { kind: "retry", reason: "malformed_function_call", fault: "request" };
+  expect(await events(stream([silent, bad]))).toEqual([
+    { kind: "usage", usage: expect.objectContaining({ input: 9, output: 7 }) as unknown },
+    { kind: "error", failure },
+  ]);
 });
 
 it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])(
   "%s is a failure, whole and in mid-stream",
   async (finish) => {
     const reply = json(said([], null, { finish }));
-    const failure = { kind: "retry", reason: finish.toLowerCase(), blameless: true };
+    const failure = { kind: "retry", reason: finish.toLowerCase(), fault: "request" };
     expect((await answerTo(GEMINI, call, reply)).answer).toEqual({ kind: "failure", failure });
     const list = await events(stream([said([{ text: "Hel" }]), said([], null, { finish })]));
     expect(list.at(-1)).toEqual({ kind: "error", failure });

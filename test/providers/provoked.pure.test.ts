@@ -17,7 +17,8 @@ const whole = (finish_reason: string) => ({
   choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason }],
 });
 const streamed = (reader: ChunkReader | WorkersAiStream, finish: string) => {
-  const last = reader.read(JSON.stringify(chunkOf({ content: "x" }, finish)), "message").at(-1);
+  const read = reader.read(JSON.stringify(chunkOf({ content: "x" }, finish)), "message");
+  const last = [...read, ...(reader.ended ? [] : reader.endOfFile())].at(-1);
   return last?.kind === "error" ? last.failure : null;
 };
 
@@ -39,20 +40,20 @@ const OWN: Readonly<Record<string, unknown>> = {
   Cohere: gaveUp("TIMEOUT"),
 };
 const kept = (failure: unknown) => {
-  const { kind, blameless } = failure as ProviderFailure;
-  return { kind, blameless };
+  const { kind, fault } = failure as ProviderFailure;
+  return { kind, fault };
 };
 
 it.each(Object.entries(PROVOKED))(
   "%s: a reply that a client can provoke blames no route",
   (_, failure) => {
-    expect(kept(failure)).toEqual({ kind: "retry", blameless: true });
+    expect(kept(failure)).toEqual({ kind: "retry", fault: "request" });
   },
 );
 
 it.each(Object.entries(OWN))(
   "%s: giving up for want of room or time is the route's fault",
   (_, failure) => {
-    expect(kept(failure)).toEqual({ kind: "retry", blameless: undefined });
+    expect(kept(failure)).toEqual({ kind: "retry", fault: undefined });
   },
 );

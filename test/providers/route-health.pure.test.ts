@@ -4,7 +4,7 @@ import { isLeftOut, RouteHealth } from "../../src/providers/route-health.ts";
 
 const BAD_KEY: ProviderFailure = { kind: "disabled", reason: "401" };
 const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
-const BLAMELESS: ProviderFailure = { kind: "retry", reason: "413", blameless: true };
+const BLAMELESS: ProviderFailure = { kind: "retry", reason: "413", fault: "request" };
 const REFUSED: ProviderFailure = { kind: "refused", reason: "400" };
 const busy = (retryAfterMs?: number): ProviderFailure => ({
   kind: "overloaded",

@@ -61,7 +61,7 @@ it("a request beyond the limit of a minute is blameless, said in a stream too", 
   const message =
     "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 37313.";
   const error = { message, type: "tokens", code: "rate_limit_exceeded" };
-  const want = { kind: "retry", blameless: true };
+  const want = { kind: "retry", fault: "request" };
   expect(failure(429, error)).toEqual({ ...want, reason: "429" });
   expect(streamFailure({ error })).toEqual({ ...want, reason: "429" });
   expect(failure(429, { ...error, message: `No: ${message}` }).kind).toBe("overloaded");

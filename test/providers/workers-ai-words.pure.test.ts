@@ -20,7 +20,7 @@ it("a sentence of white space alone is read without trying each of its places", 
 });
 
 it("a 403 of whoever stands before Workers AI is blameless, one with a code is not", () => {
-  const want = { kind: "retry", reason: "403", blameless: true };
+  const want = { kind: "retry", reason: "403", fault: "request" };
   expect(said(403, "<html>403 Forbidden</html>")).toEqual(want);
   expect(said(403, "5018: no").kind).toBe("disabled");
 });

@@ -5,6 +5,7 @@ import type { SaidTool } from "../completion.ts";
 import type { Answer } from "../http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
+import { textIn, withSpent } from "../spent.ts";
 import { converseUsage } from "./converse-usage.ts";
 
 /** Reasons with which a model gave up rather than finished. */
@@ -32,7 +33,7 @@ export function finishOf(stopReason: unknown): FinishReason | null {
 export const BROKEN_OFF: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",
-  blameless: true,
+  fault: "request",
 };
 
 /**
@@ -46,8 +47,7 @@ export function converseAnswer(
   const message = objectOf(raw["output"])["message"];
   if (!isObject(message)) return null;
   const finish = finishOf(raw["stopReason"]);
-  if (finish === null) return BROKEN_OFF;
-  const said = { content: "", reasoning: "", finish };
+  const said = { content: "", reasoning: "", finish: finish ?? ("stop" as const) };
   const details: JsonObject[] = [];
   const tools: SaidTool[] = [];
   const answers: string[] = [];
@@ -66,5 +66,7 @@ export function converseAnswer(
   }
   // What is said beside the answer is none; called twice, it was given twice.
   said.content = answers[0] ?? said.content;
-  return completionOf([{ ...said, details, tools }], converseUsage(raw["usage"]));
+  const answer = completionOf([{ ...said, details, tools }], converseUsage(raw["usage"]));
+  if (finish !== null) return answer;
+  return withSpent(BROKEN_OFF, { usage: answer.usage, said: textIn(answer.body) });
 }

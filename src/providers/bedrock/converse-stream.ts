@@ -3,6 +3,7 @@ import { ChunkBuilder } from "../chunk-builder.ts";
 import type { StreamReader } from "../http-provider.ts";
 import { isObject, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
+import { failureEvents } from "../spent.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
 import { BROKEN_OFF, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
@@ -149,15 +150,11 @@ export class ConverseReader implements StreamReader {
 
   #end(stop: JsonObject): StreamEvent[] {
     const reason = finishOf(stop["stopReason"]);
-    if (reason === null) return this.#fail(BROKEN_OFF);
-    this.#ended = true;
     const usage = converseUsage(this.#metadata?.["usage"]);
-    const finish = [...this.#release(), ...this.#chunks.finish(reason)];
-    return [
-      ...finish,
-      ...(usage === null ? [] : [{ kind: "usage" as const, usage }]),
-      { kind: "end" },
-    ];
+    this.#ended = true;
+    if (reason === null) return failureEvents(BROKEN_OFF, usage);
+    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, { kind: "end" }];
   }
 
   #except(name: string, raw: JsonObject): StreamEvent[] {
@@ -166,6 +163,6 @@ export class ConverseReader implements StreamReader {
 
   #fail(failure: ProviderFailure): StreamEvent[] {
     this.#ended = true;
-    return [{ kind: "error", failure }];
+    return failureEvents(failure);
   }
 }

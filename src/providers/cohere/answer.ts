@@ -6,13 +6,13 @@ import type { Answer } from "../http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import { readUsage } from "../openai-compatible/usage.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
+import { textIn, withSpent } from "../spent.ts";
 
 /** The answer of POST /v2/chat as OpenAI's completion; null when it is none. */
 export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
   const { message } = raw;
   if (!isObject(message)) return null;
   const finish = finishOf(raw["finish_reason"]);
-  if (finish === null) return gaveUp(raw["finish_reason"]);
   const parts = listOf(message["content"]).filter(isObject);
   const joined = (field: string) => parts.map((part) => textOf(part[field])).join("");
   const tools = listOf(message["tool_calls"])
@@ -24,7 +24,11 @@ export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
     });
   const content = textOf(message["tool_plan"]) + joined("text");
   const reasoning = joined("thinking");
-  return completionOf([{ content, reasoning, tools, finish }], usageOf(raw["usage"]));
+  const said = { content, reasoning, tools, finish: finish ?? "stop" };
+  const answer = completionOf([said], usageOf(raw["usage"]));
+  if (finish !== null) return answer;
+  const spent = { usage: answer.usage, said: textIn(answer.body) };
+  return withSpent(gaveUp(raw["finish_reason"]), spent);
 }
 
 /** Tools without arguments are called with null, also as a text. */
@@ -59,7 +63,7 @@ export function finishOf(raw: unknown): FinishReason | null {
 /** The failure of an answer whose finish reason is none. An ERROR is of the answer, which the request may have provoked. */
 export function gaveUp(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
-    return { kind: "retry", reason: "broken_off", blameless: true };
+    return { kind: "retry", reason: "broken_off", fault: "request" };
   }
   return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
 }

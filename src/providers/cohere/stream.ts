@@ -1,7 +1,8 @@
 import { ChunkBuilder } from "../chunk-builder.ts";
 import { listOf, objectOf, parseObject, textOf } from "../json-value.ts";
-import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
+import type { JsonObject, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
+import { failureEvents } from "../spent.ts";
 import { argumentsOf, finishOf, gaveUp, usageOf } from "./answer.ts";
 
 /**
@@ -25,12 +26,8 @@ export class CohereStream implements PayloadReader {
   }
 
   fail(reason: string): StreamEvent[] {
-    return this.#failWith({ kind: "retry", reason });
-  }
-
-  #failWith(failure: ProviderFailure): StreamEvent[] {
     this.#ended = true;
-    return [{ kind: "error", failure }];
+    return failureEvents({ kind: "retry", reason });
   }
 
   #event(type: string, raw: JsonObject): StreamEvent[] {
@@ -74,12 +71,12 @@ export class CohereStream implements PayloadReader {
 
   #end(delta: JsonObject): StreamEvent[] {
     const finish = finishOf(delta["finish_reason"]);
-    const failed = finish === null || textOf(delta["error"]) !== "";
-    if (failed) return this.#failWith(gaveUp(delta["finish_reason"]));
-    this.#ended = true;
-    const events = this.#builder.finish(finish);
     const usage = usageOf(delta["usage"]);
-    if (usage !== null) events.push({ kind: "usage", usage });
-    return [...events, { kind: "end" }];
+    this.#ended = true;
+    if (finish === null || textOf(delta["error"]) !== "") {
+      return failureEvents(gaveUp(delta["finish_reason"]), usage);
+    }
+    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#builder.finish(finish), ...reported, { kind: "end" }];
   }
 }

@@ -4,6 +4,7 @@ import type { Said, SaidTool } from "../completion.ts";
 import type { Answer } from "../http-provider.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
+import { textIn, withSpent } from "../spent.ts";
 import { readUsage } from "./usage.ts";
 
 /** One part of a candidate's content; those that we have no word for are left out. */
@@ -35,7 +36,7 @@ const FAILED: ReadonlySet<string> = new Set([
 
 /** What a `finishReason` means: a plain stop unless it is known to mean more. */
 export function finishOf(reason: string): FinishReason | ProviderFailure {
-  if (FAILED.has(reason)) return { kind: "retry", reason: reason.toLowerCase(), blameless: true };
+  if (FAILED.has(reason)) return { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
   return Object.hasOwn(FINISHED, reason) ? (FINISHED[reason] ?? "stop") : "stop";
 }
 
@@ -85,8 +86,11 @@ export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
   const said: Said[] = [];
   for (const [, candidate] of candidatesOf(raw).toSorted(([a], [b]) => a - b)) {
     const finish = finishOf(textOf(candidate["finishReason"]));
-    if (typeof finish === "object") return finish;
-    said.push(saidOf(partsOf(candidate), finish));
+    const one = saidOf(partsOf(candidate), typeof finish === "object" ? "stop" : finish);
+    said.push(one);
+    if (typeof finish === "object") {
+      return withSpent(finish, { usage, said: textIn(completionOf(said, null).body) });
+    }
   }
   return said.length === 0 ? null : completionOf(said, usage);
 }

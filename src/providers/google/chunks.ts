@@ -1,3 +1,4 @@
+import type { Usage } from "../../lib/usage.ts";
 import { ChunkBuilder } from "../chunk-builder.ts";
 import { parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
@@ -5,6 +6,7 @@ import type { PayloadReader } from "../sse-reader.ts";
 import { candidatesOf, finishOf, isBlocked, partsOf } from "./answer.ts";
 import type { AnswerPart } from "./answer.ts";
 import { failureInside, parsed } from "./failure.ts";
+import { failureEvents } from "../spent.ts";
 import { readUsage } from "./usage.ts";
 
 /**
@@ -35,7 +37,8 @@ export class ChunkReader implements PayloadReader {
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
     const failure = failureInside(raw, this.#secrets());
-    return failure === null ? this.#chunk(raw) : this.#failed(failure);
+    if (failure === null) return this.#chunk(raw);
+    return this.#failed(failure, readUsage(raw["usageMetadata"]));
   }
 
   fail(reason: string): StreamEvent[] {
@@ -51,6 +54,7 @@ export class ChunkReader implements PayloadReader {
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
+    const usage = readUsage(raw["usageMetadata"]);
     const events = isBlocked(raw) ? this.#blocked() : [];
     for (const [index, candidate] of candidatesOf(raw)) {
       const choice = this.#choice(index);
@@ -59,11 +63,10 @@ export class ChunkReader implements PayloadReader {
       const reason = textOf(candidate["finishReason"]);
       if (reason === "") continue;
       const finish = finishOf(reason);
-      if (typeof finish === "object") return [...events, ...this.#failed(finish)];
+      if (typeof finish === "object") return [...events, ...this.#failed(finish, usage)];
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
-    const usage = readUsage(raw["usageMetadata"]);
     // Before anything was said another route may still answer, and every chunk repeats its usage.
     if (usage === null || !this.#hasSaid) return events;
     const isWhole = this.#isFinished() && this.#choices.size >= this.#asked;
@@ -86,9 +89,9 @@ export class ChunkReader implements PayloadReader {
     return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.finished);
   }
 
-  #failed(failure: ProviderFailure): StreamEvent[] {
+  #failed(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
     this.#ended = true;
-    return [{ kind: "error", failure }];
+    return failureEvents(failure, usage);
   }
 }
 

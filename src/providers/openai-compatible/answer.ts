@@ -3,6 +3,7 @@ import { answerMessage, brokenOff, envelope, finishReason, logprobsOf } from "./
 import { isObject } from "../json-value.ts";
 import { readUsage, usageIn } from "./usage.ts";
 import type { UsageShape } from "./profiles/shape.ts";
+import { textIn, withSpent } from "../spent.ts";
 import { wireUsage } from "../wire-usage.ts";
 import type { Answer } from "../http-provider.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
@@ -17,14 +18,16 @@ export function chatAnswer(
   shape: UsageShape = {},
 ): Answer | ProviderFailure | null {
   if (!Array.isArray(raw["choices"]) || raw["choices"].length === 0) return null;
+  const usage = readUsage(usageIn(raw, shape), "chat", shape);
   const choices: JsonObject[] = [];
   for (const [position, choice] of raw["choices"].entries()) {
     if (!isObject(choice) || !isObject(choice["message"])) return null;
     const read = chatChoice(choice, choice["message"], position);
-    if (read === null) return brokenOff(choice["finish_reason"]);
+    if (read === null) {
+      return withSpent(brokenOff(choice["finish_reason"]), { usage, said: textIn(raw) });
+    }
     choices.push(read);
   }
-  const usage = readUsage(usageIn(raw, shape), "chat", shape);
   const body = { ...envelope(raw), object: "chat.completion", choices };
   return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
 }

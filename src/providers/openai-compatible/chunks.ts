@@ -15,7 +15,9 @@ import type { Usage } from "../../lib/usage.ts";
 import { isObject, objectOf, parseObject, textOf as textIn } from "../json-value.ts";
 import type { UsageShape } from "./profiles/shape.ts";
 import { readUsage, usageIn } from "./usage.ts";
+import { isProvoked } from "../provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
+import { failureEvents } from "../spent.ts";
 import { textOf, textTemplate } from "./text-template.ts";
 import type { TextTemplate } from "./text-template.ts";
 import { streamFailure } from "../upstream-failure.ts";
@@ -47,6 +49,8 @@ export class ChunkReader {
   /** The last chunk that held nothing but text, as a pattern for the next. */
   #template: TextTemplate | null = null;
   #misses = 0;
+  /** Why a choice could not be finished: what the answer has used may come with the next payload. */
+  #broken: ProviderFailure | null = null;
   /** What every chunk repeats, taken from the first. */
   #head: JsonObject | null = null;
   readonly #choices = new Map<number, Choice>();
@@ -78,14 +82,20 @@ export class ChunkReader {
     if (trimmed === "[DONE]") return this.#end();
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
-    if (name !== "error" && !hasError(raw)) return this.#chunk(raw, data);
-    return this.#failWith(streamFailure(raw, this.#secret));
+    const usage = readUsage(usageIn(raw, this.#shape), "chat", this.#shape);
+    if (this.#broken !== null) return this.#failWith(this.#broken, usage);
+    if (name !== "error" && !hasError(raw)) return this.#chunk(raw, usage, data);
+    return this.#failWith(streamFailure(raw, this.#secret), usage);
   }
 
-  #chunk(raw: JsonObject, data: string): StreamEvent[] {
-    const usage = readUsage(usageIn(raw, this.#shape), "chat", this.#shape);
+  #chunk(raw: JsonObject, usage: Usage | null, data: string): StreamEvent[] {
     const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
-    if (usage !== null && !this.#ended) events.push(this.#reported(usage));
+    if (this.#broken !== null) {
+      this.#template = null;
+      const isOver = usage !== null || !isProvoked(this.#broken);
+      return isOver ? [...events, ...this.#failWith(this.#broken, usage)] : events;
+    }
+    if (usage !== null) events.push(this.#reported(usage));
     this.#template = this.#misses < MISSES_MAX ? templateOf(data, events) : null;
     return events;
   }
@@ -110,13 +120,19 @@ export class ChunkReader {
     return this.#failWith({ kind: "retry", reason });
   }
 
-  #failWith(failure: ProviderFailure): StreamEvent[] {
+  /** For streams that end without their marker. */
+  endOfFile(): StreamEvent[] {
+    return this.#broken === null ? [] : this.#failWith(this.#broken);
+  }
+
+  #failWith(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
     this.#ended = true;
-    return [{ kind: "error", failure }];
+    return failureEvents(failure, usage);
   }
 
   /** [DONE] ends a stream only when every choice that began has finished. */
   #end(): StreamEvent[] {
+    if (this.#broken !== null) return this.#failWith(this.#broken);
     const open = [...this.#choices.values()].some((choice) => !choice.finished);
     if (open) return this.fail("no_finish_reason");
     this.#ended = true;
@@ -132,7 +148,8 @@ export class ChunkReader {
       const index = Number.isSafeInteger(choice["index"]) ? (choice["index"] as number) : position;
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
-          return [...events, ...this.#failWith(brokenOff(choice["finish_reason"]))];
+          this.#broken = brokenOff(choice["finish_reason"]);
+          return events;
         }
         events.push({ kind: "chunk", chunk: { ...head, choices: [{ index, ...part }] } });
       }

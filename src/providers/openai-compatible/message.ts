@@ -33,7 +33,7 @@ export function finishReason(raw: unknown, hasToolCalls: boolean): string | null
 
 /** The failure of an answer that broke off. An `error` is of the answer, which the request may have provoked. */
 export function brokenOff(finish: unknown): ProviderFailure {
-  return { kind: "retry", reason: "broken_off", ...(finish === "error" && { blameless: true }) };
+  return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
 /** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */

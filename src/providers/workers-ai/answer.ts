@@ -8,6 +8,7 @@ import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import { argumentsText, brokenOff } from "../openai-compatible/message.ts";
 import { readUsage } from "../openai-compatible/usage.ts";
 import type { JsonObject, ProviderCall, ProviderFailure, StreamEvent } from "../provider.ts";
+import { textIn, withSpent } from "../spent.ts";
 import { toolsOf } from "../tools.ts";
 import { pieceOf } from "./piece.ts";
 
@@ -17,11 +18,14 @@ export function chatAnswer(whole: JsonObject, call: ProviderCall): Answer | Prov
   const isAnswer = listOf(raw["choices"]).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
   const { text, reasoning, calls, finish } = pieceOf(raw);
-  if (finish === "error" || finish === "abort") return brokenOff(finish);
   const named = calls.filter((one) => one.name !== "");
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;
   const usage = readUsage(raw["usage"], "chat");
+  if (finish === "error" || finish === "abort") {
+    const { body } = completionOf([{ content: text, reasoning, tools, finish: "stop" }], null);
+    return withSpent(brokenOff(finish), { usage, said: textIn(body) });
+  }
   const said = {
     content: leaked.length > 0 ? null : text,
     reasoning,

@@ -4,8 +4,10 @@ import { ChunkBuilder } from "../chunk-builder.ts";
 import { listOf, parseObject } from "../json-value.ts";
 import { brokenOff } from "../openai-compatible/message.ts";
 import { readCounts } from "../openai-compatible/usage.ts";
-import type { JsonObject, StreamEvent } from "../provider.ts";
+import { isProvoked } from "../provider.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
+import { failureEvents } from "../spent.ts";
 import { guessedFinish } from "./answer.ts";
 import { failureInside } from "./failure.ts";
 import { pieceOf } from "./piece.ts";
@@ -27,6 +29,8 @@ export class WorkersAiStream implements PayloadReader {
   /** Something was said after the last report. */
   #isStale = false;
   #hasSpoken = false;
+  /** Why the answer could not be finished: what it has used in all comes after it. */
+  #broken: ProviderFailure | null = null;
   #ended = false;
 
   /** `cap`: the output cap that was sent. */
@@ -42,7 +46,10 @@ export class WorkersAiStream implements PayloadReader {
     if (this.#ended) return [];
     const trimmed = data.trim();
     if (trimmed === "") return [];
-    if (trimmed === "[DONE]") return this.#hasSpoken ? this.#end() : this.fail("empty");
+    if (trimmed === "[DONE]" && this.#broken === null) {
+      return this.#hasSpoken ? this.#end() : this.fail("empty");
+    }
+    if (trimmed === "[DONE]") return this.endOfFile();
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
     const failure = failureInside(raw);
@@ -56,17 +63,18 @@ export class WorkersAiStream implements PayloadReader {
   }
 
   endOfFile(): StreamEvent[] {
+    if (this.#broken !== null) return this.#failWith(this.#broken, this.#usage);
     return this.#builder.finished ? this.#end() : [];
   }
 
-  #failWith(failure: Extract<StreamEvent, { kind: "error" }>["failure"]): StreamEvent[] {
+  #failWith(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
     this.#ended = true;
-    return [{ kind: "error", failure }];
+    return failureEvents(failure, usage);
   }
 
   #piece(raw: JsonObject): StreamEvent[] {
     this.#hasSpoken ||= "response" in raw || listOf(raw["choices"]).length > 0;
-    if (this.#builder.finished) return [];
+    if (this.#builder.finished || this.#broken !== null) return [];
     const { text, reasoning, calls, finish } = pieceOf(raw);
     const events = [...this.#builder.reasoning(reasoning), ...this.#builder.text(text)];
     for (const [position, call] of calls.entries()) events.push(...this.#call(call, position));
@@ -75,7 +83,10 @@ export class WorkersAiStream implements PayloadReader {
       this.#isStale = true;
     }
     if (finish === "error" || finish === "abort") {
-      return [...events, ...this.#failWith(brokenOff(finish))];
+      const failure = brokenOff(finish);
+      if (!isProvoked(failure)) return [...events, ...this.#failWith(failure)];
+      this.#broken = failure;
+      return events;
     }
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }

@@ -1,0 +1,45 @@
+import { estimateTokens } from "../lib/tokens.ts";
+import type { Usage } from "../lib/usage.ts";
+import { outputText } from "./output-text.ts";
+import { isProvoked } from "./provider.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
+
+/** A failure with what its answer had used, where the request may have provoked it and there was any. */
+export function withSpent(
+  failure: ProviderFailure,
+  { usage, said }: { readonly usage: Usage | null; readonly said: string },
+): ProviderFailure {
+  if (!isProvoked(failure) || (usage === null && said === "")) return failure;
+  const output = usage === null ? Math.ceil(estimateTokens(said)) : 0;
+  return { ...failure, spent: { usage, output } };
+}
+
+/** The last events of a stream that failed: what was reported with it counts where the request may have provoked it. */
+export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
+  const error: StreamEvent = { kind: "error", failure };
+  return usage === null || !isProvoked(failure) ? [error] : [{ kind: "usage", usage }, error];
+}
+
+/** The same for an error among the first events of a stream, of which nothing was handed on. */
+export function withSpentIn(
+  failure: ProviderFailure,
+  events: readonly StreamEvent[],
+): ProviderFailure {
+  let usage: Usage | null = null;
+  let said = "";
+  for (const event of events) {
+    if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
+    else if (event.kind === "text") said += JSON.parse(event.json) as string;
+    else if (event.kind === "chunk") said += textIn(event.chunk);
+  }
+  return withSpent(failure, { usage, said });
+}
+
+/** What the choices of a chunk, or of a completion, say. */
+export function textIn(body: JsonObject): string {
+  const choices = Array.isArray(body["choices"]) ? (body["choices"] as Choice[]) : [];
+  return choices.map((choice) => outputText(choice.delta ?? choice.message ?? {})).join("");
+}
+
+type Spoken = Parameters<typeof outputText>[0];
+type Choice = { readonly delta?: Spoken; readonly message?: Spoken };
