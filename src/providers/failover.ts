@@ -66,11 +66,20 @@ export async function failover(
       order.served();
       return success({ index: turn.index, attempts: order.attempts, answer });
     }
-    if (answer.failure.spent !== undefined) options.onSpent?.(asked, answer.failure.spent);
-    if (options.signal.aborted) order.released();
-    else order.failed(answer.failure);
+    noteFailure(order, asked, answer.failure, options);
     if (answer.failure.kind === "refused") return refused(answer.failure);
   }
+}
+
+function noteFailure(
+  order: AskingOrder,
+  asked: Asked,
+  failure: ProviderFailure,
+  { onSpent, signal }: FailoverOptions,
+): void {
+  if (failure.spent !== undefined) onSpent?.(asked, failure.spent);
+  if (signal.aborted) order.released();
+  else order.failed(failure);
 }
 
 /** What an attempt throws is a bug of ours: it says nothing about the route, whose probe must be heard of. */
