@@ -31,18 +31,18 @@ import {
 import { countRequests } from "./metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
-import { alertsRoute } from "./wallet/alerts.route.ts";
-import { balanceRoute } from "./wallet/balance.route.ts";
+import { alertsRoute } from "./wallet/routes/reads.route.ts";
+import { balanceRoute } from "./wallet/routes/reads.route.ts";
 import {
   deleteEndUserRoute,
   listEndUsersRoute,
   patchEndUserRoute,
   putEndUserRoute,
   readEndUserRoute,
-} from "./wallet/end-users.route.ts";
-import { generationRoute } from "./wallet/generations.route.ts";
-import { patchSettingsRoute, readSettingsRoute } from "./wallet/settings.route.ts";
-import { usageRoute } from "./wallet/usage.route.ts";
+} from "./wallet/routes/end-users.route.ts";
+import { generationRoute } from "./wallet/routes/reads.route.ts";
+import { patchSettingsRoute, readSettingsRoute } from "./wallet/routes/end-users.route.ts";
+import { usageRoute } from "./wallet/routes/usage.route.ts";
 
 /**
  * The whole surface. Order matters: `requestContext` wraps every answer; below `/internal/v1` nothing

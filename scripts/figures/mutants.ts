@@ -21,10 +21,9 @@ const inFile =
     text,
     mutated,
   });
-const ledger = inFile("src/wallet/ledger.ts");
-const quota = inFile("src/wallet/quota.ts");
-const holds = inFile("src/wallet/open-holds.ts");
-const idempotency = inFile("src/wallet/idempotency.ts");
+const ledger = inFile("src/wallet/rules/ledger.ts");
+const quota = inFile("src/wallet/rules/quota.ts");
+const idempotency = inFile("src/wallet/rules/hold-guards.ts");
 const rate = inFile("src/lib/rate-window.ts");
 
 const MONEY: readonly Mutant[] = [
@@ -87,13 +86,13 @@ const MONEY: readonly Mutant[] = [
     "spend.day === period.day ? spend.daily",
     "spend.day !== '' ? spend.daily",
   ),
-  holds("a closed hold is no longer held", "books.held = micros(books.held - hold.granted);", ""),
-  holds(
+  ledger("a closed hold is no longer held", "books.held = micros(books.held - hold.granted);", ""),
+  ledger(
     "holds of a user count by their day",
     "if (hold.period.day === period.day) daily += hold.granted;",
     "",
   ),
-  holds(
+  ledger(
     "a hold ends when its time is up",
     "filter((hold) => hold.expiresAt <= nowMs)",
     "filter((hold) => hold.expiresAt + 60_000 <= nowMs)",

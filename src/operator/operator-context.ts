@@ -4,29 +4,9 @@ import type { Result } from "../lib/failure.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
-import type { BalanceAnswer, WalletCalls } from "../wallet/wallet-contract.ts";
+import type { WalletCalls } from "../wallet/wallet-contract.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
-
-/** One row of an organisation's ledger; money in micros, `createdAt` Unix ms. */
-type LedgerRow = {
-  readonly seq: number;
-  readonly kind: string;
-  readonly amountMicro: number;
-  readonly balanceMicro: number;
-  readonly createdAt: number;
-  readonly reference: string | null;
-  readonly generationId: string | null;
-};
-
-/** What a wallet says of itself, its ledger, its holds and the book; no difference is the good answer. */
-type Reconciliation = BalanceAnswer & {
-  readonly differences: readonly {
-    readonly what: string;
-    readonly expected: number | string | null;
-    readonly found: number | string | null;
-  }[];
-};
 
 /** The wallet calls that operators make. */
 export type OperatorWallet = Pick<
@@ -41,16 +21,10 @@ export type OperatorWallet = Pick<
   | "configure"
   | "revokeKey"
   | "setKeyLimit"
-> & {
-  /** Undoes `create` for an organisation that never came to be. */
-  discard(): Promise<boolean>;
-  /** At most `limit` rows with `seq > afterSeq`, in order; `nextAfterSeq` asks for the next page. */
-  ledger(
-    afterSeq: number,
-    limit: number,
-  ): Promise<Result<{ readonly rows: readonly LedgerRow[]; readonly nextAfterSeq: number }>>;
-  reconcile(): Promise<Result<Reconciliation>>;
-};
+  | "discard"
+  | "ledger"
+  | "reconcile"
+>;
 
 /** The calls on a key's limiter that operators make. */
 export type OperatorLimiter = {

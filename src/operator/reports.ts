@@ -1,8 +1,8 @@
 import { pageQuery, parseQuery } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { alertsView } from "../wallet/alerts-view.ts";
-import { usageQuery, usageView } from "../wallet/usage-report.ts";
+import { alertsView } from "../wallet/routes/reads.route.ts";
+import { usageQuery, usageView } from "../wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 

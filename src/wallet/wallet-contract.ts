@@ -1,8 +1,8 @@
+import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { Micros } from "../lib/money.ts";
-import type { Result } from "../lib/failure.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
+import type { Micros } from "../lib/money.ts";
 
 /**
  * What the wallet's Durable Object answers: plain values, shared by every caller. The object is

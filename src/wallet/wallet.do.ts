@@ -4,26 +4,21 @@ import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
-import { admit, admitAndHold, changeBy, gateOf, holdFor, tellKeys } from "./admission.do.ts";
-import type { Gate } from "./admission.do.ts";
-import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
-import { credit } from "./credit.do.ts";
-import { Decisions, unavailable } from "./decisions.do.ts";
-import { balanceOf, touchStorage } from "./desk.do.ts";
-import type { Desk } from "./desk.do.ts";
-import * as endUsers from "./end-users.do.ts";
-import { makeWallet, wasUsed } from "./lifecycle.do.ts";
-import { settle, voidHold } from "./outcome.do.ts";
-import { publish } from "./publish.do.ts";
-import { vitalsOf } from "./vitals.do.ts";
-import { readUsage } from "./read-usage.do.ts";
-import { readAlerts, readGeneration, readLedger } from "./reads.do.ts";
-import { adoptBook } from "./rebuild.do.ts";
-import { reconcile } from "./reconcile.do.ts";
-import { retain } from "./retention.do.ts";
-import * as settings from "./settings.do.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { migrate, walletExists } from "./wallet-schema.do.ts";
+import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
+import { admit, admitAndHold, changeBy, gateOf, holdFor, tellKeys } from "./object/admission.do.ts";
+import type { Gate } from "./object/admission.do.ts";
+import { Decisions, unavailable } from "./object/decisions.do.ts";
+import * as endUsers from "./object/end-users.do.ts";
+import { balanceOf, touchStorage } from "./object/memory.do.ts";
+import type { Desk } from "./object/memory.do.ts";
+import { credit, settle, voidHold } from "./object/postings.do.ts";
+import { publish } from "./object/publish.do.ts";
+import { readAlerts, readGeneration, readLedger, readUsage } from "./object/reads.do.ts";
+import { adoptBook } from "./object/rebuild.do.ts";
+import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
+import { retain } from "./object/retention.do.ts";
+import { makeWallet, migrate, walletExists, wasUsed } from "./tables/wallet-schema.do.ts";
 import type * as Contract from "./wallet-contract.ts";
 
 /**
@@ -108,7 +103,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async configure(change: Contract.ConfigurationChange): Promise<Result<Contract.Configuration>> {
-    return this.#decisions.decide((desk) => settings.configure(desk, change));
+    return this.#decisions.decide((desk) => endUsers.configure(desk, change));
   }
 
   async putEndUser(
@@ -143,14 +138,14 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async readSettings(): Promise<Result<Contract.SettingsRecord>> {
-    return this.#decisions.decide((desk) => settings.readSettings(desk));
+    return this.#decisions.decide((desk) => endUsers.readSettings(desk));
   }
 
   async patchSettings(
     change: Contract.SettingsChange,
     keyHash?: string,
   ): Promise<Result<Contract.SettingsRecord>> {
-    return changeBy(this.#gate, keyHash, (desk) => settings.patchSettings(desk, change));
+    return changeBy(this.#gate, keyHash, (desk) => endUsers.patchSettings(desk, change));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {

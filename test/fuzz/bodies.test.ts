@@ -11,7 +11,7 @@ import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { generationSchema } from "../../src/lib/generation.ts";
 import { emailSchema, organizationChangeSchema } from "../../src/organizations/organization.ts";
-import { dollarsOrNull, fraction } from "../../src/wallet/dollars.ts";
+import { dollarsOrNull, fraction } from "../../src/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

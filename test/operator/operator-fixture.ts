@@ -70,9 +70,10 @@ export class FakeWallet implements OperatorWallet {
   async ledger(afterSeq: number, limit: number): ReturnType<OperatorWallet["ledger"]> {
     const rows = [...this.references].map(([reference, amountMicro], i) => ({
       seq: i + 1,
-      kind: "credit",
-      amountMicro,
-      balanceMicro: this.credits,
+      kind: "credit" as const,
+      amountMicro: micros(amountMicro),
+      balanceMicro: micros(this.credits),
+      absorbedMicro: micros(0),
       createdAt: 0,
       reference,
       generationId: null,
@@ -84,7 +85,8 @@ export class FakeWallet implements OperatorWallet {
   async reconcile(): ReturnType<OperatorWallet["reconcile"]> {
     if (this.epoch === null) return refuse({ kind: "storage_unavailable" });
     const creditsMicro = micros(this.credits);
-    return success({ creditsMicro, heldMicro: micros(0), openHolds: 0, differences: [] });
+    const balance = { creditsMicro, heldMicro: micros(0), openHolds: 0 };
+    return success({ ...balance, seq: 0, book: null, differences: [] });
   }
 
   /** Tested with a real wallet, over the wire. */

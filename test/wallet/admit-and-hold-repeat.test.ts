@@ -10,7 +10,7 @@ import {
   registerOf,
   standingOf,
   WatchedRegisters,
-} from "./key-gates-fixture.ts";
+} from "./key-admissions-fixture.ts";
 import { credit, differences, failureOf, holdOf, settle, valueOf } from "./wallet-desk.ts";
 
 let registers: WatchedRegisters;

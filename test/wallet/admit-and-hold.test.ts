@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/lib/money.ts";
-import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-gates-fixture.ts";
-import type { GatedKey } from "./key-gates-fixture.ts";
+import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
 
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { success } from "../../src/lib/failure.ts";
-import type { decideName } from "../../src/wallet/idempotency.ts";
-import type { NameHolder } from "../../src/wallet/idempotency.ts";
-import type { Known } from "../../src/wallet/ledger.ts";
+import type { decideName } from "../../src/wallet/rules/hold-guards.ts";
+import type { NameHolder } from "../../src/wallet/rules/hold-guards.ts";
+import type { Known } from "../../src/wallet/rules/ledger.ts";
 import type { Named } from "./wallet-commands.ts";
 
 const DAY_MS = 86_400_000;

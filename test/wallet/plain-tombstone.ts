@@ -1,6 +1,6 @@
 import { micros } from "../../src/lib/money.ts";
-import type { Known } from "../../src/wallet/ledger.ts";
-import { periodOf } from "../../src/wallet/periods.ts";
+import type { Known } from "../../src/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/wallet/rules/quota.ts";
 
 /** What a void leaves of an id that was never held. */
 export function tombstone(id: string, now: number): Known {

@@ -1,13 +1,19 @@
 import { micros } from "../../src/lib/money.ts";
 import type { Micros } from "../../src/lib/money.ts";
-import { refuseId } from "../../src/wallet/hold-id.ts";
-import { decideCredit, decideHold, decideSettle, RULES } from "../../src/wallet/ledger.ts";
-import type { Known, Rules } from "../../src/wallet/ledger.ts";
-import { decideName } from "../../src/wallet/idempotency.ts";
-import { closeHold, dueHolds, emptyBooks, freeOf, openHold } from "../../src/wallet/open-holds.ts";
-import { periodOf } from "../../src/wallet/periods.ts";
-import { noSpend, spentIn } from "../../src/wallet/quota.ts";
-import type { EndUser, PerPeriod } from "../../src/wallet/quota.ts";
+import { refuseId } from "../../src/wallet/rules/hold-guards.ts";
+import { decideCredit, decideHold, decideSettle, RULES } from "../../src/wallet/rules/ledger.ts";
+import type { Known, Rules } from "../../src/wallet/rules/ledger.ts";
+import { decideName } from "../../src/wallet/rules/hold-guards.ts";
+import {
+  closeHold,
+  dueHolds,
+  emptyBooks,
+  freeOf,
+  openHold,
+} from "../../src/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/wallet/rules/quota.ts";
+import { noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
+import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
 
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { tombstone } from "./plain-tombstone.ts";

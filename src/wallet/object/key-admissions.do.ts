@@ -1,0 +1,228 @@
+import { assert } from "../../lib/assert.ts";
+import { refuse, success } from "../../lib/failure.ts";
+import type { Refusal, Result } from "../../lib/failure.ts";
+import type {
+  AdmittedKey,
+  Identified,
+  KeyRegister,
+  LimiterRecord,
+} from "../../lib/limiter-contract.ts";
+import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
+import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
+import { storageFailure } from "../../lib/storage-failure.ts";
+import { within } from "../../lib/within.ts";
+import {
+  buryKey,
+  clampKey,
+  insertAdmission,
+  putKey,
+  selectKey,
+  unlearnKey,
+  unlearnKeys,
+  updateChecked,
+  updateKeyLimit,
+} from "../tables/key-rows.do.ts";
+import type { KeyRecord, KnownKey } from "../tables/key-rows.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+/** Once in so long of use a key's record is refreshed, and its use noted in the book. */
+const REFRESH_MS = 60_000;
+const REGISTER_TIMEOUT_MS = 5_000;
+/** Keys that memory knows; the tables know all. */
+const REMEMBERED_MAX = 2_000;
+const ROUNDS_MAX = 20;
+
+/** What admits keys beside the desk. */
+export type AdmissionDesk = {
+  /** A fresh stub of the register of the key with this hash. */
+  readonly register: (hash: string) => KeyRegister;
+  /** The desk as it is now; null while no wallet is made. */
+  readonly desk: () => Desk | null;
+  readonly waitUntil: (work: Promise<unknown>) => void;
+};
+
+/** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
+type Question = { readonly hash: string; isStale: boolean };
+
+/**
+ * The organisation's keys at their home: whether each lives, and the exact log of its last minute, never
+ * more than its limit in any 60 s. Who a key is, its register says (its limiter here), once; a
+ * revocation and a new limit are told by whoever makes them and count from that turn on. Every admission
+ * is stored before it is answered.
+ */
+export class KeyAdmissions {
+  readonly #keeping: AdmissionDesk;
+  /** By hash, the one read last at the end. */
+  readonly #known = new Map<string, KnownKey>();
+  /** The one question to a register that all callers of a first use share. */
+  readonly #learning = new Map<string, Promise<Refusal | null>>();
+  /** Those that registers have not answered yet. */
+  readonly #questions = new Set<Question>();
+
+  constructor(keeping: AdmissionDesk) {
+    this.#keeping = keeping;
+  }
+
+  /** Memory may be ahead of the tables: they are read again. */
+  forget(): void {
+    this.#known.clear();
+  }
+
+  /** What stands in the tables of the living may be out of date: the register is asked again. */
+  unlearn({ sql }: Desk): void {
+    for (const question of this.#questions) question.isStale = true;
+    this.#known.clear();
+    unlearnKeys(sql);
+  }
+
+  /** Whether `admit` can decide; otherwise `learn` comes first. */
+  knows({ sql }: Desk, hash: string): boolean {
+    const key = this.#key(sql, hash);
+    return key !== null && (key.record !== null || key.revokedAt !== null);
+  }
+
+  /** Whether the key has ended here for good. */
+  isDead({ sql }: Desk, hash: string): boolean {
+    return (this.#key(sql, hash)?.revokedAt ?? null) !== null;
+  }
+
+  /** Asks the register who the key is. Null when it is known now; else `invalid_api_key` or our own fault. */
+  learn(hash: string): Promise<Refusal | null> {
+    const asked = this.#learning.get(hash);
+    if (asked !== undefined) return asked;
+    const learning = this.#learn(hash).finally(() => {
+      this.#learning.delete(hash);
+    });
+    this.#learning.set(hash, learning);
+    return learning;
+  }
+
+  /** Takes a place in the key's minute, or says why not: `invalid_api_key`, `rate_limited`. */
+  admit(desk: Desk, hash: string): Result<AdmittedKey> {
+    const key = this.#key(desk.sql, hash);
+    if (key === null || key.record === null || key.revokedAt !== null) {
+      return refuse({ kind: "invalid_api_key" });
+    }
+    const { number, record, window } = key;
+    const { orgId } = desk.memory.row;
+    const { clockMs } = desk;
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clamp(desk, hash, key);
+    const limit = record.rpmLimit;
+    const decision = window.decide(limit, clockMs);
+    if (!decision.admitted) {
+      const { retryAfterMs } = decision;
+      return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
+    }
+    insertAdmission(desk.sql, number, decision.entry);
+    window.append(decision.entry);
+    if (decision.entry.at - record.checkedAt >= REFRESH_MS) this.#refresh(desk, hash, record);
+    const { keyId, memberId, scope } = record;
+    const { remaining, resetMs } = decision;
+    return success({ keyId, orgId, memberId, scope, limit, remaining, resetMs });
+  }
+
+  /** Ends the key here for good. */
+  revoke({ sql }: Desk, hash: string, revokedAt: number): void {
+    this.#outdate(hash);
+    this.#known.delete(hash);
+    buryKey(sql, hash, revokedAt);
+  }
+
+  /** A new limit counts from this turn on, for what was admitted before as well. */
+  setLimit({ sql }: Desk, hash: string, rpmLimit: number): void {
+    this.#outdate(hash);
+    if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
+    updateKeyLimit(sql, hash, rpmLimit);
+    this.#amend(hash, { rpmLimit });
+  }
+
+  async #learn(hash: string): Promise<Refusal | null> {
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const question = { hash, isStale: false };
+      // oxlint-disable-next-line no-await-in-loop -- asked again after a change
+      const said = await this.#asked(question, (register) => register.identify(null));
+      // Its copy: an answer of another object, passed on, would be held open until our caller disposes of it.
+      if (!said.ok) return refuse(said.failure);
+      if (question.isStale) continue;
+      const desk = this.#keeping.desk();
+      if (desk === null) return refuse({ kind: "storage_unavailable" });
+      putKey(desk.sql, hash, recordOf(desk, said.value));
+      this.#known.delete(hash);
+      return null;
+    }
+    return refuse({ kind: "overloaded" });
+  }
+
+  async #asked(
+    question: Question,
+    ask: (register: KeyRegister) => Promise<Identified>,
+  ): Promise<Identified> {
+    this.#questions.add(question);
+    try {
+      return await within(ask(this.#keeping.register(question.hash)), REGISTER_TIMEOUT_MS);
+    } catch (error) {
+      logWarning("key_register_unreachable", { reason: reasonOf(error) });
+      return refuse(storageFailure(error));
+    } finally {
+      this.#questions.delete(question);
+    }
+  }
+
+  #outdate(hash: string): void {
+    for (const question of this.#questions) question.isStale ||= question.hash === hash;
+  }
+
+  /** Noted before the attempt, so that it is one a minute however slow the book is. */
+  #refresh(desk: Desk, hash: string, record: KeyRecord): void {
+    updateChecked(desk.sql, hash, desk.clockMs);
+    this.#amend(hash, { ...record, checkedAt: desk.clockMs });
+    this.#keeping.waitUntil(this.#refreshed(hash));
+  }
+
+  /** Takes over what the register says now. While it cannot be asked, admissions go on. */
+  async #refreshed(hash: string): Promise<void> {
+    const question = { hash, isStale: false };
+    const said = await this.#asked(question, (register) => register.refresh());
+    const desk = this.#keeping.desk();
+    if (desk === null) return;
+    if (said.ok) {
+      if (!question.isStale) this.setLimit(desk, hash, said.value.rpm_limit);
+    } else if (said.failure.kind === "invalid_api_key") {
+      unlearnKey(desk.sql, hash); // the next request asks again
+      this.#known.delete(hash);
+    }
+  }
+
+  /** The clock jumped back: what lies in its future counts as admitted now. */
+  #clamp({ storage, clockMs }: Desk, hash: string, { number, record, window }: KnownKey): void {
+    const lagMs = window.lagMs(clockMs);
+    logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });
+    clampKey(storage, number, clockMs);
+    window.clamp(clockMs);
+    this.#amend(hash, { checkedAt: Math.min(record?.checkedAt ?? 0, clockMs) });
+  }
+
+  /** Memory follows what was just written. */
+  #amend(hash: string, change: Partial<KeyRecord>): void {
+    const key = this.#known.get(hash);
+    if (key === undefined || key.record === null) return;
+    this.#known.set(hash, { ...key, record: { ...key.record, ...change } });
+  }
+
+  #key(sql: SqlStorage, hash: string): KnownKey | null {
+    const known = this.#known.get(hash);
+    if (known !== undefined) return known;
+    const stored = selectKey(sql, hash);
+    if (stored === null) return null;
+    const [oldest] = this.#known.size < REMEMBERED_MAX ? [] : this.#known.keys();
+    if (oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(hash, stored);
+    return stored;
+  }
+}
+
+function recordOf({ clockMs, memory }: Desk, said: LimiterRecord): KeyRecord {
+  const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = said;
+  assert(said.org_id === memory.row.orgId, "a key is admitted by its own organisation's wallet");
+  return { keyId, memberId, scope, rpmLimit, checkedAt: clockMs };
+}

@@ -1,0 +1,344 @@
+import { idFloor } from "../../lib/id.ts";
+import { micros } from "../../lib/money.ts";
+import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import type { RateLog } from "../rules/hold-guards.ts";
+import { emptyBooks, openHold } from "../rules/ledger.ts";
+import type { Books, OpenHold } from "../rules/ledger.ts";
+import { addSpend } from "../rules/quota.ts";
+import type { EndUser, Period } from "../rules/quota.ts";
+import { addUsage } from "../rules/usage-totals.ts";
+import type { PostedUsage, UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
+import { selectEndUser, updateEndUserSpend } from "../tables/end-user-rows.do.ts";
+import { periodOfRow } from "../tables/request-rows.do.ts";
+import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
+import type { WalletRow } from "../tables/wallet-schema.do.ts";
+import type { BalanceAnswer } from "../wallet-contract.ts";
+
+/**
+ * Everything the wallet knows without asking its tables, and that they can always give again:
+ * changed only after the transaction that made it true has returned.
+ */
+export type Memory = {
+  row: WalletRow;
+  readonly books: Books;
+  /** The wallet's own time when it was last asked, as `decisions.do.ts` lets it pass. */
+  clock: number;
+  /** The newest time ever seen: the periods of spend and quotas go by it. */
+  newest: number;
+  /** No ledger row after the newest checkpoint has a smaller id. */
+  floorId: string;
+  /** End users with spend that only the ledger rows after the checkpoint show, by id. */
+  readonly unsaved: Map<string, EndUser>;
+  /** End users whose change the book has not acknowledged, by id. */
+  readonly unpublished: Set<string>;
+  /** Number of end users. */
+  endUsers: number;
+  /** Usage since the newest checkpoint. */
+  readonly usage: UsageTotals;
+  rateLog: RateLog;
+  /** Anything that the book does not show yet. */
+  changed: boolean;
+};
+
+/** Derives the memory from the newest checkpoint and the rows after it. */
+export function loadMemory(sql: SqlStorage): Memory {
+  const row = readWalletRow(sql);
+  const checkpoint = sql
+    .exec<{ seq: number; balance: number; clock: number; newest: number; floor_id: string }>(
+      "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
+    )
+    .one();
+  const memory: Memory = {
+    row,
+    books: { ...emptyBooks(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
+    clock: checkpoint.clock,
+    newest: checkpoint.newest,
+    floorId: checkpoint.floor_id,
+    unsaved: new Map(),
+    unpublished: new Set(),
+    endUsers: sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users").one().n,
+    usage: new Map(),
+    rateLog: [],
+    changed: false,
+  };
+  addLaterRows(sql, memory, checkpoint.seq);
+  memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
+  memory.newest = Math.max(memory.newest, memory.clock);
+  for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) openHold(memory.books, hold);
+  for (const user of sql.exec<{ id: string }>(
+    "SELECT id FROM end_users WHERE changed > ?",
+    row.acknowledged,
+  )) {
+    memory.unpublished.add(user.id);
+  }
+  memory.changed = memory.books.seq > checkpoint.seq || unpublished(sql, memory);
+  memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
+  return memory;
+}
+
+function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
+  const later = sql
+    .exec<{ seq: number; charged: number; at: number }>(
+      `SELECT seq, CASE WHEN state = 'settled' AND late = 0 THEN charged ELSE 0 END AS charged,
+        max(admitted_at, coalesce(settled_at, 0)) AS at
+      FROM requests WHERE id >= ?1 AND seq > ?2
+      UNION ALL SELECT seq, -amount, created_at FROM entries WHERE seq > ?2`,
+      memory.floorId,
+      seq,
+    )
+    .toArray();
+  const { books } = memory;
+  // Summed first: row by row, in no order, the balance could pass through what it never was.
+  books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
+  for (const one of later) {
+    books.seq = Math.max(books.seq, one.seq);
+    memory.clock = Math.max(memory.clock, one.at);
+  }
+  for (const posted of selectPosted(sql, memory.floorId, seq)) {
+    addUsage(memory.usage, posted);
+    if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, posted);
+  }
+}
+
+/** When the newest request that is not in the ledger was admitted, Unix ms; 0 without any. */
+function newestAdmission(sql: SqlStorage, floorId: string): number {
+  const { at } = sql
+    .exec<{ at: number | null }>(
+      "SELECT max(admitted_at) AS at FROM requests WHERE id >= ? AND seq IS NULL",
+      floorId,
+    )
+    .one();
+  return at ?? 0;
+}
+
+function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
+  const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
+  if (user === null) return; // deleted since: the organisation paid
+  const spend = addSpend(user.spend, posted.period, posted.charged);
+  memory.unsaved.set(id, { ...user, spend });
+}
+
+type PostedRow = {
+  admitted_at: number;
+  period_day: string | null;
+  charged: number;
+  end_user_id: string | null;
+  external_id: string | null;
+  key_id: string;
+  model: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+};
+
+/** The settled requests of the ledger after `seq`, late ones too. */
+function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
+  const columns =
+    "admitted_at, period_day, charged, end_user_id, external_id, key_id, model, prompt_tokens, completion_tokens";
+  return sql
+    .exec<PostedRow>(
+      `SELECT ${columns} FROM requests
+      WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
+      UNION ALL SELECT ${columns} FROM entries JOIN requests ON requests.id = entries.request_id
+      WHERE entries.seq > ?2 AND kind = 'usage'`,
+      floorId,
+      seq,
+    )
+    .toArray()
+    .map((row) => ({
+      admittedAt: row.admitted_at,
+      period: periodOfRow(row),
+      charged: micros(row.charged),
+      endUserId: row.end_user_id,
+      externalId: row.external_id,
+      keyId: row.key_id,
+      model: row.model,
+      promptTokens: row.prompt_tokens,
+      completionTokens: row.completion_tokens,
+    }));
+}
+
+type HoldRow = {
+  id: string;
+  granted: number;
+  external_id: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  admitted_at: number;
+  period_day: string | null;
+  expires_at: number;
+};
+
+/** The holds that are open in the tables, oldest id first. */
+export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
+  return sql
+    .exec<HoldRow>(
+      `SELECT id, granted, external_id, end_user_id, key_id, admitted_at, period_day, expires_at
+      FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
+      floorId,
+    )
+    .toArray()
+    .map((row) => ({
+      id: row.id,
+      granted: micros(row.granted),
+      externalId: row.external_id,
+      endUserId: row.end_user_id,
+      keyId: row.key_id,
+      admittedAt: row.admitted_at,
+      period: periodOfRow(row),
+      expiresAt: row.expires_at,
+    }));
+}
+
+/** The granted holds that still count against an organisation's limit; none is later than `nowMs`. */
+export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
+  if (limit === null) return [];
+  const floor = rateFloor(nowMs);
+  return sql
+    .exec<{ at: number }>(
+      `SELECT admitted_at AS at FROM requests
+      WHERE id >= ? AND admitted_at > ? AND admitted_at <= ? AND granted IS NOT NULL
+      ORDER BY admitted_at`,
+      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      floor,
+      nowMs,
+    )
+    .toArray()
+    .map((row) => row.at);
+}
+
+function unpublished(sql: SqlStorage, memory: Memory): boolean {
+  if (memory.unpublished.size > 0 || memory.row.publishAll) return true;
+  if (memory.row.revision > memory.row.acknowledged) return true;
+  const { n } = sql
+    .exec<{ n: number }>(
+      `SELECT (SELECT count(*) FROM settings WHERE changed > ?1)
+        + (SELECT count(*) FROM alerts WHERE changed > ?1)
+        + (SELECT count(*) FROM deleted_end_users) AS n`,
+      memory.row.acknowledged,
+    )
+    .one();
+  return n > 0;
+}
+
+/** Where one decision is made: the tables, what is known of them, and one clock read. */
+export type Desk = {
+  readonly storage: DurableObjectStorage;
+  readonly sql: SqlStorage;
+  readonly memory: Memory;
+  readonly env: Env;
+  /** The wallet's own time: of a clock that lags by little, the newest time it has seen. */
+  readonly nowMs: number;
+  /** The day and month that spend and quotas belong to now; they never step back. */
+  readonly period: Period;
+  /** The clock as it is, against which ids are dated. */
+  readonly clockMs: number;
+};
+
+/** An end user with its spend of this moment, by id or external id. */
+export function findEndUser(
+  desk: Desk,
+  column: "id" | "external_id",
+  value: string,
+): EndUser | null {
+  const fresh = column === "id" ? desk.memory.unsaved.get(value) : undefined;
+  if (fresh !== undefined) return fresh;
+  const stored = selectEndUser(desk.sql, column, value);
+  return stored === null ? null : (desk.memory.unsaved.get(stored.id) ?? stored);
+}
+
+/** The publish that will carry a change made now. */
+export function nextRevision(desk: Desk): number {
+  return desk.memory.row.revision + 1;
+}
+
+/** Changes the wallet's row, in the tables and then in memory. Not for use inside a transaction. */
+export function changeRow(desk: Desk, change: Partial<WalletRow>): void {
+  const row = { ...desk.memory.row, ...change };
+  updateWalletRow(desk.sql, row);
+  desk.memory.row = row;
+}
+
+/**
+ * Asks storage for what memory knows already, for a decision that would not touch it otherwise: an
+ * instance whose storage is gone, as one that was replaced, must not answer from memory. Writes nothing.
+ */
+export function touchStorage(desk: Desk): void {
+  desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
+}
+
+/** The balance, what open holds reserve of it, and how many they are. */
+export function balanceOf(desk: Desk): BalanceAnswer {
+  const { balance, held, holds } = desk.memory.books;
+  return { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+}
+
+/** Ledger rows between two checkpoints that are kept as marks. */
+const MARK_ROWS = 1000;
+
+/**
+ * Writes down what the rows since the last checkpoint came to, so that a start reads only later
+ * ones, and takes the next publish's number. One transaction, then the memory.
+ */
+export function takeCheckpoint(desk: Desk): void {
+  const { memory, sql } = desk;
+  const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
+  const floorId = floorOf(desk);
+  desk.storage.transactionSync(() => {
+    updateWalletRow(sql, row);
+    for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
+    for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
+    thin(sql);
+    sql.exec(
+      `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
+      VALUES (?, ?, ?, ?, ?)`,
+      memory.books.seq,
+      memory.books.balance,
+      desk.nowMs,
+      memory.newest,
+      floorId,
+    );
+  });
+  memory.row = row;
+  memory.floorId = floorId;
+  for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
+  memory.unsaved.clear();
+  memory.usage.clear();
+}
+
+/** No ledger row to come has a smaller id: it is an open hold's, or that of a hold still to be made. */
+function floorOf(desk: Desk): string {
+  let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
+  for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
+  return floorId;
+}
+
+function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
+  sql.exec(
+    `INSERT INTO totals (dimension, day, name, requests, prompt_tokens, completion_tokens, cost,
+      changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (dimension, day, name) DO UPDATE SET requests = requests + excluded.requests,
+      prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+      completion_tokens = completion_tokens + excluded.completion_tokens,
+      cost = cost + excluded.cost, changed = excluded.changed`,
+    total.dimension,
+    total.day,
+    total.name,
+    total.requests,
+    total.promptTokens,
+    total.completionTokens,
+    total.cost,
+    changed,
+  );
+}
+
+/** Old checkpoints stay as marks for reading the ledger, but not closer than MARK_ROWS. */
+function thin(sql: SqlStorage): void {
+  const [newest, before] = sql
+    .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")
+    .toArray();
+  if (newest === undefined || before === undefined) return;
+  if (newest.seq - before.seq < MARK_ROWS) {
+    sql.exec("DELETE FROM checkpoints WHERE seq = ?", newest.seq);
+  }
+}

@@ -1,0 +1,239 @@
+import { assert } from "../../lib/assert.ts";
+import { invalid, refuse, success } from "../../lib/failure.ts";
+import type { Result } from "../../lib/failure.ts";
+import { mintedAt } from "../../lib/id.ts";
+import { logWarning } from "../../lib/log.ts";
+import { micros } from "../../lib/money.ts";
+import { promptTokens } from "../../lib/usage.ts";
+import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
+import { HOLD_ID } from "../rules/hold-guards.ts";
+import { RULES, closeHold, decideCredit, decideSettle, dueHolds } from "../rules/ledger.ts";
+import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
+import type { EndUser, Period } from "../rules/quota.ts";
+import { addUsage } from "../rules/usage-totals.ts";
+import { raiseAlerts, rearmedAt } from "../tables/alert-rows.do.ts";
+import {
+  insertEntry,
+  insertRequest,
+  selectRequest,
+  updateExpired,
+  updateSettled,
+  updateVoided,
+} from "../tables/request-rows.do.ts";
+import { updateWalletRow } from "../tables/wallet-schema.do.ts";
+import type {
+  BalanceAnswer,
+  CreditRequest,
+  SettleAnswer,
+  Settlement,
+  VoidAnswer,
+} from "../wallet-contract.ts";
+import { findEndUser } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+/** Charges what a request cost, once. See `WalletCalls.settle`. */
+export function settle(desk: Desk, settlement: Settlement): Result<SettleAnswer> {
+  const { id, cost, generation } = settlement;
+  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
+  const counts = Object.values(generation.usage);
+  assert(
+    counts.every((n) => Number.isSafeInteger(n) && n >= 0),
+    "usage is in whole tokens",
+  );
+  const known = desk.memory.books.holds.get(id) ?? selectRequest(desk.sql, id);
+  if (known === null) {
+    logWarning("settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
+    return success({ kind: "unknown" });
+  }
+  const before = "state" in known ? RULES.recallSettle(known) : null;
+  if (before === null) return success(post(desk, settlement, known));
+  return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
+}
+
+function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): SettleAnswer {
+  const { memory } = desk;
+  const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
+  const posting = decideSettle(memory.books, { known, cost: settlement.cost, endUser });
+  const charged = spentBy(endUser, posting, known.period);
+  const balance = micros(memory.books.balance - posting.charged);
+  const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
+  const crossings =
+    endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
+  const low = balanceCrossing(balance, memory.row.settings.lowBalance);
+  if (low !== null) crossings.push(low);
+  const write = (): void => {
+    store(desk, settlement, posting);
+    raiseAlerts(desk, crossings, seq);
+  };
+  const isOneRow = !posting.late && posting.shortfall === 0 && crossings.length === 0;
+  // One statement is a transaction by itself; a savepoint around it would cost two more.
+  if (isOneRow) write();
+  else desk.storage.transactionSync(write);
+  closeHold(memory.books, known.id);
+  memory.books.balance = balance;
+  memory.books.seq = seq;
+  if (charged !== null) memory.unsaved.set(charged.id, charged);
+  const { generation } = settlement;
+  addUsage(memory.usage, {
+    ...known,
+    charged: posting.charged,
+    model: generation.model,
+    promptTokens: promptTokens(generation.usage),
+    completionTokens: generation.usage.output,
+  });
+  memory.changed = true;
+  report(desk, settlement, posting);
+  return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
+}
+
+/** The end user after the charge; one deleted in the meantime stays so, the organisation paid. */
+function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
+  if (endUser === null) return null;
+  const spend = RULES.addSpend(endUser.spend, period, posting.charged);
+  return { ...endUser, spend };
+}
+
+function store(desk: Desk, settlement: Settlement, posting: Posting): void {
+  const { books } = desk.memory;
+  const balance = micros(books.balance - posting.charged);
+  const place = { seq: books.seq + 1, balance, at: desk.nowMs };
+  updateSettled(desk.sql, settlement, posting, place);
+  const requestId = settlement.id;
+  if (posting.late) {
+    insertEntry(desk.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
+  }
+  if (posting.shortfall === 0) return;
+  insertEntry(desk.sql, {
+    place: { ...place, seq: place.seq + 1 },
+    kind: "shortfall",
+    amount: micros(0),
+    absorbed: posting.shortfall,
+    requestId,
+  });
+}
+
+function report(desk: Desk, settlement: Settlement, posting: Posting): void {
+  const { id, cost } = settlement;
+  const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
+  if (posting.overHold) logWarning("over_hold", fields);
+  if (posting.late) logWarning("late_settle", fields);
+  const { shortfall } = posting;
+  if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
+}
+
+/** Releases a request's hold, once; an id that never came is kept from coming later. */
+export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
+  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  const { memory, nowMs, sql } = desk;
+  const known = memory.books.holds.has(id) ? "held" : selectRequest(sql, id);
+  if (known === null) {
+    const nothing = micros(0);
+    insertRequest(sql, {
+      request: { id, least: nothing, most: nothing, externalId: null, keyId: "" },
+      state: "voided",
+      granted: null,
+      endUserId: null,
+      admittedAt: nowMs,
+      period: desk.period,
+      expiresAt: nowMs,
+      failure: null,
+    });
+    return success({ kind: "voided" });
+  }
+  if (known !== "held" && known.state === "settled") {
+    return success({ kind: "settled", charged: known.charged });
+  }
+  if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
+  closeHold(memory.books, id);
+  return success({ kind: "voided" });
+}
+
+/** Releases the holds whose time is up: they count for nothing from their deadline on. */
+export function expire(desk: Desk): void {
+  const { books } = desk.memory;
+  if (desk.nowMs < books.nextExpiry) return;
+  const due = dueHolds(books, desk.nowMs);
+  desk.storage.transactionSync(() => {
+    for (const [index, one] of due.entries()) {
+      const seq = books.seq + index + 1;
+      updateExpired(desk.sql, one.id, { seq, balance: books.balance, at: desk.nowMs });
+    }
+  });
+  for (const one of due) closeHold(books, one.id);
+  books.seq += due.length;
+  if (due.length === 0) return;
+  desk.memory.changed = true;
+  logWarning("holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
+}
+
+const REFERENCE_MAX = 200;
+
+/** Adds to the balance, or corrects it, once per reference. See `WalletCalls.credit`. */
+export function credit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> {
+  const { amountMicro, reference } = request;
+  assert(typeof reference === "string", "a credit has a reference");
+  if (reference.length < 1 || reference.length > REFERENCE_MAX) {
+    return invalid(`reference must have 1 to ${REFERENCE_MAX} characters.`, "reference");
+  }
+  if (!Number.isSafeInteger(amountMicro) || amountMicro === 0) {
+    return invalid("amount_micro must be a whole number other than 0.", "amount_micro");
+  }
+  const before = recallCredit(desk, request);
+  if (before !== null) return before;
+  const decided = decideCredit(desk.memory.books, amountMicro);
+  return decided.ok ? success(postCredit(desk, request, decided.value)) : decided;
+}
+
+function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> | null {
+  const [row] = desk.sql
+    .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
+      "SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?",
+      request.reference,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  if (row.amount !== request.amountMicro) {
+    return refuse({
+      kind: "conflict",
+      message: "This reference was used with another amount.",
+      param: "reference",
+    });
+  }
+  return success({
+    creditsMicro: micros(row.balance),
+    heldMicro: micros(row.held),
+    openHolds: row.open_holds,
+  });
+}
+
+function postCredit(
+  desk: Desk,
+  request: CreditRequest,
+  balance: BalanceAnswer["creditsMicro"],
+): BalanceAnswer {
+  const { memory, nowMs, sql } = desk;
+  const { books } = memory;
+  const seq = books.seq + 1;
+  const answer = { creditsMicro: balance, heldMicro: books.held, openHolds: books.holds.size };
+  const rearmedSeq = rearmedAt(desk, balance, seq);
+  const row = { ...memory.row, rearmedSeq };
+  const low = balanceCrossing(balance, row.settings.lowBalance);
+  desk.storage.transactionSync(() => {
+    insertEntry(sql, {
+      place: { seq, balance, at: nowMs },
+      kind: "credit",
+      amount: request.amountMicro,
+      reference: request.reference,
+      held: answer.heldMicro,
+      openHolds: answer.openHolds,
+    });
+    if (rearmedSeq !== memory.row.rearmedSeq) updateWalletRow(sql, row);
+    if (low !== null) raiseAlerts(desk, [low], seq);
+  });
+  books.seq = seq;
+  books.balance = balance;
+  memory.row = row;
+  memory.changed = true;
+  return answer;
+}

@@ -1,0 +1,249 @@
+import { refuse, success } from "../../lib/failure.ts";
+import type { Result } from "../../lib/failure.ts";
+import type { Generation } from "../../lib/generation.ts";
+import { idFloor } from "../../lib/id.ts";
+import { micros } from "../../lib/money.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
+import { selectAlertPage } from "../tables/alert-rows.do.ts";
+import type {
+  AlertPage,
+  GenerationRecord,
+  LedgerPage,
+  LedgerRow,
+  UsageAmounts,
+  UsageGroupBy,
+  UsagePage,
+  UsageReport,
+} from "../wallet-contract.ts";
+import type { Desk } from "./memory.do.ts";
+
+/** Sorts after every id. */
+const LAST_ID = "~";
+
+/** A page of the ledger, read between two marks and so never the whole table. */
+export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<LedgerPage> {
+  const rows: LedgerRow[] = [];
+  let from = afterSeq;
+  while (rows.length < limit) {
+    const to = nextMark(desk.sql, from + limit);
+    rows.push(...ledgerRows(desk.sql, { from, to, limit: limit - rows.length }));
+    if (to === null) break;
+    from = to.seq;
+  }
+  return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
+}
+
+type Mark = { seq: number; newest: number };
+
+function nextMark(sql: SqlStorage, seq: number): Mark | null {
+  const [mark] = sql
+    .exec<Mark>("SELECT seq, newest FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1", seq)
+    .toArray();
+  return mark ?? null;
+}
+
+type LedgerSqlRow = {
+  seq: number;
+  kind: LedgerRow["kind"];
+  amount: number;
+  balance: number;
+  absorbed: number;
+  at: number;
+  reference: string | null;
+  request_id: string | null;
+};
+
+function ledgerRows(
+  sql: SqlStorage,
+  range: { readonly from: number; readonly to: Mark | null; readonly limit: number },
+): LedgerRow[] {
+  const { from, to, limit } = range;
+  const [floor] = sql
+    .exec<{ floor_id: string }>(
+      "SELECT floor_id FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+      from,
+    )
+    .toArray();
+  const beforeId = to === null ? LAST_ID : idFloor(HOLD_ID, to.newest + ID_AGE_MAX_MS + 1);
+  return sql
+    .exec<LedgerSqlRow>(
+      `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
+        iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance, 0 AS absorbed,
+        settled_at AS at, NULL AS reference, id AS request_id
+      FROM requests WHERE id >= ?1 AND id < ?2 AND seq > ?3 AND seq <= ?4
+      UNION ALL
+      SELECT seq, kind, amount, balance, absorbed, created_at, reference, request_id
+      FROM entries WHERE seq > ?3 AND seq <= ?4
+      ORDER BY seq LIMIT ?5`,
+      floor?.floor_id ?? "",
+      beforeId,
+      from,
+      to?.seq ?? Number.MAX_SAFE_INTEGER,
+      limit,
+    )
+    .toArray()
+    .map((row) => ({
+      seq: row.seq,
+      kind: row.kind,
+      amountMicro: micros(row.amount),
+      balanceMicro: micros(row.balance),
+      absorbedMicro: micros(row.absorbed),
+      createdAt: row.at,
+      reference: row.reference,
+      generationId: row.request_id,
+    }));
+}
+
+type SettledRow = {
+  admitted_at: number;
+  charged: number;
+  key_id: string;
+  external_id: string | null;
+  detail: string;
+};
+
+/**
+ * A settled request as `GET /v1/generations` shows it; `not_found` for any other id. Whose it is says
+ * its hold, whatever was settled later.
+ */
+export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
+  const [row] = desk.sql
+    .exec<SettledRow>(
+      `SELECT admitted_at, charged, key_id, external_id, detail FROM requests
+      WHERE id = ? AND state = 'settled'`,
+      id,
+    )
+    .toArray();
+  if (row === undefined) return refuse({ kind: "not_found", message: "No such generation." });
+  const generation = JSON.parse(row.detail) as Generation;
+  return success({
+    ...generation,
+    id,
+    keyId: row.key_id,
+    externalId: row.external_id,
+    createdAt: row.admitted_at,
+    costMicro: micros(row.charged),
+  });
+}
+
+export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {
+  const { n } = desk.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
+  return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
+}
+
+const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
+
+/** UTC days (YYYY-MM-DD), both inclusive, and by what they are grouped. */
+type Asked = { readonly from: string; readonly to: string; readonly groupBy: UsageGroupBy };
+
+type Sums = {
+  readonly requests: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly cost: number;
+};
+type GroupRow = Sums & { readonly name: string };
+
+const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(prompt_tokens), 0) AS promptTokens,
+  coalesce(sum(completion_tokens), 0) AS completionTokens, coalesce(sum(cost), 0) AS cost`;
+
+/** Usage of whole UTC days: a page of groups in the order of SQLite's text, and the total of all. */
+export function readUsage(
+  desk: Desk,
+  asked: Asked,
+  page: UsagePage = FIRST_PAGE,
+): Result<UsageReport> {
+  const groups = new Map<string, UsageAmounts>();
+  const later = laterGroups(desk, asked, page.after);
+  for (const { name, ...sums } of [...storedGroups(desk, asked, page), ...later]) {
+    groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
+  }
+  // Of the stored ones one more than a page was read: whichever are on the page are whole.
+  const names = [...groups.keys()].toSorted(asText);
+  const shown = names.slice(0, page.limit);
+  return success({
+    data: shown.map((name) =>
+      Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_AMOUNTS),
+    ),
+    total: totalOf(desk, asked),
+    nextAfter: names.length > page.limit ? (shown.at(-1) ?? null) : null,
+  });
+}
+
+function storedGroups(
+  { sql }: Desk,
+  { from, to, groupBy }: Asked,
+  { after, limit }: UsagePage,
+): GroupRow[] {
+  const name = groupBy === "day" ? "day" : "name";
+  return sql
+    .exec<GroupRow>(
+      `SELECT ${name} AS name, ${SUMS} FROM totals
+      WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (?4 IS NULL OR ${name} > ?4)
+      GROUP BY ${name} ORDER BY ${name} LIMIT ?5`,
+      groupBy,
+      from,
+      to,
+      after,
+      limit + 1,
+    )
+    .toArray();
+}
+
+/** What the newest checkpoint does not have yet. */
+function laterGroups(
+  { memory }: Desk,
+  { from, to, groupBy }: Asked,
+  after: string | null,
+): GroupRow[] {
+  return [...memory.usage.values()]
+    .filter(({ dimension, day }) => dimension === groupBy && day >= from && day <= to)
+    .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
+    .filter(({ name }) => after === null || asText(name, after) > 0);
+}
+
+/** Every request is counted on its day, whatever else it is counted by. */
+function totalOf(desk: Desk, asked: Asked): UsageAmounts {
+  const { from, to } = asked;
+  const stored = desk.sql
+    .exec<Sums>(
+      `SELECT ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
+      from,
+      to,
+    )
+    .one();
+  const later = laterGroups(desk, { ...asked, groupBy: "day" }, null);
+  return [stored, ...later].reduce(plus, NO_AMOUNTS);
+}
+
+const NO_AMOUNTS: UsageAmounts = {
+  requests: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  costMicro: micros(0),
+};
+
+function plus(amounts: UsageAmounts, sums: Sums): UsageAmounts {
+  return {
+    requests: amounts.requests + sums.requests,
+    promptTokens: amounts.promptTokens + sums.promptTokens,
+    completionTokens: amounts.completionTokens + sums.completionTokens,
+    costMicro: micros(amounts.costMicro + sums.cost),
+  };
+}
+
+/** SQLite compares text by its UTF-8 bytes, so by code points; `<` goes by UTF-16 units. */
+function asText(a: string, b: string): number {
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
+    if (x !== y) return codePointRank(x) - codePointRank(y);
+  }
+  return a.length - b.length;
+}
+
+/** Halves of characters beyond U+FFFF come after all others. */
+function codePointRank(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}

@@ -1,0 +1,99 @@
+import { refuse } from "../../lib/failure.ts";
+import type { Refusal } from "../../lib/failure.ts";
+import { micros } from "../../lib/money.ts";
+import { ownsBook } from "../book.store.ts";
+import type { BookCopy } from "../book.store.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import { insertEntry } from "../tables/request-rows.do.ts";
+import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
+import { nextRevision } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+/**
+ * Takes over the book's epoch, balance, end users, settings, days and alerts, and what an operator set:
+ * what is left when the wallet's own tables were lost or went back in time. Its balance becomes the
+ * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
+ * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
+ */
+export function adoptBook(desk: Desk, book: BookCopy, isNew: boolean): Refusal | null {
+  const { memory, sql, nowMs } = desk;
+  const { books, row } = memory;
+  const { head } = book;
+  if (!isNew && ownsBook(row, head)) {
+    const message = "The wallet is there and the book is its own: there is nothing to rebuild.";
+    return refuse({ kind: "conflict", message, param: null });
+  }
+  if (head.creditsMicro < books.held) {
+    return refuse({ kind: "conflict", message: "More is held than the book has.", param: null });
+  }
+  desk.storage.transactionSync(() => {
+    const revision = Math.max(head.seq, row.revision);
+    const changed = Math.max(nextRevision(desk), revision + 1);
+    updateWalletRow(sql, {
+      ...row,
+      epoch: head.epoch,
+      revision,
+      acknowledged: 0,
+      publishAll: true,
+      conflict: null,
+      ...book.configuration,
+    });
+    insertEntry(sql, {
+      place: { seq: books.seq + 1, balance: micros(head.creditsMicro), at: nowMs },
+      kind: "credit",
+      amount: micros(head.creditsMicro - books.balance),
+      reference: `rebuild:${head.epoch}:${head.seq}:${books.seq}`,
+      held: books.held,
+      openHolds: books.holds.size,
+    });
+    adoptRows(sql, book, changed);
+  });
+  return null;
+}
+
+function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
+  const { settings } = book;
+  if (settings !== null) {
+    updateSettings(
+      sql,
+      {
+        monthlyQuota: microsOrNull(settings.default_user_monthly_quota_micro),
+        dailyQuota: microsOrNull(settings.default_user_daily_quota_micro),
+        alertThreshold: settings.default_alert_threshold,
+        lowBalance: microsOrNull(settings.low_balance_threshold_micro),
+      },
+      changed,
+    );
+  }
+  sql.exec(
+    `DELETE FROM end_users WHERE external_id IN (SELECT value ->> 'external_id' FROM json_each(?))`,
+    JSON.stringify(book.endUsers),
+  );
+  sql.exec(
+    `INSERT OR REPLACE INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold,
+      month, monthly_spend, day, daily_spend, created_at, changed)
+    SELECT value ->> 'id', value ->> 'external_id', value ->> 'monthly_quota_micro',
+      value ->> 'daily_quota_micro', value ->> 'alert_threshold', value ->> 'month',
+      value ->> 'monthly_spend_micro', value ->> 'day', value ->> 'daily_spend_micro',
+      value ->> 'created_at', ?2 FROM json_each(?1) ORDER BY value ->> 'created_at'`,
+    JSON.stringify(book.endUsers),
+    changed,
+  );
+  sql.exec(
+    `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,
+      completion_tokens, cost, changed)
+    SELECT 'day', value ->> 'day', '', value ->> 'requests', value ->> 'prompt_tokens',
+      value ->> 'completion_tokens', value ->> 'cost_micro', ?2 FROM json_each(?1)`,
+    JSON.stringify(book.days),
+    changed,
+  );
+  sql.exec(
+    `INSERT OR IGNORE INTO alerts (id, kind, external_id, period, threshold, limit_micro,
+      value_micro, created_at, seq, changed)
+    SELECT value ->> 'id', value ->> 'kind', value ->> 'external_id', value ->> 'period',
+      value ->> 'threshold', value ->> 'limit_micro', value ->> 'value_micro',
+      value ->> 'created_at', 0, ?2 FROM json_each(?1)`,
+    JSON.stringify(book.alerts),
+    changed,
+  );
+}

@@ -1,0 +1,164 @@
+import type { Context } from "hono";
+import * as z from "zod/mini";
+import { fail } from "../../http/context.ts";
+import type { AppEnv } from "../../http/context.ts";
+import { pageQuery, parseQuery } from "../../http/parse-body.ts";
+import { readFields } from "../../http/read-fields.ts";
+import { assert } from "../../lib/assert.ts";
+import { timestamp } from "../../lib/clock.ts";
+import { DOLLARS_MAX, dollarsOf, microsOfDollars } from "../../lib/money.ts";
+import type { Micros } from "../../lib/money.ts";
+import type { EndUserChange, EndUserRecord, SettingsRecord } from "../wallet-contract.ts";
+import { askOwnWallet } from "./reads.route.ts";
+
+const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
+
+const dollars = z.pipe(
+  z.number(AMOUNT).check(z.refine((amount) => microsOfDollars(amount) !== null, AMOUNT)),
+  z.transform((amount): Micros => {
+    const exact = microsOfDollars(amount);
+    assert(exact !== null, "the amount was checked");
+    return exact;
+  }),
+);
+
+/** A quota or a money threshold in a body: dollars, exact to the micro, as micros; null: none. */
+export const dollarsOrNull = z.nullable(dollars);
+
+/** An alert threshold in a body: a fraction from 0 to 1. */
+export const fraction = z.number().check(z.minimum(0), z.maximum(1));
+
+/** A quota or a money threshold as the interface shows it; null: none. */
+export function shownDollars(amount: Micros | null): number | null {
+  return amount === null ? null : dollarsOf(amount);
+}
+
+const limits = {
+  monthly_quota_dollars: z.optional(dollarsOrNull),
+  daily_quota_dollars: z.optional(dollarsOrNull),
+  alert_threshold: z.optional(fraction),
+};
+const changeBody = z.object(limits);
+const putBody = z.object({ external_id: z.string(), ...limits });
+
+/** POST /v1/users: 201 with a new end user, what is left out by default; 200 with one that was there, changed. */
+export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+  const fields = await readFields(c, putBody);
+  if (!fields.ok) return fail(c, fields.failure);
+  const { external_id: externalId, ...given } = fields.value;
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.putEndUser(externalId, changeOf(given), c.var.admitted.caller.keyHash),
+  );
+  if (!answer.ok) return fail(c, answer.failure);
+  const { created, endUser } = answer.value;
+  return c.json(endUserView(endUser), created ? 201 : 200);
+}
+
+/** GET /v1/users?limit&offset: end users with their spend of now, in the order of creation. */
+export async function listEndUsersRoute(c: Context<AppEnv>): Promise<Response> {
+  const page = parseQuery(pageQuery, c.req.url);
+  if (!page.ok) return fail(c, page.failure);
+  const { limit, offset } = page.value;
+  const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset));
+  if (!answer.ok) return fail(c, answer.failure);
+  const { endUsers, total } = answer.value;
+  return c.json({ users: endUsers.map(endUserView), total, limit, offset });
+}
+
+/** GET /v1/users/{external_id}: one end user with its spend of now, or 404. */
+export async function readEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+  const answer = await askOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
+  return answer.ok ? c.json(endUserView(answer.value)) : fail(c, answer.failure);
+}
+
+/** PATCH /v1/users/{external_id}: changes what is given, from the next request on; the record, or 404. */
+export async function patchEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+  const fields = await readFields(c, changeBody);
+  if (!fields.ok) return fail(c, fields.failure);
+  const change = changeOf(fields.value);
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.patchEndUser(externalIdOf(c), change, c.var.admitted.caller.keyHash),
+  );
+  return answer.ok ? c.json(endUserView(answer.value)) : fail(c, answer.failure);
+}
+
+/** DELETE /v1/users/{external_id}: forgets an end user, or 404. Its requests in flight are charged all the same. */
+export async function deleteEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+  const externalId = externalIdOf(c);
+  let attempts = 0;
+  const answer = await askOwnWallet(c, (wallet) => {
+    attempts++;
+    return wallet.deleteEndUser(externalId, c.var.admitted.caller.keyHash);
+  });
+  // An attempt whose answer was lost may have deleted it: then the next one finds nothing.
+  const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
+  if (!answer.ok && !isGone) return fail(c, answer.failure);
+  return c.json({ external_id: externalId, deleted: true });
+}
+
+/** The path's external_id, decoded once, slashes included. */
+function externalIdOf(c: Context<AppEnv>): string {
+  return c.req.param("external_id") ?? "";
+}
+
+function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
+  return {
+    monthlyQuotaMicro: given.monthly_quota_dollars,
+    dailyQuotaMicro: given.daily_quota_dollars,
+    alertThreshold: given.alert_threshold,
+  };
+}
+
+/** The end user of the interface, 2.6. */
+function endUserView(endUser: EndUserRecord): Readonly<Record<string, unknown>> {
+  return {
+    id: endUser.id,
+    external_id: endUser.externalId,
+    monthly_quota_dollars: shownDollars(endUser.monthlyQuotaMicro),
+    daily_quota_dollars: shownDollars(endUser.dailyQuotaMicro),
+    alert_threshold: endUser.alertThreshold,
+    monthly_spend_dollars: shownDollars(endUser.monthlySpendMicro),
+    daily_spend_dollars: shownDollars(endUser.dailySpendMicro),
+    created_at: timestamp(endUser.createdAt),
+  };
+}
+
+const settingsBody = z.object({
+  default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
+  default_user_daily_quota_dollars: z.optional(dollarsOrNull),
+  default_alert_threshold: z.optional(fraction),
+  low_balance_threshold_dollars: z.optional(dollarsOrNull),
+});
+
+/** GET /v1/orgs/{id}/settings: the four settings, always current. */
+export async function readSettingsRoute(c: Context<AppEnv>): Promise<Response> {
+  const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
+  return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
+}
+
+/** PATCH /v1/orgs/{id}/settings: changes what is given, for end users seen later; all four settings. */
+export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> {
+  const fields = await readFields(c, settingsBody);
+  if (!fields.ok) return fail(c, fields.failure);
+  const given = fields.value;
+  const change = {
+    defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
+    defaultUserDailyQuotaMicro: given.default_user_daily_quota_dollars,
+    defaultAlertThreshold: given.default_alert_threshold,
+    lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
+  };
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.patchSettings(change, c.var.admitted.caller.keyHash),
+  );
+  return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
+}
+
+/** The organisation settings of the interface, 2.8. */
+function settingsView(settings: SettingsRecord): Readonly<Record<string, unknown>> {
+  return {
+    default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),
+    default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),
+    default_alert_threshold: settings.defaultAlertThreshold,
+    low_balance_threshold_dollars: shownDollars(settings.lowBalanceThresholdMicro),
+  };
+}

@@ -1,0 +1,63 @@
+import type { Micros } from "../../lib/money.ts";
+import { periodOf } from "./quota.ts";
+import type { Period } from "./quota.ts";
+
+/** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
+export const USAGE_GROUPS_MAX = 10_000;
+
+/** What one settled request adds to the totals of its day. */
+export type PostedUsage = {
+  readonly admittedAt: number;
+  /** The day and month of the end user's spend; usage goes by the clock, so by `admittedAt`. */
+  readonly period: Period;
+  readonly charged: Micros;
+  readonly endUserId: string | null;
+  readonly externalId: string | null;
+  readonly keyId: string;
+  readonly model: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+};
+
+export type UsageDimension = "day" | "model" | "key" | "user";
+
+export type UsageTotal = {
+  readonly dimension: UsageDimension;
+  readonly day: string;
+  /** The model, key or external id; "" for the day itself and for requests without an end user. */
+  readonly name: string;
+  requests: number;
+  promptTokens: number;
+  completionTokens: number;
+  cost: number;
+};
+
+/** Totals by what they count; names hold no line breaks, so the joined key is unambiguous. */
+export type UsageTotals = Map<string, UsageTotal>;
+
+export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
+  const { day } = periodOf(posted.admittedAt);
+  const names: readonly (readonly [UsageDimension, string])[] = [
+    ["day", ""],
+    ["model", posted.model],
+    ["key", posted.keyId],
+    ["user", posted.externalId ?? ""],
+  ];
+  for (const [dimension, name] of names) {
+    const key = `${dimension}\n${day}\n${name}`;
+    const total = totals.get(key) ?? {
+      dimension,
+      day,
+      name,
+      requests: 0,
+      promptTokens: 0,
+      completionTokens: 0,
+      cost: 0,
+    };
+    total.requests += 1;
+    total.promptTokens += posted.promptTokens;
+    total.completionTokens += posted.completionTokens;
+    total.cost += posted.charged;
+    totals.set(key, total);
+  }
+}

@@ -1,0 +1,126 @@
+import { timestamp } from "../../lib/clock.ts";
+import { mintId } from "../../lib/id.ts";
+import { logWarning } from "../../lib/log.ts";
+import { micros } from "../../lib/money.ts";
+import type { BookRow } from "../book.store.ts";
+import { nextRevision } from "../object/memory.do.ts";
+import type { Desk } from "../object/memory.do.ts";
+import { rearms } from "../rules/alerts.ts";
+import type { Crossing } from "../rules/alerts.ts";
+import type { AlertRecord } from "../wallet-contract.ts";
+
+/**
+ * So many alerts of a kind and an end user are kept in 24 hours: each stays for good, here and in the book that
+ * all organisations share, and a customer can change a limit a thousand times a minute.
+ */
+const DAILY_ALERTS_MAX = 32;
+const DAY_MS = 86_400_000;
+
+/**
+ * Keeps and logs the crossings that were not told before: once per end user, period and limit, and
+ * for the balance once per threshold since it was last re-armed; never more than `DAILY_ALERTS_MAX`.
+ * Inside the deciding transaction.
+ */
+export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: number): void {
+  for (const crossing of crossings) {
+    if (wasTold(desk, crossing) || wasToldEnough(desk, crossing)) continue;
+    const id = mintId("alert_", desk.nowMs);
+    desk.sql.exec(
+      `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
+        value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      id,
+      crossing.kind,
+      crossing.endUserId,
+      crossing.externalId,
+      crossing.period,
+      crossing.threshold,
+      crossing.limitMicro,
+      crossing.valueMicro,
+      desk.nowMs,
+      seq,
+      nextRevision(desk),
+    );
+    logWarning("alert", {
+      org_id: desk.memory.row.orgId,
+      id,
+      kind: crossing.kind,
+      external_id: crossing.externalId,
+      period: crossing.period,
+      threshold: crossing.threshold,
+      limit_micro: crossing.limitMicro,
+      value_micro: crossing.valueMicro,
+      created_at: timestamp(desk.nowMs),
+    });
+  }
+}
+
+function wasTold(desk: Desk, crossing: Crossing): boolean {
+  const after = crossing.kind === "low_balance" ? desk.memory.row.rearmedSeq : -1;
+  const told = desk.sql.exec(
+    `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
+      AND period IS ? AND seq > ? LIMIT 1`,
+    crossing.kind,
+    crossing.limitMicro,
+    crossing.endUserId,
+    crossing.period,
+    after,
+  );
+  return told.toArray().length > 0;
+}
+
+function wasToldEnough({ sql, nowMs }: Desk, { kind, endUserId }: Crossing): boolean {
+  const { told } = sql
+    .exec<{ told: number }>(
+      "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
+      endUserId,
+      kind,
+      nowMs - DAY_MS,
+    )
+    .one();
+  return told >= DAILY_ALERTS_MAX;
+}
+
+/** The ledger row that re-arms the balance's alert once `balance` is well above, else as before. */
+export function rearmedAt(desk: Desk, balance: number, seq: number): number {
+  const { settings, rearmedSeq } = desk.memory.row;
+  return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
+}
+
+type Row = {
+  id: string;
+  kind: AlertRecord["kind"];
+  external_id: string | null;
+  period: string | null;
+  threshold: number | null;
+  limit_micro: number;
+  value_micro: number;
+  created_at: number;
+};
+
+const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_micro, created_at";
+
+/** Newest first. */
+export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
+  return sql
+    .exec<Row>(`SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`, limit, offset)
+    .toArray()
+    .map(alertOf);
+}
+
+/** The alerts raised for publishes after `changed`, as the book has them. */
+export function selectAlertsSince(sql: SqlStorage, changed: number): BookRow[] {
+  return sql.exec<Row>(`SELECT ${COLUMNS} FROM alerts WHERE changed > ?`, changed).toArray();
+}
+
+function alertOf(row: Row): AlertRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    externalId: row.external_id,
+    period: row.period,
+    threshold: row.threshold,
+    limitMicro: micros(row.limit_micro),
+    valueMicro: micros(row.value_micro),
+    createdAt: row.created_at,
+  };
+}

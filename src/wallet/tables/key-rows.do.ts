@@ -1,0 +1,143 @@
+import { assert } from "../../lib/assert.ts";
+import type { Scope } from "../../lib/caller.ts";
+import { RateWindow } from "../../lib/rate-window.ts";
+import type { StoredAdmission } from "../../lib/rate-window.ts";
+
+/** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */
+const DEAD_AT_ONCE = 20;
+
+/** What the register says of a living key, and when it said so (Unix ms). */
+export type KeyRecord = {
+  readonly keyId: string;
+  readonly memberId: string;
+  readonly scope: Scope;
+  readonly rpmLimit: number;
+  readonly checkedAt: number;
+};
+
+/** A key as the tables know it. */
+export type KnownKey = {
+  /** Its number in the tables. */
+  readonly number: number;
+  /** Null: all that is known is that it is dead. */
+  readonly record: KeyRecord | null;
+  /** Unix ms; null while it lives. */
+  readonly revokedAt: number | null;
+  readonly window: RateWindow;
+};
+
+type Row = {
+  number: number;
+  key_id: string | null;
+  member_id: string | null;
+  scope: Scope | null;
+  rpm_limit: number | null;
+  checked_at: number | null;
+  revoked_at: number | null;
+};
+
+/** The key with this hash, or null. */
+export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
+  const [row] = sql
+    .exec<Row>(
+      `SELECT number, key_id, member_id, scope, rpm_limit, checked_at, revoked_at
+      FROM keys WHERE hash = ?`,
+      hash,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  const admissions = sql
+    .exec<StoredAdmission>("SELECT slot, at FROM admissions WHERE key = ?", row.number)
+    .toArray();
+  return {
+    number: row.number,
+    record: recordOf(row),
+    revokedAt: row.revoked_at,
+    window: new RateWindow(admissions),
+  };
+}
+
+function recordOf(row: Row): KeyRecord | null {
+  const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
+  if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
+  return { keyId, memberId, scope, rpmLimit, checkedAt: row.checked_at ?? 0 };
+}
+
+/** Keeps what the register says; a tombstone stays. */
+export function putKey(sql: SqlStorage, hash: string, record: KeyRecord): void {
+  sql.exec(
+    `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, checked_at)
+    VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (hash) DO UPDATE SET key_id = excluded.key_id, member_id = excluded.member_id,
+      scope = excluded.scope, rpm_limit = excluded.rpm_limit, checked_at = excluded.checked_at`,
+    hash,
+    record.keyId,
+    record.memberId,
+    record.scope,
+    record.rpmLimit,
+    record.checkedAt,
+  );
+}
+
+/** A tombstone, whether the key is known or not; the first time of revocation stands. */
+export function buryKey(sql: SqlStorage, hash: string, revokedAt: number): void {
+  sql.exec(
+    `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
+    ON CONFLICT (hash) DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)`,
+    hash,
+    revokedAt,
+  );
+}
+
+/** Removes the minutes of some keys that died before `beforeMs`; false when there is none left. */
+export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
+      AND EXISTS (SELECT 1 FROM admissions WHERE key = number) LIMIT ?)`,
+    beforeMs,
+    DEAD_AT_ONCE,
+  );
+  return rowsWritten > 0;
+}
+
+export function updateKeyLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {
+  sql.exec("UPDATE keys SET rpm_limit = ? WHERE hash = ?", rpmLimit, hash);
+}
+
+export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number): void {
+  sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
+}
+
+/** What is known of the living: the register is asked for each again. Tombstones and minutes stay. */
+export function unlearnKeys(sql: SqlStorage): void {
+  sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
+}
+
+/** The same for one key. */
+export function unlearnKey(sql: SqlStorage, hash: string): void {
+  sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
+}
+
+/** Exactly one row written: the output gate holds the answer until it is durable. */
+export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmission): void {
+  const { rowsWritten } = sql.exec(
+    `INSERT INTO admissions (key, slot, at) VALUES (?, ?, ?)
+    ON CONFLICT (key, slot) DO UPDATE SET at = excluded.at`,
+    key,
+    entry.slot,
+    entry.at,
+  );
+  assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
+}
+
+/** Times in the clock's future become now. */
+export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
+  storage.transactionSync(() => {
+    storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
+    storage.sql.exec(
+      "UPDATE keys SET checked_at = min(checked_at, ?1) WHERE number = ?2",
+      clockMs,
+      key,
+    );
+  });
+}

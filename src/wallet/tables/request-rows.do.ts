@@ -1,0 +1,262 @@
+import { assert } from "../../lib/assert.ts";
+import type { Failure } from "../../lib/failure.ts";
+import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
+import type { Idempotency } from "../../lib/idempotency.ts";
+import { micros } from "../../lib/money.ts";
+import type { Micros } from "../../lib/money.ts";
+import { promptTokens } from "../../lib/usage.ts";
+import type { NameHolder } from "../rules/hold-guards.ts";
+import type { Known, Posting, RequestState } from "../rules/ledger.ts";
+import { microsOrNull, periodOf, periodOfDay } from "../rules/quota.ts";
+import type { Period } from "../rules/quota.ts";
+import type { HoldRequest, Settlement } from "../wallet-contract.ts";
+
+type Row = {
+  id: string;
+  state: RequestState;
+  admitted_at: number;
+  period_day: string | null;
+  least: number;
+  most: number;
+  granted: number | null;
+  external_id: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  charged: number;
+  shortfall: number;
+  detail: string | null;
+};
+
+/** What is remembered of an id, or null. */
+export function selectRequest(sql: SqlStorage, id: string): Known | null {
+  const [row] = sql
+    .exec<Row>(
+      `SELECT id, state, admitted_at, period_day, least, most, granted, external_id, end_user_id, key_id,
+        charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
+      FROM requests WHERE id = ?`,
+      id,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  return {
+    id: row.id,
+    state: row.state,
+    least: micros(row.least),
+    most: micros(row.most),
+    externalId: row.external_id,
+    endUserId: row.end_user_id,
+    keyId: row.key_id,
+    admittedAt: row.admitted_at,
+    period: periodOfRow(row),
+    granted: microsOrNull(row.granted),
+    charged: micros(row.charged),
+    shortfall: micros(row.shortfall),
+    failure: row.detail === null ? null : (JSON.parse(row.detail) as Failure),
+  };
+}
+
+/** The period of a request's spend: that of its admission, or a later one that the wallet had seen. */
+export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Period {
+  return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
+}
+
+/** A request as it is first written: granted, refused or, as a tombstone, voided. */
+export type NewRequest = {
+  readonly request: Omit<HoldRequest, "peer" | "idempotency">;
+  readonly state: "held" | "refused" | "voided";
+  readonly granted: Micros | null;
+  readonly endUserId: string | null;
+  readonly admittedAt: number;
+  readonly period: Period;
+  readonly expiresAt: number;
+  readonly failure: Failure | null;
+};
+
+/** Writes a request; false, and nothing written, when its id is known. */
+export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
+  const { request } = made;
+  const cursor = sql.exec(
+    `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
+      end_user_id, key_id, detail, period_day) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO NOTHING`,
+    request.id,
+    made.state,
+    made.admittedAt,
+    made.expiresAt,
+    request.least,
+    request.most,
+    made.granted,
+    request.externalId,
+    made.endUserId,
+    request.keyId,
+    made.failure === null ? null : JSON.stringify(made.failure),
+    made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
+  );
+  return cursor.rowsWritten > 0;
+}
+
+/** A request's place in the ledger. */
+export type Place = { readonly seq: number; readonly balance: Micros; readonly at: number };
+
+/** An open hold's outcome, which is its ledger row. */
+export function updateSettled(
+  sql: SqlStorage,
+  settlement: Settlement,
+  posting: Posting,
+  place: Place,
+): void {
+  const { id, cost, generation } = settlement;
+  const changes = [
+    posting.charged,
+    cost,
+    posting.shortfall,
+    generation.model,
+    promptTokens(generation.usage),
+    generation.usage.output,
+    place.at,
+    JSON.stringify(generation),
+  ];
+  const set = `state = 'settled', charged = ?, cost = ?, shortfall = ?, model = ?,
+    prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?`;
+  const cursor = posting.late
+    ? sql.exec(
+        `UPDATE requests SET ${set}, late = 1 WHERE id = ? AND state = 'expired'`,
+        ...changes,
+        id,
+      )
+    : sql.exec(
+        `UPDATE requests SET ${set}, seq = ?, balance = ? WHERE id = ? AND state = 'held'`,
+        ...changes,
+        place.seq,
+        place.balance,
+        id,
+      );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** A hold that nobody came back for: a ledger row of nothing. */
+export function updateExpired(sql: SqlStorage, id: string, place: Place): void {
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
+    WHERE id = ? AND state = 'held'`,
+    place.seq,
+    place.balance,
+    place.at,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+export function updateVoided(sql: SqlStorage, id: string, at: number): void {
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'voided', settled_at = ?
+    WHERE id = ? AND state IN ('held', 'expired')`,
+    at,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** A ledger row that is not a request's own. Amounts change the balance, `absorbed` does not. */
+export type Entry = {
+  readonly place: Place;
+  readonly kind: "usage" | "credit" | "shortfall";
+  readonly amount: Micros;
+  readonly absorbed?: Micros;
+  readonly requestId?: string;
+  readonly reference?: string;
+  readonly held?: Micros;
+  readonly openHolds?: number;
+};
+
+export function insertEntry(sql: SqlStorage, entry: Entry): void {
+  sql.exec(
+    `INSERT INTO entries (seq, kind, amount, balance, absorbed, created_at, reference, request_id,
+      held, open_holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    entry.place.seq,
+    entry.kind,
+    entry.amount,
+    entry.place.balance,
+    entry.absorbed ?? 0,
+    entry.place.at,
+    entry.reference ?? null,
+    entry.requestId ?? null,
+    entry.held ?? 0,
+    entry.openHolds ?? 0,
+  );
+}
+
+type NameRow = {
+  request_id: string;
+  body: string;
+  admitted_at: number;
+  state: RequestState | null;
+};
+
+/** Who holds a name: a request of today or yesterday, the newest; null when none does. */
+export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): NameHolder | null {
+  const [row] = sql
+    .exec<NameRow>(
+      `SELECT request_id, body, idempotency_keys.admitted_at AS admitted_at, state
+      FROM idempotency_keys LEFT JOIN requests ON requests.id = request_id
+      WHERE day IN (?, ?) AND name = ? ORDER BY day DESC LIMIT 1`,
+      dayOf(nowMs),
+      dayOf(nowMs - IDEMPOTENCY_MS),
+      name,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
+}
+
+/** Gives a name to a request that was just granted, whoever held it before. */
+export function insertName(
+  sql: SqlStorage,
+  { name, body }: Idempotency,
+  granted: { readonly id: string; readonly admittedAt: number },
+): void {
+  sql.exec(
+    "INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at) VALUES (?, ?, ?, ?, ?)",
+    dayOf(granted.admittedAt),
+    name,
+    body,
+    granted.id,
+    granted.admittedAt,
+  );
+}
+
+/** Removes a batch of names of the days before yesterday; true when more may be. */
+export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM idempotency_keys WHERE (day, name) IN
+      (SELECT day, name FROM idempotency_keys WHERE day < ? ORDER BY day, name LIMIT ?)`,
+    dayOf(nowMs - IDEMPOTENCY_MS),
+    rowsMax,
+  );
+  return rowsWritten >= rowsMax;
+}
+
+/** When the oldest name will be one of the day before yesterday, Unix ms; null without any. */
+export function oldestNameDue(sql: SqlStorage): number | null {
+  const [row] = sql
+    .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
+    .toArray();
+  return row === undefined ? null : Date.parse(row.day) + 2 * IDEMPOTENCY_MS;
+}
+
+/** The clock stepped back to `nowMs`: names given after it were given now; the newest of each counts. */
+export function pullNames(sql: SqlStorage, nowMs: number): void {
+  const today = dayOf(nowMs);
+  sql.exec(
+    `INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at)
+    SELECT ?1, name, body, request_id, ?2 FROM idempotency_keys WHERE day >= ?1 AND admitted_at > ?2
+    ORDER BY day`,
+    today,
+    nowMs,
+  );
+  sql.exec("DELETE FROM idempotency_keys WHERE day > ?", today);
+}
+
+function dayOf(ms: number): string {
+  return periodOf(ms).day;
+}

@@ -1,0 +1,316 @@
+import { assert } from "../../lib/assert.ts";
+import { idFloor } from "../../lib/id.ts";
+import type { Micros } from "../../lib/money.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { microsOrNull } from "../rules/quota.ts";
+
+/**
+ * The wallet's own tables. Money is whole micros, times Unix ms; `changed` is the number of the
+ * publish that will carry a row's change to the book.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE wallet (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    org_id TEXT NOT NULL,
+    epoch TEXT NOT NULL, -- random, made with the wallet
+    created_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL CHECK (revision >= 0), -- number of the newest publish
+    acknowledged INTEGER NOT NULL CHECK (acknowledged BETWEEN 0 AND revision),
+    publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1)), -- the book lost something
+    conflict TEXT, -- the book belongs to another wallet: holds are refused
+    rpm_limit INTEGER CHECK (rpm_limit > 0),
+    suspended INTEGER NOT NULL CHECK (suspended IN (0, 1)),
+    rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0), -- low-balance alerts up to here are history
+    swept_id TEXT NOT NULL -- no unpaid request is left below this id
+  ) STRICT;
+  CREATE TABLE settings (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    monthly_quota INTEGER CHECK (monthly_quota >= 0),
+    daily_quota INTEGER CHECK (daily_quota >= 0),
+    alert_threshold REAL NOT NULL CHECK (alert_threshold BETWEEN 0 AND 1),
+    low_balance INTEGER CHECK (low_balance >= 0),
+    changed INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE requests ( -- one row per hold: written when granted, and once more by its outcome
+    id TEXT PRIMARY KEY NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('held', 'settled', 'voided', 'expired', 'refused')),
+    admitted_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    least INTEGER NOT NULL CHECK (least >= 0),
+    most INTEGER NOT NULL CHECK (most >= least),
+    granted INTEGER CHECK (granted BETWEEN least AND most), -- null: never granted
+    external_id TEXT,
+    end_user_id TEXT,
+    key_id TEXT NOT NULL,
+    seq INTEGER CHECK (seq > 0), -- place in the ledger; null: not in it
+    late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1)), -- settled after it expired: see entries
+    balance INTEGER CHECK (balance >= 0), -- after this row
+    charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0),
+    cost INTEGER NOT NULL DEFAULT 0 CHECK (cost >= 0),
+    shortfall INTEGER NOT NULL DEFAULT 0 CHECK (shortfall = cost - charged),
+    model TEXT,
+    prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0),
+    completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0),
+    settled_at INTEGER,
+    detail TEXT, -- JSON: the generation, or why it was refused
+    CHECK (state <> 'held' OR granted IS NOT NULL),
+    CHECK (state <> 'settled' OR (seq IS NOT NULL AND detail IS NOT NULL)),
+    CHECK ((seq IS NULL) = (balance IS NULL))
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE entries ( -- every other row of the ledger
+    seq INTEGER PRIMARY KEY CHECK (seq > 0),
+    kind TEXT NOT NULL CHECK (kind IN ('usage', 'credit', 'shortfall', 'rollup')),
+    amount INTEGER NOT NULL CHECK (kind <> 'shortfall' OR amount = 0),
+    balance INTEGER NOT NULL CHECK (balance >= 0),
+    absorbed INTEGER NOT NULL DEFAULT 0 CHECK (absorbed >= 0),
+    created_at INTEGER NOT NULL,
+    reference TEXT UNIQUE CHECK ((kind = 'credit') = (reference IS NOT NULL)),
+    request_id TEXT CHECK ((kind IN ('usage', 'shortfall')) = (request_id IS NOT NULL)),
+    held INTEGER NOT NULL DEFAULT 0, -- what a credit answered the first time
+    open_holds INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE TABLE checkpoints ( -- what was true after ledger row seq; later rows of requests are >= floor_id
+    seq INTEGER PRIMARY KEY,
+    balance INTEGER NOT NULL CHECK (balance >= 0),
+    clock INTEGER NOT NULL,
+    floor_id TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE end_users ( -- spend as of the newest checkpoint
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    external_id TEXT NOT NULL UNIQUE CHECK (external_id <> ''),
+    monthly_quota INTEGER CHECK (monthly_quota >= 0),
+    daily_quota INTEGER CHECK (daily_quota >= 0),
+    alert_threshold REAL NOT NULL CHECK (alert_threshold BETWEEN 0 AND 1),
+    month TEXT NOT NULL,
+    monthly_spend INTEGER NOT NULL CHECK (monthly_spend >= 0),
+    day TEXT NOT NULL,
+    daily_spend INTEGER NOT NULL CHECK (daily_spend >= 0),
+    created_at INTEGER NOT NULL,
+    changed INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE deleted_end_users (id TEXT PRIMARY KEY NOT NULL, changed INTEGER NOT NULL)
+    STRICT, WITHOUT ROWID;
+  CREATE TABLE totals ( -- usage by UTC day of admission, as of the newest checkpoint
+    dimension TEXT NOT NULL CHECK (dimension IN ('day', 'model', 'key', 'user')),
+    day TEXT NOT NULL,
+    name TEXT NOT NULL, -- '' for 'day', and for requests without an end user
+    requests INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost INTEGER NOT NULL CHECK (cost >= 0),
+    changed INTEGER NOT NULL,
+    PRIMARY KEY (dimension, day, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE alerts (
+    id TEXT PRIMARY KEY NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('user_daily', 'user_monthly', 'low_balance')),
+    end_user_id TEXT,
+    external_id TEXT,
+    period TEXT,
+    threshold REAL,
+    limit_micro INTEGER NOT NULL,
+    value_micro INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    seq INTEGER NOT NULL, -- newest ledger row when it was raised
+    changed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX alerts_by_limit ON alerts (kind, limit_micro, end_user_id, period);
+  CREATE INDEX alerts_by_change ON alerts (changed);`,
+  // The clock may step back; the periods of spend, and what ids sort by, may not.
+  `ALTER TABLE requests ADD COLUMN period_day TEXT; -- day of its spend, null: that of admitted_at
+  ALTER TABLE checkpoints ADD COLUMN newest INTEGER NOT NULL DEFAULT 0; -- newest clock ever seen
+  UPDATE checkpoints SET newest = clock;`,
+  `CREATE TABLE idempotency_keys ( -- the newest request that was granted under each
+    day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch')),
+    name TEXT NOT NULL, -- hash of the API key's id and the Idempotency-Key
+    body TEXT NOT NULL, -- hash of organisation, path and body
+    request_id TEXT NOT NULL,
+    admitted_at INTEGER NOT NULL,
+    PRIMARY KEY (day, name)
+  ) STRICT, WITHOUT ROWID;`,
+  // What was told of one of late is counted before it is told again.
+  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at)",
+  `CREATE TABLE keys ( -- the organisation's keys at home, as their registers know them
+    number INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    key_id TEXT, -- null: to be asked for
+    member_id TEXT,
+    scope TEXT CHECK (scope IN ('regional', 'global')),
+    rpm_limit INTEGER CHECK (rpm_limit > 0),
+    checked_at INTEGER, -- when the register last said so
+    revoked_at INTEGER -- the tombstone
+  ) STRICT;
+  CREATE TABLE admissions ( -- the last ones of each key, in a ring
+    key INTEGER NOT NULL,
+    slot INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (key, slot)
+  ) STRICT, WITHOUT ROWID;`,
+];
+
+/** Whether a wallet was ever made in this object; asking writes nothing. */
+export function walletExists(sql: SqlStorage): boolean {
+  return sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").toArray().length > 0;
+}
+
+/** Brings the tables to the newest version, one step after the other, in one transaction. */
+export function migrate(storage: DurableObjectStorage): void {
+  const { sql } = storage;
+  storage.transactionSync(() => {
+    sql.exec(
+      `CREATE TABLE IF NOT EXISTS schema_version (
+        id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL) STRICT`,
+    );
+    const [row] = sql.exec<{ version: number }>("SELECT version FROM schema_version").toArray();
+    const version = row?.version ?? 0;
+    assert(version <= MIGRATIONS.length, "the tables are newer than this program");
+    if (version === MIGRATIONS.length) return;
+    for (const step of MIGRATIONS.slice(version)) sql.exec(step);
+    sql.exec("INSERT OR REPLACE INTO schema_version VALUES (1, ?)", MIGRATIONS.length);
+  });
+}
+
+/** Makes the tables of a new wallet. `epoch` tells it from any other the organisation ever had. */
+export function makeWallet(
+  storage: DurableObjectStorage,
+  made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },
+): void {
+  const { sql } = storage;
+  const floorId = idFloor(HOLD_ID, made.nowMs - ID_AGE_MAX_MS);
+  storage.transactionSync(() => {
+    migrate(storage);
+    sql.exec(
+      `INSERT INTO wallet (id, org_id, epoch, created_at, revision, acknowledged, publish_all,
+        suspended, rearmed_seq, swept_id) VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, ?)`,
+      made.orgId,
+      made.epoch,
+      made.nowMs,
+      floorId,
+    );
+    const { alertThreshold } = DEFAULT_SETTINGS;
+    sql.exec(
+      "INSERT INTO settings (id, alert_threshold, changed) VALUES (1, ?, 1)",
+      alertThreshold,
+    );
+    sql.exec(
+      "INSERT INTO checkpoints (seq, balance, clock, newest, floor_id) VALUES (0, 0, ?, ?, ?)",
+      made.nowMs,
+      made.nowMs,
+      floorId,
+    );
+  });
+}
+
+/** Whether anything happened in a wallet that giving it up would lose. */
+export function wasUsed(sql: SqlStorage): boolean {
+  const { n } = sql
+    .exec<{ n: number }>(
+      `SELECT EXISTS (SELECT 1 FROM requests) + EXISTS (SELECT 1 FROM entries)
+        + EXISTS (SELECT 1 FROM end_users) + EXISTS (SELECT 1 FROM deleted_end_users)
+        + (SELECT changed > 1 FROM settings) AS n`,
+    )
+    .one();
+  return n > 0;
+}
+
+/** What the wallet says of itself, its organisation's settings included. */
+export type WalletRow = {
+  readonly orgId: string;
+  readonly epoch: string;
+  /** Number of the newest publish; a change made now is carried by the next one. */
+  readonly revision: number;
+  readonly acknowledged: number;
+  /** The book is known to lack rows: publish everything. */
+  readonly publishAll: boolean;
+  /** Why the book is not this wallet's; holds are refused until it is repaired. */
+  readonly conflict: string | null;
+  readonly rpmLimit: number | null;
+  readonly suspended: boolean;
+  /** Low-balance alerts raised up to this ledger row are history. */
+  readonly rearmedSeq: number;
+  readonly sweptId: string;
+  readonly settings: Settings;
+};
+
+export type Settings = {
+  readonly monthlyQuota: Micros | null;
+  readonly dailyQuota: Micros | null;
+  readonly alertThreshold: number;
+  readonly lowBalance: Micros | null;
+};
+
+export const DEFAULT_SETTINGS: Settings = {
+  monthlyQuota: null,
+  dailyQuota: null,
+  alertThreshold: 0.8,
+  lowBalance: null,
+};
+
+type Row = {
+  org_id: string;
+  epoch: string;
+  revision: number;
+  acknowledged: number;
+  publish_all: number;
+  conflict: string | null;
+  rpm_limit: number | null;
+  suspended: number;
+  rearmed_seq: number;
+  swept_id: string;
+  monthly_quota: number | null;
+  daily_quota: number | null;
+  alert_threshold: number;
+  low_balance: number | null;
+};
+
+export function readWalletRow(sql: SqlStorage): WalletRow {
+  const row = sql.exec<Row>("SELECT * FROM wallet JOIN settings USING (id) WHERE id = 1").one();
+  return {
+    orgId: row.org_id,
+    epoch: row.epoch,
+    revision: row.revision,
+    acknowledged: row.acknowledged,
+    publishAll: row.publish_all === 1,
+    conflict: row.conflict,
+    rpmLimit: row.rpm_limit,
+    suspended: row.suspended === 1,
+    rearmedSeq: row.rearmed_seq,
+    sweptId: row.swept_id,
+    settings: {
+      monthlyQuota: microsOrNull(row.monthly_quota),
+      dailyQuota: microsOrNull(row.daily_quota),
+      alertThreshold: row.alert_threshold,
+      lowBalance: microsOrNull(row.low_balance),
+    },
+  };
+}
+
+/** Stores everything of the row that can change, except the settings. */
+export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
+  sql.exec(
+    `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, publish_all = ?, conflict = ?,
+      rpm_limit = ?, suspended = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
+    row.epoch,
+    row.revision,
+    row.acknowledged,
+    row.publishAll ? 1 : 0,
+    row.conflict,
+    row.rpmLimit,
+    row.suspended ? 1 : 0,
+    row.rearmedSeq,
+    row.sweptId,
+  );
+}
+
+export function updateSettings(sql: SqlStorage, settings: Settings, changed: number): void {
+  sql.exec(
+    `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
+      changed = ? WHERE id = 1`,
+    settings.monthlyQuota,
+    settings.dailyQuota,
+    settings.alertThreshold,
+    settings.lowBalance,
+    changed,
+  );
+}

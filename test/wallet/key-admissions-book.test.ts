@@ -1,0 +1,213 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { findKeyByHash, insertKey } from "../../src/keys/keys.store.ts";
+import { now } from "../../src/lib/clock.ts";
+import { draftKey, makeKey, makeMember, shiftClock, WatchedBook } from "../keys/key-fixture.ts";
+import {
+  asked,
+  burst,
+  eventually,
+  evict,
+  gatedKey,
+  inside,
+  limitInBook,
+  MINUTE_MS,
+  storedKey,
+  storedTimes,
+  WatchedRegisters,
+  worstMinute,
+} from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import { failureOf, holdOf, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
+
+let book: WatchedBook;
+let registers: WatchedRegisters;
+
+beforeEach(() => {
+  book = new WatchedBook();
+  registers = new WatchedRegisters();
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  registers.restore();
+  book.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** A key that was minted and is in no book. */
+async function neverIssued(): Promise<GatedKey> {
+  const member = await makeMember();
+  const { row } = await draftKey(member);
+  return { row, hash: row.hash, stub: stubOf(member.orgId) };
+}
+
+it("a key that was never issued is refused and leaves nothing in the wallet's tables", async () => {
+  const key = await neverIssued();
+  expect(await asked(key)).toBe("invalid_api_key");
+  expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(0)))).toEqual({
+    kind: "invalid_api_key",
+  });
+  for (const table of ["keys", "admissions", "requests"]) {
+    expect(await rowsOf(key.stub, `SELECT * FROM ${table}`)).toEqual([]);
+  }
+});
+
+it("a key that is inserted after it was refused as unknown works at once", async () => {
+  const key = await neverIssued();
+  expect(await asked(key)).toBe("invalid_api_key");
+  await insertKey(env.DB, key.row, null);
+  expect(await asked(key)).toBe("admitted");
+});
+
+it("what a register refuses holds nothing open: the object can be evicted", async () => {
+  const key = await neverIssued();
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key); // waits for whatever is still open
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("the register is asked once by all callers of a first use, and never again for an admission", async () => {
+  const key = await gatedKey({ rpmLimit: 100 });
+  expect(await burst(key, 50)).toBe(50);
+  expect(registers.calls).toEqual(["identify"]);
+  await evict(key);
+  expect(await burst(key, 10)).toBe(10);
+  expect(registers.calls).toEqual(["identify"]);
+});
+
+it("a limit changed in the book holds within a minute of use, lowered or raised", async () => {
+  const key = await gatedKey({ rpmLimit: 5 });
+  const { stub, hash } = key;
+  expect(await burst(key, 10)).toBe(5);
+  const limitIs = (limit: number): Promise<void> =>
+    eventually(async () => {
+      const answer = await stub.admit(hash);
+      expect(answer.ok ? answer.value : answer.failure).toMatchObject({ limit });
+    });
+  await limitInBook(key, 8);
+  shiftClock(MINUTE_MS + 1000);
+  expect(await asked(key)).toBe("admitted");
+  await limitIs(8);
+  await burst(key, 20);
+  expect(worstMinute(await storedTimes(key))).toBe(8);
+  await limitInBook(key, 2);
+  shiftClock(2 * MINUTE_MS + 5000);
+  expect(await asked(key)).toBe("admitted");
+  await limitIs(2);
+  await evict(key);
+  shiftClock(3 * MINUTE_MS + 9000);
+  const lastBurst = now(env);
+  expect(await burst(key, 10)).toBe(2);
+  await eventually(async () => {
+    const noted = await findKeyByHash(env.DB, hash); // the next test counts the uses that are noted
+    expect(noted?.last_used_at).toBeGreaterThanOrEqual(lastBurst);
+  });
+});
+
+/** How often a use was noted in the book. */
+function uses(): number {
+  return book.statements.filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
+}
+
+it("last_used_at is written once a minute of use, across evictions, and never backwards", async () => {
+  const key = await gatedKey({ rpmLimit: 1000 });
+  const { row } = key;
+  const lastUsed = async (): Promise<number | null> =>
+    (await findKeyByHash(env.DB, row.hash))?.last_used_at ?? null;
+  const start = now(env);
+  await burst(key, 40);
+  await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(start));
+  await evict(key);
+  shiftClock(50_000);
+  await burst(key, 40);
+  expect([uses(), registers.count("refresh")]).toEqual([1, 0]);
+  shiftClock(MINUTE_MS + 1000);
+  await burst(key, 40);
+  await eventually(async () => expect(await lastUsed()).toBeGreaterThan(start + MINUTE_MS));
+  await evict(key);
+  await burst(key, 40);
+  expect([uses(), registers.count("refresh")]).toEqual([2, 1]);
+  const ahead = now(env) + 10 * MINUTE_MS;
+  await env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE id = ?").bind(ahead, row.id).run();
+  shiftClock(2 * MINUTE_MS + 5000);
+  await burst(key, 1);
+  await eventually(() => expect(uses()).toBe(3));
+  expect(await lastUsed()).toBe(ahead);
+});
+
+it("neither a slow book nor a slow register ever holds up an admission", async () => {
+  const key = await gatedKey();
+  await asked(key);
+  shiftClock(MINUTE_MS + 1000);
+  book.hold();
+  registers.hold();
+  expect(await burst(key, 5)).toBe(5);
+  expect(registers.count("refresh")).toBe(1);
+});
+
+it("a key that vanished from the book is unknown again within a minute of use", async () => {
+  const key = await gatedKey({ rpmLimit: 4 });
+  expect(await burst(key, 1)).toBe(1);
+  shiftClock(MINUTE_MS + 1000);
+  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(key.row.id).run();
+  await asked(key);
+  await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+  const { last_used_at: _1, revoked_at: _2, ...row } = key.row;
+  await insertKey(env.DB, row, null);
+  expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its minute stayed
+  expect(worstMinute(await storedTimes(key))).toBe(4);
+});
+
+it.each([
+  ["gone", {}, "storage_unavailable"],
+  ["overloaded", { overloaded: true }, "overloaded"],
+])(
+  "with the register %s a first use is 503, never 401, and heals with it",
+  async (_, fault, kind) => {
+    const key = await gatedKey({ balance: 10 });
+    registers.fault = fault;
+    expect(await Promise.all([asked(key), asked(key)])).toEqual([kind, kind]);
+    expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toEqual({ kind });
+    expect(await storedKey(key)).toBeNull();
+    expect(valueOf(await key.stub.balance()).openHolds).toBe(0);
+    registers.fault = null;
+    expect(await asked(key)).toBe("admitted");
+  },
+);
+
+it("with the book down a first use is 503, never 401, and heals with it", async () => {
+  const key = await gatedKey();
+  book.broken = true;
+  expect(await asked(key)).toBe("storage_unavailable");
+  book.broken = false;
+  expect(await asked(key)).toBe("admitted");
+});
+
+it.each(["book", "register"])(
+  "with the %s down a known key goes on, also when its minute of use is due and after an eviction",
+  async (what) => {
+    const key = await gatedKey({ rpmLimit: 10 });
+    await asked(key);
+    if (what === "book") book.broken = true;
+    else registers.fault = {};
+    shiftClock(MINUTE_MS + 1000);
+    expect(await burst(key, 20)).toBe(10);
+    await eventually(() => expect(registers.count("refresh")).toBe(1));
+    await evict(key);
+    expect(await burst(key, 5)).toBe(0);
+    shiftClock(2 * MINUTE_MS + 2000);
+    expect(await burst(key, 20)).toBe(10);
+  },
+);
+
+it("a wallet admits no key of another organisation, and keeps nothing of it", async () => {
+  const [key, { row: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
+  await inside(key, async (wallet) => {
+    await expect(wallet.admit(foreign.hash)).rejects.toThrow("its own organisation's wallet");
+    await expect(wallet.admitAndHold(foreign.hash, holdOf(1))).rejects.toThrow("its own");
+  });
+  expect(await rowsOf(key.stub, "SELECT * FROM keys")).toEqual([]);
+  expect(await rowsOf(key.stub, "SELECT * FROM requests")).toEqual([]);
+  expect(await asked(key)).toBe("admitted");
+});

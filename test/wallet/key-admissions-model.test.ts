@@ -1,0 +1,31 @@
+import * as fc from "fast-check";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { gatedKey } from "./key-admissions-fixture.ts";
+import { command, limit, World } from "./key-admissions-world.ts";
+import { differences } from "./wallet-desk.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+it("in any order of requests, repeats, evictions, revocations, limits and time: the minute, the holds and death hold", async () => {
+  const script = fc.record({ limit, commands: fc.array(command, { maxLength: 40, size: "max" }) });
+  const result = await fc.check(
+    fc.asyncProperty(script, async (one) => {
+      shiftClock(null);
+      const key = await gatedKey({ rpmLimit: one.limit, balance: 120 });
+      const world = new World(key, one.limit);
+      for (const each of one.commands) await world.run(each);
+      expect(await differences(key.stub)).toEqual([]);
+    }),
+    { numRuns: 50, seed: 11, endOnFailure: true },
+  );
+  expect(
+    result.failed ? `${fc.defaultReportMessage(result)} ${String(result.errorInstance)}` : "",
+  ).toBe("");
+}, 120_000);

@@ -1,0 +1,101 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import {
+  asked,
+  besides,
+  burst,
+  gatedKey,
+  registerOf,
+  revocationServices,
+  WatchedRegisters,
+} from "./key-admissions-fixture.ts";
+import { failureOf, holdOf, lose, valueOf } from "./wallet-desk.ts";
+
+let registers: WatchedRegisters;
+
+beforeEach(() => {
+  registers = new WatchedRegisters();
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  registers.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+it("a wallet that was lost and rebuilt asks the registers again, and admits no revoked key", async () => {
+  const key = await gatedKey();
+  const dead = await besides(key);
+  expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
+  const row = { ...dead.row, id: dead.row.id };
+  expect(
+    await revokeKeyEverywhere(
+      revocationServices((_, at) => registerOf(dead).revoke(at)),
+      row,
+    ),
+  ).toEqual(expect.objectContaining({ ok: true }));
+  valueOf(await key.stub.poke());
+  await lose(key.stub);
+  expect([await asked(key), await asked(dead)]).toEqual([
+    "storage_unavailable",
+    "storage_unavailable",
+  ]);
+  valueOf(await key.stub.rebuild(key.row.org_id));
+  registers.calls.length = 0;
+  expect([await asked(key), await asked(dead)]).toEqual(["admitted", "invalid_api_key"]);
+  expect(registers.count("identify")).toBe(2);
+});
+
+it("a wallet that went back in time forgets what it knew of the living with its rebuilding, not their minutes", async () => {
+  const key = await gatedKey({ rpmLimit: 3, balance: 10 });
+  const { stub, row } = key;
+  const dead = await besides(key);
+  const buried = await besides(key);
+  expect([await burst(key, 2), await burst(dead, 1), await burst(buried, 1)]).toEqual([2, 1, 1]);
+  valueOf(await buried.stub.revokeKey(buried.hash, 1)); // of this its register never heard
+  await registerOf(dead).revoke(1); // of this the tables from before know nothing
+  valueOf(await stub.poke());
+  await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
+    .bind(row.org_id)
+    .run();
+  valueOf(await stub.rebuild(row.org_id));
+  expect(await asked(dead)).toBe("invalid_api_key");
+  expect(await asked(buried)).toBe("invalid_api_key");
+  expect(await burst(key, 5)).toBe(1);
+  expect(registers.count("identify")).toBe(5);
+});
+
+it("no key is met while it is being revoked by a wallet that is just rebuilt", async () => {
+  const key = await gatedKey();
+  valueOf(await key.stub.poke());
+  await lose(key.stub);
+  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const revoking = revokeKeyEverywhere(
+    revocationServices(async (_, at) => {
+      begun.resolve();
+      await may.promise;
+      return registerOf(key).revoke(at);
+    }),
+    key.row,
+  );
+  await begun.promise;
+  valueOf(await key.stub.rebuild(key.row.org_id));
+  expect(await asked(key)).toBe("admitted");
+  may.resolve();
+  expect((await revoking).ok).toBe(true);
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("where no wallet is made there is nothing to end, and nobody to admit", async () => {
+  const key = await gatedKey();
+  await lose(key.stub);
+  valueOf(await key.stub.revokeKey(key.hash, 1));
+  valueOf(await key.stub.setKeyLimit(key.hash, 1));
+  expect(await asked(key)).toBe("storage_unavailable");
+  expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toEqual({
+    kind: "storage_unavailable",
+  });
+  expect(registers.calls).toEqual([]);
+});

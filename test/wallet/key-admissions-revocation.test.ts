@@ -1,0 +1,168 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { revokeKey } from "../../src/keys/keys.store.ts";
+import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
+import { now } from "../../src/lib/clock.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import {
+  asked,
+  besides,
+  burst,
+  eventually,
+  evict,
+  gatedKey,
+  kindOf,
+  MINUTE_MS,
+  registerOf,
+  revocationServices,
+  storedKey,
+  storedTimes,
+  WatchedRegisters,
+} from "./key-admissions-fixture.ts";
+import { newId, runAlarm, valueOf } from "./wallet-desk.ts";
+
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+let registers: WatchedRegisters;
+
+beforeEach(() => {
+  registers = new WatchedRegisters();
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  registers.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+it("a revoked key is refused at once, for good, also by an object that starts again", async () => {
+  const key = await gatedKey();
+  expect(await asked(key)).toBe("admitted");
+  valueOf(await key.stub.revokeKey(key.hash, 1000));
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key);
+  expect(await asked(key)).toBe("invalid_api_key");
+  valueOf(await key.stub.revokeKey(key.hash, 2000));
+  expect(await storedKey(key)).toMatchObject({ revoked_at: 1000 });
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("a dead key's minute goes with retention, two days later, and its tombstone stays", async () => {
+  const key = await gatedKey();
+  const living = await besides(key);
+  expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
+  valueOf(await key.stub.void(newId())); // what retention is due for
+  valueOf(await key.stub.revokeKey(key.hash, now(env)));
+  shiftClock(2 * DAY_MS - HOUR_MS);
+  await runAlarm(key.stub);
+  expect(await storedTimes(key)).toHaveLength(3);
+  shiftClock(2 * DAY_MS + HOUR_MS);
+  await runAlarm(key.stub);
+  expect(await storedTimes(key)).toEqual([]);
+  expect(await storedTimes(living)).toHaveLength(2);
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("a key that never came can be revoked, without asking its register", async () => {
+  const key = await gatedKey();
+  valueOf(await key.stub.revokeKey(key.hash, 5));
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key);
+  expect(await asked(key)).toBe("invalid_api_key");
+  expect(registers.calls).toEqual([]);
+});
+
+it("a key is dead alone: its organisation's others live on", async () => {
+  const key = await gatedKey({ rpmLimit: 3 });
+  const other = await besides(key, 3);
+  expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
+  valueOf(await key.stub.revokeKey(key.hash, 5));
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key);
+  expect(await burst(other, 5)).toBe(2);
+});
+
+it("a tombstone beats a register's answer that was under way when it came", async () => {
+  const key = await gatedKey();
+  registers.hold();
+  const early = [asked(key), asked(key)];
+  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  valueOf(await key.stub.revokeKey(key.hash, now(env)));
+  registers.open();
+  expect(await Promise.all(early)).toEqual(["invalid_api_key", "invalid_api_key"]);
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key);
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("a tombstone beats a refresh that began before it", async () => {
+  const key = await gatedKey();
+  expect(await asked(key)).toBe("admitted");
+  shiftClock(MINUTE_MS + 1000);
+  registers.hold();
+  expect(await asked(key)).toBe("admitted");
+  await eventually(() => expect(registers.given).toContain("refresh"));
+  valueOf(await key.stub.revokeKey(key.hash, now(env)));
+  registers.open();
+  await besides(key).then(asked); // the refresh's answer was taken by then
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key);
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("one key's revocation keeps no other key from being met", async () => {
+  const key = await gatedKey();
+  const other = await besides(key);
+  registers.hold();
+  const first = asked(key);
+  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  valueOf(await other.stub.revokeKey(other.hash, 1));
+  registers.open();
+  expect(await first).toBe("admitted");
+  expect(registers.count("identify")).toBe(1);
+});
+
+it("a revocation that only the book knows ends the key within a minute of use, and for good", async () => {
+  const key = await gatedKey();
+  const { row } = key;
+  expect(await asked(key)).toBe("admitted");
+  await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
+  shiftClock(MINUTE_MS + 1000);
+  await asked(key);
+  await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+  await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(row.id).run();
+  expect(await asked(key)).toBe("invalid_api_key");
+  await evict(key);
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("that revocation is heard although the key's limit was set while its register was asked", async () => {
+  const key = await gatedKey();
+  const { row, hash, stub } = key;
+  expect(await asked(key)).toBe("admitted");
+  await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
+  shiftClock(MINUTE_MS + 1000);
+  registers.hold();
+  expect(await asked(key)).toBe("admitted");
+  await eventually(() => expect(registers.given).toContain("refresh"));
+  valueOf(await stub.setKeyLimit(hash, 7));
+  registers.open();
+  await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
+});
+
+it("whatever the register answers, the wallet has its tombstone, and a repeat completes the rest", async () => {
+  const key = await gatedKey();
+  expect(await asked(key)).toBe("admitted");
+  const deaf = revocationServices(() => Promise.reject(new Error("gone")));
+  expect(kindOf(await revokeKeyEverywhere(deaf, key.row))).toBe("storage_unavailable");
+  expect(await asked(key)).toBe("invalid_api_key");
+  expect(
+    (
+      await revokeKeyEverywhere(
+        revocationServices((_, at) => registerOf(key).revoke(at)),
+        key.row,
+      )
+    ).ok,
+  ).toBe(true);
+  expect(kindOf(await registerOf(key).whose())).toBe("invalid_api_key");
+});

@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { patchKey } from "../../src/operator/keys.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { context } from "../operator/operator-fixture.ts";
+import {
+  asked,
+  besides,
+  burst,
+  eventually,
+  evict,
+  gatedKey,
+  limitInBook,
+  MINUTE_MS,
+  registerOf,
+  setLimit,
+  storedKey,
+  storedTimes,
+  WatchedRegisters,
+  worstMinute,
+} from "./key-admissions-fixture.ts";
+import { valueOf } from "./wallet-desk.ts";
+
+let registers: WatchedRegisters;
+
+beforeEach(() => {
+  registers = new WatchedRegisters();
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  registers.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on (66)", async () => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  for (const second of [0, 10, 20, 30]) {
+    shiftClock(second * 1000);
+    expect(await burst(key, 10)).toBe(10);
+  }
+  const before = (await storedTimes(key)).length;
+  await setLimit(key, 10);
+  // the last ten were at 30 s: they leave the window at 90 s, and from there it is 10 a minute
+  const admitted: number[] = [];
+  for (let second = 31; second <= 211; second += 5) {
+    shiftClock(second * 1000);
+    admitted.push(await burst(key, 4));
+  }
+  const after = (await storedTimes(key)).slice(before);
+  expect(after.length).toBe(admitted.reduce((sum, count) => sum + count, 0));
+  expect(worstMinute(after)).toBe(10);
+  expect(worstMinute((await storedTimes(key)).slice(before - 10))).toBe(10);
+  expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
+});
+
+it("raised in mid-window: the rest of the new limit is admitted at once", async () => {
+  const key = await gatedKey({ rpmLimit: 5 });
+  expect(await burst(key, 8)).toBe(5);
+  await setLimit(key, 12);
+  expect(await burst(key, 20)).toBe(7);
+  expect(worstMinute(await storedTimes(key))).toBe(12);
+});
+
+it("a changed limit survives an eviction, and is that key's alone", async () => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  const other = await besides(key, 4);
+  expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
+  await setLimit(key, 2);
+  await evict(key);
+  expect([await burst(key, 5), await burst(other, 5)]).toEqual([1, 3]);
+});
+
+it("a key that never came leaves nothing in storage, and its register says the limit", async () => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  await setLimit(key, 3);
+  expect(await storedKey(key)).toBeNull();
+  expect(await burst(key, 5)).toBe(3);
+});
+
+it("a revoked key stays revoked", async () => {
+  const [key, unmet] = [await gatedKey(), await gatedKey()];
+  await asked(key);
+  for (const { stub, hash } of [key, unmet]) {
+    valueOf(await stub.revokeKey(hash, 5));
+    valueOf(await stub.setKeyLimit(hash, 7));
+  }
+  expect([await asked(key), await asked(unmet)]).toEqual(["invalid_api_key", "invalid_api_key"]);
+});
+
+it("a register's first answer that was under way when the limit changed does not bring the old one", async () => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  registers.hold();
+  const first = asked(key);
+  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  await setLimit(key, 2);
+  registers.open();
+  expect(await first).toBe("admitted");
+  expect(await burst(key, 5)).toBe(1);
+  expect(registers.count("identify")).toBe(2);
+});
+
+it("a refresh that was under way when the limit changed does not bring the old one back", async () => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  expect(await asked(key)).toBe("admitted");
+  registers.hold();
+  shiftClock(MINUTE_MS + 1000);
+  expect(await asked(key)).toBe("admitted");
+  await eventually(() => expect(registers.given).toContain("refresh"));
+  await setLimit(key, 2);
+  registers.open();
+  await besides(key).then(asked); // the refresh's answer was taken by then
+  expect(await burst(key, 5)).toBe(1);
+  expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
+});
+
+it("an operator's change counts from its answer on, whatever the wallet was asking meanwhile", async () => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  const { row, stub } = key;
+  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const limiter = () => ({
+    revoke: () => Promise.reject(new Error("not asked for")),
+    setLimit: async (limit: number) => {
+      begun.resolve();
+      await may.promise;
+      await registerOf(key).setLimit(limit);
+    },
+  });
+  await registerOf(key).whose(); // it has met the key, with the old limit
+  const wallet = () => stub as never;
+  const changing = patchKey(
+    { ...context(), limiter, wallet },
+    { params: { id: row.org_id, key_id: row.id }, url: "", body: { rpm_limit: 2 } },
+  );
+  await begun.promise;
+  expect(await burst(key, 1)).toBe(1);
+  may.resolve();
+  expect((await changing).ok).toBe(true);
+  await evict(key);
+  expect(await burst(key, 5)).toBe(1);
+});
+
+it("every key's refresh is heard, however many are refreshed at once", async () => {
+  const first = await gatedKey({ rpmLimit: 60 });
+  const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => besides(first))))];
+  const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>
+    Promise.all(keys.map(ask));
+  await all(asked);
+  await all((key) => limitInBook(key, 9));
+  shiftClock(MINUTE_MS + 1000);
+  registers.hold();
+  await all(asked);
+  await eventually(() => expect(registers.given).toHaveLength(2 * keys.length));
+  registers.open();
+  await eventually(async () => {
+    const limits = (await all(storedKey)).map((row) => row?.["rpm_limit"]);
+    expect(limits).toEqual(keys.map(() => 9));
+  });
+});
