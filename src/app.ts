@@ -6,11 +6,12 @@ import type { AppEnv } from "./http/context.ts";
 import { methodNotAllowed, notFound } from "./http/not-found.ts";
 import { routingPath } from "./http/routing-path.ts";
 import { authorizePeer } from "./inference/authorize.peer.ts";
-import { chatRoute } from "./inference/chat.route.ts";
-import { embeddingsRoute } from "./inference/embeddings.route.ts";
+import { DOORS } from "./inference/doors/doors.ts";
+import { speakDialect } from "./inference/doors/dialect.route.ts";
 import { requireLiveAtHome } from "./inference/live-at-home.route.ts";
 import { offerOf } from "./inference/offer.ts";
 import { outcomesPeer } from "./inference/outcomes.peer.ts";
+import { answerPaid } from "./inference/paid.route.ts";
 import { requireSoundOffer } from "./inference/sound-offer.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
 import { forwardPeer } from "./keys/forward.peer.ts";
@@ -46,7 +47,7 @@ import { usageRoute } from "./wallet/routes/usage.route.ts";
 
 /**
  * The whole surface. Order matters: `requestContext` wraps every answer; below `/internal/v1` nothing
- * exists but for a peer; below `/v1` everything is authenticated, and everything but the two paid paths
+ * exists but for a peer; below `/v1` everything is authenticated, and everything but the paid paths
  * (which read their body meanwhile) has been admitted before its handler runs; from `forwardToHome` on
  * a global key away from home is answered by its home. The router finds a route in one match, whatever
  * their number, and throws for paths that it cannot tell apart, where the default one falls back to a
@@ -55,12 +56,13 @@ import { usageRoute } from "./wallet/routes/usage.route.ts";
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
 /** What costs money; how many of these an isolate works on at once is bounded. */
-const PAID_PATHS: ReadonlySet<string> = new Set(["/v1/chat/completions", "/v1/embeddings"]);
+const PAID_PATHS: ReadonlySet<string> = new Set(DOORS.map((door) => door.path));
 
 /** Who may read what was spent, and change what may be. */
 const requireAccountant = requireRole("owner", "admin", "billing");
 
 app.use(countRequests);
+app.use(speakDialect);
 app.use(requestContext);
 app.onError(failUnexpectedly);
 app.notFound(notFound);
@@ -75,15 +77,15 @@ app.post("/internal/v1/lookup", lookupPeer);
 app.post("/internal/v1/outcomes", outcomesPeer);
 app.post("/internal/v1/revocations", revocationsPeer);
 app.post("/internal/v1/authorize", authorizePeer);
-app.post("/internal/v1/forward", (c) => forwardPeer(c, app.fetch));
+app.post("/internal/v1/forward", (c) =>
+  forwardPeer(c, { dispatch: app.fetch, paidPaths: PAID_PATHS }),
+);
 
 app.use("/v1/*", startAdmission(PAID_PATHS));
-app.post("/v1/chat/completions", chatRoute);
-app.post("/v1/embeddings", embeddingsRoute);
+for (const door of DOORS) app.post(door.path, (c) => answerPaid(c, door));
 
 app.use("/v1/*", requireAdmission);
-app.all("/v1/chat/completions", methodNotAllowed(["POST"]));
-app.all("/v1/embeddings", methodNotAllowed(["POST"]));
+for (const { path } of DOORS) app.all(path, methodNotAllowed(["POST"]));
 app.use("/v1/models/*", requireLiveAtHome);
 app.get("/v1/models", (c) => listModelsRoute(c, offerOf(c.var.config).catalog));
 app.all("/v1/models", methodNotAllowed(["GET"]));

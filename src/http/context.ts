@@ -11,6 +11,7 @@ import { mintId } from "../lib/id.ts";
 import { logEvent } from "../lib/log.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import { setKeylessHeaders } from "./keyless-headers.ts";
+import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
 import type { JsonObject } from "./json-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
@@ -24,6 +25,8 @@ export type AppEnv = {
   Bindings: Env;
   Variables: {
     requestId: string;
+    /** How its path speaks of failures, where that is not OpenAI's way. */
+    dialect?: Dialect;
     startedMs: number;
     config: Config;
     /** The verdict on the key, asked for before the body is read. */
@@ -79,7 +82,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 /** Answers with a failure and remembers its kind for the request's log line. */
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
-  return failureResponse(failure, c.get("requestId"));
+  return failureResponse(failure, c.get("requestId"), c.get("dialect") ?? null);
 }
 
 /**
@@ -130,6 +133,7 @@ function finish(c: AppContext): void {
   // no-transform: a proxy that compresses a stream would hold its events back
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
+  setDialectHeaders(c, headers, admitted);
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
   else if (c.res.status >= 400 || (c.get("peer") as Region | undefined) === undefined) {
     setKeylessHeaders(headers);
@@ -167,6 +171,13 @@ function writableHeaders(c: AppContext): Headers {
     c.res = copy;
     return copy.headers;
   }
+}
+
+function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted | undefined): void {
+  const dialect = c.get("dialect");
+  if (dialect === undefined) return;
+  const own = dialect.headers(c.get("requestId"), admitted?.rate ?? null);
+  for (const [name, value] of Object.entries(own)) headers.set(name, value);
 }
 
 /** On every answer to an authenticated request, whatever its outcome (design.md 5 and 9). */

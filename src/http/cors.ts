@@ -11,6 +11,7 @@ const EXPOSED = [
   "x-route",
   "x-attempts",
   "x-granted-max-tokens",
+  "x-dropped",
   "openai-organization",
 ].join(", ");
 const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";

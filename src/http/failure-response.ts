@@ -1,3 +1,4 @@
+import type { Dialect, ErrorAnswer } from "./dialect.ts";
 import { wireOf } from "./failure-wire.ts";
 import type { Wire } from "./failure-wire.ts";
 import type { Failure } from "../lib/failure.ts";
@@ -15,19 +16,28 @@ export type ErrorObject = {
   readonly key_id?: string;
 };
 
-/** A failure as the client gets it: `{"error": ...}` with its status and headers. */
-export function failureResponse(failure: Failure, requestId: string): Response {
-  const wire = wireOf(failure);
-  return new Response(JSON.stringify({ error: errorOf(wire) }), {
-    status: wire.status,
+/** A failure as the client gets it, in its path's dialect: `{"error": ...}` of OpenAI's without one. */
+export function failureResponse(
+  failure: Failure,
+  requestId: string,
+  dialect: Dialect | null = null,
+): Response {
+  const { status, headers, body } = dialect?.error(failure, requestId) ?? openAiError(failure);
+  return new Response(JSON.stringify(body), {
+    status,
     headers: {
       "content-type": "application/json",
       "x-request-id": requestId,
       "x-content-type-options": "nosniff",
       "cache-control": "no-store",
-      ...wire.headers,
+      ...headers,
     },
   });
+}
+
+function openAiError(failure: Failure): ErrorAnswer {
+  const wire = wireOf(failure);
+  return { status: wire.status, headers: wire.headers ?? {}, body: { error: errorOf(wire) } };
 }
 
 /** The `error` object alone: what a stream's error event carries once the status has been sent. */

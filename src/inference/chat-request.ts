@@ -103,20 +103,8 @@ export const chatBody = z.looseObject({
 
 export type ChatBody = z.infer<typeof chatBody>;
 
-/** A chat request, checked. `body` is what an adapter picks its allow-list from. */
-export type ChatRequest = {
-  readonly body: ChatBody;
-  readonly model: string;
-  readonly stream: boolean;
-  readonly includeUsage: boolean;
-  readonly choices: number;
-  /** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */
-  readonly askedCap: number | null;
-  readonly user: string | null;
-};
-
 /** Parses the body of POST /v1/chat/completions. `null` means absent. Failures: 400 with `param`. */
-export function parseChatRequest(value: object): Result<ChatRequest> {
+export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
       "This endpoint takes 'messages', not 'input': a Responses request cannot be answered here.",
@@ -126,18 +114,13 @@ export function parseChatRequest(value: object): Result<ChatRequest> {
   const parsed = isPlainChat(value)
     ? success(value as ChatBody)
     : parseBody(chatBody, withoutNulls(value));
-  if (!parsed.ok) return explainPart(value, parsed);
-  const body = parsed.value;
-  const caps = [body.max_tokens, body.max_completion_tokens].filter((cap) => cap !== undefined);
-  return success({
-    body,
-    model: body.model,
-    stream: body.stream ?? false,
-    includeUsage: body.stream_options?.include_usage === true,
-    choices: body.n ?? 1,
-    askedCap: caps.length === 0 ? null : Math.min(...caps),
-    user: body.user ?? null,
-  });
+  return parsed.ok ? parsed : explainPart(value, parsed);
+}
+
+/** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */
+export function askedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
+  const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
+  return cap === Infinity ? null : cap;
 }
 
 /** The body without its top-level nulls; own keys only, so `__proto__` stays a plain key. */

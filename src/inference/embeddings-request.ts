@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { user, withoutNulls } from "./chat-request.ts";
@@ -28,23 +27,7 @@ const embeddingsBody = z.looseObject({
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
-/** An embeddings request, checked. */
-export type EmbeddingsRequest = {
-  readonly body: EmbeddingsBody;
-  readonly model: string;
-  readonly encoding: "float" | "base64";
-  readonly user: string | null;
-};
-
 /** Parses the body of POST /v1/embeddings. `null` means absent. Failures: 400 with `param`. */
-export function parseEmbeddingsRequest(value: object): Result<EmbeddingsRequest> {
-  const parsed = parseBody(embeddingsBody, withoutNulls(value));
-  if (!parsed.ok) return parsed;
-  const body = parsed.value;
-  return success({
-    body,
-    model: body.model,
-    encoding: body.encoding_format ?? "float",
-    user: body.user ?? null,
-  });
+export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
+  return parseBody(embeddingsBody, withoutNulls(value));
 }

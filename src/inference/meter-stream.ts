@@ -1,17 +1,13 @@
 import { elapsedMs } from "../lib/clock.ts";
-import type { Failure } from "../lib/failure.ts";
-import { failureObject } from "../http/failure-response.ts";
 import { logEvent } from "../lib/log.ts";
 import { isProvoked } from "../providers/provider.ts";
-import type { EventStream, JsonObject, StreamEvent } from "../providers/provider.ts";
+import type { EventStream, StreamEvent } from "../providers/provider.ts";
 import { routeName } from "../providers/route-health.ts";
-import { wireUsage } from "../providers/wire-usage.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
-import { ChunkWriter } from "./chunk-writer.ts";
-import { completionId } from "./paid-request.ts";
-import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
-import { receiptHeaders } from "./receipt.ts";
+import type { Reply, StreamWriter } from "./doors/door.ts";
+import type { Run, ServingRoute } from "./paid-request.ts";
+import { headOf, receiptHeaders, receiptOf } from "./receipt.ts";
 import type { RunTimer } from "./run-timer.ts";
 import { settleLate, settleRun } from "./settle.ts";
 import { StreamClient } from "./stream-client.ts";
@@ -33,7 +29,8 @@ type Streaming = {
   readonly meter: StreamMeter;
   readonly client: StreamClient;
   readonly watch: StreamWatch;
-  readonly writer: ChunkWriter;
+  readonly writer: StreamWriter;
+  hasBegun: boolean;
 };
 
 /**
@@ -43,17 +40,22 @@ type Streaming = {
 export async function meterStream(
   run: Run,
   route: ServingRoute,
-  source: { readonly events: EventStream; readonly timer: RunTimer },
+  source: {
+    readonly events: EventStream;
+    readonly timer: RunTimer;
+    readonly reply: Extract<Reply, { kind: "stream" }>;
+  },
 ): Promise<void> {
   const { numbers } = run.services;
   const { events, timer } = source;
   const client = new StreamClient({ left: () => timer.clientLeft() });
   // A client that left before the first byte never reads: a write to it would wait for ever.
   timer.whenClientGone(() => client.leave());
-  const watch = new StreamWatch({ events, timer, client, now: elapsedMs, numbers });
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
-  const writer = new ChunkWriter(identityOf(run));
-  const streaming = { run, route, meter, client, watch, writer };
+  const writer = source.reply.stream(headOf(run));
+  const { ping } = writer;
+  const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
+  const streaming = { run, route, meter, client, watch, writer, hasBegun: false };
   const headers = {
     ...receiptHeaders(run, route),
     "content-type": "text/event-stream; charset=utf-8",
@@ -65,7 +67,7 @@ export async function meterStream(
     if (ending === "failed") noteFault(run, route);
     await finish(streaming, ending, timer.clientGone);
   } catch (error) {
-    await client.end(errorEvent({ kind: "internal" })); // a bug: the run ends its hold
+    await client.end(writer.fail({ kind: "internal" }, null)); // a bug: the run ends its hold
     throw error;
   } finally {
     watch.close();
@@ -92,7 +94,8 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
     }
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard();
-    const { text, over } = digest(streaming, batch);
+    const { text: said, over } = digest(streaming, batch);
+    const text = opening(streaming) + said;
     // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
     await client.write(text);
     if (text !== "") watch.sent();
@@ -106,6 +109,14 @@ async function pump(streaming: Streaming, events: EventStream): Promise<Ending> 
     }
     if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
+}
+
+/** What stands before all else, once the first batch has been read: it may tell usage. */
+function opening(streaming: Streaming): string {
+  if (streaming.hasBegun) return "";
+  streaming.hasBegun = true;
+  const { meter, writer } = streaming;
+  return writer.begin(meter.usage ?? meter.partial);
 }
 
 /** The wire text of a batch, and how the stream ended if it did in it. */
@@ -124,6 +135,10 @@ function digest(
       case "text":
         meter.seeText(event.json);
         text += writer.text(event.index, event.json);
+        break;
+      case "native":
+        meter.seeNative(event);
+        text += writer.chunk(event.event);
         break;
       case "usage":
         meter.report(event.usage, event.partial);
@@ -148,36 +163,16 @@ function isRunaway({ run, route, meter }: Streaming): boolean {
   return meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS);
 }
 
-/** Settles, then sends the last event: usage if it was asked for and [DONE], or the error. */
+/** Settles, then sends the last events: those of an answer that is whole, or of one that broke off. */
 async function finish(streaming: Streaming, ending: Ending, clientGone: boolean): Promise<void> {
-  const { run, route, meter, client } = streaming;
+  const { run, route, meter, client, writer } = streaming;
   const readerAway = clientGone || client.pendingMs > SLOW_READER_MS;
   const outcome = chargeFor(run, route, meter, { ending, readerAway });
   const settled = await settleRun(run, outcome);
-  if (ending !== "complete") {
-    await client.end(errorEvent({ kind: "upstream_error" }));
-  } else {
-    await client.end(`${usageChunk(streaming, outcome, settled.charged)}data: [DONE]\n\n`);
-  }
+  const receipt = outcome.kind === "void" ? null : receiptOf(run, outcome, settled.charged);
+  const isWhole = ending === "complete" && receipt !== null;
+  await client.end(
+    isWhole ? writer.end(receipt) : writer.fail({ kind: "upstream_error" }, receipt),
+  );
   if (settled.stored !== "saved") await settleLate(run, outcome);
-}
-
-function errorEvent(failure: Failure): string {
-  return `data: ${JSON.stringify({ error: failureObject(failure) })}\n\n`;
-}
-
-function usageChunk({ run, writer }: Streaming, outcome: Outcome, charged: number): string {
-  if (!run.request.includeUsage || outcome.kind === "void") return "";
-  const usage = { ...wireUsage(outcome.usage, "chat"), cost_micro: charged };
-  return writer.event({ choices: [] }, { usage });
-}
-
-function identityOf(run: Run): JsonObject {
-  return {
-    id: completionId(run.id),
-    object: "chat.completion.chunk",
-    created: Math.floor(run.startedMs / 1000),
-    model: run.request.model.id,
-    ...(run.request.includeUsage ? { usage: null } : {}),
-  };
 }

@@ -10,6 +10,7 @@ import type { JsonObject, Provider } from "../providers/provider.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
+import type { Asked, Door, Native, Reply } from "./doors/door.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { Bounds, OutputCap } from "./worst-cost.ts";
 
@@ -22,9 +23,13 @@ export type PaidRequest = {
   /** The model's routes that can do this request, in order; at least one. */
   readonly routes: readonly Route[];
   readonly stream: boolean;
-  readonly includeUsage: boolean;
-  readonly encoding: "float" | "base64";
   readonly user: string | null;
+  /** As the door said them. */
+  readonly dropped: readonly string[];
+  readonly reply: Reply;
+  readonly paramOf: Asked["paramOf"];
+  /** Its body is empty once a route has answered. */
+  native: Native | null;
   readonly prompt: PromptSize;
   /** Null for embeddings: they have no output. */
   readonly cap: OutputCap | null;
@@ -63,6 +68,7 @@ export type Run = {
   /** `req_` + 24: request id, hold id and generation id. */
   readonly id: string;
   readonly startedMs: number;
+  readonly door: Door;
   readonly caller: Admitted["caller"];
   readonly request: PaidRequest;
   /** Its Idempotency-Key and what it came with; null without one. */
@@ -84,6 +90,8 @@ export type ServingRoute = {
   readonly route: Route;
   /** The output cap that was sent, tokens per choice; null for embeddings. */
   readonly cap: number | null;
+  /** It was asked, and answers, in the door's own wire. */
+  readonly isNative: boolean;
   readonly attempts: number;
   readonly firstByteMs: number;
 };
@@ -98,8 +106,3 @@ export type Outcome =
       readonly finishReason: string | null;
     }
   | { readonly kind: "void"; readonly reason: string };
-
-/** The completion id that clients see: the request's 24 characters under OpenAI's prefix. */
-export function completionId(requestId: string): string {
-  return `chatcmpl-${requestId.slice("req_".length)}`;
-}

@@ -2,15 +2,18 @@ import type { Context } from "hono";
 import { routePath } from "hono/route";
 import { now } from "../lib/clock.ts";
 import type { Caller } from "../lib/caller.ts";
+import { externalIdProblem } from "../lib/external-id.ts";
+import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { ShedReason, Slot } from "../lib/in-flight.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv, Presumed } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
+import { bounded } from "./bound.ts";
+import type { Asked, Door } from "./doors/door.ts";
 import { countRun, dataPointOf, logRun, routeGauges } from "./observe.ts";
 import { offerOf } from "./offer.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
@@ -18,7 +21,8 @@ import { runServices } from "./run-services.route.ts";
 import { runPaid } from "./run.ts";
 import { shed } from "./shed.route.ts";
 
-type Prepare = (body: object, catalog: Catalog) => Result<PaidRequest>;
+const END_USER = "x-end-user";
+const PLAIN = /^[\u0020-\u007e]*$/;
 type Answered = PromiseWithResolvers<Response>;
 
 /**
@@ -26,24 +30,25 @@ type Answered = PromiseWithResolvers<Response>;
  * comes with the hold, and is awaited before anything is answered. All of it is registered with waitUntil before it reads or
  * holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
  */
-export function answerPaid(c: Context<AppEnv>, prepare: Prepare): Promise<Response> | Response {
+export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | Response {
   const slot = c.get("slot") as Slot | ShedReason | undefined;
   if (typeof slot === "string") return fail(c, shed(c, slot).failure);
   const answered = Promise.withResolvers<Response>();
-  c.executionCtx.waitUntil(toItsEnd(c, prepare, { answered, slot }));
+  c.executionCtx.waitUntil(toItsEnd(c, door, { answered, slot }));
   return answered.promise;
 }
 
 /** The request with whatever it throws answered; then its place is free. `slot`: none for a key that is none. */
 async function toItsEnd(
   c: Context<AppEnv>,
-  prepare: Prepare,
+  door: Door,
   { answered, slot }: { readonly answered: Answered; readonly slot: Slot | undefined },
 ): Promise<void> {
   try {
-    const asked = await checked(c, prepare, slot);
-    if (asked.ok) await runToItsEnd(c, runOf(c, asked.value, { answered, slot }), answered);
-    else answered.resolve(fail(c, asked.failure));
+    const asked = await checked(c, door, slot);
+    if (asked.ok) {
+      await runToItsEnd(c, runOf(c, door, { asked: asked.value, answered, slot }), answered);
+    } else answered.resolve(fail(c, asked.failure));
   } catch (error) {
     answered.resolve(failUnexpectedly(error, c));
   } finally {
@@ -54,18 +59,25 @@ async function toItsEnd(
 
 function runOf(
   c: Context<AppEnv>,
-  asked: Asked,
-  { answered, slot }: { readonly answered: Answered; readonly slot: Slot | undefined },
+  door: Door,
+  {
+    asked,
+    answered,
+    slot,
+  }: { readonly asked: Checked; readonly answered: Answered; readonly slot: Slot | undefined },
 ): Run {
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),
+    door,
     ...asked,
     progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
     timers: c.get("timers"),
     services: runServices(c, asked.caller),
     dropBody: () => {
-      asked.request.body = {};
+      const { request } = asked;
+      request.body = {};
+      if (request.native !== null) request.native = { ...request.native, body: {} };
       slot?.dropBody();
     },
     answer: answered.resolve,
@@ -101,7 +113,7 @@ function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (isTold) logRun(run, { route: routePath(c), status, failure });
 }
 
-type Asked = {
+type Checked = {
   readonly caller: Caller;
   readonly request: PaidRequest;
   readonly idempotency: Idempotency | null;
@@ -114,9 +126,9 @@ type Asked = {
  */
 async function checked(
   c: Context<AppEnv>,
-  prepare: Prepare,
+  door: Door,
   slot: Slot | undefined,
-): Promise<Result<Asked>> {
+): Promise<Result<Checked>> {
   const config = c.get("config");
   const reading = readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
@@ -126,19 +138,19 @@ async function checked(
   });
   const presumed = c.get("presumed") as Presumed | undefined;
   if (presumed !== undefined) {
-    const asked = await askedBy(c, { prepare, slot, reading, caller: presumed.caller });
+    const asked = await askedBy(c, { door, slot, reading, caller: presumed.caller });
     if (asked.ok) return asked;
     const admission = await presumed.admit();
     return admission.ok ? refused(c, asked) : admission;
   }
   const admission = await c.get("admission");
   if (!admission.ok) return admission;
-  const asked = await askedBy(c, { prepare, slot, reading, caller: admission.value.caller });
+  const asked = await askedBy(c, { door, slot, reading, caller: admission.value.caller });
   return asked.ok ? asked : refused(c, asked);
 }
 
 type Asking = {
-  readonly prepare: Prepare;
+  readonly door: Door;
   readonly slot: Slot | undefined;
   readonly reading: ReturnType<typeof readJsonBody>;
   readonly caller: Caller;
@@ -148,8 +160,8 @@ type NotAsked = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 async function askedBy(
   c: Context<AppEnv>,
-  { prepare, slot, reading, caller }: Asking,
-): Promise<NotAsked | { readonly ok: true; readonly value: Asked }> {
+  { door, slot, reading, caller }: Asking,
+): Promise<NotAsked | { readonly ok: true; readonly value: Checked }> {
   const { keyId, orgId } = caller;
   const why = slot?.handTo(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
@@ -158,11 +170,37 @@ async function askedBy(
   const body = await reading;
   if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
   const { json, bytes } = body.value;
-  const request = prepare(json, offerOf(c.get("config")).catalog);
+  const request = requestOf(c, door, json);
   if (!request.ok) return request;
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
   return { ok: true, value: { caller, request: request.value, idempotency } };
+}
+
+/** The body as the door reads it, by whom it is, bounded. */
+function requestOf(c: Context<AppEnv>, door: Door, json: object): Result<PaidRequest> {
+  const asked = door.parse(json, {
+    header: (name) => c.req.header(name),
+    query: (name) => c.req.query(name),
+  });
+  if (!asked.ok) return asked;
+  const user = endUserOf(asked.value, c.req.header(END_USER));
+  if (!user.ok) return user;
+  const { numbers } = c.get("config");
+  const { catalog, providers } = offerOf(c.get("config"));
+  const sold = { catalog, providers, defaultCap: numbers.DEFAULT_MAX_OUTPUT };
+  return bounded({ ...asked.value, user: user.value }, sold);
+}
+
+/** Who spends: what the body and the header `x-end-user` say, which must be one. */
+function endUserOf({ user, paramOf }: Asked, header: string | undefined): Result<string | null> {
+  if (header === undefined) return success(user);
+  // Other letters would be read in whichever encoding the two ends believe in.
+  const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
+  if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
+  if (user === null || user === header) return success(header);
+  const param = paramOf === undefined ? "user" : paramOf("user");
+  return invalid("The body and the header x-end-user name two different end users.", param);
 }
 
 /** Shed requests are counted where they are answered. */

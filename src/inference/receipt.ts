@@ -1,16 +1,38 @@
 import { routeName } from "../providers/route-health.ts";
-import type { Run, ServingRoute } from "./paid-request.ts";
+import type { Head, Receipt } from "./doors/door.ts";
+import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
 
-/** What every answered paid request says about itself: route, attempts, and a cap that was lowered. */
+/** What every answered paid request says about itself: route, attempts, a cap that was lowered, what was left out. */
 export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
   const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {
     "x-route": routeName(provider, upstreamId),
     "x-attempts": String(route.attempts),
   };
-  const whole = run.request.cap?.whole;
-  if (route.cap !== null && whole !== undefined && route.cap < whole) {
-    headers["x-granted-max-tokens"] = String(route.cap);
-  }
+  if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
+  const { dropped } = run.request;
+  if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
   return headers;
+}
+
+/** What a door is told when an answer begins. */
+export function headOf(run: Run): Head {
+  const { model, prompt } = run.request;
+  const created = Math.floor(run.startedMs / 1000);
+  const id = run.door.idPrefix + run.id.slice("req_".length);
+  return { id, model: model.id, created, promptTokens: Math.max(1, prompt.likely) };
+}
+
+/** What a door is told when it is over. */
+export function receiptOf(
+  run: Run,
+  { usage, estimated, finishReason, route }: Extract<Outcome, { kind: "settle" }>,
+  costMicro: number,
+): Receipt {
+  const capLoweredByMoney = isCapLowered(run, route);
+  return { ...headOf(run), usage, costMicro, estimated, finishReason, capLoweredByMoney };
+}
+
+function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
+  return cap !== null && request.cap !== null && cap < request.cap.whole;
 }

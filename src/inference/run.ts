@@ -6,6 +6,7 @@ import type { Spent } from "../providers/provider.ts";
 import { failover } from "../providers/failover.ts";
 import type { Candidate, FailoverOptions, Served } from "../providers/failover.ts";
 import { answerJson } from "./answer-json.ts";
+import { named, speaks } from "./bound.ts";
 import { chargeFor, inputOnly } from "./charge.ts";
 import { meterStream } from "./meter-stream.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
@@ -56,13 +57,31 @@ async function holdAndAnswer(run: Run, timer: RunTimer): Promise<void> {
       if (there !== null) last.spent = { asked: there, spent };
     },
   });
-  if (!served.ok) return fail(run, served.failure, { timer, ...last });
+  if (!served.ok) {
+    const { failure } = named(served, run.request.paramOf);
+    return fail(run, failure, { timer, ...last });
+  }
 
   run.dropBody();
   const route = servingRoute(run, served.value, offers);
-  const { answer } = served.value;
-  if (answer.kind === "json") await answerJson(run, route, answer);
-  else await meterStream(run, route, { events: answer.events, timer });
+  await answer(run, route, { served: served.value, timer });
+}
+
+async function answer(
+  run: Run,
+  route: ServingRoute,
+  { served, timer }: { readonly served: Served; readonly timer: RunTimer },
+): Promise<void> {
+  const { request } = run;
+  const { answer: given } = served;
+  const reply = route.isNative && request.native !== null ? request.native.reply : request.reply;
+  if (given.kind === "json" && reply.kind === "json") {
+    return answerJson(run, route, { answer: given, reply });
+  }
+  if (given.kind === "stream" && reply.kind === "stream") {
+    return meterStream(run, route, { events: given.events, timer, reply });
+  }
+  throw new Error("an answer of another kind than was asked for");
 }
 
 /** A route that the grant can pay for, with the output cap it pays for there. */
@@ -79,7 +98,7 @@ function askedOf(
   { index, attempts }: { readonly index: number; readonly attempts: number },
 ): Asked | null {
   const offer = offers[index];
-  return offer === undefined ? null : { route: offer.route, cap: offer.cap, attempts };
+  return offer === undefined ? null : { ...servedBy(offer), attempts };
 }
 
 /** Holds between least and most. An unknown outcome is voided by the outbox and refused. */
@@ -108,7 +127,7 @@ async function holdFor(run: Run): Promise<Result<Micros>> {
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
 function affordable(run: Run, granted: Micros): Offer[] {
-  const { routes, prompt, cap } = run.request;
+  const { routes, prompt, cap, native } = run.request;
   return routes.flatMap((route) => {
     const provider = run.services.providers.get(route.provider);
     const routeCap = cap === null ? null : affordableCap(route, prompt, cap, granted);
@@ -117,7 +136,12 @@ function affordable(run: Run, granted: Micros): Offer[] {
       {
         route,
         cap: routeCap,
-        candidate: { provider, upstreamId: route.upstreamId, cap: routeCap },
+        candidate: {
+          provider,
+          upstreamId: route.upstreamId,
+          cap: routeCap,
+          ...(native !== null && speaks(provider, route, native) && { native }),
+        },
       },
     ];
   });
@@ -158,11 +182,14 @@ function servingRoute(run: Run, served: Served, offers: readonly Offer[]): Servi
   const offer = offers[served.index];
   if (offer === undefined) throw new Error("the route that served was not a candidate");
   return {
-    route: offer.route,
-    cap: offer.cap,
+    ...servedBy(offer),
     attempts: served.attempts,
     firstByteMs: run.services.now() - run.startedMs,
   };
+}
+
+function servedBy({ route, cap, candidate }: Offer) {
+  return { route, cap, isNative: candidate.native !== undefined };
 }
 
 /**

@@ -144,7 +144,8 @@ function priceOf({ route, usage }: Charge): Price {
   return priceAt(route.route, promptTokens(usage));
 }
 
-function costOfOutcome(charge: Charge): Micros {
+/** What a charge comes to at its route's price. */
+export function costOfOutcome(charge: Charge): Micros {
   return costOf(priceOf(charge), charge.usage);
 }
 

@@ -1,6 +1,6 @@
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { JsonObject } from "../providers/provider.ts";
+import type { JsonObject, NativeSaid } from "../providers/provider.ts";
 import { outputText } from "../providers/output-text.ts";
 
 /** Text is counted in pieces of this many characters, not word by word. */
@@ -65,6 +65,14 @@ export class StreamMeter {
   /** A text as a JSON string literal. */
   seeText(json: string): void {
     this.#uncounted += json.includes("\\") ? (JSON.parse(json) as string) : json.slice(1, -1);
+  }
+
+  /** An event in the upstream's own wire: it has one choice. */
+  seeNative({ said, finish }: NativeSaid): void {
+    this.#uncounted += said;
+    if (finish === null) return;
+    this.#finishReason ??= finish;
+    this.#finished.add(0);
   }
 
   see(chunk: JsonObject): void {

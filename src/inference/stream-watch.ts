@@ -10,13 +10,15 @@ type Watched = {
   readonly events: EventStream;
   readonly timer: RunTimer;
   readonly client: StreamClient;
+  /** What is sent to keep a silent stream alive. */
+  readonly ping: string;
   readonly now: () => number;
   readonly numbers: NumberVars;
 };
 
 /**
  * One slow tick beside the pump instead of a timer per chunk: a silent upstream, a stuck reader, the
- * keep-alive comment, the run's end. To stop means to cancel the upstream, which ends the read that
+ * keep-alive, the run's end. To stop means to cancel the upstream, which ends the read that
  * the pump waits in. Reader and upstream are timed by the time in which we ran: while we stand still,
  * nobody is read or written to, and a tick that comes late says so.
  */
@@ -76,7 +78,7 @@ export class StreamWatch {
   }
 
   #check(): void {
-    const { client, numbers } = this.#watched;
+    const { client, numbers, ping } = this.#watched;
     const ranMs = this.#ran();
     const nowMs = this.#countedMs;
     client.observe(ranMs);
@@ -90,7 +92,7 @@ export class StreamWatch {
     else if (ranMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
       this.#sentMs = nowMs;
-      void client.write(": keep-alive\n\n");
+      void client.write(ping);
     }
     if (ranMs > this.#lingerUntilMs) this.#stop();
   }

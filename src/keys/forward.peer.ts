@@ -20,16 +20,19 @@ type Dispatch = (
 
 /** What home answers for a peer: a path as routes see it, without what a peer answers itself. */
 const HOMES = /^\/v1(?:\/|$)/;
-const PEERS_OWN = /^\/v1\/(?:chat\/completions$|embeddings$|models(?:\/|$))/;
+const PEERS_OWN = /^\/v1\/models(?:\/|$)/;
+
+/** How home answers as if it had been asked, and what costs money, which no peer lets it answer. */
+type Surface = { readonly dispatch: Dispatch; readonly paidPaths: ReadonlySet<string> };
 
 /**
  * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
  * taking a place in the key's minute here. A write whose id was seen in the last minute is a duplicate
  * that the network made: 409 to the peer, whose client is told 503, and nothing is done twice.
  */
-export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promise<Response> {
+export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
-  const request = forwarded === null ? null : requestOf(c, forwarded);
+  const request = forwarded === null ? null : requestOf(c, forwarded, surface.paidPaths);
   if (forwarded === null || request === null) {
     return c.json({ ok: false, failure: { kind: "internal" } });
   }
@@ -46,7 +49,7 @@ export async function forwardPeer(c: Context<AppEnv>, dispatch: Dispatch): Promi
   const response = key.ok
     ? await dispatched(c, request, {
         admitted: admittedAs(key.value, callerKeyHash, config.region),
-        dispatch,
+        dispatch: surface.dispatch,
       })
     : refused(c, key.failure);
   return c.json({
@@ -65,13 +68,18 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
  * Null for a path that means another one, such as `/v1/../admin/v1`, and for one that home runs for no
  * peer. Decided by the path that routes are matched on, however its slashes and letters are written.
  */
-function requestOf(c: Context<AppEnv>, forwarded: ForwardedRequest): Request | null {
+function requestOf(
+  c: Context<AppEnv>,
+  forwarded: ForwardedRequest,
+  paidPaths: ReadonlySet<string>,
+): Request | null {
   const { path, query } = forwarded;
   const url = new URL(new URL(c.req.url).origin + path + query);
   if (url.pathname !== path) return null;
   const request = made(url, forwarded);
   const routed = request === null ? "" : routingPath(request);
-  return HOMES.test(routed) && !PEERS_OWN.test(routed) ? request : null;
+  const isOwn = PEERS_OWN.test(routed) || paidPaths.has(routed);
+  return HOMES.test(routed) && !isOwn ? request : null;
 }
 
 /** Null for what is no request: another base64, a body with GET, a method that `fetch` forbids. */

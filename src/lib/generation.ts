@@ -56,12 +56,12 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 });
 
 const REQUEST_ID = "req_";
-const COMPLETION_ID = "chatcmpl-";
+/** What stands before a request's own characters in the ids of its answers, at one door or another. */
+const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_"] as const;
 
-/** The request that a client names by its request id or by its completion's id; null: neither is well-formed. */
+/** The request that a client names by its request id or by its answer's id; null: neither is well-formed. */
 export function requestIdOf(named: string): string | null {
-  const id = named.startsWith(COMPLETION_ID)
-    ? REQUEST_ID + named.slice(COMPLETION_ID.length)
-    : named;
+  const prefix = ANSWER_IDS.find((answer) => named.startsWith(answer));
+  const id = prefix === undefined ? named : REQUEST_ID + named.slice(prefix.length);
   return mintedAt(id, REQUEST_ID) === null ? null : id;
 }

@@ -3,6 +3,7 @@ import type { After } from "../lib/timers.ts";
 import type {
   EventStream,
   JsonObject,
+  NativeBody,
   Provider,
   ProviderAnswer,
   ProviderFailure,
@@ -16,6 +17,8 @@ export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
   readonly cap: number | null;
+  /** The request in this route's own wire, where it and the client speak it. */
+  readonly native?: NativeBody;
 };
 
 /** What is asked of whichever route answers. */
@@ -52,12 +55,11 @@ export async function attempt(
 ): Promise<ProviderAnswer> {
   const controller = endingWith(options.signal);
   const { signal } = controller;
-  const { provider, upstreamId, cap } = candidate;
+  const { provider, ...route } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
   const sent = provider.send({
     ...request,
-    upstreamId,
-    cap,
+    ...route,
     signal,
     onDispatch: () => {
       limit.resume();

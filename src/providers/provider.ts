@@ -6,6 +6,27 @@ import type { Usage } from "../lib/usage.ts";
  */
 export type JsonObject = { readonly [key: string]: unknown };
 
+/** Wires beside OpenAI's chat that a client and a provider may both speak. */
+export type NativeWire = "responses" | "messages";
+
+/**
+ * A request in the provider's own wire, checked: what may not pass is gone. The adapter sets model,
+ * stream and output cap, and its own headers over these.
+ */
+export type NativeBody = {
+  readonly body: JsonObject;
+  /** What of the client's headers passes (betas, versions); names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** What the meter takes from an answer, or an event, in its own wire. */
+export type NativeSaid = {
+  /** Everything that counts as output: text, reasoning, names and arguments of calls. */
+  readonly said: string;
+  /** The wire's own reason to end, where it tells it here; else null. */
+  readonly finish: string | null;
+};
+
 /** One attempt at one route. */
 export type ProviderCall = {
   readonly kind: "chat" | "embeddings";
@@ -13,6 +34,8 @@ export type ProviderCall = {
   readonly upstreamId: string;
   /** The client's request, validated; the adapter forwards its allow-list of fields and drops the rest. */
   readonly body: JsonObject;
+  /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
+  readonly native?: NativeBody;
   readonly stream: boolean;
   /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
   readonly cap: number | null;
@@ -35,6 +58,11 @@ export type StreamEvent =
    * the upstream wrote it, a JSON string literal. Adapters may give it instead of `chunk`.
    */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
+  /**
+   * An event of a native answer, as the upstream gave it, in its order. What promises nothing yet
+   * (`response.created`, `message_start`) comes with the first that does, so that failover is still possible.
+   */
+  | ({ readonly kind: "native"; readonly event: JsonObject } & NativeSaid)
   /**
    * Cumulative usage; the last one counts. `partial` while the answer still goes on: then its output is
    * only what there was so far, or nothing yet.
@@ -91,11 +119,19 @@ export function isProvoked({ kind, fault }: ProviderFailure): boolean {
 }
 
 export type ProviderAnswer =
-  | { readonly kind: "json"; readonly body: JsonObject; readonly usage: Usage | null }
+  | {
+      readonly kind: "json";
+      readonly body: JsonObject;
+      readonly usage: Usage | null;
+      /** Of a native answer. */
+      readonly native?: NativeSaid;
+    }
   | { readonly kind: "stream"; readonly events: EventStream }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 export type Provider = {
   readonly id: string;
+  /** Whether it answers this model in that wire; absent: in none. */
+  readonly speaks?: (wire: NativeWire, upstreamId: string) => boolean;
   send(call: ProviderCall): Promise<ProviderAnswer>;
 };

@@ -30,6 +30,7 @@ export function withSpentIn(
   for (const event of events) {
     if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
     else if (event.kind === "text") said += JSON.parse(event.json) as string;
+    else if (event.kind === "native") said += event.said;
     else if (event.kind === "chunk") said += textIn(event.chunk);
   }
   return withSpent(failure, { usage, said });

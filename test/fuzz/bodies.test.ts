@@ -4,9 +4,10 @@ import { buildCatalog } from "../../src/catalog/catalog.ts";
 import { parseConfig } from "../../src/config.ts";
 import { parseBody } from "../../src/http/parse-body.ts";
 import { parseJsonBytes } from "../../src/http/read-json.ts";
-import { preparedChat } from "../../src/inference/chat.route.ts";
-import { preparedEmbeddings } from "../../src/inference/embeddings.route.ts";
+import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
+import { embeddingsDoor } from "../../src/inference/doors/embeddings/embeddings.ts";
 import type { PaidRequest } from "../../src/inference/paid-request.ts";
+import { prepared } from "../fixtures/prepared.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { generationSchema } from "../../src/lib/generation.ts";
@@ -132,7 +133,7 @@ describe("a paid request", () => {
     "is refused as a 400, or is the same at the same price when it is written and read again";
 
   it(`of chat ${holds}, in ${runsOf("chat bodies")} inputs`, { timeout: TIMEOUT_MS }, async () => {
-    const check = priced((body) => preparedChat(body, catalog, 4096));
+    const check = priced((body) => prepared(chatDoor, body, catalog));
     expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
   });
 
@@ -140,7 +141,7 @@ describe("a paid request", () => {
     `of embeddings ${holds}, in ${runsOf("embeddings bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      const check = priced((body) => preparedEmbeddings(body, catalog));
+      const check = priced((body) => prepared(embeddingsDoor, body, catalog));
       expect(await faultsOf("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
     },
   );

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { buildCatalog } from "../../src/catalog/catalog.ts";
 import { parseConfig } from "../../src/config.ts";
-import { preparedChat } from "../../src/inference/chat.route.ts";
+import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
+import { prepared } from "../fixtures/prepared.ts";
 import {
   authorizeBody,
   readAuthorizeAnswer,
@@ -153,7 +154,7 @@ function isServed(mutation: Mutation): Met {
   const catalog = buildCatalog({ config: parsed.config, live: LIVE });
   for (const [id, { kind }] of catalog.models) {
     if (kind !== "chat") continue;
-    must(preparedChat({ model: id, ...DEAREST }, catalog, 4096).ok, "it cannot be asked for", id);
+    must(prepared(chatDoor, { model: id, ...DEAREST }, catalog).ok, "it cannot be asked for", id);
   }
   return "accepted";
 }

@@ -6,7 +6,7 @@ import { RouteHealth } from "../../src/providers/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import { runPaid } from "../../src/inference/run.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
-import { runOf, USAGE } from "./run-fixture.ts";
+import { JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
@@ -36,7 +36,8 @@ async function queuedBy(bug: "answer" | "routes" | "body", isLost: boolean): Pro
     ...runOf(servicesOf(bug === "routes" ? broken : () => upstream, enqueue)),
     answer: broken,
   };
-  const done = runPaid({ ...run, request: { ...run.request, stream: false } }, idle());
+  const request = { ...run.request, stream: false, reply: JSON_REPLY };
+  const done = runPaid({ ...run, request }, idle());
   await expect(done).rejects.toThrow("a bug");
   return queued;
 

@@ -2,6 +2,8 @@ import type { Usage } from "../../src/lib/usage.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { micros } from "../../src/lib/money.ts";
 import type { Model, Route } from "../../src/catalog/model.ts";
+import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
+import type { Reply } from "../../src/inference/doors/door.ts";
 import type { Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
 
 export const CAP = 100;
@@ -14,7 +16,13 @@ export const ROUTE: Route = {
   upstreamId: "m",
   price: { input: 1_000_000, cached: 500_000, cacheWrite: 1_000_000, output: 2_000_000 },
 };
-export const SERVING: ServingRoute = { route: ROUTE, cap: CAP, attempts: 1, firstByteMs: 5 };
+export const SERVING: ServingRoute = {
+  route: ROUTE,
+  cap: CAP,
+  isNative: false,
+  attempts: 1,
+  firstByteMs: 5,
+};
 
 export const MODEL: Model = {
   id: "up/m",
@@ -30,11 +38,26 @@ export const MODEL: Model = {
   routes: [ROUTE],
 };
 
+/** How the chat door writes an answer, whole and as a stream. */
+function replyOf(kind: "json" | "stream"): Reply {
+  const body = {
+    model: "m",
+    messages: [{ role: "user", content: "x" }],
+    stream: kind === "stream",
+  };
+  const asked = chatDoor.parse(body, { header: () => undefined, query: () => undefined });
+  if (!asked.ok) throw new Error("the chat door does not take a chat");
+  return asked.value.reply;
+}
+export const JSON_REPLY = replyOf("json") as Extract<Reply, { kind: "json" }>;
+export const STREAM_REPLY = replyOf("stream") as Extract<Reply, { kind: "stream" }>;
+
 /** A run of a chat request for two choices; its services are what the test gives. */
 export function runOf(services: Partial<RunServices> = {}): Run {
   return {
     id: "req_test",
     startedMs: 0,
+    door: chatDoor,
     caller: {
       keyId: "key_1",
       keyHash: "hash",
@@ -49,9 +72,11 @@ export function runOf(services: Partial<RunServices> = {}): Run {
       model: MODEL,
       routes: MODEL.routes,
       stream: true,
-      includeUsage: false,
-      encoding: "float",
       user: null,
+      dropped: [],
+      reply: STREAM_REPLY,
+      paramOf: undefined,
+      native: null,
       prompt: { bound: 90, estimate: 60, likely: LIKELY },
       cap: { whole: CAP, least: 64, choices: CHOICES },
       bounds: { least: micros(1), most: micros(2) },

@@ -5,7 +5,7 @@ import { meterStream } from "../../src/inference/meter-stream.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
-import { runOf, SERVING, USAGE } from "./run-fixture.ts";
+import { JSON_REPLY, runOf, SERVING, STREAM_REPLY, USAGE } from "./run-fixture.ts";
 
 /** Away from home the outbox is the only place for a charge. */
 type Fault = "ok" | "lost" | "down" | "overloaded";
@@ -52,7 +52,7 @@ async function answered(faults: readonly Fault[]): Promise<string[]> {
     answer: () => void got.push("answer"),
     refuse: ({ kind }) => void got.push(kind),
   };
-  await answerJson(run, SERVING, { body: BODY, usage: USAGE });
+  await answerJson(run, SERVING, { answer: { body: BODY, usage: USAGE }, reply: JSON_REPLY });
   run.timers.close();
   return got;
 }
@@ -68,7 +68,7 @@ async function streamed(faults: readonly Fault[]): Promise<string> {
   };
   const limits = { deadlineMs: 60_000, drainMs: 20_000 };
   const timer = new RunTimer(new AbortController().signal, run.timers, limits);
-  await meterStream(run, SERVING, { events: eventsOf(), timer });
+  await meterStream(run, SERVING, { events: eventsOf(), timer, reply: STREAM_REPLY });
   run.timers.close();
   return (await Promise.all(texts)).join();
 }

@@ -99,7 +99,7 @@ it("every checked request converts or is refused; nothing throws, no message is 
     fc.property(body, model, fc.integer({ min: 1, max: 64_000 }), (raw, upstreamId, cap) => {
       const checked = parseChatRequest(raw);
       fc.pre(checked.ok);
-      const call = callOf({ upstreamId, cap, body: checked.value.body });
+      const call = callOf({ upstreamId, cap, body: checked.value });
       const request = messagesRequest(call, "us");
       if (!("body" in request)) return request.kind === "refused";
       expect(request.body).toMatchObject({ max_tokens: cap, service_tier: "standard_only" });

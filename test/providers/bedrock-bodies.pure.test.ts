@@ -113,7 +113,7 @@ it("a body that the gateway takes is sent as Converse wants it or refused, and n
   const property = fc.asyncProperty(body, fc.constantFrom(...MODELS), async (given, upstreamId) => {
     const parsed = parseChatRequest(given);
     fc.pre(parsed.ok);
-    const request = { upstreamId, body: parsed.value.body };
+    const request = { upstreamId, body: parsed.value };
     const { answer, asked } = await answerTo(BEDROCK, request, BEDROCK_CHAT.text.json);
     expect(answer).toMatchObject(
       asked.length > 0 ? { kind: "json" } : { failure: { kind: "refused" } },

@@ -82,7 +82,7 @@ it("whatever the endpoint accepts is converted or refused, and never throws", as
     fc.asyncProperty(anyBody, model, async (body, upstreamId) => {
       const checked = parseChatRequest(body);
       if (!checked.ok) return;
-      const call = { upstreamId, body: checked.value.body };
+      const call = { upstreamId, body: checked.value };
       const { answer, asked } = await answerTo(GEMINI, call, GOOGLE_CHAT.text.json);
       const isRefused = answer.kind === "failure" && answer.failure.kind === "refused";
       seen[isRefused ? "refused" : "converted"]++;

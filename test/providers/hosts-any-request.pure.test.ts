@@ -164,7 +164,7 @@ it.each([...PROFILES])(
           fc.pre(parsed.ok);
           if (!parsed.ok) return;
           const request = upstreamRequest(
-            callOf({ upstreamId, stream, body: parsed.value.body }),
+            callOf({ upstreamId, stream, body: parsed.value }),
             profile,
           );
           if (!("body" in request)) return;

@@ -1,0 +1,20 @@
+import type { RateState } from "../lib/caller.ts";
+import type { Failure } from "../lib/failure.ts";
+
+/** A refusal as a client reads it; `headers` beside those that every refusal has. */
+export type ErrorAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+};
+
+/**
+ * How the clients of a path are spoken to about everything that is not an answer of a model. Without one a
+ * path speaks OpenAI's (failure-response.ts).
+ */
+export type Dialect = {
+  /** Every refusal on the path and below it, also of what never reached its handler (401, 404, 429, 503). */
+  error(failure: Failure, requestId: string): ErrorAnswer;
+  /** Headers of its own on every answer; `rate` is null where no key was admitted. */
+  headers(requestId: string, rate: RateState | null): Readonly<Record<string, string>>;
+};

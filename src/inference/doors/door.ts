@@ -1,0 +1,137 @@
+import type { Dialect } from "../../http/dialect.ts";
+import type { Failure, Result } from "../../lib/failure.ts";
+import type { Usage } from "../../lib/usage.ts";
+import type { JsonObject, NativeBody, NativeWire } from "../../providers/provider.ts";
+import type { CoreRequest } from "../core-request.ts";
+
+/**
+ * A door is one client's dialect over the core, which is chat (or embeddings) in OpenAI's shape: it
+ * parses a body into the core's request and writes the core's answer in its own shape. It knows no
+ * money, no key and no route; `paid-path.ts` does all of that, the same for every door.
+ *
+ * To add one: a folder here, a row in `doors.ts`, and a row in test/contract/doors-table.ts.
+ */
+export type Door = {
+  readonly name: "chat" | "completions" | "embeddings" | "messages" | "responses";
+  /** Where POST is answered. */
+  readonly path: `/v1/${string}`;
+  /** Null: errors and headers are OpenAI's. It also speaks for every path below `path`. */
+  readonly dialect: Dialect | null;
+  /** Before the request's 24 characters, in the ids of answers. lib/generation.ts knows it too. */
+  readonly idPrefix: string;
+  /**
+   * A JSON object, as it was sent, as a request of the core. Pure, and never throws for what a client can
+   * send. Failures: 400 with `param` in the door's own words, before anything is held.
+   */
+  parse(body: object, at: DoorContext): Result<Asked>;
+};
+
+/** What of a request beside its body a door may read; names in lower case. Absent is undefined. */
+export type DoorContext = {
+  header(name: string): string | undefined;
+  query(name: string): string | undefined;
+};
+
+/** A body that was understood. */
+export type Asked = {
+  readonly request: CoreRequest;
+  /** The end user that the body names; the header `x-end-user` is read by the path itself. */
+  readonly user: string | null;
+  /** Fields that were left out because leaving them out changes nothing; named in `x-dropped`. */
+  readonly dropped: readonly string[];
+  /**
+   * The name in the door's body of a field of the core's, for a 400 that is found later (by the model's
+   * abilities, or by the provider); absent: the same name. Null: no field of the client's.
+   */
+  readonly paramOf?: (coreParam: string) => string | null;
+  /** Writes the core's answer. Holds what the door must remember, and never the prompt: a stream is long. */
+  readonly reply: Reply;
+  /** The same request for a route that speaks this door's own wire; null where there is none. */
+  readonly native: Native | null;
+};
+
+/** How the answer is written: whole, or as server-sent events. Which one it is says what the client asked for. */
+export type Reply =
+  | {
+      readonly kind: "json";
+      /**
+       * The body of the answer. `answer` is OpenAI's chat completion (or embedding list) of the route, to
+       * be trusted for its shape alone: its id, model and usage are not the client's. May be called
+       * twice, should the charge turn out less than the cost: it changes nothing and depends on its
+       * arguments alone (but for random ids). What it throws is a bug, and the customer does not pay.
+       */
+      json(answer: JsonObject, receipt: Receipt): JsonObject;
+    }
+  | {
+      readonly kind: "stream";
+      /** Called once for each stream, when a route has begun to answer. */
+      stream(head: Head): StreamWriter;
+    };
+
+/** What is known when an answer begins. */
+export type Head = {
+  /** The door's prefix and the request's 24 characters. */
+  readonly id: string;
+  /** The id of the concrete model. */
+  readonly model: string;
+  /** Unix seconds. */
+  readonly created: number;
+  /** Our estimate of the prompt's tokens, at least 1. */
+  readonly promptTokens: number;
+};
+
+/** What an answer came to. */
+export type Receipt = Head & {
+  readonly usage: Usage;
+  /** What was charged. */
+  readonly costMicro: number;
+  /** The usage is ours: the upstream gave none for the whole answer. */
+  readonly estimated: boolean;
+  /** OpenAI's word (`stop`, `length`, ...), or the native wire's own; null when the answer broke off. */
+  readonly finishReason: string | null;
+  /** The output cap that was sent is less than what was asked for, because the money allows no more. */
+  readonly capLoweredByMoney: boolean;
+};
+
+/**
+ * Writes one stream. Each call gives the text to send at once, whole events with their blank lines, ""
+ * for nothing; what it holds back it gives later. Called for every chunk of every stream: it makes
+ * nothing for a chunk that could be made for the stream.
+ */
+export type StreamWriter = {
+  /** What shows a waiting client that we live; sent now and then while the upstream is silent. */
+  readonly ping: string;
+  /** Before everything else; `usage` is what the upstream has said of it by now (its output means nothing). */
+  begin(usage: Usage | null): string;
+  /** A chunk of OpenAI's without usage; on a native route an event of the wire's own. */
+  chunk(chunk: JsonObject): string;
+  /**
+   * The last chunk again with another text and nothing else, in choice (natively: block) `index`. `json` is
+   * the text as a JSON string literal, to be copied, not parsed: nearly every chunk comes this way.
+   */
+  text(index: number, json: string): string;
+  /**
+   * The last events of an answer that went to its end; called after the charge. Whatever tells a client
+   * that the answer is complete stands here and not in `chunk`.
+   */
+  end(receipt: Receipt): string;
+  /**
+   * The last events of an answer that broke off, likewise; `receipt` is null where nothing was charged.
+   * After `begin`, but for a bug in it.
+   */
+  fail(failure: Failure, receipt: Receipt | null): string;
+};
+
+/**
+ * A request in the door's own wire, for a route that speaks it: then the body passes as it is, and the
+ * wire's own answer is metered by the adapter (`StreamEvent` "native") and written by `reply` under our id and model.
+ */
+export type Native = NativeBody & {
+  readonly wire: NativeWire;
+  /** Of the same kind as `Asked.reply`; is given the wire's own answer or events. */
+  readonly reply: Reply;
+  /** At most so many tokens of prompt that the core's body does not hold: documents, tools of the wire's own. */
+  readonly moreTokens: number;
+  /** What cannot be converted, so that only native routes can do this; null where everything can. */
+  readonly only: { readonly param: string; readonly message: string } | null;
+};
