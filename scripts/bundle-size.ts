@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { removeDirectory } from "./tmpfs.ts";
 
 /** Why it is not the 160 KiB that the design began with: src/README.md, decisions. */
-const BUDGET_KIB = 420;
+const BUDGET_KIB = 480;
 const ROOT = path.join(import.meta.dirname, "..");
 
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
