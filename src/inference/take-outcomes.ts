@@ -1,14 +1,12 @@
-import { atMost } from "../lib/at-most.ts";
 import type { Region } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
+import { eachReceiver } from "../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../regions/outbox-message.ts";
 import type { Delivery, OutcomeItem, OutcomeWallet } from "../regions/outbox-message.ts";
 import { MALFORMED, outcomeFromWire } from "../regions/outbox-wire.ts";
 
-/** Wallets asked at the same time: the platform lets six calls of one invocation wait for an answer. */
-const AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 2000;
 /** Less than the sender's patience: what is not done by then is said to be not done. */
 const ALL_TIMEOUT_MS = 4000;
@@ -21,7 +19,8 @@ export type OutcomeServices = {
 
 /**
  * Gives what `sender` tells of its requests to the wallets of this region, and answers item by item.
- * Duplicates and any order are harmless: a wallet takes an outcome once.
+ * Duplicates and any order are harmless: a wallet takes an outcome once. One wallet that hangs costs
+ * the others one of six places.
  */
 export function takeOutcomes(
   items: readonly unknown[],
@@ -29,17 +28,21 @@ export function takeOutcomes(
   services: OutcomeServices,
 ): Promise<readonly Delivery[]> {
   const untilMs = elapsedMs() + ALL_TIMEOUT_MS;
-  return atMost(AT_ONCE, items, async (value) => {
-    const item = outcomeFromWire(value, sender);
-    if (item === null) return MALFORMED;
-    const leftMs = untilMs - elapsedMs();
-    if (leftMs <= 0) return { kind: "failed", reason: "no time left" };
-    try {
-      return await within(take(item, services), Math.min(leftMs, WALLET_TIMEOUT_MS));
-    } catch (error) {
-      return { kind: "failed", reason: reasonOf(error) };
-    }
-  });
+  const outcomes = items.map((value) => outcomeFromWire(value, sender));
+  return eachReceiver(
+    outcomes,
+    (item) => item?.orgId ?? null,
+    async (item): Promise<Delivery> => {
+      if (item === null) return MALFORMED;
+      const leftMs = untilMs - elapsedMs();
+      if (leftMs <= 0) return { kind: "untried" };
+      try {
+        return await within(take(item, services), Math.min(leftMs, WALLET_TIMEOUT_MS));
+      } catch (error) {
+        return { kind: "failed", reason: reasonOf(error) };
+      }
+    },
+  );
 }
 
 async function take(item: OutcomeItem, services: OutcomeServices): Promise<Delivery> {

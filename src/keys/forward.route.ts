@@ -74,5 +74,5 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
 async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, c.var.config.jurisdiction);
   const outbox = outboxes.getByName(peerShard(caller.home, caller.orgId));
-  await within(outbox.flush(FLUSH_MS), FLUSH_MS).catch(() => undefined);
+  await within(outbox.flush(FLUSH_MS, caller.orgId), FLUSH_MS).catch(() => undefined);
 }

@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import { reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
-import { DELIVER_MAX } from "./outbox-schedule.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
 import type { Deliver, Delivery, Message, OutcomeWallet } from "./outbox-message.ts";
 import {
@@ -14,18 +13,53 @@ import {
 import type { IdName } from "./outbox-wire.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
-/** Calls of one object that the platform lets wait for an answer at the same time. */
-const WALLETS_AT_ONCE = 6;
-const WALLET_TIMEOUT_MS = 10_000;
+/** Calls of one invocation that the platform lets wait for an answer at the same time. */
+const AT_ONCE = 6;
+/** A round of an outbox, and so the wait of what comes after it, ends about this long after it began. */
+const WALLET_TIMEOUT_MS = 5000;
 
-/** How an outbox gets rid of its messages: at most `atOnce` of them are given to `deliver` together. */
-export type Route = { readonly atOnce: number; readonly deliver: Deliver };
+/**
+ * Gives every item to `deliver`, at most six at the same time. A receiver's first is its probe: its
+ * others follow once that one was answered, and are `untried` when it was not, or when one after it was
+ * not. So a receiver that hangs takes one of the six places, whatever waits for it. Answers in order.
+ */
+export async function eachReceiver<T>(
+  items: readonly T[],
+  receiverOf: (item: T) => string | null,
+  deliver: (item: T) => Promise<Delivery>,
+): Promise<readonly Delivery[]> {
+  const answers: Delivery[] = items.map(() => UNTRIED);
+  const waiting = Map.groupBy(items.entries(), ([i, item]) => receiverOf(item) ?? i);
+  const ready = [...waiting.values()].flatMap((some) => some.splice(0, 1));
+  const failing = new Set<string | number>();
+  let working = 0;
+  const work = async (): Promise<void> => {
+    const helpers: Promise<void>[] = [];
+    working++;
+    for (let next = ready.shift(); next !== undefined; next = ready.shift()) {
+      const [i, item] = next;
+      const receiver = receiverOf(item) ?? i;
+      if (failing.has(receiver)) continue;
+      // oxlint-disable-next-line no-await-in-loop -- one of six workers, one item after another
+      const answer = await deliver(item);
+      answers[i] = answer;
+      if (answer.kind === "failed") failing.add(receiver);
+      else ready.push(...(waiting.get(receiver)?.splice(0) ?? []));
+      const spare = Math.min(AT_ONCE - working, ready.length);
+      helpers.push(...Array.from({ length: spare }, work));
+    }
+    working--;
+    await Promise.all(helpers);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return answers;
+}
 
 /** One signed request to the peer; null: no answer. */
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
 /** Outcomes for this region's own wallets, each in a call of its own. */
-export function toOwnWallets(wallet: (orgId: string) => OutcomeWallet): Route {
+export function toOwnWallets(wallet: (orgId: string) => OutcomeWallet): Deliver {
   const deliver = (message: Message): Promise<Delivery> => {
     const item = outcomeOf(message);
     if (item === null) return Promise.resolve(MALFORMED);
@@ -34,12 +68,12 @@ export function toOwnWallets(wallet: (orgId: string) => OutcomeWallet): Route {
       reason: reasonOf(error),
     }));
   };
-  return { atOnce: WALLETS_AT_ONCE, deliver: (messages) => Promise.all(messages.map(deliver)) };
+  return (messages) => eachReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
 /** Outcomes for the wallets of a peer, in one request. */
-export function outcomesToPeer(post: Post): Route {
-  return { atOnce: DELIVER_MAX, deliver: (messages) => ask(messages, "hold_id", outcomeIn, post) };
+export function outcomesToPeer(post: Post): Deliver {
+  return (messages) => ask(messages, "hold_id", outcomeIn, post);
 }
 
 function outcomeIn(message: Message): object | null {
@@ -48,11 +82,8 @@ function outcomeIn(message: Message): object | null {
 }
 
 /** Revocations for a peer, in one request. */
-export function revocationsToPeer(post: Post): Route {
-  return {
-    atOnce: DELIVER_MAX,
-    deliver: (messages) => ask(messages, "key_hash", revocationIn, post),
-  };
+export function revocationsToPeer(post: Post): Deliver {
+  return (messages) => ask(messages, "key_hash", revocationIn, post);
 }
 
 function revocationIn(message: Message): object | null {
@@ -61,11 +92,9 @@ function revocationIn(message: Message): object | null {
 }
 
 /** Where nothing can be delivered: a peer that the configuration no longer names. */
-export const TO_NOBODY: Route = {
-  atOnce: DELIVER_MAX,
-  deliver: (messages) => Promise.resolve(messages.map(() => UNREACHABLE)),
-};
+export const TO_NOBODY: Deliver = (messages) => Promise.resolve(messages.map(() => UNREACHABLE));
 
+const UNTRIED: Delivery = { kind: "untried" };
 const UNREACHABLE: Delivery = { kind: "unreachable" };
 
 async function ask(

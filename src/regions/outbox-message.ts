@@ -25,20 +25,30 @@ export type OutcomeItem =
 /** A key that is dead since `revokedAt` (Unix ms), named by its hash as its limiter is. */
 export type RevocationItem = { readonly keyHash: string; readonly revokedAt: number };
 
-/** What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. */
-export type Message = { readonly id: string; readonly kind: string; readonly body: string };
+/**
+ * What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. `receiver`: the object
+ * that must take it in the end; while that one fails, its messages wait apart from all others.
+ */
+export type Message = {
+  readonly id: string;
+  readonly kind: string;
+  readonly receiver: string;
+  readonly body: string;
+};
 
 /**
  * The answer to one message. `refused` is definite: it will never be taken, so it is not repeated.
+ * `untried`: its receiver failed another message in the same round, or there was no time.
  * `unreachable`: nobody answered for any message, so that the first answer is news for all of them.
  */
 export type Delivery =
   | { readonly kind: "delivered" }
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "untried" }
   | { readonly kind: "unreachable" };
 
-/** Delivers messages in any order and answers one by one; what it throws fails them all. */
+/** Delivers at most a hundred messages and answers one by one; what it throws fails them all. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
 /** What the outbox asks of a wallet: the wallet's own contract lives a step higher on the ladder. */
@@ -54,12 +64,13 @@ export type OutcomeWallet = {
 /** An outcome as the queue keeps it: the same hold and kind are the same message. */
 export function outcomeMessage(item: OutcomeItem): Message {
   const { orgId, cost, generation } = item;
-  return { id: item.holdId, kind: item.kind, body: JSON.stringify({ orgId, cost, generation }) };
+  const body = JSON.stringify({ orgId, cost, generation });
+  return { id: item.holdId, kind: item.kind, receiver: orgId, body };
 }
 
 /** A revocation as the queue keeps it: one for each key. */
 export function revocationMessage({ keyHash, revokedAt }: RevocationItem): Message {
-  return { id: keyHash, kind: "revoke", body: JSON.stringify({ revokedAt }) };
+  return { id: keyHash, kind: "revoke", receiver: keyHash, body: JSON.stringify({ revokedAt }) };
 }
 
 const outcomeBody = z.object({

@@ -101,6 +101,7 @@ export type IdName = "hold_id" | "key_hash";
 export function resultToWire(idName: IdName, item: unknown, delivery: Delivery): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
+  if (delivery.kind === "untried") return { [idName]: id, result: "failed", reason: NOT_TRIED };
   const { kind, ...reason } = delivery;
   return { [idName]: id, result: kind, ...reason };
 }
@@ -121,6 +122,7 @@ export function resultFromWire(
   if (!parsed.success) return { id, delivery: NO_ANSWER };
   const { result, reason = "unsaid" } = parsed.data;
   if (result === "delivered") return { id, delivery: { kind: "delivered" } };
+  if (result === "failed" && reason === NOT_TRIED) return { id, delivery: { kind: "untried" } };
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
@@ -129,6 +131,8 @@ export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" 
 /** What becomes of an item that nobody can read: never repeated. */
 export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
+/** On the wire `untried` is a failure with this reason. */
+const NOT_TRIED = "not tried";
 
 function generationToWire(made: Generation): WireGeneration & { readonly region: string } {
   return {

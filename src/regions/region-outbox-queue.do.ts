@@ -16,45 +16,47 @@ const UNREACHABLE = "unreachable";
 /** The `attempts` of a message that was parked before: it gets one, and its alert was logged. */
 const REVIVED = -1;
 
+/** Receivers that failed and are tried again in one round: each may hang for as long as the round lasts. */
+const PROBES_MAX = 6;
+
+/** What waits for one receiver. `dueAt`: its next message, or its next probe while it fails. */
+type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
+
 /** When an answer came, and where in its range (0 to 1) the backoff of what failed lies. */
 export type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
  * Messages in an object's own storage until each is answered: `waiting` ones have a time at which
  * they are due, `dead` ones were refused for good, `parked` ones grew too old and are tried again only
- * when the addressee is heard and by each sweep. Nothing is dropped.
+ * when the addressee is heard and by each sweep. Nothing is dropped. A receiver that failed has a row in
+ * `failing`, with a backoff of its own: until it answers it is tried with one message a round, each time
+ * with the one that was not tried for longest.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
+  /** The latest clock read, and whether a message may wait for the addressee to be heard; null: look. */
+  #clockMs: number | null = null;
+  #isUnheard: boolean | null = null;
 
-  /** `name` is for the log lines. Creates the table when the storage is new. */
+  /** `name` is for the log lines. Creates the tables when the storage is new. */
   constructor(storage: DurableObjectStorage, name: string) {
     this.#storage = storage;
     this.#name = name;
-    storage.sql.exec(`
-      CREATE TABLE IF NOT EXISTS messages (
-        id TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN ('waiting', 'dead', 'parked')),
-        attempts INTEGER NOT NULL, created_at INTEGER NOT NULL, due_at INTEGER NOT NULL,
-        reason TEXT,
-        PRIMARY KEY (id, kind)
-      ) STRICT, WITHOUT ROWID;
-      CREATE INDEX IF NOT EXISTS messages_due ON messages (due_at) WHERE state = 'waiting';
-      CREATE INDEX IF NOT EXISTS messages_parked ON messages (due_at) WHERE state = 'parked';
-    `);
+    createTables(storage);
   }
 
   /** Stores all messages or none, due at once; one that is already here stays as it is. */
   add(messages: readonly Message[], nowMs: number): void {
     this.#storage.transactionSync(() => {
-      for (const { id, kind, body } of messages) {
+      for (const { id, kind, body, receiver } of messages) {
         this.#storage.sql.exec(
-          `INSERT INTO messages (id, kind, body, state, attempts, created_at, due_at)
-           VALUES (?, ?, ?, 'waiting', 0, ?, ?) ON CONFLICT (id, kind) DO NOTHING`,
+          `INSERT INTO messages (id, kind, body, receiver, state, attempts, created_at, due_at)
+           VALUES (?, ?, ?, ?, 'waiting', 0, ?, ?) ON CONFLICT (id, kind) DO NOTHING`,
           id,
           kind,
           body,
+          receiver,
           nowMs,
           nowMs,
         );
@@ -69,7 +71,8 @@ export class OutboxQueue {
   addAtOnce(messages: readonly Message[], nowMs: number): void {
     this.#storage.transactionSync(() => {
       this.add(messages, nowMs);
-      for (const { id, kind } of messages) {
+      for (const { id, kind, receiver } of messages) {
+        this.#storage.sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
         this.#storage.sql.exec(
           `UPDATE messages SET state = 'waiting', due_at = ?1, attempts = 0,
              created_at = CASE state WHEN 'waiting' THEN created_at ELSE ?1 END
@@ -87,60 +90,133 @@ export class OutboxQueue {
    * clock has caught up.
    */
   followClock(nowMs: number): void {
-    this.#storage.sql.exec(
+    const isBack = this.#clockMs === null || nowMs < this.#clockMs;
+    this.#clockMs = nowMs;
+    if (!isBack) return;
+    const latestMs = nowMs + BACKOFF_MAX_MS;
+    const { sql } = this.#storage;
+    sql.exec(
       "UPDATE messages SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?2",
       nowMs,
-      nowMs + BACKOFF_MAX_MS,
+      latestMs,
     );
+    sql.exec("UPDATE failing SET due_at = ?1 WHERE due_at > ?2", nowMs, latestMs);
   }
 
-  /** Up to 100 messages that are due, the longest due first. */
+  /**
+   * The next round: up to 100 messages that are due, shared among their receivers, the longest due first;
+   * then one for each of up to six receivers that failed and are to be tried again.
+   */
   due(nowMs: number): readonly Message[] {
+    const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
+    const sound = lines.filter(({ isFailing }) => !isFailing).slice(0, DELIVER_MAX);
+    const failing = lines.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
+    const messages: Message[] = [];
+    for (const [i, { receiver }] of sound.entries()) {
+      const share = Math.ceil((DELIVER_MAX - messages.length) / (sound.length - i));
+      messages.push(...this.#of(receiver, nowMs, share));
+    }
+    const probes = failing.slice(0, Math.max(1, DELIVER_MAX - messages.length));
+    return [
+      ...messages.slice(0, DELIVER_MAX - probes.length),
+      ...probes.flatMap(({ receiver }) => this.#of(receiver, nowMs, 1)),
+    ];
+  }
+
+  /** Up to 100 messages that wait, due or not, for this receiver or, null, for any that does not fail. */
+  waiting(receiver: string | null): readonly Message[] {
+    if (receiver !== null) return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVER_MAX);
+    return this.due(Number.MAX_SAFE_INTEGER);
+  }
+
+  /** When the next message is due, of any receiver or of this one; null when none waits. */
+  nextDueAt(receiver: string | null = null): number | null {
+    const isMeant = (line: Line): boolean => receiver === null || line.receiver === receiver;
+    return this.#lines().find(isMeant)?.dueAt ?? null;
+  }
+
+  /** Who has something waiting, in the order in which they are due. */
+  #lines(): readonly Line[] {
+    return this.#storage.sql
+      .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
+        // from one receiver to the next by the index, whatever waits for each
+        `WITH RECURSIVE line (receiver) AS (
+           SELECT min(receiver) FROM messages WHERE state = 'waiting'
+           UNION ALL
+           SELECT (SELECT min(receiver) FROM messages
+                   WHERE state = 'waiting' AND receiver > line.receiver)
+           FROM line WHERE line.receiver IS NOT NULL)
+         SELECT line.receiver, failing.due_at AS failing_until,
+           (SELECT min(due_at) FROM messages
+            WHERE state = 'waiting' AND receiver = line.receiver) AS due_at
+         FROM line LEFT JOIN failing ON failing.receiver = line.receiver
+         WHERE line.receiver IS NOT NULL`,
+      )
+      .toArray()
+      .map(({ receiver, due_at: dueAt, failing_until: untilMs }) => {
+        return { receiver, dueAt: Math.max(dueAt, untilMs ?? 0), isFailing: untilMs !== null };
+      })
+      .toSorted((one, other) => one.dueAt - other.dueAt);
+  }
+
+  #of(receiver: string, nowMs: number, limit: number): readonly Message[] {
     return this.#storage.sql
       .exec<Message>(
-        `SELECT id, kind, body FROM messages WHERE state = 'waiting' AND due_at <= ?
-         ORDER BY due_at LIMIT ${DELIVER_MAX}`,
+        `SELECT id, kind, receiver, body FROM messages
+         WHERE state = 'waiting' AND receiver = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
+        receiver,
         nowMs,
+        limit,
       )
       .toArray();
   }
 
-  /** Up to 100 messages that wait, due or not, the longest due first. */
-  waiting(): readonly Message[] {
-    return this.due(Number.MAX_SAFE_INTEGER);
-  }
-
-  /** When the next message is due, or null when none waits. */
-  nextDueAt(): number | null {
-    return this.#storage.sql
-      .exec<{ due_at: number | null }>(
-        "SELECT min(due_at) AS due_at FROM messages WHERE state = 'waiting'",
-      )
-      .one().due_at;
-  }
-
   /** Takes in the answer to one message. */
   resolve(message: Message, delivery: Delivery, moment: Moment): void {
-    const { id, kind } = message;
+    const { id, kind, receiver } = message;
     const { sql } = this.#storage;
     switch (delivery.kind) {
       case "delivered":
         sql.exec("DELETE FROM messages WHERE id = ? AND kind = ?", id, kind);
+        sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
         return;
       case "refused":
+        sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
         this.#end(message, "dead", delivery.reason);
         this.#alert(message, "dead", delivery.reason);
         return;
       case "failed":
+        this.#failed(receiver, moment);
         this.#postpone(message, delivery.reason, moment);
         return;
       case "unreachable":
+        this.#isUnheard = true;
         this.#postpone(message, UNREACHABLE, moment);
+        return;
+      case "untried":
     }
+  }
+
+  /** The receiver is tried again after a backoff of its own, whatever waits for it. */
+  #failed(receiver: string, { nowMs, random }: Moment): void {
+    const { sql } = this.#storage;
+    const [row] = sql.exec<{ attempts: number }>(
+      "SELECT attempts FROM failing WHERE receiver = ?",
+      receiver,
+    );
+    const attempts = (row?.attempts ?? 0) + 1;
+    sql.exec(
+      "INSERT OR REPLACE INTO failing (receiver, attempts, due_at) VALUES (?, ?, ?)",
+      receiver,
+      attempts,
+      nowMs + backoffMs(attempts, random),
+    );
   }
 
   /** The addressee answers again: what waits, or was parked, only because it did not is due at once. */
   heard(nowMs: number): void {
+    if (this.#isUnheard === false) return;
+    this.#isUnheard = false;
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED}
        WHERE state = 'parked' AND reason = ?`,
@@ -161,6 +237,7 @@ export class OutboxQueue {
          (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVER_MAX})`,
       nowMs,
     );
+    this.#storage.sql.exec("UPDATE failing SET due_at = min(due_at, ?)", nowMs);
   }
 
   depth(nowMs: number): Depth {
@@ -221,4 +298,35 @@ export class OutboxQueue {
   #alert({ id, kind }: Message, state: "dead" | "parked", reason: string): void {
     logAlert(`outbox_${state}`, { outbox: this.#name, id, kind, reason });
   }
+}
+
+function createTables({ sql }: DurableObjectStorage): void {
+  sql.exec(`
+    CREATE TABLE IF NOT EXISTS messages (
+      id TEXT NOT NULL, kind TEXT NOT NULL, receiver TEXT NOT NULL, body TEXT NOT NULL,
+      state TEXT NOT NULL CHECK (state IN ('waiting', 'dead', 'parked')),
+      attempts INTEGER NOT NULL, created_at INTEGER NOT NULL, due_at INTEGER NOT NULL,
+      reason TEXT,
+      PRIMARY KEY (id, kind)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS failing (
+      receiver TEXT PRIMARY KEY NOT NULL, attempts INTEGER NOT NULL, due_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+  `);
+  const columns = sql.exec<{ name: string }>("SELECT name FROM pragma_table_info('messages')");
+  if (!columns.toArray().some(({ name }) => name === "receiver")) addReceivers(sql);
+  sql.exec(`
+    CREATE INDEX IF NOT EXISTS messages_by_receiver ON messages (receiver, due_at)
+      WHERE state = 'waiting';
+    CREATE INDEX IF NOT EXISTS messages_parked ON messages (due_at) WHERE state = 'parked';
+  `);
+}
+
+/** Messages of before there were receivers: an outcome's is its organisation, a revocation's its key. */
+function addReceivers(sql: SqlStorage): void {
+  sql.exec(`
+    ALTER TABLE messages ADD COLUMN receiver TEXT NOT NULL DEFAULT '';
+    UPDATE messages SET receiver = coalesce(json_extract(body, '$.orgId'), id);
+    DROP INDEX IF EXISTS messages_due;
+  `);
 }

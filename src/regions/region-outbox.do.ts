@@ -14,9 +14,9 @@ import {
   TO_NOBODY,
   toOwnWallets,
 } from "./outbox-delivery.ts";
-import type { Post, Route } from "./outbox-delivery.ts";
+import type { Post } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
-import type { Delivery, Message, OutcomeItem, RevocationItem } from "./outbox-message.ts";
+import type { Deliver, Delivery, Message, OutcomeItem, RevocationItem } from "./outbox-message.ts";
 import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
 import type { Addressee } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
@@ -40,15 +40,23 @@ const STALE_MS = 60_000;
  * it must refuse. What was enqueued is delivered at least once; the receiver takes it once.
  */
 export class RegionOutbox extends DurableObject<Env> {
+  /** What it does is in its name, which it keeps: an alarm need not say whose it is. */
+  readonly #name: string;
+  #isNameKept: boolean;
   readonly #queue: OutboxQueue;
   /** Ends when nothing is being delivered: one delivery at a time, so that none is sent twice at once. */
   #idle: Promise<unknown> = Promise.resolve();
-  /** The flush that all callers share. */
-  #flushing: Promise<void> | null = null;
+  /** The flushes under way, each shared by all who ask for the same receiver. */
+  readonly #flushing = new Map<string | null, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#queue = new OutboxQueue(ctx.storage, this.#name());
+    ctx.storage.sql.exec(`CREATE TABLE IF NOT EXISTS self
+      (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT`);
+    const [self] = ctx.storage.sql.exec<{ name: string }>("SELECT name FROM self");
+    this.#isNameKept = self !== undefined;
+    this.#name = self?.name ?? ctx.id.name ?? "unnamed";
+    this.#queue = new OutboxQueue(ctx.storage, this.#name);
     void ctx.blockConcurrencyWhile(() => this.#restoreAlarm());
   }
 
@@ -59,6 +67,7 @@ export class RegionOutbox extends DurableObject<Env> {
   async enqueue(items: readonly OutcomeItem[]): Promise<void> {
     this.#mayEnqueue("outcomes", items.length);
     this.#queue.add(items.map(outcomeMessage), now(this.env));
+    this.#keepName();
     await this.#arm();
   }
 
@@ -66,24 +75,28 @@ export class RegionOutbox extends DurableObject<Env> {
   async enqueueRevocations(items: readonly RevocationItem[]): Promise<void> {
     this.#mayEnqueue("revocations", items.length);
     this.#queue.addAtOnce(items.map(revocationMessage), now(this.env));
+    this.#keepName();
     await this.#arm();
   }
 
   /**
-   * Tries to deliver now what waits, whatever its backoff, and answers after at most `limitMs`: true
-   * when nothing waits any more. A delivery under way then goes on; no other one begins.
+   * Tries to deliver now what waits for this receiver, or for any (null), whatever its backoff, and answers
+   * after at most `limitMs`: true when nothing waits any more. A delivery under way then goes on; no other
+   * one begins.
    */
-  async flush(limitMs: number): Promise<boolean> {
-    if (this.#queue.nextDueAt() === null) return true;
-    this.#flushing ??= this.#oneAtATime(() => this.#deliverWaiting(limitMs)).finally(() => {
-      this.#flushing = null;
-    });
+  async flush(limitMs: number, receiver: string | null = null): Promise<boolean> {
+    if (this.#queue.nextDueAt(receiver) === null) return true;
+    const deliver = (): Promise<void> => this.#deliverWaiting(limitMs, receiver);
+    const flushing =
+      this.#flushing.get(receiver) ??
+      this.#oneAtATime(deliver).finally(() => this.#flushing.delete(receiver));
+    this.#flushing.set(receiver, flushing);
     try {
-      await within(this.#flushing, limitMs);
+      await within(flushing, limitMs);
     } catch (error) {
-      logWarning("outbox_flush_failed", { outbox: this.#name(), reason: reasonOf(error) });
+      logWarning("outbox_flush_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
-    return this.#queue.nextDueAt() === null;
+    return this.#queue.nextDueAt(receiver) === null;
   }
 
   /** For the cron sweep: what is parked is tried once more, and a lost or overdue alarm is set again. */
@@ -101,16 +114,17 @@ export class RegionOutbox extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     let leastWaitMs = 0;
     try {
-      await this.#oneAtATime(() => this.#deliver(this.#queue.due(now(this.env))));
+      const due = (): readonly Message[] => this.#queue.due(now(this.env));
+      if (!(await this.#oneAtATime(() => this.#deliver(due())))) leastWaitMs = RETRY_MS;
     } catch (error) {
       leastWaitMs = RETRY_MS;
-      logWarning("outbox_alarm_failed", { outbox: this.#name(), reason: reasonOf(error) });
+      logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
     // Last: an alarm set before a throw would replace the platform's retry.
     try {
       await this.#arm(leastWaitMs);
     } catch (error) {
-      logWarning("outbox_alarm_failed", { outbox: this.#name(), reason: reasonOf(error) });
+      logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
       await this.ctx.storage.setAlarm(now({}) + RETRY_MS);
     }
   }
@@ -121,34 +135,30 @@ export class RegionOutbox extends DurableObject<Env> {
     return mine;
   }
 
-  /** The longest waiting hundred whatever their backoff; if they were answered, then all that is due. */
-  async #deliverWaiting(limitMs: number): Promise<void> {
+  /** Up to a hundred whatever their backoff; if they were answered, then all that is due. */
+  async #deliverWaiting(limitMs: number, receiver: string | null): Promise<void> {
     const untilMs = elapsedMs() + limitMs;
-    let messages = this.#queue.waiting();
+    let messages = this.#queue.waiting(receiver);
     try {
       // oxlint-disable-next-line no-await-in-loop -- one delivery at a time
       while (messages.length > 0 && elapsedMs() < untilMs && (await this.#deliver(messages))) {
-        messages = this.#queue.due(now(this.env));
+        messages = this.#queue
+          .due(now(this.env))
+          .filter((message) => receiver === null || message.receiver === receiver);
       }
     } finally {
       await this.#arm();
     }
   }
 
-  /** Delivers some messages and takes in the answers; false when nobody answered for them. */
+  /** Delivers some messages and takes in the answers; false when nobody answered for any of them. */
   async #deliver(all: readonly Message[]): Promise<boolean> {
-    const { atOnce, deliver } = this.#route();
     const messages = firstOfEachId(all);
-    let isAnswered = true;
-    for (let start = 0; start < messages.length; start += atOnce) {
-      const some = messages.slice(start, start + atOnce);
-      // oxlint-disable-next-line no-await-in-loop -- at most so many at the same time
-      const deliveries = await deliver(some).catch((error: unknown) =>
-        some.map((): Delivery => ({ kind: "failed", reason: reasonOf(error) })),
-      );
-      isAnswered = this.#takeIn(some, deliveries);
-    }
-    return isAnswered;
+    if (messages.length === 0) return true;
+    const deliveries = await this.#deliverer()(messages).catch((error: unknown) =>
+      messages.map((): Delivery => ({ kind: "failed", reason: reasonOf(error) })),
+    );
+    return this.#takeIn(messages, deliveries);
   }
 
   #takeIn(messages: readonly Message[], deliveries: readonly Delivery[]): boolean {
@@ -159,13 +169,13 @@ export class RegionOutbox extends DurableObject<Env> {
       const random = delivery.kind === "unreachable" ? together : Math.random();
       this.#queue.resolve(message, delivery, { nowMs, random });
     }
-    const isAnswered = deliveries.some(({ kind }) => kind !== "unreachable");
+    const isAnswered = deliveries.some(({ kind }) => kind !== "unreachable" && kind !== "untried");
     if (isAnswered) this.#queue.heard(nowMs);
     return isAnswered;
   }
 
   /** Who hears the messages of this shard. */
-  #route(): Route {
+  #deliverer(): Deliver {
     const { carries, peer } = this.#addressee();
     if (peer === null) {
       const wallets = inJurisdiction(this.env.WALLET, this.env.JURISDICTION);
@@ -180,7 +190,7 @@ export class RegionOutbox extends DurableObject<Env> {
     const parsed = configOf(this.env);
     const peer = parsed.ok ? parsed.config.peers.find((one) => one.region === region) : undefined;
     if (peer === undefined) {
-      logWarning("outbox_without_peer", { outbox: this.#name(), peer: region });
+      logWarning("outbox_without_peer", { outbox: this.#name, peer: region });
       return null;
     }
     const clock = (): number => now(this.env);
@@ -217,17 +227,19 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   #mayEnqueue(what: Addressee["carries"], count: number): void {
-    assert(this.#addressee().carries === what, `${this.#name()} carries no ${what}`);
+    assert(this.#addressee().carries === what, `${this.#name} carries no ${what}`);
     assert(count <= ENQUEUE_MAX, `at most ${ENQUEUE_MAX} items at once`);
   }
 
   #addressee(): Addressee {
-    const addressee = addresseeOf(this.#name());
-    assert(addressee !== null, `${this.#name()} is no outbox`);
+    const addressee = addresseeOf(this.#name);
+    assert(addressee !== null, `${this.#name} is no outbox`);
     return addressee;
   }
 
-  #name(): string {
-    return this.ctx.id.name ?? "unnamed";
+  #keepName(): void {
+    if (this.#isNameKept) return;
+    this.ctx.storage.sql.exec("INSERT OR IGNORE INTO self (one, name) VALUES (1, ?)", this.#name);
+    this.#isNameKept = true;
   }
 }

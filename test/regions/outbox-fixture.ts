@@ -33,17 +33,19 @@ export class Wallets {
   readonly refusals = new Map<string, Failure>();
   down = false;
   stalled: Promise<void> | null = null;
+  /** Organisations whose wallet never answers. */
+  readonly hanging = new Set<string>();
   readonly #real = env.WALLET;
 
   constructor() {
     const getByName = (orgId: string): OutcomeWallet => ({
       settle: (settlement) =>
-        this.#answer(settlement.id, () => {
+        this.#answer(orgId, settlement.id, () => {
           expect(settlement.id.startsWith("req_")).toBe(true);
           this.charged.set(`${orgId} ${settlement.id}`, settlement.cost);
           this.generations.push(settlement.generation);
         }),
-      void: (id) => this.#answer(id, () => this.voided.add(`${orgId} ${id}`)),
+      void: (id) => this.#answer(orgId, id, () => this.voided.add(`${orgId} ${id}`)),
     });
     env.WALLET = Object.assign(Object.create(this.#real), { getByName });
   }
@@ -52,8 +54,9 @@ export class Wallets {
     env.WALLET = this.#real;
   }
 
-  async #answer(id: string, take: () => void): Promise<Result<unknown>> {
+  async #answer(orgId: string, id: string, take: () => void): Promise<Result<unknown>> {
     this.calls.push(id);
+    if (this.hanging.has(orgId)) await new Promise(() => undefined);
     if (this.stalled !== null) await this.stalled;
     if (this.down) throw new Error("the wallet is down");
     const failure = this.refusals.get(id);

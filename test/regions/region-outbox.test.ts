@@ -65,7 +65,7 @@ it("a wallet that fails again and again, then heals, hears each outcome, and the
   for (let round = 1; round <= 6; round++) {
     // oxlint-disable-next-line no-await-in-loop -- each round is one more failed attempt
     await withAlarms(outbox, round * 60_000, () =>
-      expect(wallets.calls.length).toBeGreaterThanOrEqual(round * items.length),
+      expect(wallets.calls.length).toBeGreaterThanOrEqual(round),
     );
     // oxlint-disable-next-line no-await-in-loop -- each round is one more failed attempt
     await evictDurableObject(outbox);
@@ -165,4 +165,21 @@ it("a poke sets an alarm that was lost", async () => {
   await outbox.poke();
   expect(await armed(outbox)).not.toBeNull();
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+});
+
+it("messages that an earlier version stored, without their receivers, are delivered", async () => {
+  const outbox = outboxOf("own");
+  const items = [settleOf(crypto.randomUUID(), 5), voidOf(crypto.randomUUID())];
+  wallets.down = true;
+  await outbox.enqueue(items);
+  await eventually(() => expect(wallets.calls).toHaveLength(2));
+  await runInDurableObject(outbox, (_outbox: RegionOutbox, { storage }) =>
+    storage.sql.exec(`DROP INDEX messages_by_receiver; ALTER TABLE messages DROP COLUMN receiver;
+      CREATE INDEX messages_due ON messages (due_at) WHERE state = 'waiting'; DROP TABLE failing`),
+  );
+  await evictDurableObject(outbox);
+  wallets.down = false;
+  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
+  expect([...wallets.charged.keys()]).toEqual([`${items[0]?.orgId} ${items[0]?.holdId}`]);
+  expect(wallets.voided.size).toBe(1);
 });

@@ -1,0 +1,137 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { RegionOutbox } from "../../src/index.ts";
+import { takeOutcomes } from "../../src/inference/take-outcomes.ts";
+import { success } from "../../src/lib/failure.ts";
+import { outcomeToWire } from "../../src/regions/outbox-wire.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { settleOf, voidOf, Wallets } from "./outbox-fixture.ts";
+import { depthIs, emptied, EMPTY, eventually, outboxOf, withAlarms } from "./outbox-steps.ts";
+import type { Outbox } from "./outbox-steps.ts";
+
+/** A healthy organisation hears what it is told within this, whoever else hangs. */
+const DELIVERED_WITHIN_MS = 15_000;
+const HEALED_MS = 60_000;
+let wallets: Wallets;
+let outbox: Outbox;
+const org = (): string => crypto.randomUUID();
+
+beforeEach(() => {
+  wallets = new Wallets();
+  outbox = outboxOf("own");
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(async () => {
+  wallets.hanging.clear();
+  await emptied(outbox);
+  wallets.restore();
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** How long an outcome of `orgId` takes from the outbox to its wallet. */
+async function deliveryMs(orgId: string): Promise<number> {
+  const item = settleOf(orgId, 1);
+  const startedMs = Date.now();
+  await outbox.enqueue([item]);
+  const isThere = (): void => expect(wallets.charged.has(`${orgId} ${item.holdId}`)).toBe(true);
+  await vi.waitFor(isThere, { timeout: 60_000, interval: 5 });
+  return Date.now() - startedMs;
+}
+
+it(
+  "a wallet that hangs, with a hundred outcomes waiting and more to come, never holds up another's",
+  { timeout: 120_000 },
+  async () => {
+    const [hanging, healthy] = [org(), org()];
+    wallets.hanging.add(hanging);
+    await outbox.enqueue(Array.from({ length: 100 }, () => voidOf(hanging)));
+    await eventually(() => expect(wallets.calls.length).toBeGreaterThan(0));
+    expect(await deliveryMs(healthy)).toBeLessThan(DELIVERED_WITHIN_MS);
+    for (let more = 0; more < 3; more++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after another, while it lasts
+      await outbox.enqueue(Array.from({ length: 100 }, () => voidOf(hanging)));
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect(await deliveryMs(healthy)).toBeLessThan(DELIVERED_WITHIN_MS);
+    }
+  },
+);
+
+it("a wallet that fails is asked once a round, and told all in turn as soon as it answers", async () => {
+  const orgId = org();
+  wallets.down = true;
+  await outbox.enqueue(Array.from({ length: 30 }, (_, i) => settleOf(orgId, i)));
+  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  for (let round = 2; round <= 4; round++) {
+    shiftClock(round * HEALED_MS);
+    // oxlint-disable-next-line no-await-in-loop -- one round after another
+    await runDurableObjectAlarm(outbox);
+    expect(wallets.calls).toHaveLength(round);
+  }
+  expect(new Set(wallets.calls).size).toBe(4); // another one each time: what was not tried is in front
+  wallets.down = false;
+  await withAlarms(outbox, 5 * HEALED_MS, () => depthIs(outbox, EMPTY));
+  expect(wallets.charged.size).toBe(30);
+});
+
+it("an outcome that its wallet never takes holds up no other of the same organisation", async () => {
+  const orgId = org();
+  const bad = settleOf(orgId, 1);
+  wallets.refusals.set(bad.holdId, { kind: "internal" });
+  await outbox.enqueue([bad]);
+  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await outbox.enqueue(Array.from({ length: 20 }, (_, i) => settleOf(orgId, i)));
+  await withAlarms(outbox, HEALED_MS, () => depthIs(outbox, { ...EMPTY, waiting: 1 }));
+  expect(wallets.charged.size).toBe(20);
+});
+
+it("a flush delivers an organisation's own, not what waits for another that hangs", async () => {
+  const [hanging, healthy] = [org(), org()];
+  wallets.down = true;
+  await outbox.enqueue([voidOf(hanging), settleOf(healthy, 2)]);
+  await eventually(() => expect(wallets.calls).toHaveLength(2));
+  wallets.down = false;
+  wallets.hanging.add(hanging);
+  expect(await outbox.flush(1000, healthy)).toBe(true);
+  expect([...wallets.charged.values()]).toEqual([2]);
+});
+
+it("of a peer's message one hanging wallet takes one place: the others are told, the rest is untried", async () => {
+  const [hanging, healthy] = [org(), org()];
+  const items = [
+    ...Array.from({ length: 20 }, () => voidOf(hanging)),
+    ...Array.from({ length: 20 }, () => voidOf(healthy)),
+  ];
+  const calls: string[] = [];
+  const deliveries = await takeOutcomes(items.map(outcomeToWire), "us", {
+    wallet: (orgId) => ({
+      settle: () => Promise.reject(new Error("nothing is settled here")),
+      void: () => {
+        calls.push(orgId);
+        return orgId === hanging ? new Promise(() => undefined) : Promise.resolve(success(null));
+      },
+    }),
+    isOrganization: () => Promise.resolve(true),
+  });
+  expect(calls.filter((orgId) => orgId === hanging)).toHaveLength(1);
+  const kinds = deliveries.map(({ kind }) => kind);
+  expect(kinds.slice(0, 20)).toEqual(["failed", ...Array.from({ length: 19 }, () => "untried")]);
+  expect(new Set(kinds.slice(20))).toEqual(new Set(["delivered"]));
+});
+
+it("an outbox knows whom it serves also when its alarm runs without a name", async () => {
+  wallets.down = true;
+  const item = settleOf(org(), 3);
+  await outbox.enqueue([item]);
+  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  wallets.down = false;
+  shiftClock(HEALED_MS);
+  await runInDurableObject(outbox, async (_outbox, state) => {
+    Object.defineProperty(state, "id", { value: {}, configurable: true });
+    const started = new RegionOutbox(state, env);
+    await started.alarm();
+  });
+  expect([...wallets.charged.values()]).toEqual([3]);
+  await evictDurableObject(outbox);
+});
