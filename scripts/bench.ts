@@ -2,6 +2,7 @@
 import { cpus } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { againstFigures, commitOf, measureAgainst } from "./bench/against.ts";
 import { startBareWorker, startUpstream } from "./bench/bare-workers.ts";
 import { countCompletions } from "./bench/count.ts";
 import { mark, table } from "./bench/figure.ts";
@@ -28,6 +29,7 @@ const { values: options } = parseArgs({
   options: {
     rounds: { type: "string", default: "20" },
     "link-ms": { type: "string" },
+    against: { type: "string" },
     knee: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -52,6 +54,7 @@ async function main(): Promise<void> {
   const stops: Stoppable[] = [{ stop: closeConnections }];
   try {
     if (options.knee) await knee(directory, stops);
+    else if (options.against !== undefined) await against(options.against, directory, stops);
     else report(await measure(directory, stops));
   } catch (error) {
     progress("");
@@ -104,6 +107,21 @@ function report(measured: Measured): void {
       `${cpus().length} cores; counts over ${measured.counted.completions} completions and one publish. ` +
       `How: npm run bench -- --help`,
   );
+}
+
+async function against(named: string, directory: string, stops: Stoppable[]): Promise<void> {
+  const commit = commitOf(named);
+  const measured = await measureAgainst(commit, rounds, directory, stops);
+  const figures = againstFigures(measured, commit);
+  progress("");
+  if (options.json) printJson(figures, { commit, rounds: measured.pairs });
+  else {
+    console.log(table(figures));
+    console.log(
+      `\n${rounds} rounds, both gateways in turn, there and back; a ratio is the median of the rounds' own. ` +
+        `How: npm run bench -- --help`,
+    );
+  }
 }
 
 async function knee(directory: string, stops: Stoppable[]): Promise<void> {

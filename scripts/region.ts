@@ -17,6 +17,8 @@ export type RegionOptions = {
   readonly peers: readonly { readonly region: RegionName; readonly url: string }[];
   /** Where D1 and the objects live; without one the state ends with the region. */
   readonly directory?: string;
+  /** The checkout whose wrangler.toml and schema.sql it has; this one unless another is named. */
+  readonly root?: string;
   /** The Worker's bundle, of `bundleWorker`. */
   readonly code: string;
   /** Secrets and vars; they win over wrangler.toml's. */
@@ -58,7 +60,7 @@ export async function startRegion(options: RegionOptions): Promise<Region> {
   const miniflare = new Miniflare(miniflareOptions(worker, options));
   try {
     const url = String(await miniflare.ready);
-    await applySchema(miniflare, worker);
+    await applySchema(miniflare, worker, options.root);
     const directUrl =
       options.direct === undefined ? url : await miniflare.unsafeGetDirectURL(worker);
     return {
@@ -80,7 +82,7 @@ export async function startRegion(options: RegionOptions): Promise<Region> {
 
 function miniflareOptions(worker: string, options: RegionOptions) {
   const { workerOptions } = unstable_getMiniflareWorkerOptions(
-    path.join(ROOT, "wrangler.toml"),
+    path.join(options.root ?? ROOT, "wrangler.toml"),
     options.region,
   );
   return convertV4MiniflareOptions({
@@ -114,9 +116,9 @@ function miniflareOptions(worker: string, options: RegionOptions) {
   });
 }
 
-async function applySchema(miniflare: Miniflare, worker: string): Promise<void> {
+async function applySchema(miniflare: Miniflare, worker: string, root = ROOT): Promise<void> {
   const db = await miniflare.getD1Database("DB", worker);
-  const schema = readFileSync(path.join(ROOT, "schema.sql"), "utf8");
+  const schema = readFileSync(path.join(root, "schema.sql"), "utf8");
   await db.batch(unstable_splitSqlQuery(schema).map((statement) => db.prepare(statement)));
 }
 

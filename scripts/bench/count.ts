@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Counts } from "../workers/counts.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
@@ -21,8 +20,7 @@ export type Counted = {
 
 /** Runs the gateway with counters around it, one request after the other, until the wallet has published. */
 export async function countCompletions(options: GatewayOptions): Promise<Counted> {
-  const entry = path.join(import.meta.dirname, "../workers/counting.ts");
-  const home = await startHome({ ...options, entry });
+  const home = await startHome({ ...options, entry: "scripts/workers/counting.ts" });
   try {
     const target = targetOf("home", [home], await openOrganization(home.admin, "regional", 1));
     const read = async () => (await (await fetch(`${home.url}__counts`)).json()) as Counts;

@@ -32,7 +32,8 @@ export function ratioOf(rounds: readonly CpuRound[], over: Place, under: Place):
   return { ...estimate(ratios), least };
 }
 
-function estimate(values: readonly number[]): Estimate {
+/** The median of values, their quartiles, and the least. */
+export function estimate(values: readonly number[]): Estimate {
   return {
     value: quantile(values, 0.5),
     least: Math.min(...values),

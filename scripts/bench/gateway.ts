@@ -11,6 +11,7 @@ import type { Place, Stoppable, Target } from "./target.ts";
 
 export const ADMIN_TOKEN = "bench-admin-token".padEnd(40, "b");
 const LINK_SECRETS = { EU_SIGNS: "e".repeat(40), US_SIGNS: "u".repeat(40) };
+const ROOT = path.join(import.meta.dirname, "../..");
 const CREDITS_MICRO = 1_000_000_000_000;
 const RPM_LIMIT = 1000;
 
@@ -19,6 +20,8 @@ export type GatewayOptions = {
   readonly upstream: string;
   /** Where D1 and the objects live. */
   readonly directory: string;
+  /** Another checkout of the gateway than this one. */
+  readonly root?: string;
   /** Vars over the bench's own. */
   readonly bindings?: Readonly<Record<string, string>>;
 };
@@ -50,12 +53,13 @@ export async function startHome(
 export async function startGateway(
   options: GatewayOptions & { readonly keys: number; readonly linkMs?: number | undefined },
 ): Promise<Gateway> {
-  const { upstream, directory, keys, linkMs } = options;
+  const { upstream, directory, keys, linkMs, root } = options;
   const started: Stoppable[] = [];
   const stop = (): Promise<unknown> => Promise.allSettled(started.map((one) => one.stop()));
   const start = async (place: Place, region: RegionName, peerUrl: string, direct: number) => {
     const one = await startOne({
       upstream,
+      ...(root !== undefined && { root }),
       directory: path.join(directory, place),
       region,
       direct,
@@ -114,11 +118,13 @@ export function targetOf(
   return { name, url: completionsOf(regions[0].url), keys, pids };
 }
 
+/** `entry`: a file in `scripts/workers` around the gateway. */
 type OneOptions = GatewayOptions &
   Pick<RegionOptions, "region" | "peers"> & { direct: true | number; entry?: string };
 
 async function startOne(options: OneOptions): Promise<RunningRegion> {
-  const { region: name, peers, directory, direct, upstream, entry, bindings } = options;
+  const { region: name, peers, directory, direct, upstream, bindings, root = ROOT } = options;
+  const { entry = "src/index.ts" } = options;
   const problems: string[] = [];
   const port = await freePort();
   const region = await startRegion({
@@ -127,7 +133,8 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
     peers,
     directory,
     direct,
-    code: await bundleWorker(true, entry),
+    root,
+    code: await bundleWorker(true, path.join(root, entry)),
     bindings: {
       KEY_SECRETS: `a:${"bench-key-secret".padEnd(32, "b")}`,
       ADMIN_TOKEN,

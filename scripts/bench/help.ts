@@ -9,6 +9,8 @@ storage in memory where there is a tmpfs. About two minutes.
   --rounds N    rounds of slices, default 20: 25 times of each kind and place a round
   --link-ms N   also a peer whose link to home has a round trip of N ms (a relay in its own process):
                 "far peer", and what the link is of its times
+  --against C   instead of all that: this gateway and that of commit C in the same rounds, and what
+                either is of the other
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
   --help        this text
@@ -28,6 +30,12 @@ p99 is over 5 times that of a low load (the best of three), or less than 97 % is
 503 is not), twice in a row; then the gap is halved twice. 50 organisations in turn, and one alone; JSON
 answered at once by the upstream. The load and the upstream run on the same machine.
 
+How two are compared: the files of commit C are built with the packages that are installed here, and both
+gateways run beside each other. Every round takes each of its slices from both, one after the other, and the
+other way round next time; a ratio is the median of the rounds' own. With 40 rounds its quartiles are some
+hundredths apart on a quiet machine. A first byte "added" is one beyond the floor's in the same round. Calls and
+rows are counted by either commit's own counters.
+
 Names of figures (--json; value, unit, and where there are any least, quartiles, budget, aim, mark):
   object calls before the upstream call | object calls after it | D1 queries before the upstream call
   CPU per JSON, floor | Turnpike | ratio            CPU per JSON at a peer, both regions [, ratio]
@@ -42,6 +50,10 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
       PLACE direct, floor, home, peer, far peer; KIND JSON, stream; MOMENT first byte, total; SHARE p50, p99
   link: round trip, p50
   far peer: KIND, MOMENT, p50, the link's part | share | round trips
+  with --against: CPU per JSON, C | now | ratio     the same of CPU per stream, and of CPU per JSON at a peer
+      first byte added, JSON | stream, C | now | now less C | ratio
+      object calls before the upstream call | object calls after it | D1 queries before it |
+      rows written in objects | rows written in D1, per completion, C | now
   knee in all, rate | p50 at it | p99 at it | low load's rate | low load's p50 | low load's p99
   knee of one organisation, (the same six)
 `;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMicroseconds } from "../workerd.ts";
+import { quantile } from "./estimate.ts";
 import type { CpuRound } from "./estimate.ts";
 import { run } from "./load.ts";
 import { progress } from "./progress.ts";
@@ -54,13 +55,59 @@ export function requestsOf(rounds: number): number {
   return warming + rounds * (json + streams + timed);
 }
 
+/** The same gateway twice, as it is and as it was, and the floor beside both. */
+type PairedTargets = Readonly<
+  Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
+>;
+/** Rounds of CPU per request, and of the time to the first byte in ms: of each slice its median. */
+export type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
+
 /** Lets every Worker compile, every key be read from D1, every connection open. */
 export async function warmUp({ direct, floor, pump, home, peer, farPeer }: Targets): Promise<void> {
-  for (const target of [floor, pump, home, peer]) {
-    for (const kind of KINDS) await run({ ...WARMING[kind], target });
-  }
+  await warm([floor, pump, home, peer]);
   for (const kind of KINDS) await run({ ...TIMED[kind], target: direct });
   if (farPeer !== null) await run({ ...JSON_ASK, target: farPeer, requests: 600, concurrency: 24 });
+}
+
+/** The same for these alone. */
+export async function warm(targets: readonly Target[]): Promise<void> {
+  for (const target of targets) {
+    for (const kind of KINDS) await run({ ...WARMING[kind], target });
+  }
+}
+
+/** Rounds in which both gateways take every slice one after the other, there and back. */
+export async function measurePairs(targets: PairedTargets, rounds: number): Promise<Pairs> {
+  const { floor, home, peer, homeBefore, peerBefore } = targets;
+  const cpu: Pairs["cpu"] = { json: [], stream: [] };
+  const firstByte: Pairs["firstByte"] = { json: [], stream: [] };
+  for (let round = 0; round < rounds; round++) {
+    progress(`round ${round + 1} of ${rounds}`);
+    const atHome = turned([homeBefore, home], round);
+    const all = [floor, ...atHome, ...turned([peerBefore, peer], round)];
+    for (let pass = 0; pass < JSON_PASSES; pass++) {
+      cpu.json.push(await cpuInTurn(turned(all, pass), "json"));
+      cpu.stream.push(await cpuInTurn(turned(atHome, pass), "stream"));
+    }
+    for (const kind of KINDS) {
+      for (let pass = 0; pass < 2; pass++) {
+        firstByte[kind].push(await firstBytes(turned([floor, ...atHome], pass), kind));
+      }
+    }
+  }
+  return { cpu, firstByte };
+}
+
+async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRound> {
+  const round: Partial<Record<Place, number>> = {};
+  for (const target of targets) {
+    const samples = await time(target, kind);
+    round[target.name] = quantile(
+      samples.map(({ firstByteMs }) => firstByteMs),
+      0.5,
+    );
+  }
+  return round;
 }
 
 /** Rounds of short slices, one target after the other, the other way round in every second round. */

@@ -1,9 +1,17 @@
 /**
  * Where a completion can be asked for: at the upstream mock itself, at a bare pass-through Worker before
  * it (the floor), at a Worker that pumps it through, or at the gateway: at home, in the other region with
- * a global key, or in one whose link to home is long.
+ * a global key, or in one whose link to home is long; or at the gateway of the commit it is compared with.
  */
-export type Place = "direct" | "floor" | "pump" | "home" | "peer" | "far peer";
+export type Place =
+  | "direct"
+  | "floor"
+  | "pump"
+  | "home"
+  | "peer"
+  | "far peer"
+  | "home before"
+  | "peer before";
 export type Kind = "json" | "stream";
 
 export type Target = {

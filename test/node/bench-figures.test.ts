@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { againstFigures } from "../../scripts/bench/against.ts";
 import { mark, table } from "../../scripts/bench/figure.ts";
 import type { Figure } from "../../scripts/bench/figure.ts";
 import { costFigures } from "../../scripts/bench/figures.ts";
@@ -83,6 +84,28 @@ it("a stream is read against the floor and against a bare pump, fast and at a ty
   expect(named(rows, "CPU per stream, Turnpike to pump")?.value).toBeCloseTo(1.2, 9);
   expect(named(rows, "CPU per stream at 20 ms a word, ratio")?.value).toBe(3);
   expect(named(rows, "CPU per stream at 20 ms a word, pump's ratio")?.value).toBe(2.5);
+});
+
+it("two commits are compared round by round, over the same floor", () => {
+  const { counted, others } = measured;
+  // Ratios 1, 1.2 and 2; the ratio of medians would be 1.5.
+  const json = [
+    { floor: 10, home: 100, "home before": 100, peer: 300, "peer before": 100 },
+    { floor: 10, home: 300, "home before": 250, peer: 300, "peer before": 100 },
+    { floor: 10, home: 600, "home before": 300, peer: 300, "peer before": 100 },
+  ];
+  const stream = [{ floor: 2, home: 5, "home before": 4 }];
+  const pairs = { cpu: { json, stream: json }, firstByte: { json: stream, stream } };
+  const before = { ...counted, completions: 50 };
+  const rows = againstFigures({ pairs, counted: { before, now: counted }, others }, "abc");
+  expect(named(rows, "CPU per JSON, ratio")).toMatchObject({ value: 1.2, quartiles: [1.1, 1.6] });
+  expect(mark(named(rows, "CPU per stream, ratio") as Figure)).toBe("OVER");
+  expect(named(rows, "CPU per JSON at a peer, both regions, ratio")?.value).toBe(3);
+  expect(named(rows, "first byte added, stream, abc")?.value).toBe(2);
+  expect(named(rows, "first byte added, stream, now less abc")?.value).toBe(1);
+  expect(named(rows, "first byte added, stream, ratio")?.value).toBe(1.5);
+  expect(named(rows, "rows written in objects per completion, abc")?.value).toBe(6);
+  expect(named(rows, "rows written in objects per completion, now")?.value).toBe(3);
 });
 
 it("a figure that was not measured keeps no budget", () => {
