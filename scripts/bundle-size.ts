@@ -6,7 +6,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { removeDirectory } from "./tmpfs.ts";
 
-/** Why it is not the 160 KiB that the design began with: src/README.md, decisions. */
+/** What it is spent on: docs/internals/decisions/speed.md. */
 const BUDGET_KIB = 480;
 const ROOT = path.join(import.meta.dirname, "..");
 

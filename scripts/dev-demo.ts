@@ -4,6 +4,8 @@ import path from "node:path";
 import { addCredits, createKey, createOrganization } from "./admin-client.ts";
 import type { Region, RegionName } from "./region.ts";
 
+type Place = Pick<Region, "name" | "url">;
+
 const DEMO_CREDITS_MICRO = 10_000_000;
 
 export type DemoRegion = {
@@ -23,7 +25,7 @@ export type Demo = { readonly [region in RegionName]: DemoRegion } & {
  * as its keys still answer; the file is written anew (addresses may have changed).
  */
 export async function ensureDemo(
-  regions: Readonly<Record<RegionName, Region>>,
+  regions: Readonly<Record<RegionName, Place>>,
   adminToken: string,
   directory: string,
 ): Promise<Demo> {
@@ -38,7 +40,7 @@ export async function ensureDemo(
 }
 
 async function ensureOrganization(
-  region: Region,
+  region: Place,
   adminToken: string,
   known: DemoRegion | undefined,
 ): Promise<DemoRegion> {

@@ -1,4 +1,4 @@
-// npm run figures: measures the figures of README.md's table, and writes them there.
+// npm run figures: measures the figures of the table in docs/figures.md, and writes them there.
 import { spawnSync } from "node:child_process";
 import { constants } from "node:os";
 import path from "node:path";
@@ -13,7 +13,7 @@ import { runFigures } from "./figures/run.ts";
 const MINUTES = Math.round(PRODUCERS.reduce((sum, { seconds }) => sum + seconds, 0) / 60);
 const HELP = `npm run figures [-- OPTIONS]
 
-Measures every figure of README.md's table, on this machine, and writes them there with date and commit.
+Measures every figure of the table in docs/figures.md, on this machine, and writes them there with date and commit.
 All of them take about ${MINUTES} minutes on two cores; nothing else should run meanwhile. It ends with 1 when a
 target that is exact is missed, or any row could not be measured.
 
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
       only: { type: "string" },
       dry: { type: "boolean", default: false },
       json: { type: "string" },
-      readme: { type: "string", default: path.join(ROOT, "README.md") },
+      readme: { type: "string", default: path.join(ROOT, "docs/figures.md") },
       help: { type: "boolean", default: false },
     },
   });

@@ -80,7 +80,7 @@ export function secretFindings(
   return [
     ...missing.map((name) => error(name, "is not set", remedyFor(name, region))),
     ...rotating.map((name) =>
-      note(name, "is set: a rotation is under way", "End it, as under Deploy in README.md."),
+      note(name, "is set: a rotation is under way", "End it, as docs/deploy.md says."),
     ),
     always,
   ];

@@ -45,7 +45,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
   const plain = [...regionFindings(settings), ...varFindings(config, providers)];
   const parsed = parseConfig(bindings);
   if (!parsed.ok) {
-    const remedy = `Correct it in [env.${region}] vars; wrangler.toml and README.md say what it may be.`;
+    const remedy = `Correct it in [env.${region}] vars; wrangler.toml and docs/configuration.md say what it may be.`;
     const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }

@@ -23,14 +23,14 @@ export function commandOf(row: number): string {
 }
 
 /**
- * The README with these findings in its table, which is written as a whole; rows that were not measured
+ * The page with these findings in its table, which is written as a whole; rows that were not measured
  * keep what they said. Throws when the two markers are not there, once each and in order.
  */
 export function withFindings(readme: string, findings: readonly Finding[], stamp: Stamp): string {
   const [begin, end] = [readme.indexOf(BEGIN), readme.indexOf(END)];
   const isOnce = begin === readme.lastIndexOf(BEGIN) && end === readme.lastIndexOf(END);
   if (begin === -1 || end < begin || !isOnce) {
-    throw new Error(`README.md must have ${BEGIN} and, below it, ${END}, once each`);
+    throw new Error(`the page must have ${BEGIN} and, below it, ${END}, once each`);
   }
   const known = knownCells(readme.slice(begin, end));
   for (const { row, measured, isMet } of findings) {

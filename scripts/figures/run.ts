@@ -34,7 +34,7 @@ export async function runFigures(
   options: RunOptions,
 ): Promise<0 | 1> {
   const { rows, readme, json, stamp, tell } = options;
-  // a README that cannot take the table is no reason to measure for minutes first
+  // a page that cannot take the table is no reason to measure for minutes first
   if (readme !== null) withFindings(readFileSync(readme, "utf8"), [], stamp);
   const wanted = producers.filter((producer) => producer.rows.some((row) => rows.includes(row)));
   const scratch = temporaryDirectory(`turnpike-figures-${process.pid}-`);

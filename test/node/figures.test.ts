@@ -165,7 +165,7 @@ describe("a run", () => {
     expect(readFileSync(readme, "utf8")).toBe(EMPTY);
     writeFileSync(readme, "# Title\n");
     const never = producing(6, () => Promise.reject(new Error("measured")));
-    await expect(run([never])).rejects.toThrow("README.md must have <!-- figures: begin -->");
+    await expect(run([never])).rejects.toThrow("the page must have <!-- figures: begin -->");
   });
 });
 

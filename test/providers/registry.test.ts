@@ -13,7 +13,7 @@ const SANDBOX: Provider = {
   id: "sandbox",
   send: () => Promise.resolve({ kind: "failure", failure: { kind: "retry", reason: "test" } }),
 };
-/** As the README shows them: no secret, no code. */
+/** As docs/providers.md shows them: no secret, no code. */
 const LOCAL = [
   { id: "ollama", base_url: "http://localhost:11434/v1/", regions: ["eu"] },
   { id: "vllm", base_url: "http://localhost:8000/v1", secret: "VLLM_KEY", regions: ["eu"] },

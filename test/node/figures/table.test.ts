@@ -9,8 +9,8 @@ const STAMP = { date: "2026-11-21", commit: "abc1234" };
 const [BEGIN, END] = ["<!-- figures: begin -->", "<!-- figures: end -->"];
 const finding = { row: 6, measured: "60", isMet: true, values: { admitted: 60 } };
 
-it("README.md has the table, with every row, its command and its target", () => {
-  const readme = readFileSync(path.join(import.meta.dirname, "../../../README.md"), "utf8");
+it("docs/figures.md has the table, with every row, its command and its target", () => {
+  const readme = readFileSync(path.join(import.meta.dirname, "../../../docs/figures.md"), "utf8");
   const table = readme.slice(readme.indexOf(BEGIN), readme.indexOf(END));
   const lines = table.split("\n").filter((line) => /^\| \d+ /.test(line));
   expect(lines).toHaveLength(ROWS.length);
@@ -40,7 +40,7 @@ it.each([
   ["one marker", BEGIN],
   ["the wrong order", `${END}\n${BEGIN}`],
   ["a marker twice", `${BEGIN}\n${BEGIN}\n${END}`],
-])("%s in the README is refused", (_what, readme) => {
+])("%s in the page is refused", (_what, readme) => {
   expect(() => withFindings(readme, [], STAMP)).toThrow("once each");
 });
 

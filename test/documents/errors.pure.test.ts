@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { wireOf } from "../../src/http/failure-wire.ts";
+import type { Failure } from "../../src/lib/failure.ts";
+import { CALLER_CASES } from "../http/failure-cases.ts";
+import type { Case, Cases } from "../http/failure-cases.ts";
+import { LIMIT_CASES } from "../http/limit-cases.ts";
+import { anchorsOf } from "./links.ts";
+import { readPage, ROOT } from "./pages.ts";
+
+// A kind of failure without a case does not compile.
+const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
+const page = readPage("docs/errors.md");
+const anchors = anchorsOf(page);
+/** Types that say nothing finer than the status. */
+const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
+
+function anchorOf(failure: Failure): string {
+  const { code, type } = wireOf(failure);
+  return code ?? (GENERAL.has(type) ? failure.kind : type);
+}
+
+it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, rows) => {
+  for (const [failure] of rows as readonly Case<Failure>[]) {
+    expect(anchors).toContain(anchorOf(failure));
+    expect(page).toContain(`](#${anchorOf(failure)})`);
+    expect(page).toContain(`${wireOf(failure).status}, type \`${wireOf(failure).type}\``);
+  }
+});
+
+it("docs/errors.md has an anchor for every code that a refusal is given where it is made", () => {
+  const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
+  const sources = files.filter((name) => name.endsWith(".ts"));
+  const codes = sources.flatMap((name) => {
+    const text = readFileSync(path.join(ROOT, "src", name), "utf8");
+    const refusals = text.matchAll(/kind: "(?:conflict|invalid_request)"[^}]*?\bcode: "(\w+)"/g);
+    return [...refusals].map(([, code = ""]) => code);
+  });
+  expect(codes).toContain("last_owner");
+  expect(codes.filter((code) => !anchors.has(code))).toEqual([]);
+});

@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import { anchorsOf, brokenLinks } from "./links.ts";
+import { blocksOf, examplesOf, pagePaths, readPage } from "./pages.ts";
+
+const README_LINES_MAX = 200;
+const MAP_LINES_MAX = 120;
+
+it.each(pagePaths())("every link and anchor of %s leads somewhere", (page) => {
+  expect(brokenLinks(page)).toEqual([]);
+});
+
+it("every page below docs is linked from docs/README.md or a page that it links", () => {
+  const reached = new Set(["docs/README.md"]);
+  for (const page of reached) {
+    for (const [, file = ""] of readPage(page).matchAll(/\]\(([^()\s:#]+\.md)(?:#[^)]*)?\)/g)) {
+      reached.add(new URL(file, `file:///${page}`).pathname.slice(1));
+    }
+  }
+  expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);
+});
+
+it("every shell block is run or says why not, and every fence is closed", () => {
+  for (const page of pagePaths()) {
+    const markdown = readPage(page);
+    expect(() => examplesOf(markdown), page).not.toThrow();
+    expect(markdown.match(/^```/gm)?.length ?? 0, page).toBe(2 * blocksOf(markdown).length);
+  }
+});
+
+it("README and the map stay short", () => {
+  expect(readPage("README.md").split("\n").length - 1).toBeLessThanOrEqual(README_LINES_MAX);
+  expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
+});
+
+it("a broken link is found: no file, no anchor, no address", () => {
+  const links = "[a](start.md) [b](none.md) [c](start.md#none) [d](#here) [e](#gone) [f](http://x)";
+  expect(brokenLinks("docs/limits.md", `# Here\n\n${links}\n\n\`[g](none.md)\``)).toEqual([
+    "none.md",
+    "start.md#none",
+    "#gone",
+    "http://x",
+  ]);
+});
+
+it("anchors are GitHub's", () => {
+  const page = "# `end_user` & you\n## Twice\n## Twice\n```sh\n# no heading\n```\n";
+  expect([...anchorsOf(page)]).toEqual(["end_user--you", "twice", "twice-1"]);
+});

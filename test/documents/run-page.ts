@@ -1,0 +1,45 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
+import { examplesOf, readPage, ROOT } from "./pages.ts";
+import type { Example } from "./pages.ts";
+
+const run = promisify(execFile);
+const SETTINGS_PAGE = "docs/start.md";
+const SETTINGS_LINK = "start.md#settings";
+
+/** An example as it was run: what it printed on stdout and stderr together, and how it ended. */
+export type Ran = { readonly example: Example; readonly printed: string; readonly code: number };
+
+/**
+ * Runs every example of a page in one shell, as a reader would who pastes one after the other, with the settings
+ * of the start page first where the page says so. `directory` holds the demo.json that they read.
+ */
+export async function runPage(page: string, directory: string): Promise<Ran[]> {
+  const markdown = readPage(page);
+  const examples = examplesOf(markdown);
+  if (examples.length === 0) return [];
+  const out = mkdtempSync(path.join(directory, "run-"));
+  const script = path.join(out, "page.sh");
+  const settings = markdown.includes(SETTINGS_LINK) ? settingsOf() : "";
+  const parts = examples.map(
+    ({ text }, i) => `{\n${text}\n} >'${out}/${i}' 2>&1 </dev/null\necho $? >'${out}/${i}.code'`,
+  );
+  writeFileSync(script, [settings, ...parts].join("\n"));
+  await run("bash", [script], { cwd: ROOT, env: { ...process.env, DEV_DIR: directory } });
+  return examples.map((example, i) => ({
+    example,
+    printed: readFileSync(path.join(out, String(i)), "utf8"),
+    code: Number(readFileSync(path.join(out, `${i}.code`), "utf8")),
+  }));
+}
+
+/** The start page's block that the other pages build on. */
+function settingsOf(): string {
+  const [settings] = examplesOf(readPage(SETTINGS_PAGE));
+  if (settings === undefined || !settings.text.includes("demo()")) {
+    throw new Error(`the first example of ${SETTINGS_PAGE} must be the settings`);
+  }
+  return settings.text;
+}

@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import { hasShape } from "./shape.ts";
+
+const KEY = "svc_sk_eu_live_aoZrPA7592i2zI8Wak8sAMpMXQ0VTZmxaWI2kteD";
+const ID = "req_0Vbc79IFeL5qpT8Q7zoitnNS";
+
+it.each([
+  ["another key, id, time and number", `${KEY} ${ID} 12 ms`, `svc_sk_gbl_us_live_b ${ID} 3.5 ms`],
+  ["JSON with other values, on many lines", '{"a":1,"b":["x"]}', '{\n  "a": 2,\n  "b": ["x"]\n}'],
+  ["an event with other values", 'data: {"a":1}\n\ndata: [DONE]', 'data: {"a":7}\ndata: [DONE]'],
+  ["wider columns", "a   1\n-----\n", "a 22\n---"],
+  ["any lines where the page leaves some out", "a\nb\nc\nd", "a\n...\nd"],
+  ["no lines where the page may leave some out", "a\nd", "a\n...\nd"],
+])("has the shape of the answer: %s", (_what, printed, answer) => {
+  expect(hasShape(printed, answer)).toBe(true);
+});
+
+it.each([
+  ["another status", "HTTP/1.1 200 OK", "HTTP/1.1 201 OK"],
+  ["another status alone", "401", "200"],
+  ["a field more", '{"a":1,"b":2}', '{"a":1}'],
+  ["a field less", '{"a":1}', '{"a":1,"b":2}'],
+  ["another type", '{"a":"1"}', '{"a":1}'],
+  ["another word", '{"a":"balance"}', '{"a":"quota"}'],
+  ["another truth", '{"revoked":false}', '{"revoked":true}'],
+  ["a line more", "a\nb", "a"],
+  ["a line less", "a", "a\nb"],
+  ["nothing", "", "a"],
+])("has not the shape of the answer: %s", (_what, printed, answer) => {
+  expect(hasShape(printed, answer)).toBe(false);
+});
