@@ -72,8 +72,7 @@ export type CatalogueEntry = {
 };
 
 /**
- * Multipliers that make the token estimate a safe bound for a tokenizer, at its worst language
- * (reference/providers.md 4.2).
+ * Multipliers that make the token estimate a safe bound for a tokenizer, at its worst language.
  */
 export const O200K = 1.15;
 export const GEMINI = 1.25;
@@ -210,7 +209,7 @@ export function limitsOfProvider(
   return LIMITS[provider as ProviderId] ?? {};
 }
 
-/** Gemini's on Vertex, and Amazon's own on Bedrock (reference/providers.md 1.3, 1.7). */
+/** Gemini's on Vertex, and Amazon's own on Bedrock. */
 function takesOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");

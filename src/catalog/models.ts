@@ -8,7 +8,7 @@ import { OTHER_MAKERS_MODELS } from "./makers/other-makers.ts";
 
 /**
  * Every built-in model beside the sandbox's, with the facts and dated prices of their providers
- * (reference/providers.md 3 and the pages that each file names). A price that nobody knows is no route.
+ * (the pages that each file names). A price that nobody knows is no route.
  * `npm run prices` lists them by age.
  */
 export const CATALOGUE: readonly CatalogueEntry[] = [

@@ -180,7 +180,7 @@ function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted |
   for (const [name, value] of Object.entries(own)) headers.set(name, value);
 }
 
-/** On every answer to an authenticated request, whatever its outcome (design.md 5 and 9). */
+/** On every answer to an authenticated request, whatever its outcome. */
 function setCallerHeaders(headers: Headers, { caller, rate }: Admitted): void {
   headers.set("openai-organization", caller.orgId);
   for (const [name, value] of Object.entries(rateHeaders(rate))) headers.set(name, value);

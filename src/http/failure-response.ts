@@ -3,7 +3,7 @@ import { wireOf } from "./failure-wire.ts";
 import type { Wire } from "./failure-wire.ts";
 import type { Failure } from "../lib/failure.ts";
 
-/** The `error` object of every refusal; all four keys always present (interface.md 7). */
+/** The `error` object of every refusal; all four keys always present. */
 export type ErrorObject = {
   readonly message: string;
   readonly type: string;

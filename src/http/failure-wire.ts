@@ -17,7 +17,7 @@ type Kind = Failure["kind"];
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
 type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => Wire };
 
-/** Status, type, code, message and headers of a failure, as interface.md 7 and design.md 9 name them. */
+/** Status, type, code, message and headers of a failure. */
 export function wireOf(failure: Failure): Wire {
   return wireOfKind(failure.kind, failure);
 }
@@ -161,7 +161,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
   };
 }
 
-/** `retry-after` equals `error.retry_after`; the wording ends as clients parse it (reference/openai.md 2.2). */
+/** `retry-after` equals `error.retry_after`; the wording ends as clients parse it. */
 function rateLimited({ scope, limit, retryAfterMs, orgId }: FailureOf["rate_limited"]): Wire {
   const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
   const whose = scope === "key" ? "this API key" : "your organization";
@@ -180,7 +180,7 @@ function rateLimited({ scope, limit, retryAfterMs, orgId }: FailureOf["rate_limi
   };
 }
 
-/** "You exceeded your current ... quota" makes clients stop; a hold in the way must not (openai.md 2.2). */
+/** "You exceeded your current ... quota" makes clients stop; a hold in the way must not. */
 function quotaExceeded({ period, onlyHolds }: FailureOf["quota_exceeded"]): Wire {
   const [name, reset] =
     period === "day" ? ["daily", "midnight UTC"] : ["monthly", "the 1st of the month, UTC"];

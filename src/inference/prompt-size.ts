@@ -6,7 +6,7 @@ import type { EmbeddingsBody } from "./embeddings-request.ts";
 
 const MESSAGE_OVERHEAD = 8;
 const REQUEST_OVERHEAD = 16;
-/** What a prompt is told of tools, or of a schema, beside their text (reference/providers.md 4.2). */
+/** What a prompt is told of tools, or of a schema, beside their text. */
 const TOOLS_TOKENS = 350;
 const INPUT_OVERHEAD = 4;
 /** Below this many bytes the hard bound is the estimate too: short texts are where estimates err most. */

@@ -1,6 +1,6 @@
 /**
- * Estimates tokens without a tokenizer, in one pass and without tables (the `est2` rules of
- * reference/providers.md 4.2). Times a model's `estimateFactor` it bounds ordinary text; machine
+ * Estimates tokens without a tokenizer, in one pass and without tables. Times a model's
+ * `estimateFactor` it bounds ordinary text; machine
  * noise can still beat it, the hard bound of every byte-level tokenizer is `utf8Bytes`.
  */
 export function estimateTokens(text: string): number {

@@ -7,7 +7,7 @@ const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""
 /**
  * How long a host that said no `retry-after` seems to ask for, in ms, at most a minute; or null. Its
  * words come first ("Please retry after 6 seconds", "try again in 7.66s"), then when its limits begin
- * anew: those that are used up, else the first to do so (reference/providers.md 5.4).
+ * anew: those that are used up, else the first to do so.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const said = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(message);

@@ -130,7 +130,7 @@ function refusal(
   return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
 }
 
-/** How hosts say that the prompt is too long (reference/providers.md 0.2). */
+/** How hosts say that the prompt is too long. */
 const CONTEXT_PATTERNS = new RegExp(
   [
     "prompt is too long",

@@ -1,6 +1,8 @@
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
 import { expect, it } from "vitest";
 import { anchorsOf, brokenLinks } from "./links.ts";
-import { blocksOf, examplesOf, pagePaths, readPage } from "./pages.ts";
+import { blocksOf, examplesOf, pagePaths, readPage, ROOT } from "./pages.ts";
 
 const README_LINES_MAX = 200;
 const MAP_LINES_MAX = 120;
@@ -30,6 +32,22 @@ it("every shell block is run or says why not, and every fence is closed", () => 
 it("README and the map stay short", () => {
   expect(readPage("README.md").split("\n").length - 1).toBeLessThanOrEqual(README_LINES_MAX);
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
+});
+
+it("no file names a document that is not in the repository", () => {
+  const folders = ["src", "scripts", "docs", "test"];
+  const files = folders.flatMap((folder) =>
+    readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(?:ts|md)$/.test(name) && !name.startsWith("documents/"))
+      .map((name) => `${folder}/${name}`),
+  );
+  const named = [...files, "README.md", "wrangler.toml"].flatMap((file) =>
+    [...readPage(file).matchAll(/(?<![\w/.-])[\w/-][\w./-]*\.md\b/g)]
+      .filter(([name]) => !name.endsWith("README.md") && !existsSync(path.join(ROOT, name)))
+      .filter(([name]) => !existsSync(path.join(ROOT, path.dirname(file), name)))
+      .map(([name]) => `${file}: ${name}`),
+  );
+  expect(named).toEqual([]);
 });
 
 it("a broken link is found: no file, no anchor, no address", () => {

@@ -15,8 +15,7 @@ const invalid = (...codes: (string | null)[]): Row => ({ type: "invalid_request_
 const stop = { "x-should-retry": /^false$/ };
 
 /**
- * Every error that may be answered to anybody, by status: interface.md 7 and design.md 9, written down
- * once more. There is no 500 in it: nothing that can be sent may be one.
+ * Every error that may be answered to anybody, by status, written down once more. There is no 500 in it: nothing that can be sent may be one.
  */
 export const ERRORS: Readonly<Record<number, readonly Row[]>> = {
   400: [invalid(null)],

@@ -20,7 +20,7 @@ const charged = (
     { ending, readerAway },
   );
 
-describe("what an answer costs (design.md 8)", () => {
+describe("what an answer costs", () => {
   it("reported usage counts exactly, however the answer ended", () => {
     for (const ending of ["complete", "failed", "stopped"] as const) {
       for (const readerAway of [false, true]) {

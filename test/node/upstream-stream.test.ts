@@ -91,7 +91,7 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
   },
 };
 
-/** Streams that fail after their first text: what they cost, by design.md 8. */
+/** Streams that fail after their first text: what they cost. */
 const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estimated?: true }>> = {
   "an error in mid-stream": {
     script: endsLater(HELLO, { error: { message: "canary" } }, DONE),

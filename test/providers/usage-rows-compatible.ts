@@ -6,7 +6,7 @@ const compatible = (profile: string): Reader => {
   const shape = PROFILES.get(profile)?.usage;
   return (answer) => readUsage(usageIn(answer, shape ?? {}), "chat", shape);
 };
-/** Usage as OpenAI-compatible hosts were recorded (reference/providers.md 0 and 1.1.1). */
+/** Usage as OpenAI-compatible hosts were recorded. */
 export const COMPATIBLE_ROWS: readonly Row[] = [
   {
     upstream: "OpenAI: what was cached and written is in the prompt, reasoning in the completion",

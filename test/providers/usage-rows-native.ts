@@ -6,7 +6,7 @@ import { objectOf } from "../../src/providers/json-value.ts";
 import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
 import type { Row } from "./usage-row.ts";
 
-/** The upstreams with a wire of their own (reference/providers.md 0 and 1, recorded answers). */
+/** The upstreams with a wire of their own (recorded answers). */
 export const NATIVE_ROWS: readonly Row[] = [
   {
     upstream: "Anthropic: input is the rest that was neither read from nor written to the cache",

@@ -7,7 +7,7 @@ import type { Reader, Row } from "./usage-row.ts";
 
 const embeddings: Reader = (answer) => readUsage(answer["usage"], "embeddings");
 
-/** What counts what (reference/providers.md 0); each family of upstreams has its rows. */
+/** What counts what; each family of upstreams has its rows. */
 const ROWS: readonly Row[] = [...COMPATIBLE_ROWS, ...NATIVE_ROWS];
 
 it.each(ROWS)("$upstream", ({ reader, raw, want, wire }) => {

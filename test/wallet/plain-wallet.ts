@@ -154,7 +154,7 @@ export class PlainWallet {
     return { balance, held, openHolds: holds.size, seq, users };
   }
 
-  /** Throws when an invariant of reliability.md 9a does not hold. */
+  /** Throws when an invariant does not hold. */
   check(): void {
     const { balance, held, holds, seq } = this.books;
     must(this.ledger.reduce((sum, amount) => sum + amount, 0) === balance, "I1 sum");

@@ -42,7 +42,7 @@ const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
 
 /**
- * OpenAI's models, the day of their release and that of their price (reference/providers.md 3; from
+ * OpenAI's models, the day of their release and that of their price (from
  * September on OpenAI's own pages). From 5.6 on a cache write costs 1.25 x input. o4-mini is gone since
  * 2026-10-23.
  */

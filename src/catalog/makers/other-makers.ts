@@ -23,7 +23,7 @@ const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral's chat models (reference/providers.md 3; the price of medium 3.5 from its own documents, which
+ * Mistral's chat models (the price of medium 3.5 from its own documents, which
  * name none for cached input). Its embeddings are not sold: no source says that the regional hosts have them.
  */
 const MISTRAL_MODELS: readonly CatalogueEntry[] = [

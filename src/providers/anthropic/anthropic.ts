@@ -38,7 +38,7 @@ export const ANTHROPIC: BuiltIn = {
     }),
 };
 
-/** The adapter for the Messages API (reference/providers.md 1.2). */
+/** The adapter for the Messages API. */
 export function anthropic(host: AnthropicHost): Provider {
   return httpProvider(wireOf(host));
 }

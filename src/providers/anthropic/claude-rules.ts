@@ -1,8 +1,7 @@
 import type { JsonObject } from "../provider.ts";
 
 /**
- * What a Claude model takes, wherever it is served (platform.claude.com: the models' migration guides;
- * reference/providers.md 1.2).
+ * What a Claude model takes, wherever it is served (platform.claude.com: the models' migration guides).
  */
 export type ClaudeRules = {
   /** How it is asked to think. "always": adaptive, and it cannot be turned off. */

@@ -20,7 +20,7 @@ type Block =
   | { readonly kind: "tool"; readonly tool: number }
   | { readonly kind: "json"; hasText: boolean };
 
-/** Reads the stream of one message (reference/providers.md 1.2). Unknown events and blocks are passed over. */
+/** Reads the stream of one message. Unknown events and blocks are passed over. */
 export class MessagesReader implements PayloadReader {
   #ended = false;
   #usage: JsonObject = {};

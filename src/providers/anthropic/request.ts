@@ -30,7 +30,7 @@ type Sendable = {
 };
 
 /**
- * A chat call as a request to /v1/messages (reference/providers.md 1.2). Only what is named here is
+ * A chat call as a request to /v1/messages. Only what is named here is
  * sent; `user` never is. `geo` is the region that the answer must be made in, where that can be said.
  */
 export function messagesRequest(

@@ -16,8 +16,8 @@ import type { ModelFields } from "./model-fields.ts";
 import { familyOf } from "./models.ts";
 
 /**
- * A chat call as the body of a Converse request (Bedrock API reference, Converse; reference/providers.md
- * 1.7). Only what is named here is sent; `user` never is. Throws only when the call's signal ends it
+ * A chat call as the body of a Converse request (Bedrock API reference, Converse). Only what is named
+ * here is sent; `user` never is. Throws only when the call's signal ends it
  * while images are downloaded.
  */
 export async function converseRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {

@@ -3,7 +3,7 @@ import { isObject } from "../json-value.ts";
 import { tokenCount } from "../token-count.ts";
 
 /**
- * Converse's TokenUsage (reference/providers.md 0, 1.7): `inputTokens` is the uncached rest of the
+ * Converse's TokenUsage: `inputTokens` is the uncached rest of the
  * prompt, `outputTokens` includes reasoning, which is not told apart. Null when a count is odd.
  */
 export function converseUsage(raw: unknown): Usage | null {

@@ -5,7 +5,7 @@ import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
 import type { Tools } from "../tools.ts";
 
-/** A request for POST /v2/chat (Cohere's API reference v2; reference/providers.md 1.8). */
+/** A request for POST /v2/chat (Cohere's API reference v2). */
 export function chatRequest(call: ProviderCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");

@@ -19,7 +19,7 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * The failure that an answer outside 2xx means (reference/providers.md 1.3, Errors). A 400 is ours to
+ * The failure that an answer outside 2xx means (Gemini API reference, Errors). A 400 is ours to
  * mend when it is about our key, our billing or our place; on a 5xx the body's own code counts, because
  * proxies wrap a 429 so. `secrets` are what the text must not show: our key, our token, our project.
  */

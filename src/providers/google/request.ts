@@ -11,7 +11,7 @@ import { signsItsCalls, thinkingConfig } from "./thinking.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * The body of generateContent for a chat request (reference/providers.md 1.3): only what is named here
+ * The body of generateContent for a chat request: only what is named here
  * is sent. Images on the web are downloaded first.
  */
 export async function chatRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {

@@ -18,7 +18,7 @@ type Host = {
 
 const anywhere = (url: string): Host["baseUrls"] => ({ global: url });
 
-/** Hosts and what they promise: reference/endpoints.json. */
+/** Hosts and what they promise, from their own documentation. */
 const HOSTS: readonly Host[] = [
   {
     id: "openai",

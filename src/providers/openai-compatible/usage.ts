@@ -6,7 +6,7 @@ import { tokenCount } from "../token-count.ts";
 import type { UsageShape } from "./profiles/shape.ts";
 
 /**
- * Usage as OpenAI-compatible hosts report it (reference/providers.md 0): `prompt_tokens` includes what
+ * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what
  * was cached, and `completion_tokens` includes reasoning, unless the host counts them apart. Parts
  * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
  * or absurd makes the usage missing (null), so that it is estimated instead. So does a chat without a

@@ -3,7 +3,7 @@ import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { httpFailure, streamFailure } from "../upstream-failure.ts";
 
 /**
- * The HTTP status that each of Workers AI's codes amounts to for us (reference/providers.md 1.5, and
+ * The HTTP status that each of Workers AI's codes amounts to for us (its documentation, and
  * 3010, 3046, 4006, 5006, 5021, 5035 as seen in captures). 402 is an allocation that is used up, 503 a
  * place that is full.
  */

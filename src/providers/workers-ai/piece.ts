@@ -20,7 +20,7 @@ export type WireCall = {
 };
 
 /**
- * Reads either form (reference/providers.md 1.5). The form is told by the answer: models change theirs,
+ * Reads either form. The form is told by the answer: models change theirs,
  * and streams in OpenAI's form end with an event in the other one. Where an event carries both, they
  * say the same, and OpenAI's counts.
  */

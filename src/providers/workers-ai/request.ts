@@ -18,7 +18,7 @@ const FIELDS = [
 ];
 
 /**
- * The inputs of a chat model on Workers AI (reference/providers.md 1.5): OpenAI's request without its
+ * The inputs of a chat model on Workers AI: OpenAI's request without its
  * model and stream options. Refused: what its models cannot do (images by address, several choices).
  */
 export function chatInputs(call: ProviderCall): JsonObject | ProviderFailure {
