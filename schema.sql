@@ -42,8 +42,13 @@ CREATE TABLE IF NOT EXISTS keys (
   revoked_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_by_organization ON keys (org_id, created_at);
--- What a new key counts: the live ones, however many were revoked.
+-- What a new key counts and a list shows: the live ones, however many were revoked.
 CREATE INDEX IF NOT EXISTS live_keys_by_organization ON keys (org_id) WHERE revoked_at IS NULL;
+-- Pages of revoked ones, newest first: an organisation's, and one member's.
+CREATE INDEX IF NOT EXISTS revoked_keys_by_organization ON keys (org_id, created_at, id)
+  WHERE revoked_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS revoked_keys_by_member ON keys (member_id, created_at, id)
+  WHERE revoked_at IS NOT NULL;
 
 -- Which key an Idempotency-Key of POST /v1/keys made; gone a day later. Hashes, nothing that can be read.
 CREATE TABLE IF NOT EXISTS idempotency_keys (

@@ -21,6 +21,7 @@ import { lookupPeer } from "./keys/keys.peer.ts";
 import { findKey } from "./keys/keys.store.ts";
 import { revocationsPeer } from "./keys/revocations.peer.ts";
 import {
+  readMember,
   requireMember,
   requireOwnOrganization,
   requireRole,
@@ -99,7 +100,7 @@ app.all("/v1/balance", methodNotAllowed(["GET"]));
 app.get("/v1/keys", requireMember, listKeysRoute);
 app.post("/v1/keys", requireMember, createKeyRoute);
 app.all("/v1/keys", methodNotAllowed(["GET", "POST"]));
-app.delete("/v1/keys/:id", requireMember, revokeKeyRoute);
+app.delete("/v1/keys/:id", readMember, revokeKeyRoute);
 app.all("/v1/keys/:id", methodNotAllowed(["DELETE"]));
 
 app.get("/v1/users", listEndUsersRoute);

@@ -43,6 +43,8 @@ export type AppEnv = {
     admissionMs: number;
     /** Set by `requireMember` on the paths that ask for a role. */
     member: Member;
+    /** Set by `readMember` instead of `member` while the book cannot say. */
+    memberUnread: Failure;
     /** All deadlines of the request; whoever answers it closes them. */
     timers: Timers;
     /** On the peers' paths: the region that signed the request, and the body that it signed. */

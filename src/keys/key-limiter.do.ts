@@ -8,12 +8,16 @@ import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 import { bookOf } from "./book-of.ts";
+import { revokeKeyByHash } from "./keys.store.ts";
 import { isRepeatedWrite } from "./forwarded-writes.do.ts";
 import { HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
 import type { Admission, Identified } from "../lib/limiter-contract.ts";
 import {
   createTables,
+  owedToBook,
+  oweBook,
+  paidToBook,
   readMemory,
   storeAdmission,
   storeClamp,
@@ -26,6 +30,8 @@ import type { RateWindow } from "../lib/rate-window.ts";
 /** `last_used_at` is written, and the record refreshed, at most this often. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
+/** A book that is away is told of a dead key this often. */
+const BOOK_RETRY_MS = 15_000;
 
 /**
  * One per key and region, named by the key's hash: who the key is, whether it lives, and, away from the
@@ -104,6 +110,30 @@ export class KeyLimiter extends DurableObject<Env> {
       revokedAt,
     );
     return this.#remember().revokedAt ?? revokedAt;
+  }
+
+  /**
+   * The book could not be told that this key ended (`revoke`): from here on it is tried until it was. For a
+   * key of this region. Throws when storage does.
+   */
+  async tellBook(): Promise<void> {
+    oweBook(this.ctx.storage.sql, this.#hash());
+    await this.ctx.storage.setAlarm(Date.now() + BOOK_RETRY_MS);
+  }
+
+  /** Tells the book what it is owed. Catches everything: a throw would use up the platform's six retries. */
+  override async alarm(): Promise<void> {
+    try {
+      const { revokedAt } = this.#remember();
+      const hash = owedToBook(this.ctx.storage.sql);
+      if (hash === null || revokedAt === null) return;
+      await within(revokeKeyByHash(this.env.DB, hash, revokedAt), BOOK_TIMEOUT_MS);
+      paidToBook(this.ctx.storage.sql);
+    } catch (error) {
+      this.#memory = null;
+      logWarning("revocation_not_in_book", { reason: reasonOf(error) });
+      await this.ctx.storage.setAlarm(Date.now() + BOOK_RETRY_MS);
+    }
   }
 
   /**

@@ -5,25 +5,35 @@ import { parseBody } from "../http/parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now } from "../lib/clock.ts";
-import type { Result } from "../lib/failure.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import type { LogFields } from "../lib/log.ts";
+import { readObject } from "../lib/reach-object.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
 import { keyRecord } from "./key-record.ts";
-import { findKey, insertKey, listKeys } from "./keys.store.ts";
+import { findKey, insertKey } from "./keys.store.ts";
 import type { KeyOwner } from "./keys.store.ts";
 import type { KeyRow } from "./key-record.ts";
 import { mintKeyOf, newKeySchema } from "./new-key.ts";
+import { keysQuery, keysView, listedKeys } from "./listed-keys.ts";
+import type { KeysPage } from "./listed-keys.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
+import type { RevocationServices } from "./revocation.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** GET /v1/keys: the organisation's keys, revoked ones too, newest first; of a `member` its own. */
+/**
+ * GET /v1/keys: the organisation's live keys and its newest 100 revoked ones, newest first; of a `member`
+ * its own. `next_after`, where it is, asks for older ones: `?revoked=true&limit&after`.
+ */
 export async function listKeysRoute(c: AppContext): Promise<Response> {
-  const rows = await askBook(() => listKeys(c.env.DB, ownerOf(c)), "keys_unreadable", fieldsOf(c));
-  if (!rows.ok) return fail(c, rows.failure);
-  return c.json({ keys: rows.value.map((row) => keyRecord(row, c.var.config.region)) });
+  const asked = keysQuery(c.req.url);
+  if (!asked.ok) return fail(c, asked.failure);
+  const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), asked.value);
+  const page = await askBook(read, "keys_unreadable", fieldsOf(c));
+  if (!page.ok) return fail(c, page.failure);
+  return c.json(keysView(page.value, (row) => keyRecord(row, c.var.config.region)));
 }
 
 /**
@@ -58,33 +68,50 @@ export async function createKeyRoute(c: AppContext): Promise<Response> {
 /**
  * DELETE /v1/keys/{id}: 200, the record with `revoked: true`, however often. A key may revoke itself.
  * Unknown ids, other organisations' keys and, for a `member`, other members' are one and the same 404.
+ * While the book is away a member's keys that were ever used can still be ended by another of its keys: the
+ * record is then what is known without the book, which is told later.
  */
 export async function revokeKeyRoute(c: AppContext): Promise<Response> {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
-  const found = await askBook(
-    () => findKey(c.env.DB, id, ownerOf(c)),
-    "key_unreadable",
-    fieldsOf(c),
-  );
-  if (!found.ok) return fail(c, found.failure);
+  const unread = c.get("memberUnread") as Failure | undefined;
+  const found =
+    unread === undefined
+      ? await askBook(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))
+      : refuse(unread);
+  if (!found.ok) return revokeWithoutBook(c, id, found.failure);
   if (found.value === null) return fail(c, { kind: "not_found", message: "No such key." });
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
-  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
-  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
-  const revoked = await revokeKeyEverywhere(
-    {
-      db: c.env.DB,
-      limiter: (keyHash) => limiters.getByName(keyHash),
-      wallet: (orgId) => wallets.getByName(orgId),
-      peers: config.peers.map(({ region }) => region),
-      outbox: (name) => outboxes.getByName(name),
-      now: now(c.env),
-    },
-    found.value,
-  );
+  const revoked = await revokeKeyEverywhere(revocationServices(c), found.value);
   if (!revoked.ok) return fail(c, revoked.failure);
   return c.json(keyRecord(revoked.value, config.region));
+}
+
+/** For a key of the caller's own member that its wallet has met; `failure` for any other. */
+async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Response> {
+  const { orgId, memberId } = c.var.admitted.caller;
+  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  const used = await readObject(() => wallets.getByName(orgId).keyOf(id));
+  if (!used.ok || used.value === null || used.value.memberId !== memberId) return fail(c, failure);
+  const { keyHash: hash, scope, rpmLimit: rpm_limit } = used.value;
+  const key = { id, hash, org_id: orgId, scope, revoked_at: null };
+  const revoked = await revokeKeyEverywhere(revocationServices(c), key);
+  if (!revoked.ok) return fail(c, revoked.failure);
+  return c.json({ id, region: c.var.config.region, scope, rpm_limit, revoked: true });
+}
+
+function revocationServices(c: AppContext): RevocationServices {
+  const { jurisdiction, peers } = c.var.config;
+  const limiters = inJurisdiction(c.env.KEY_LIMITER, jurisdiction);
+  const wallets = inJurisdiction(c.env.WALLET, jurisdiction);
+  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, jurisdiction);
+  return {
+    db: c.env.DB,
+    limiter: (keyHash) => limiters.getByName(keyHash),
+    wallet: (orgId) => wallets.getByName(orgId),
+    peers: peers.map(({ region }) => region),
+    outbox: (name) => outboxes.getByName(name),
+    now: now(c.env),
+  };
 }
 
 /** Whose keys the caller may see and revoke: a `member` its own, everyone else the organisation's. */
@@ -93,6 +120,6 @@ function ownerOf(c: AppContext): KeyOwner {
   return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };
 }
 
-function fieldsOf(c: AppContext): LogFields {
+function fieldsOf(c: AppContext): { readonly request_id: string; readonly org_id: string } {
   return { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
 }

@@ -7,7 +7,7 @@ export const LIVE_KEYS_MAX = 1000;
 /** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
 const NEW_KEYS_MAX = 10_000;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
-const LISTED_REVOKED_MAX = 4000;
+export const LISTED_REVOKED = 100;
 
 /** A key that is about to be inserted: never used, not revoked. */
 export type NewKey = Omit<KeyRow, "last_used_at" | "revoked_at">;
@@ -95,24 +95,40 @@ export async function whyNotInserted(
 /** Whose keys are meant: all of an organisation, or those of one of its members. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/**
- * The owner's keys, all live ones and the newest 4,000 revoked ones, newest first; of one millisecond in
- * the order of their ids.
- */
-export async function listKeys(
-  db: D1Database,
-  { orgId, memberId }: KeyOwner,
-): Promise<readonly KeyRow[]> {
+/** The owner's live keys and its newest 100 revoked ones, newest first. */
+export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly KeyRow[]> {
+  const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
+    WHERE org_id = ?1 AND revoked_at IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
-    .prepare(
-      `WITH own AS (SELECT * FROM keys WHERE org_id = ?1 AND (?2 IS NULL OR member_id = ?2))
-SELECT * FROM own WHERE revoked_at IS NULL UNION ALL SELECT * FROM (
-SELECT * FROM own WHERE revoked_at > 0 ORDER BY created_at DESC, id DESC LIMIT ${LISTED_REVOKED_MAX})
-ORDER BY created_at DESC, id DESC`,
-    )
-    .bind(orgId, memberId)
+    .prepare(`SELECT * FROM (${live}) UNION ALL SELECT * FROM (${revokedOf(owner)})
+      ORDER BY created_at DESC, id DESC`)
+    .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();
   return results;
+}
+
+/** A place in the list of revoked keys: those that come after it are older. */
+export type ListedKey = Pick<KeyRow, "created_at" | "id">;
+
+/** At most `limit` of the owner's revoked keys, newest first, after this one, or from the first on. */
+export async function listRevokedKeys(
+  db: D1Database,
+  owner: KeyOwner,
+  { limit, after }: { readonly limit: number; readonly after: ListedKey | null },
+): Promise<readonly KeyRow[]> {
+  const { results } = await db
+    .prepare(`SELECT * FROM (${revokedOf(owner)})`)
+    .bind(owner.orgId, owner.memberId, limit, after?.created_at ?? null, after?.id ?? null)
+    .all<KeyRow>();
+  return results;
+}
+
+/** ?1 and ?2 the owner, ?3 how many, ?4 and ?5 the last one of the page before. Reads a page, not all. */
+function revokedOf({ memberId }: KeyOwner): string {
+  const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
+  const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
+  return `SELECT * FROM keys INDEXED BY ${index} WHERE ${owner} AND revoked_at IS NOT NULL
+    AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
 }
 
 /** The key with this id, revoked or not, or null when it is not one of this owner's. */
@@ -154,6 +170,18 @@ export function revokeKey(
     )
     .bind(key.revokedAt, key.id, key.orgId)
     .first<KeyRow>();
+}
+
+/** The same for a key that the book is told of by its hash alone. */
+export async function revokeKeyByHash(
+  db: D1Database,
+  hash: string,
+  revokedAt: number,
+): Promise<void> {
+  await db
+    .prepare("UPDATE keys SET revoked_at = coalesce(revoked_at, ?) WHERE hash = ?")
+    .bind(revokedAt, hash)
+    .run();
 }
 
 /** What the book says of a key when its use is noted. */

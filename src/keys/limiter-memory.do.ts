@@ -84,3 +84,21 @@ export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number):
     touchedAt,
   );
 }
+
+/** The book lacks this key's end. The hash is kept beside it: an alarm need not say whose it is. */
+export function oweBook(sql: SqlStorage, hash: string): void {
+  sql.exec(`CREATE TABLE IF NOT EXISTS owed_to_book (
+    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL) STRICT`);
+  sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
+}
+
+/** The hash of this key while the book lacks its end, or null. */
+export function owedToBook(sql: SqlStorage): string | null {
+  const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'owed_to_book'");
+  if (table === undefined) return null;
+  return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
+}
+
+export function paidToBook(sql: SqlStorage): void {
+  sql.exec("DELETE FROM owed_to_book");
+}

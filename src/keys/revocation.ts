@@ -15,7 +15,10 @@ const ATTEMPTS = 2;
 export type RevocationServices = {
   readonly db: D1Database;
   /** A fresh stub of the key's limiter in its home region. */
-  readonly limiter: (keyHash: string) => { revoke(revokedAt: number): Promise<number> };
+  readonly limiter: (keyHash: string) => {
+    revoke(revokedAt: number): Promise<number>;
+    tellBook(): Promise<void>;
+  };
   /** A fresh stub of the organisation's wallet, which admits the key in its home region. */
   readonly wallet: (orgId: string) => {
     revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
@@ -29,16 +32,19 @@ export type RevocationServices = {
   readonly now: number;
 };
 
+/** What must be known of a key to end it. */
+export type EndingKey = Pick<KeyRow, "id" | "hash" | "org_id" | "scope" | "revoked_at">;
+
 /**
  * Ends a key everywhere and answers with its row: from then on no request with it is admitted. Every
  * step runs on every call, whatever the row already says, so that a repeat completes what an earlier
  * call left half done; the first time of revocation stands. `storage_unavailable` or `overloaded`
- * when a step fails: the key may be dead already, a repeat makes it so.
+ * when an object fails: the key may be dead already, a repeat makes it so.
  */
-export async function revokeKeyEverywhere(
+export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: RevocationServices,
-  key: Pick<KeyRow, "id" | "hash" | "org_id" | "scope" | "revoked_at">,
-): Promise<Result<KeyRow>> {
+  key: Key,
+): Promise<Result<KeyRow | Key>> {
   const revokedAt = key.revoked_at ?? services.now;
   // 1. The tombstones at home, where it is admitted and where peers ask: the next request is refused.
   const buried = await bury(services, key, revokedAt);
@@ -48,13 +54,19 @@ export async function revokeKeyEverywhere(
   if (!told.ok) return told;
   // 3. The book: what lists show, and what a limiter without a record would learn.
   const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.value };
-  const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", {
-    key_id: key.id,
+  const fields = { key_id: key.id, org_id: key.org_id };
+  const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", fields);
+  if (row.ok) {
+    return row.value === null
+      ? refuse({ kind: "not_found", message: "No such key." })
+      : success(row.value);
+  }
+  // 4. While the book is away the limiter keeps on telling it: for requests the key is dead already.
+  const owed = await reachObject(async () => {
+    await services.limiter(key.hash).tellBook();
+    return success({ ...key, revoked_at: buried.value });
   });
-  if (!row.ok) return row;
-  return row.value === null
-    ? refuse({ kind: "not_found", message: "No such key." })
-    : success(row.value);
+  return owed.unanswered ? refuse(owed.failure) : owed.result;
 }
 
 /**

@@ -1,7 +1,8 @@
 import { parseBody } from "../http/parse-body.ts";
 import { keyRecord } from "../keys/key-record.ts";
 import type { KeyRow } from "../keys/key-record.ts";
-import { findKey, listKeys, updateKey } from "../keys/keys.store.ts";
+import { findKey, updateKey } from "../keys/keys.store.ts";
+import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";
 import { keyChangeSchema } from "../keys/new-key.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { refuse, success } from "../lib/failure.ts";
@@ -10,15 +11,18 @@ import { followBook } from "./follow-book.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** `GET /orgs/{id}/keys`: all of them, revoked ones too, newest first. */
+/** `GET /orgs/{id}/keys`: as `GET /v1/keys`, of all members. */
 export async function getKeys(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
+  const asked = keysQuery(request.url);
+  if (!asked.ok) return asked;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
-  const rows = await listKeys(context.db, { orgId: found.value.id, memberId: null });
-  return success({ keys: rows.map((row) => withMember(context, row)) });
+  const owner = { orgId: found.value.id, memberId: null };
+  const page = await listedKeys(context.db, owner, asked.value);
+  return success(keysView(page, (row) => withMember(context, row)));
 }
 
 /** `GET /orgs/{id}/keys/{key_id}`. */

@@ -30,6 +30,7 @@ export type OperatorWallet = Pick<
 export type OperatorLimiter = {
   revoke(revokedAt: number): Promise<number>;
   setLimit(rpmLimit: number): Promise<void>;
+  tellBook(): Promise<void>;
 };
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */

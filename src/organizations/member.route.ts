@@ -3,6 +3,7 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { askBook } from "../lib/ask-book.ts";
 import type { Role } from "../lib/caller.ts";
+import type { Failure } from "../lib/failure.ts";
 import { findMember } from "./members.store.ts";
 
 /**
@@ -10,12 +11,28 @@ import { findMember } from "./members.store.ts";
  * was revoked since it was admitted is 401. A suspended organisation reads on but writes nothing: 403.
  * The book down: 503.
  */
-export async function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
-  const { keyId } = c.var.admitted.caller;
-  const found = await askBook(() => findMember(c.env.DB, keyId), "member_unreadable", {
-    key_id: keyId,
+export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
+}
+
+/** As `requireMember`, for what can do without while the book is down: then `memberUnread` says why. */
+export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  return withMember(c, next, async (failure) => {
+    c.set("memberUnread", failure);
+    await next();
+    return undefined;
   });
-  if (!found.ok) return fail(c, found.failure);
+}
+
+async function withMember(
+  c: Context<AppEnv>,
+  next: Next,
+  unread: (failure: Failure) => Promise<Response | undefined>,
+): Promise<Response | undefined> {
+  const { keyId, orgId } = c.var.admitted.caller;
+  const fields = { key_id: keyId, org_id: orgId };
+  const found = await askBook(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
+  if (!found.ok) return unread(found.failure);
   const member = found.value;
   if (member === null) return fail(c, { kind: "invalid_api_key" });
   if (member.suspended && !isRead(c.req.method)) {

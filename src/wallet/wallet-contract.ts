@@ -1,3 +1,4 @@
+import type { Scope } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
@@ -168,6 +169,15 @@ export type Vitals = {
   readonly bytes: number;
 };
 
+/** A key that was admitted at its home, without what the book alone knows of it. */
+export type UsedKey = {
+  readonly keyId: string;
+  readonly keyHash: string;
+  readonly memberId: string;
+  readonly scope: Scope;
+  readonly rpmLimit: number;
+};
+
 /** The calls that other folders make on a wallet. */
 export type WalletCalls = {
   /** Makes the wallet for a new organisation; again: the same epoch. */
@@ -181,6 +191,8 @@ export type WalletCalls = {
   admitAndHold(keyHash: string, request: HoldRequest): Promise<Result<AdmittedHold>>;
   /** Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless. */
   revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
+  /** The key with this id as far as it was ever admitted here: what a revocation needs. Null: never. */
+  keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   /** A key's new limit counts from this turn on. */
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /**

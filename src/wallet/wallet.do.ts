@@ -18,6 +18,7 @@ import { readAlerts, readGeneration, readLedger, readUsage } from "./object/read
 import { adoptBook } from "./object/rebuild.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { retain } from "./object/retention.do.ts";
+import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, migrate, walletExists, wasUsed } from "./tables/wallet-schema.do.ts";
 import type * as Contract from "./wallet-contract.ts";
 
@@ -73,6 +74,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>> {
     return tellKeys(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt));
+  }
+
+  async keyOf(keyId: string): Promise<Result<Contract.UsedKey | null>> {
+    return this.#decisions.decide((desk) => success(selectUsedKey(desk.sql, keyId)));
   }
 
   async setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>> {

@@ -1,4 +1,5 @@
 import { env } from "cloudflare:workers";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -197,18 +198,8 @@ describe("DELETE /v1/keys/{id}: 503", () => {
     },
   );
 
-  it("when the book cannot write it: the key is dead already, and a repeat tells the book", async () => {
-    const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
-    const response = await deleteKey(account.key, victim.id, { bindings });
-    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
-    expect(await statusOf(victim.key)).toBe(401);
-    expect(await listedAsRevoked()).toBe(false);
-    expect((await deleteKey(account.key, victim.id)).status).toBe(200);
-    expect(await listedAsRevoked()).toBe(true);
-  });
-
   it.each([/^SELECT \* FROM keys/, /JOIN members/])(
-    "when the book cannot be read (%s): nothing has changed",
+    "when the book cannot be read (%s) and the key was never used: nothing has changed",
     async (statement) => {
       const bindings = failingBindings({ statement });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -217,6 +208,53 @@ describe("DELETE /v1/keys/{id}: 503", () => {
       expect(await statusOf(victim.key)).toBe(200);
     },
   );
+
+  it("when the book cannot be read and the key is another member's: nothing has changed", async () => {
+    const member = await addMember(account, "member");
+    expect(await statusOf(member.key)).toBe(200);
+    const bindings = failingBindings({ statement: /./ });
+    for (const [key, id] of [
+      [account.key, member.keyId],
+      [member.key, account.keyId],
+    ] as const) {
+      await errorOf(await deleteKey(key, id, { bindings }), 503);
+    }
+    expect([await statusOf(member.key), await statusOf(account.key)]).toEqual([200, 200]);
+  });
+});
+
+/** The book is told by the key's limiter once it can be. */
+async function bookIsTold(): Promise<void> {
+  const limiter = env.KEY_LIMITER.getByName(await hashOf(victim.id));
+  expect(await runDurableObjectAlarm(limiter)).toBe(true);
+  expect(await listedAsRevoked()).toBe(true);
+  expect(await runDurableObjectAlarm(limiter)).toBe(false);
+}
+
+describe("DELETE /v1/keys/{id} while the book is away: 200", () => {
+  it("a key that was ever used is dead at once, by a key of the same member, and the book hears it later", async () => {
+    expect(await statusOf(victim.key)).toBe(200);
+    const bindings = failingBindings({ statement: /./ });
+    for (let round = 0; round < 2; round++) {
+      const response = await deleteKey(account.key, victim.id, { bindings });
+      expect([response.status, await response.json()]).toEqual([
+        200,
+        { id: victim.id, region: "eu", scope: "regional", rpm_limit: 1000, revoked: true },
+      ]);
+      expect(await statusOf(victim.key)).toBe(401);
+    }
+    expect(await listedAsRevoked()).toBe(false);
+    await bookIsTold();
+  });
+
+  it("a book that fails only when it is written: the whole record, and the book hears it later", async () => {
+    const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
+    const response = await deleteKey(account.key, victim.id, { bindings });
+    const { key: _, ...record } = victim;
+    expect([response.status, await response.json()]).toEqual([200, { ...record, revoked: true }]);
+    expect(await statusOf(victim.key)).toBe(401);
+    await bookIsTold();
+  });
 });
 
 async function hashOf(id: string): Promise<string> {

@@ -178,7 +178,10 @@ export class WatchedRegisters {
 export function revocationServices(revoke: (hash: string, at: number) => Promise<number>) {
   return {
     db: env.DB,
-    limiter: (hash: string) => ({ revoke: (at: number) => revoke(hash, at) }),
+    limiter: (hash: string) => ({
+      revoke: (at: number) => revoke(hash, at),
+      tellBook: () => Promise.resolve(),
+    }),
     wallet: (orgId: string) => env.WALLET.getByName(orgId),
     peers: [],
     outbox: () => ({ enqueueRevocations: () => Promise.resolve() }),

@@ -119,6 +119,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const limiter = () => ({
     revoke: () => Promise.reject(new Error("not asked for")),
+    tellBook: () => Promise.reject(new Error("not asked for")),
     setLimit: async (limit: number) => {
       begun.resolve();
       await may.promise;

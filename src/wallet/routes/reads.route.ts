@@ -96,7 +96,7 @@ async function mayBeSeen(
   const { member } = c.var;
   if (member.role !== "member") return success(null);
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
-  const fields = { key_id: keyId };
+  const fields = { key_id: keyId, org_id: owner.orgId };
   const key = await askBook(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
   if (!key.ok) return key;
   return key.value === null ? missing() : success(null);

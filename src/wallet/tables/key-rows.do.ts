@@ -2,6 +2,7 @@ import { assert } from "../../lib/assert.ts";
 import type { Scope } from "../../lib/caller.ts";
 import { RateWindow } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
+import type { UsedKey } from "../wallet-contract.ts";
 
 /** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */
 const DEAD_AT_ONCE = 20;
@@ -55,6 +56,15 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
     revokedAt: row.revoked_at,
     window: new RateWindow(admissions),
   };
+}
+
+/** The key with this id as far as its register was asked, dead or not; null when it never came. */
+export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
+  const [row] = sql.exec<Row & { hash: string }>("SELECT * FROM keys WHERE key_id = ?", keyId);
+  const record = row === undefined ? null : recordOf(row);
+  if (row === undefined || record === null) return null;
+  const { memberId, scope, rpmLimit } = record;
+  return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
 }
 
 function recordOf(row: Row): KeyRecord | null {
