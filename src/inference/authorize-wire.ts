@@ -1,9 +1,10 @@
 import * as z from "zod/mini";
-import type { Failure, Result } from "../lib/failure.ts";
+import type { Failure } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { keyHash as hash } from "../keys/key-hash.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
+import type { Reached } from "../lib/reach-object.ts";
 import type { HoldRequest } from "../wallet/wallet-contract.ts";
 
 /** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
@@ -84,15 +85,22 @@ const refusal = z.discriminatedUnion("kind", [
 ]);
 const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(true), granted: amount }),
-  z.object({ ok: z.literal(false), failure: refusal }),
+  z.object({ ok: z.literal(false), failure: refusal, may_hold: z._default(flag, false) }),
 ]);
 
-/** Home's answer, or null when it is none: garbage authorises nothing and condemns nobody. */
-export function readAuthorizeAnswer(body: unknown): Result<Authorized> | null {
+/**
+ * Home's answer, or null when it is none: garbage authorises nothing and condemns nobody. `unanswered`:
+ * home itself has lost an attempt, which may hold.
+ */
+export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
-  return answer.ok
-    ? success({ granted: micros(answer.granted) })
-    : refuse(answer.failure as Failure);
+  if (answer.ok) {
+    return { unanswered: false, result: success({ granted: micros(answer.granted) }) };
+  }
+  const failure = answer.failure as Failure;
+  return answer.may_hold
+    ? { unanswered: true, failure }
+    : { unanswered: false, result: refuse(failure) };
 }

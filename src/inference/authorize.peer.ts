@@ -1,10 +1,11 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
-import type { Failure, Result } from "../lib/failure.ts";
-import { refuse, success } from "../lib/failure.ts";
+import type { Failure } from "../lib/failure.ts";
+import { success } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
+import type { Reached } from "../lib/reach-object.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
 import type { LimiterRecord } from "../lib/limiter-contract.ts";
 import { readAuthorizeBody } from "./authorize-wire.ts";
@@ -20,7 +21,9 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
   const key = await identifyGlobalKey((name) => limiters.getByName(name), request.keyHash);
   if (!key.ok) return c.json(refused(key.failure));
-  const held = await holdFor(c, key.value, request);
+  const reached = await holdFor(c, key.value, request);
+  if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
+  const held = reached.result;
   if (!held.ok) return c.json(refused(held.failure));
   const { org_id, key_id, member_id, rpm_limit } = key.value;
   const { granted } = held.value;
@@ -36,12 +39,11 @@ async function holdFor(
   c: Context<AppEnv>,
   key: LimiterRecord,
   { hold, keyHash }: AuthorizeRequest,
-): Promise<Result<Authorized>> {
-  if (hold === null) return success({ granted: micros(0) });
+): Promise<Reached<Authorized>> {
+  if (hold === null) return { unanswered: false, result: success({ granted: micros(0) }) };
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const request = { ...hold, keyId: key.key_id, peer: true };
-  const reached = await reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash), {
+  return reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash), {
     attemptsMax: 2,
   });
-  return reached.unanswered ? refuse(reached.failure) : reached.result;
 }

@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import type { AppEnv, Presumed } from "../http/context.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
+import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
@@ -55,23 +56,21 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 type Holding = Pick<WalletCalls, "hold" | "admitAndHold">;
 
 /** Both in one call; once the key is admitted, the request's headers say what is left of its minute. */
-async function admitAndHold(
+function admitAndHold(
   c: Context<AppEnv>,
   { caller, forget }: Presumed,
   { wallet, request, after }: { wallet: () => Holding; request: HoldRequest; after: After },
 ): Promise<Reached<HoldGrant>> {
-  const reached = await reachObject(() => wallet().admitAndHold(caller.keyHash, request), {
-    after,
-    attemptsMax: ATTEMPTS,
-  });
-  if (reached.unanswered) return reached;
-  const { result } = reached;
-  if (!result.ok) {
-    if (result.failure.kind === "invalid_api_key") forget();
-    return { unanswered: false, result };
-  }
-  const { admitted, held } = result.value;
-  const { limit, remaining, resetMs } = admitted;
-  c.set("admitted", { caller, rate: { limit, remaining, resetMs } });
-  return { unanswered: false, result: held };
+  const ask = async (): Promise<Result<HoldGrant>> => {
+    const answer = await wallet().admitAndHold(caller.keyHash, request);
+    if (!answer.ok) {
+      if (answer.failure.kind === "invalid_api_key") forget();
+      return answer;
+    }
+    const { admitted, held } = answer.value;
+    const { limit, remaining, resetMs } = admitted;
+    c.set("admitted", { caller, rate: { limit, remaining, resetMs } });
+    return held;
+  };
+  return reachObject(ask, { after, attemptsMax: ATTEMPTS });
 }

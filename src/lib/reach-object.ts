@@ -1,6 +1,6 @@
 import { refuse } from "./failure.ts";
 import type { Failure, Result } from "./failure.ts";
-import { isStorageFailure, storageFailure } from "./storage-failure.ts";
+import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { After } from "./timers.ts";
 
@@ -12,9 +12,9 @@ const REACH_BUDGET_MS = 2000;
 export type ReachOptions = { readonly after?: After; readonly attemptsMax?: number };
 
 /**
- * What the object answered; or `unanswered`, when an attempt may or may not have been carried out and
- * none was answered, or only by an object that cannot say: then `failure` is our own fault,
- * `storage_unavailable` or `overloaded`.
+ * What the object answered; or `unanswered`, when an attempt may or may not have been carried out, or may
+ * yet arrive: none was answered (`failure` is then our own fault, `storage_unavailable`), or only a repeat,
+ * by a refusal, which is `failure`.
  */
 export type Reached<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
@@ -85,11 +85,9 @@ async function paused(ms: number, budget: Budget): Promise<void> {
   await Promise.race([scheduler.wait(ms), spent]);
 }
 
-/** An answer after an attempt that was lost: an object that cannot say leaves open what that one did. */
+/** An answer after an attempt that was lost: a refusal leaves open what that one did, or may still do. */
 function sinceLost<T>(result: Result<T>): Reached<T> {
-  return !result.ok && isStorageFailure(result.failure)
-    ? { unanswered: true, failure: result.failure }
-    : { unanswered: false, result };
+  return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
 /** An overloaded object did nothing; whether an earlier attempt did is not known. */

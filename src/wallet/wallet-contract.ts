@@ -187,7 +187,10 @@ export type WalletCalls = {
    * (unknown or revoked), `rate_limited`, or our own fault: then nothing was taken.
    */
   admit(keyHash: string): Promise<Result<AdmittedKey>>;
-  /** `admit`, and `hold` with it in the same turn. A repeat takes a place again, never a hold. */
+  /**
+   * `admit`, and `hold` with it in the same turn. A repeat, also one that arrives after its answer, takes
+   * neither a place nor a hold and hears what was answered; a refusal of it says nothing of the first attempt.
+   */
   admitAndHold(keyHash: string, request: HoldRequest): Promise<Result<AdmittedHold>>;
   /** Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless. */
   revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;

@@ -46,9 +46,11 @@ const READERS: readonly Reader[] = [
   {
     good: seeds.AUTHORIZE_ANSWERS,
     read: (body) =>
-      written(readAuthorizeAnswer(body), (one) =>
-        one.ok ? { ok: true, granted: one.value.granted } : one,
-      ),
+      written(readAuthorizeAnswer(body), (one) => {
+        if (one.unanswered) return { ok: false, failure: one.failure, may_hold: true };
+        const { result } = one;
+        return result.ok ? { ok: true, granted: result.value.granted } : result;
+      }),
   },
   { good: seeds.OUTCOMES, read: (body) => written(outcomeFromWire(body, "us"), outcomeToWire) },
   { good: seeds.REVOCATIONS, read: (body) => written(revocationFromWire(body), revocationToWire) },

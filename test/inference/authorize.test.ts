@@ -77,17 +77,21 @@ it("without a hold nothing is granted, and a dead key is one", async () => {
   expect(await ask(null)).toEqual({ unanswered: false, result: answer });
 });
 
-it("a key that is dead by the repeat of a lost attempt may have been granted its hold before", async () => {
-  answer = { ok: false, failure: { kind: "invalid_api_key" } };
-  expect(await ask(HOLD)).toEqual({ unanswered: false, result: answer });
-  lost = 1;
-  expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind: "invalid_api_key" } });
-  lost = 1;
-  expect(await ask(null)).toEqual({ unanswered: false, result: answer });
-});
+it.each(["invalid_api_key", "organization_suspended"])(
+  "%s, told to the repeat of a lost attempt, leaves open whether that one holds",
+  async (kind) => {
+    answer = { ok: false, failure: { kind } };
+    const refused = { unanswered: false, result: answer };
+    expect(await ask(HOLD)).toEqual(refused);
+    lost = 1;
+    expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
+    lost = 1;
+    expect(await ask(null)).toEqual(refused);
+  },
+);
 
-it("what its wallet refuses by the repeat of a lost attempt it refused before", async () => {
-  answer = { ok: false, failure: { kind: "organization_suspended" } };
-  lost = 1;
-  expect(await ask(HOLD)).toEqual({ unanswered: false, result: answer });
+it("so does a refusal of which home says that it has lost an attempt itself", async () => {
+  const failure = { kind: "organization_suspended" };
+  answer = { ok: false, failure, may_hold: true };
+  expect(await ask(HOLD)).toEqual({ unanswered: true, failure });
 });

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
 import { FaultyWorld } from "./faulty-world.ts";
 
 /** "one two three" costs 29 tokens and 3 of output at 1 and 2 micros. */
@@ -60,6 +61,22 @@ describe("a hold whose answer is lost", () => {
     expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
     await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
     expect(await world.paid()).toEqual([-cost]);
+  });
+
+  it("and then refused is released through the outbox, which leaves nothing for the first to hold", async () => {
+    world.faults["hold"] = ["down", "ok"];
+    await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 }); // the warm-up took it
+    const answer = await world.ask("sandbox/echo", true);
+    expect([answer.status, world.count("hold")]).toEqual([429, 2]);
+    expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
+    const wallet = env.WALLET.getByName(world.orgId);
+    const [keyHash, request] = (world.calls["hold"]?.[0] ?? []) as [string, HoldRequest];
+    await eventually(async () => {
+      await wallet.configure({ rpmLimit: null });
+      const late = await wallet.admitAndHold(keyHash, request); // the first attempt, at last
+      expect(late).toMatchObject({ value: { held: { failure: { kind: "overloaded" } } } });
+    });
+    expect((await world.balance()).openHolds).toBe(0);
   });
 
   it("is not asked for again where the wallet cannot be read, nor is anything queued for it", async () => {

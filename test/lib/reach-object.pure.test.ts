@@ -98,11 +98,14 @@ it.each(["storage_unavailable", "overloaded"] as const)(
   },
 );
 
-it("any other refusal is an answer, also after a call that was lost", async () => {
+it("any other refusal is an answer; after a call that was lost, which may yet arrive, it is none", async () => {
   const refusal = refuse({ kind: "organization_suspended" });
-  const one = reached(LOST, () => Promise.resolve(refusal));
+  const refused = (): Promise<Result<string>> => Promise.resolve(refusal);
+  const at = reached(refused);
+  const after = reached(LOST, refused);
   await vi.runAllTimersAsync();
-  expect(one.seen.result).toEqual({ unanswered: false, result: refusal });
+  expect(at.seen.result).toEqual({ unanswered: false, result: refusal });
+  expect(after.seen.result).toEqual({ unanswered: true, failure: refusal.failure });
 });
 
 it("a call that throws at once is a lost call", async () => {

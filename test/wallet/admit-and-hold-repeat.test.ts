@@ -11,7 +11,7 @@ import {
   standingOf,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
-import { credit, differences, failureOf, holdOf, settle, valueOf } from "./wallet-desk.ts";
+import { credit, differences, failureOf, holdOf, rowsOf, settle, valueOf } from "./wallet-desk.ts";
 
 let registers: WatchedRegisters;
 
@@ -26,58 +26,53 @@ afterEach(() => {
 });
 
 describe("a repeat of a request whose answer was lost", () => {
-  it("takes a place again and never holds twice, also by an object that starts again", async () => {
+  it("takes no second place and never holds twice, also by an object that starts again", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
-    for (let i = 1; i <= 3; i++) {
-      const { held } = valueOf(await key.stub.admitAndHold(key.hash, request));
+    for (let i = 1; i <= 4; i++) {
+      const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
       expect(valueOf(held).granted).toBe(60);
-      expect(await standingOf(key)).toEqual({ admitted: i, openHolds: 1, held: 60 });
+      expect(admitted).toMatchObject({ limit: 3, remaining: 2 });
+      expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
       await evict(key);
     }
   });
 
-  it("over the key's limit releases the hold that nobody comes back for", async () => {
+  it("hears of its hold where the key's minute is full by now, and what is left of it", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
-    const [request, other] = [holdOf(60), holdOf(10)];
+    const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
-    valueOf(await key.stub.hold(other));
     await evict(key);
-    expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toMatchObject({
+    const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
+    expect([admitted.remaining, valueOf(held).granted]).toEqual([0, 60]);
+    expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toMatchObject({
       kind: "rate_limited",
     });
-    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 10 });
-    expect(valueOf(await settle(key.stub, request.id, 60))).toEqual({ kind: "voided" });
-    expect(await differences(key.stub)).toEqual([]);
-  });
-
-  it("with a key that was revoked meanwhile releases it too", async () => {
-    const key = await gatedKey({ balance: 100 });
-    const request = holdOf(60);
-    valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
-    valueOf(await key.stub.revokeKey(key.hash, 1));
-    expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toEqual({
-      kind: "invalid_api_key",
-    });
-    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 0, held: 0 });
-  });
-
-  it("admitted before, with a key that was revoked meanwhile, releases it too", async () => {
-    const key = await gatedKey({ balance: 100 });
-    const request = holdOf(60);
-    expect(await asked(key)).toBe("admitted");
-    valueOf(await key.stub.hold(request, key.hash));
-    valueOf(await key.stub.revokeKey(key.hash, 1));
-    await evict(key);
-    expect(failureOf(await key.stub.hold(request, key.hash))).toEqual({ kind: "invalid_api_key" });
-    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 0, held: 0 });
-    expect(await differences(key.stub)).toEqual([]);
+    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
   });
 
   it.each([
-    ["is dead", "invalid_api_key"],
-    ["cannot be asked", "storage_unavailable"],
-  ])("whose key has to be met again, and whose register %s, releases it too", async (why, kind) => {
+    ["admitted with it", "admitAndHold"],
+    ["admitted before", "hold"],
+  ] as const)(
+    "with a key that was revoked meanwhile, %s, is refused and ends nothing",
+    async (_, by) => {
+      const key = await gatedKey({ balance: 100 });
+      const request = holdOf(60);
+      const ask = () =>
+        by === "hold" ? key.stub.hold(request, key.hash) : key.stub.admitAndHold(key.hash, request);
+      if (by === "hold") valueOf(await key.stub.admit(key.hash));
+      valueOf<unknown>(await ask());
+      valueOf(await key.stub.revokeKey(key.hash, 1));
+      await evict(key);
+      expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key" });
+      expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
+      expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
+      expect(await differences(key.stub)).toEqual([]);
+    },
+  );
+
+  it("whose key has to be met again, and whose register is away, ends nothing either", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -85,9 +80,11 @@ describe("a repeat of a request whose answer was lost", () => {
     shiftClock(MINUTE_MS + 1000);
     expect(await asked(key)).toBe("admitted");
     await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
-    if (why !== "is dead") registers.fault = {};
-    expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toEqual({ kind });
-    expect(await standingOf(key)).toMatchObject({ openHolds: 0, held: 0 });
+    registers.fault = {};
+    expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toEqual({
+      kind: "storage_unavailable",
+    });
+    expect(await standingOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
   it("finds its hold where the book has become another wallet's meanwhile, and nothing new is held", async () => {
@@ -120,6 +117,39 @@ describe("a repeat of a request whose answer was lost", () => {
   });
 });
 
+describe("a first attempt that is delivered after its repeat was answered", () => {
+  it("ends no request that runs by the repeat's answer, whatever it is refused for", async () => {
+    const key = await gatedKey({ rpmLimit: 1, balance: 100 });
+    const request = holdOf(60);
+    const [repeat, first] = [key.stub, key.stub];
+    valueOf(valueOf(await repeat.admitAndHold(key.hash, request)).held);
+    await first.admitAndHold(key.hash, request); // over the limit by now
+    valueOf(await key.stub.revokeKey(key.hash, 1));
+    await first.admitAndHold(key.hash, request); // dead by now
+    expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
+    expect(await differences(key.stub)).toEqual([]);
+  });
+
+  it("holds for nobody once its caller, refused in the repeat, has voided it, and two days later nothing is left of that", async () => {
+    const key = await gatedKey({ rpmLimit: 1, balance: 100 });
+    const request = holdOf(60);
+    expect(await asked(key)).toBe("admitted");
+    expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toMatchObject({
+      kind: "rate_limited",
+    });
+    valueOf(await key.stub.void(request.id)); // what is not answered is voided
+    await evict(key);
+    shiftClock(MINUTE_MS + 1000);
+    const late = valueOf(await key.stub.admitAndHold(key.hash, request));
+    expect(failureOf(late.held)).toEqual({ kind: "overloaded" });
+    expect(await standingOf(key)).toMatchObject({ openHolds: 0, held: 0 });
+    expect(await differences(key.stub)).toEqual([]);
+    shiftClock(2 * 86_400_000 + 5 * MINUTE_MS);
+    valueOf(await key.stub.poke());
+    expect(await rowsOf(key.stub, "SELECT id FROM requests")).toEqual([]);
+  });
+});
+
 it("a void that came while the register was asked is final: nothing is held after it", async () => {
   const key = await gatedKey({ balance: 100 });
   const request = holdOf(60);
@@ -129,5 +159,5 @@ it("a void that came while the register was asked is final: nothing is held afte
   valueOf(await key.stub.void(request.id));
   registers.open();
   expect(valueOf(await slow).held.ok).toBe(false);
-  expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 0, held: 0 });
+  expect(await standingOf(key)).toEqual({ admitted: 0, openHolds: 0, held: 0 });
 });

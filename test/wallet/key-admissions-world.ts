@@ -106,19 +106,23 @@ export class World {
   async #ask(request: HoldRequest): Promise<void> {
     const startMs = now(env);
     const before = this.#times.length;
-    const answer = await this.#key.stub.admitAndHold(this.#key.hash, request);
-    await this.#admitted(kindOf(answer), before, startMs);
     const { id } = request;
-    if (!answer.ok) {
-      if (this.#open.delete(id)) this.#closed.add(id);
-    } else if (answer.value.held.ok && !this.#closed.has(id)) this.#open.add(id);
+    const isRepeat = this.#open.has(id) || this.#closed.has(id);
+    const answer = await this.#key.stub.admitAndHold(this.#key.hash, request);
+    await this.#admitted(kindOf(answer), { before, startMs, isRepeat });
+    if (answer.ok && answer.value.held.ok && !this.#closed.has(id)) this.#open.add(id);
   }
 
-  /** Whether what was said of one request is what its key's minute came to. */
-  async #admitted(kind: string, before: number, startMs: number): Promise<void> {
+  /** Whether what was said of one request is what its key's minute came to; a repeat takes no place of it. */
+  async #admitted(
+    kind: string,
+    { before, startMs, isRepeat }: { before: number; startMs: number; isRepeat: boolean },
+  ): Promise<void> {
     if (this.#isDead) return mustBe(kind, "invalid_api_key");
     this.#times = await storedTimes(this.#key);
-    mustBe(this.#times.length - before, kind === "admitted" ? 1 : 0);
+    const taken = this.#times.length - before;
+    if (isRepeat) return mustBe([kind, taken], ["admitted", 0]);
+    mustBe(taken, kind === "admitted" ? 1 : 0);
     if (kind === "admitted") return this.#withinLimit();
     mustBe(kind, "rate_limited");
     const inTheWay = this.#times.filter((at) => at > startMs - MINUTE_MS);

@@ -6,11 +6,10 @@ import type { AdmittedKey } from "../../lib/limiter-contract.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
-import { hold } from "./hold.do.ts";
+import { hold, replay } from "./hold.do.ts";
 import { KeyAdmissions } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
-import { voidHold } from "./postings.do.ts";
 
 /** What admits: where a wallet decides, and its organisation's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
@@ -31,20 +30,49 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 
 /** See `WalletCalls.admit`. */
 export function admit(gate: Gate, keyHash: string): Promise<Result<AdmittedKey>> {
-  return decideFor(gate, keyHash, (_desk, admitted) => admitted);
+  const { keys } = gate;
+  return decideFor(gate, keyHash, (desk) => {
+    const place = keys.place(desk, keyHash);
+    if (!place.ok) return place;
+    keys.take(desk, place.value);
+    return success(place.value.admitted);
+  });
 }
 
-/** See `WalletCalls.admitAndHold`. */
+/**
+ * See `WalletCalls.admitAndHold`. A repeat, which may come before or after the answer to its first attempt,
+ * only hears what was answered: it takes no place, and ends no hold, which may be running by now.
+ */
 export function admitAndHold(
   gate: Gate,
   keyHash: string,
   request: HoldRequest,
 ): Promise<Result<AdmittedHold>> {
-  return decideFor(gate, keyHash, (desk, admitted) => {
-    if (admitted.ok) return success({ admitted: admitted.value, held: heldBy(desk, request) });
-    giveUp(desk, request);
-    return admitted;
+  const { keys } = gate;
+  return decideFor(gate, keyHash, (desk) => {
+    const place = keys.place(desk, keyHash);
+    if (!place.ok) return replayFor(gate, desk, { keyHash, request }) ?? place;
+    let isRepeat = false;
+    try {
+      const held = hold(desk, request);
+      ({ isRepeat } = held);
+      const admitted = isRepeat ? keys.standing(desk, keyHash) : place.value.admitted;
+      return success({ admitted: admitted ?? place.value.admitted, held: held.answer });
+    } finally {
+      if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
+    }
   });
+}
+
+/** The answer to a repeat whose key's minute has become full; null for a new request, and for a dead key. */
+function replayFor(
+  { keys }: Gate,
+  desk: Desk,
+  { keyHash, request }: { readonly keyHash: string; readonly request: HoldRequest },
+): Result<AdmittedHold> | null {
+  const admitted = keys.standing(desk, keyHash);
+  const held = admitted === null ? null : replay(desk, request);
+  return admitted === null || held === null ? null : success({ admitted, held });
 }
 
 /** See `WalletCalls.hold`. */
@@ -53,11 +81,11 @@ export function holdFor(
   request: HoldRequest,
   keyHash?: string,
 ): Result<HoldGrant> {
-  return decisions.decide((desk) => {
-    if (keyHash === undefined || !keys.isDead(desk, keyHash)) return heldBy(desk, request);
-    giveUp(desk, request);
-    return refuse({ kind: "invalid_api_key" });
-  });
+  return decisions.decide((desk) =>
+    keyHash !== undefined && keys.isDead(desk, keyHash)
+      ? refuse({ kind: "invalid_api_key" })
+      : hold(desk, request).answer,
+  );
 }
 
 /**
@@ -77,11 +105,6 @@ export function changeBy<T>(
   });
 }
 
-/** A repeat whose first attempt was granted, and whose answer was lost: nobody will come back for that hold. */
-function giveUp(desk: Desk, { id }: HoldRequest): void {
-  if (desk.memory.books.holds.has(id)) voidHold(desk, id);
-}
-
 /** See `WalletCalls.revokeKey` and `setKeyLimit`. Where no wallet is made nobody is admitted: nothing to tell. */
 export function tellKeys(
   { decisions, keys }: Gate,
@@ -92,26 +115,18 @@ export function tellKeys(
   return success(null);
 }
 
-/** A wallet whose book is another's holds nothing; a repeat of what it holds is answered as before. */
-function heldBy(desk: Desk, request: HoldRequest): Result<HoldGrant> {
-  const { books, row } = desk.memory;
-  return row.conflict === null || books.holds.has(request.id)
-    ? hold(desk, request)
-    : refuse({ kind: "storage_unavailable" });
-}
-
-/** One turn for a key and its admission, after its register was asked if it is not known here. */
+/** One turn for a key, after its register was asked if it is not known here. */
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,
-  decision: (desk: Desk, admitted: Result<AdmittedKey>) => Result<T>,
+  decision: (desk: Desk) => Result<T>,
 ): Promise<Result<T>> {
   try {
     const before = decisions.tryOpen();
     if (before === null) return unavailable();
     const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
     // No await from here on: what is read, decided and written belongs to one turn.
-    return decisions.decide((desk) => decision(desk, refused ?? keys.admit(desk, keyHash)));
+    return decisions.decide((desk) => refused ?? decision(desk));
   } catch (error) {
     keys.forget();
     throw error;

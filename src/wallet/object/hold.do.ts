@@ -23,17 +23,33 @@ import type { Desk } from "./memory.do.ts";
 
 export const END_USERS_MAX = 100_000;
 
+/** `isRepeat`: the id is known, and nothing was done but to answer as before. */
+export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
+
 /** Reserves money for one request, or says why not. See `WalletCalls.hold`. */
-export function hold(desk: Desk, request: HoldRequest): Result<HoldGrant> {
+export function hold(desk: Desk, request: HoldRequest): Held {
+  const { books, row } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
-  if (wrongId !== null) return wrongId;
+  if (wrongId !== null) return anew(wrongId);
+  if (books.holds.has(request.id)) return { answer: recall(desk, request), isRepeat: true };
+  // A wallet whose book is another's holds nothing new.
+  if (row.conflict !== null) return anew(refuse({ kind: "storage_unavailable" }));
   assert(
     Number.isSafeInteger(request.least) && Number.isSafeInteger(request.most),
     "a hold is in whole micros",
   );
   const terms = termsOf(desk, request);
-  if (!terms.ok) return remember(desk, request, terms);
-  return grant(desk, request, terms.value) ?? recall(desk, request);
+  const answer = terms.ok ? grant(desk, request, terms.value) : remember(desk, request, terms);
+  return answer === null ? { answer: recall(desk, request), isRepeat: true } : anew(answer);
+}
+
+/** What a request that came before was answered, open or over; null for one that never came. */
+export function replay(desk: Desk, request: HoldRequest): Result<HoldGrant> | null {
+  return selectRequest(desk.sql, request.id) === null ? null : recall(desk, request);
+}
+
+function anew(answer: Result<HoldGrant>): Held {
+  return { answer, isRepeat: false };
 }
 
 /** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
@@ -166,9 +182,9 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** A refusal: at home it writes nothing, at a peer's request it is remembered. */
-function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Result<HoldGrant> {
-  if (selectRequest(desk.sql, request.id) !== null) return recall(desk, request);
+/** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */
+function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal | null {
+  if (selectRequest(desk.sql, request.id) !== null) return null;
   if (!request.peer) return refusal;
   insertRequest(desk.sql, {
     request,

@@ -9,6 +9,7 @@ import type {
 } from "../../lib/limiter-contract.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
+import type { StoredAdmission } from "../../lib/rate-window.ts";
 import { storageFailure } from "../../lib/storage-failure.ts";
 import { within } from "../../lib/within.ts";
 import {
@@ -43,6 +44,16 @@ export type AdmissionDesk = {
 
 /** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
 type Question = { readonly hash: string; isStale: boolean };
+
+/** A free place in a key's minute. */
+export type Place = {
+  readonly hash: string;
+  readonly key: KnownKey;
+  readonly record: KeyRecord;
+  readonly entry: StoredAdmission;
+  /** What the request hears that takes it. */
+  readonly admitted: AdmittedKey;
+};
 
 /**
  * The organisation's keys at their home: whether each lives, and the exact log of its last minute, never
@@ -97,28 +108,43 @@ export class KeyAdmissions {
     return learning;
   }
 
-  /** Takes a place in the key's minute, or says why not: `invalid_api_key`, `rate_limited`. */
-  admit(desk: Desk, hash: string): Result<AdmittedKey> {
+  /** The next place in the key's minute, not yet taken, or why there is none: `invalid_api_key`, `rate_limited`. */
+  place(desk: Desk, hash: string): Result<Place> {
     const key = this.#key(desk.sql, hash);
     if (key === null || key.record === null || key.revokedAt !== null) {
       return refuse({ kind: "invalid_api_key" });
     }
-    const { number, record, window } = key;
-    const { orgId } = desk.memory.row;
+    const { record, window } = key;
     const { clockMs } = desk;
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clamp(desk, hash, key);
     const limit = record.rpmLimit;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
+      const { orgId } = desk.memory.row;
       return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
-    insertAdmission(desk.sql, number, decision.entry);
-    window.append(decision.entry);
-    if (decision.entry.at - record.checkedAt >= REFRESH_MS) this.#refresh(desk, hash, record);
-    const { keyId, memberId, scope } = record;
-    const { remaining, resetMs } = decision;
-    return success({ keyId, orgId, memberId, scope, limit, remaining, resetMs });
+    const { entry } = decision;
+    return success({ hash, key, record, entry, admitted: admittedBy(desk, record, decision) });
+  }
+
+  /** Takes a place that was given in this turn. */
+  take(desk: Desk, { hash, key, record, entry }: Place): void {
+    insertAdmission(desk.sql, key.number, entry);
+    key.window.append(entry);
+    if (entry.at - record.checkedAt >= REFRESH_MS) this.#refresh(desk, hash, record);
+  }
+
+  /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
+  standing(desk: Desk, hash: string): AdmittedKey | null {
+    const key = this.#key(desk.sql, hash);
+    if (key === null || key.record === null || key.revokedAt !== null) return null;
+    const { record, window } = key;
+    const next = window.decide(record.rpmLimit, desk.clockMs);
+    const left = next.admitted
+      ? { remaining: next.remaining + 1, resetMs: next.resetMs }
+      : { remaining: 0, resetMs: next.retryAfterMs };
+    return admittedBy(desk, record, left);
   }
 
   /** Ends the key here for good. */
@@ -219,6 +245,15 @@ export class KeyAdmissions {
     this.#known.set(hash, stored);
     return stored;
   }
+}
+
+function admittedBy(
+  { memory }: Desk,
+  { keyId, memberId, scope, rpmLimit: limit }: KeyRecord,
+  { remaining, resetMs }: { readonly remaining: number; readonly resetMs: number },
+): AdmittedKey {
+  const { orgId } = memory.row;
+  return { keyId, orgId, memberId, scope, limit, remaining, resetMs };
 }
 
 function recordOf({ clockMs, memory }: Desk, said: LimiterRecord): KeyRecord {
