@@ -32,6 +32,26 @@ export async function boundedText(response: Response, bytesMax: number): Promise
   }
 }
 
+const PART_BYTES = 256 * 1024;
+
+/** Gives each part of a body, until `take` says why no more is wanted: that, or null at the body's end. */
+export async function readParts<T>(
+  body: ReadableStream<Uint8Array>,
+  take: (part: Uint8Array) => T | null,
+): Promise<T | null> {
+  const reader = body.getReader({ mode: "byob" });
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- a body is read in order
+    const { done, value } = await filled(reader, PART_BYTES);
+    const why = value === undefined || value.byteLength === 0 ? null : take(value);
+    if (why !== null) {
+      discard(reader.cancel());
+      return why;
+    }
+    if (done) return null;
+  }
+}
+
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
 /** Only workerd has `readAtLeast`; elsewhere any read will do. */
 type Reader = {

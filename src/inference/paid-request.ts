@@ -77,6 +77,8 @@ export type Run = {
   /** All deadlines of the run; closed when it ends. */
   readonly timers: Timers;
   readonly services: RunServices;
+  /** Takes so many bytes more of the isolate's room, as the body has; false where there are none. */
+  readonly room: (bytes: number) => boolean;
   /** Lets go of the request's body: a route has answered, so that no other will be asked. */
   readonly dropBody: () => void;
   /** Gives the client its response; only the first call counts. */

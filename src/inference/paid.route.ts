@@ -74,6 +74,11 @@ function runOf(
     progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
     timers: c.get("timers"),
     services: runServices(c, asked.caller),
+    room: (bytes) => {
+      const why = slot?.grow(bytes) ?? null;
+      if (why !== null) shed(c, why);
+      return why === null;
+    },
     dropBody: () => {
       const { request } = asked;
       request.body = {};

@@ -157,7 +157,7 @@ async function callRoute(
   const { health, now, numbers } = run.services;
   return failover(
     offers.map((offer) => offer.candidate),
-    { kind, body, stream, paceMs: numbers.STREAM_PACE_MS },
+    { kind, body, stream, paceMs: numbers.STREAM_PACE_MS, room: run.room },
     {
       health,
       now,

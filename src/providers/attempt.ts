@@ -28,6 +28,7 @@ export type AttemptRequest = {
   readonly stream: boolean;
   /** As in `ProviderCall`. */
   readonly paceMs?: number;
+  readonly room?: (bytes: number) => boolean;
 };
 
 /** What bounds one attempt. */

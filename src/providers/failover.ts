@@ -68,6 +68,7 @@ export async function failover(
     }
     noteFailure(order, asked, answer.failure, options);
     if (answer.failure.kind === "refused") return refused(answer.failure);
+    if (answer.failure.kind === "shed") return refuse({ kind: "overloaded" });
   }
 }
 
@@ -78,7 +79,7 @@ function noteFailure(
   { onSpent, signal }: FailoverOptions,
 ): void {
   if (failure.spent !== undefined) onSpent?.(asked, failure.spent);
-  if (signal.aborted) order.released();
+  if (signal.aborted || failure.kind === "shed") order.released();
   else order.failed(failure);
 }
 

@@ -1,6 +1,7 @@
 import { boundedText, discardBody } from "../http/bounded-body.ts";
 import type { Usage } from "../lib/usage.ts";
 import { parseObject } from "./json-value.ts";
+import type { OutgoingBody } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
 import type {
   EventStream,
@@ -79,7 +80,7 @@ export async function sendOver(wire: Wire, call: ProviderCall): Promise<Provider
 export type Post = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: OutgoingBody;
 };
 
 /** Sends a request as every provider gets it: no redirect is followed, the run's signal ends it. */
@@ -93,8 +94,9 @@ export async function post(
       method: "POST",
       redirect: "manual", // a redirect would carry the key and the prompt to another host
       headers: { "content-type": "application/json", "user-agent": "turnpike", ...headers },
-      body,
       signal: call.signal,
+      // Node, where scripts run adapters, wants to be told that it may send before it is answered
+      ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),
     });
   } catch {
     return notReached(call);

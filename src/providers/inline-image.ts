@@ -1,8 +1,9 @@
-import { discardBody } from "../http/bounded-body.ts";
+import { discardBody, readParts } from "../http/bounded-body.ts";
+import { randomBase62 } from "../lib/id.ts";
 import { atMost } from "../lib/at-most.ts";
 import { within } from "../lib/within.ts";
-import { toBase64 } from "./base64.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
+import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 /** Images for providers that take them only inside the request: those on the web are downloaded here. */
@@ -16,11 +17,18 @@ export type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly
 export type InlineConversation = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
+  /** The bytes of the images whose base64 is only a marker. */
+  readonly downloads: Downloads;
 };
 
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
-/** Of all downloads of one request: an isolate holds bytes, base64 and the request's text at once. */
+/** Of all downloads of one request. */
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
+/**
+ * The room of a downloaded byte, in bytes of a request's body, which is held about four times: what is downloaded
+ * is held once, and takes half as much again on its way (12 images of 9.9 MB: 182 MB).
+ */
+const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
@@ -38,7 +46,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What a download needs of a call. */
-type Downloading = Pick<ProviderCall, "signal" | "onDownload">;
+type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
  * The conversation with every image inline. An image on the web is fetched once, however often it
@@ -54,11 +62,18 @@ export async function withInlineImages(
   );
   const urls = [...new Set(images.flatMap((image) => ("url" in image ? [image.url] : [])))];
   if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  const downloaded = await downloads(urls, call);
+  const downloaded = await allOf(urls, call);
   if ("kind" in downloaded) return downloaded;
+  const downloads = new Map<string, readonly Uint8Array[]>();
+  const markers = new Map<string, InlineImage>();
+  for (const [url, { mediaType, parts }] of downloaded) {
+    const base64 = `download:${randomBase62(24)}`;
+    downloads.set(base64, parts);
+    markers.set(url, { mediaType, base64 });
+  }
   const inlined = new Map<Image, InlineImage>();
   for (const image of images) {
-    const inline = "url" in image ? downloaded.get(image.url) : typed(image);
+    const inline = "url" in image ? markers.get(image.url) : typed(image);
     if (inline === undefined) return refused(WRONG_TYPE);
     inlined.set(image, inline);
   }
@@ -70,11 +85,13 @@ export async function withInlineImages(
   return {
     system,
     turns: turns.map(({ role, parts }) => ({ role, parts: parts.flatMap(partOf) })),
+    downloads,
   };
 }
 
 const WRONG_TYPE = "it must be a PNG, JPEG, GIF or WebP image";
 const NO_ADDRESS = "it must be a data URL or an https address of a public host";
+const NO_ROOM: ProviderFailure = { kind: "shed", reason: "no_room" };
 const NOT_HAD = "it could not be downloaded";
 const TOO_LATE = `all downloads of a request have ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
@@ -89,21 +106,24 @@ function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 
-/** What one request may still download; shared by the downloads that are under way. */
-type Budget = { bytes: number };
+/** An image's bytes, in the pieces in which they came. */
+type Download = { readonly mediaType: string; readonly parts: readonly Uint8Array[] };
+
+/** What one request may still download, and the isolate's room for it; shared by the downloads under way. */
+type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
 
 /** Each address's image, a few at a time; the first that cannot be had ends them all. */
-async function downloads(
+async function allOf(
   urls: readonly string[],
-  { signal, onDownload }: Downloading,
-): Promise<ReadonlyMap<string, InlineImage> | ProviderFailure> {
-  const images = new Map<string, InlineImage>();
+  { signal, onDownload, room = () => true }: Downloading,
+): Promise<ReadonlyMap<string, Download> | ProviderFailure> {
+  const images = new Map<string, Download>();
   if (urls.length === 0) return images;
   // Nothing is asked of anybody for a request that one address will refuse.
   if (!urls.every((url) => publicAddress(url) !== null)) return refused(NO_ADDRESS);
   onDownload?.();
   const stop = new AbortController();
-  const budget: Budget = { bytes: ALL_BYTES_MAX };
+  const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
   const failures: ProviderFailure[] = [];
   const all = atMost(Math.min(AT_ONCE, urls.length), urls, async (url) => {
     if (failures.length > 0) return;
@@ -119,7 +139,9 @@ async function downloads(
     stop.abort();
   }
   signal.throwIfAborted();
-  return failures[0] ?? images;
+  if (failures[0] === undefined) return images;
+  room(-budget.taken); // at once: another request may wait for just that
+  return failures[0];
 }
 
 /** One image within its time; a connection that breaks is one that cannot be had. */
@@ -127,7 +149,7 @@ async function download(
   url: string,
   signal: AbortSignal,
   budget: Budget,
-): Promise<InlineImage | ProviderFailure> {
+): Promise<Download | ProviderFailure> {
   const late = new AbortController();
   try {
     return await within(fetched(url, AbortSignal.any([signal, late.signal]), budget), DOWNLOAD_MS);
@@ -142,7 +164,7 @@ async function fetched(
   first: string,
   signal: AbortSignal,
   budget: Budget,
-): Promise<InlineImage | ProviderFailure> {
+): Promise<Download | ProviderFailure> {
   let address = publicAddress(first);
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
     if (address === null) return refused(NO_ADDRESS);
@@ -177,42 +199,38 @@ function publicAddress(text: string, base?: string): URL | null {
   return isAddress || !host.includes(".") || PRIVATE_NAME.test(host) ? null : url;
 }
 
-async function imageIn(response: Response, budget: Budget): Promise<InlineImage | ProviderFailure> {
+async function imageIn(response: Response, budget: Budget): Promise<Download | ProviderFailure> {
   const said = (response.headers.get("content-type") ?? "").split(";", 1)[0] ?? "";
   const mediaType = MEDIA_TYPES.get(said.trim().toLowerCase());
   if (mediaType === undefined || response.body === null) {
     discardBody(response);
     return refused(WRONG_TYPE);
   }
-  const bytes = await boundedBytes(response.body, budget);
-  if (bytes === null) return refused(TOO_LARGE);
-  return bytes.length === 0 ? refused(NOT_HAD) : { mediaType, base64: toBase64(bytes) };
-}
-
-/** The body's bytes, or null as soon as they are more than one image or the request may have. */
-async function boundedBytes(
-  body: ReadableStream<Uint8Array>,
-  budget: Budget,
-): Promise<Uint8Array | null> {
-  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+  const declared = Number(response.headers.get("content-length") ?? 0);
+  const reserved = declared <= IMAGE_BYTES_MAX ? declared : 0;
+  if (!takeRoom(budget, reserved)) {
+    discardBody(response);
+    return NO_ROOM;
+  }
   const parts: Uint8Array[] = [];
   let length = 0;
-  for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a body is read in order
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    length += value.length;
-    budget.bytes -= value.length;
-    if (length <= IMAGE_BYTES_MAX && budget.bytes >= 0) continue;
-    reader.cancel().catch(() => undefined); // what is being thrown away may fail as it likes
-    return null;
-  }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
+  const ended = await readParts(response.body, (part) => {
+    parts.push(part);
+    const before = Math.max(length, reserved);
+    length += part.length;
+    budget.bytes -= part.length;
+    if (length > IMAGE_BYTES_MAX || budget.bytes < 0) return refused(TOO_LARGE);
+    return takeRoom(budget, Math.max(0, length - before)) ? null : NO_ROOM;
+  });
+  if (ended !== null) return ended;
+  return length === 0 ? refused(NOT_HAD) : { mediaType, parts };
+}
+
+/** Whether there was room for so many bytes more. */
+function takeRoom(budget: Budget, bytes: number): boolean {
+  const more = Math.ceil(bytes * ROOM_PER_BYTE);
+  if (more === 0) return true;
+  if (!budget.room(more)) return false;
+  budget.taken += more;
+  return true;
 }

@@ -41,6 +41,11 @@ export type ProviderCall = {
   readonly cap: number | null;
   /** How often, at most, what a stream brings is handed on, ms; 0 or absent: each chunk as it comes. */
   readonly paceMs?: number;
+  /**
+   * Takes so many bytes of the isolate's room until the route has answered, as a body does; false where there
+   * are none. Negative ones are given back.
+   */
+  readonly room?: (bytes: number) => boolean;
   /** Ends the attempt: our timers or the run's end. */
   readonly signal: AbortSignal;
   /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
@@ -85,8 +90,9 @@ export type ProviderFailure = {
    * retry: the next route may do better. overloaded: the same, and says so (429, 503, 529).
    * disabled: our own key or model mapping is bad there; leave the route out for a while.
    * refused: a 400-class answer about the request itself: returned to the client, no failover.
+   * shed: this isolate has no room for it: says nothing of the route, no failover.
    */
-  readonly kind: "retry" | "overloaded" | "disabled" | "refused";
+  readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
   /** Only for retry: the same route may well answer a second attempt (408, 5xx, a reset before headers). */
   readonly again?: boolean;

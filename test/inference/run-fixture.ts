@@ -85,6 +85,7 @@ export function runOf(services: Partial<RunServices> = {}): Run {
     progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
     services: { now: () => 7, region: "eu", ...services } as RunServices,
     timers: new Timers(),
+    room: () => true,
     dropBody: () => undefined,
     answer: () => undefined,
     refuse: () => undefined,

@@ -42,13 +42,14 @@ export function network(
 ): Asked[] {
   const list = Array.isArray(replies) ? (replies as readonly WireReply[]) : [replies as WireReply];
   const asked: Asked[] = [];
-  vi.spyOn(globalThis, "fetch").mockImplementation((input, init = {}) => {
-    const text = typeof init.body === "string" ? init.body : "";
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init = {}) => {
+    const { body } = init;
+    const text = typeof body === "string" ? body : await new Response(body ?? null).text();
     const url = input instanceof Request ? input.url : String(input);
     asked.push({ url, headers: new Headers(init.headers), text, json: parsed(text), init });
     const reply = list[Math.min(asked.length, list.length) - 1];
     if (reply === undefined) throw new TypeError("connection refused");
-    return Promise.resolve(responseOf(reply, cut));
+    return responseOf(reply, cut);
   });
   return asked;
 }

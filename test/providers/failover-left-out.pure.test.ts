@@ -148,6 +148,16 @@ it("a blameless failure goes on to the next route and leaves its own asked freel
   });
 });
 
+it("what this isolate has no room for is shed: no other route is asked, and its own is not blamed", async () => {
+  const shed = failure({ kind: "shed", reason: "no_room" });
+  const { asked, health, run } = routes([shed], [GOOD]);
+  for (let at = 0; at < 10; at++) {
+    // oxlint-disable-next-line no-await-in-loop -- one request after another
+    expect(await run()).toMatchObject({ ok: false, failure: { kind: "overloaded" } });
+  }
+  expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([10, []]);
+});
+
 /** The seconds that a client is told when each route is overloaded for so long; undefined: nobody said. */
 async function wait(...ms: (number | undefined)[]): Promise<number | null> {
   const busy = ms.map((retryAfterMs) => [

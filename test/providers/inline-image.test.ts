@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { conversationOf } from "../../src/providers/conversation.ts";
 import { withInlineImages } from "../../src/providers/inline-image.ts";
+import { outgoingBody } from "../../src/providers/outgoing-body.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { network } from "./adapter-kit.ts";
 
@@ -22,7 +23,10 @@ function inlined(urls: readonly string[], signal = new AbortController().signal)
 async function imagesOf(urls: readonly string[]) {
   const answer = await inlined(urls);
   if ("kind" in answer) throw new Error(JSON.stringify(answer));
-  return answer.turns[0]?.parts.map((part) => (part.kind === "image" ? part.image : part));
+  // as they are sent: markers are replaced on the way
+  const images = answer.turns[0]?.parts.map((part) => (part.kind === "image" ? part.image : part));
+  const body = outgoingBody(images ?? [], answer.downloads);
+  return typeof body === "string" ? images : await new Response(body.stream()).json();
 }
 
 const REFUSED = { kind: "refused", reason: "image", param: "messages" };
@@ -135,10 +139,15 @@ it("an inline image of another type is refused: it may be anything at all", asyn
 /** A body of so many bytes, a megabyte at a time, counting what was read and whether it was ended. */
 function largeImage(bytes: number) {
   const seen = { read: 0, cancelled: false };
-  const body = new ReadableStream<Uint8Array>(
+  const body = new ReadableStream(
     {
+      type: "bytes",
       pull(controller) {
-        if (seen.read >= bytes) return controller.close();
+        if (seen.read >= bytes) {
+          controller.close();
+          controller.byobRequest?.respond(0);
+          return;
+        }
         const size = Math.min(MEGABYTE, bytes - seen.read);
         seen.read += size;
         controller.enqueue(new Uint8Array(size));
@@ -197,7 +206,9 @@ it("a slow image is given up, and the end of the call is not the client's fault"
     const slow = inlined(["https://example.com/a", "https://example.com/b"]);
     expect(await slow).toMatchObject(REFUSED);
     // Nor does a body that never ends keep it.
-    const endless = new Response(new ReadableStream(), { headers: PNG.headers });
+    const endless = new Response(new ReadableStream({ type: "bytes" }), {
+      headers: PNG.headers,
+    });
     vi.spyOn(globalThis, "fetch").mockResolvedValue(endless);
     expect(await inlined(["https://example.com/a"])).toMatchObject(REFUSED);
   } finally {
@@ -207,4 +218,41 @@ it("a slow image is given up, and the end of the call is not the client's fault"
   const ended = inlined(["https://example.com/a"], controller.signal);
   controller.abort();
   await expect(ended).rejects.toThrow("aborted");
+});
+
+function roomOf(most: number) {
+  const taken: number[] = [];
+  const left = (): number => most - taken.reduce((sum, bytes) => sum + bytes, 0);
+  const room = (bytes: number): boolean => bytes <= left() && taken.push(bytes) > 0;
+  return { room, left };
+}
+function ask(urls: readonly string[], room: (bytes: number) => boolean) {
+  const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
+  const conversation = conversationOf({ messages: [{ role: "user", content }] });
+  if ("reason" in conversation) throw new Error(conversation.reason);
+  return withInlineImages(conversation, { signal: new AbortController().signal, room });
+}
+
+describe("the isolate's room", () => {
+  it("is taken by what is downloaded, whether its length was declared or not", async () => {
+    for (const length of [undefined, String(MEGABYTE)]) {
+      const { response } = largeImage(MEGABYTE);
+      if (length !== undefined) response.headers.set("content-length", length);
+      vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(response);
+      const { room, left } = roomOf(MEGABYTE);
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      expect(await ask(["https://example.com/a"], room)).toHaveProperty("turns");
+      expect(left()).toBeCloseTo(0.6 * MEGABYTE, -2);
+    }
+  });
+
+  it("where there is none the request is shed, and gives back what it had taken", async () => {
+    vi.spyOn(globalThis, "fetch")
+      .mockResolvedValueOnce(largeImage(MEGABYTE).response)
+      .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);
+    const { room, left } = roomOf(2 * MEGABYTE);
+    const urls = ["https://example.com/a", "https://example.com/b"];
+    expect(await ask(urls, room)).toEqual({ kind: "shed", reason: "no_room" });
+    expect(left()).toBe(2 * MEGABYTE);
+  });
 });

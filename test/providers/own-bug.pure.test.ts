@@ -70,7 +70,7 @@ it("a message of very many parts is merged with the one before it", () => {
     { role: "user", parts: Array.from({ length: MANY }, () => text) } as const,
   ];
   const rules = { family: "other", toolBlocks: false, thoughts: false } as const;
-  const [merged] = converseMessages({ system: [], turns }, rules);
+  const [merged] = converseMessages({ system: [], turns, downloads: new Map() }, rules);
   expect(merged?.content.length).toBe(MANY + 1);
 });
 

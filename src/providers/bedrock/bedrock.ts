@@ -3,7 +3,8 @@ import { inBatches, textsOf } from "../embedding-batches.ts";
 import { post, sendOver, trimmedUrl } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
 import { textOf } from "../json-value.ts";
-import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../provider.ts";
+import type { OutgoingBody } from "../outgoing-body.ts";
+import type { Provider, ProviderCall, ProviderFailure } from "../provider.ts";
 import { answerTool } from "./answer-format.ts";
 import { bedrockFailure, exceptionFailure } from "./bedrock-failure.ts";
 import { converseAnswer } from "./converse-answer.ts";
@@ -49,9 +50,8 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
     streamType: STREAM_TYPE,
     async ask(call) {
       if (!staysIn(tag, call.upstreamId)) return { kind: "disabled", reason: "residency" };
-      const request = await requestOf(call);
-      if (isFailure(request)) return request;
-      const body = JSON.stringify(request);
+      const body = await bodyOf(call);
+      if (isFailure(body)) return body;
       const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operationOf(call)}`;
       const accept = call.stream ? STREAM_TYPE : "application/json";
       return post(call, { url, headers: { accept, ...(await authorise(url, body)) }, body });
@@ -69,15 +69,15 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
   };
 }
 
-async function requestOf(call: ProviderCall): Promise<JsonObject | ProviderFailure> {
+async function bodyOf(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
   if (call.kind === "chat") return converseRequest(call);
   const texts = textsOf(call);
   if ("kind" in texts) return texts;
-  return embeddingMaker(call.upstreamId).body(texts, call.body, call.upstreamId);
+  return JSON.stringify(embeddingMaker(call.upstreamId).body(texts, call.body, call.upstreamId));
 }
 
-function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
-  return typeof request["reason"] === "string" && typeof request["kind"] === "string";
+function isFailure(body: OutgoingBody | ProviderFailure): body is ProviderFailure {
+  return typeof body === "object" && "reason" in body;
 }
 
 function operationOf(call: ProviderCall): string {

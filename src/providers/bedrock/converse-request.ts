@@ -3,6 +3,8 @@ import { beginsWithoutThought } from "../anthropic/thoughts.ts";
 import { conversationOf, refusal, unsupported } from "../conversation.ts";
 import { withInlineImages } from "../inline-image.ts";
 import type { InlineConversation } from "../inline-image.ts";
+import { outgoingBody } from "../outgoing-body.ts";
+import type { OutgoingBody } from "../outgoing-body.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
 import { answerFormat } from "./answer-format.ts";
@@ -20,7 +22,7 @@ import { familyOf } from "./models.ts";
  * here is sent; `user` never is. Throws only when the call's signal ends it
  * while images are downloaded.
  */
-export async function converseRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {
+export async function converseRequest(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
   if (cap === null) return { kind: "disabled", reason: "no_cap" };
   if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
@@ -35,7 +37,12 @@ export async function converseRequest(call: ProviderCall): Promise<JsonObject | 
   const mayThink = !tools.isForced && !(isBudgeted(model) && beginsWithoutThought(said.turns));
   const fields = modelFields({ body, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
-  return bodyOf(call, told(inline, words), tools, fields);
+  const request = bodyOf(call, told(inline, words), tools, fields);
+  return isFailure(request) ? request : outgoingBody(request, inline.downloads);
+}
+
+function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
+  return typeof request["reason"] === "string";
 }
 
 /** The body, once it is known what is said, with which tools, and what the model takes. */

@@ -1,4 +1,5 @@
 import { AwsV4Signer } from "aws4fetch";
+import type { OutgoingBody } from "../outgoing-body.ts";
 import type { ProviderConfig } from "../built-in.ts";
 
 /** How requests show whose they are: a Bedrock API key, or a signature with an access key. */
@@ -36,7 +37,10 @@ export function secretsOf(credentials: Credentials): readonly string[] {
 }
 
 /** Gives the headers that authorise one POST of this body to this URL. */
-export type Authorise = (url: string, body: string) => Promise<Readonly<Record<string, string>>>;
+export type Authorise = (
+  url: string,
+  body: OutgoingBody,
+) => Promise<Readonly<Record<string, string>>>;
 
 /**
  * SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") by aws4fetch, which reads the clock for
@@ -55,7 +59,9 @@ export function authoriser(credentials: Credentials, region: string): Authorise 
       ...keys,
       method: "POST",
       url,
-      body,
+      ...(typeof body === "string"
+        ? { body }
+        : { headers: { "x-amz-content-sha256": await body.sha256() } }),
       service: "bedrock",
       region,
       cache,

@@ -2,6 +2,7 @@ import { discardBody } from "../../http/bounded-body.ts";
 import { inBatches } from "../embedding-batches.ts";
 import { post, sendOver } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
+import type { OutgoingBody } from "../outgoing-body.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
 import { chatAnswer } from "./answer.ts";
@@ -45,7 +46,11 @@ function wireOf(door: Door): Wire {
     id: door.id,
     streamType: "text/event-stream",
     async ask(call) {
-      const body = call.kind === "chat" ? await chatRequest(call) : door.embeddings.request(call);
+      if (call.kind === "chat") {
+        const body = await chatRequest(call);
+        return isRefused(body) ? body : asked(door, call, body);
+      }
+      const body = door.embeddings.request(call);
       return isFailure(body) ? body : asked(door, call, JSON.stringify(body));
     },
     answer: (raw, call) =>
@@ -61,7 +66,7 @@ function wireOf(door: Door): Wire {
 async function asked(
   door: Door,
   call: ProviderCall,
-  body: string,
+  body: OutgoingBody,
 ): Promise<Response | ProviderFailure> {
   const url = `${door.models}/${encodeURIComponent(call.upstreamId)}:${methodOf(door, call)}`;
   const first = await door.credential();
@@ -77,6 +82,10 @@ async function asked(
 function methodOf(door: Door, { kind, stream }: ProviderCall): string {
   if (kind === "embeddings") return door.embeddings.method;
   return stream ? "streamGenerateContent?alt=sse" : "generateContent";
+}
+
+function isRefused(body: OutgoingBody | ProviderFailure): body is ProviderFailure {
+  return typeof body === "object" && "reason" in body;
 }
 
 function isFailure(

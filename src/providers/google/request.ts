@@ -2,6 +2,8 @@ import { conversationOf, refusal } from "../conversation.ts";
 import { withInlineImages } from "../inline-image.ts";
 import type { InlineConversation, InlinePart } from "../inline-image.ts";
 import { isObject, objectOf, textOf } from "../json-value.ts";
+import { outgoingBody } from "../outgoing-body.ts";
+import type { OutgoingBody } from "../outgoing-body.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
 import type { Tools } from "../tools.ts";
@@ -14,7 +16,7 @@ const NO_SIGNATURE = "skip_thought_signature_validator";
  * The body of generateContent for a chat request: only what is named here
  * is sent. Images on the web are downloaded first.
  */
-export async function chatRequest(call: ProviderCall): Promise<JsonObject | ProviderFailure> {
+export async function chatRequest(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = toolsOf(call.body);
   if ("reason" in tools) return tools;
   const read = conversationOf(call.body);
@@ -25,11 +27,12 @@ export async function chatRequest(call: ProviderCall): Promise<JsonObject | Prov
     parts.some((part) => part.kind === "result" && part.name === ""),
   );
   if (strays) return refusal("A tool message must answer an earlier tool call.", "messages");
-  return {
+  const body = {
     ...saidSoFar(conversation, call.upstreamId),
     ...toolFields(tools),
     generationConfig: generationConfig(call),
   };
+  return outgoingBody(body, conversation.downloads);
 }
 
 type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
