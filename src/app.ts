@@ -9,10 +9,10 @@ import { authorizePeer } from "./inference/authorize.peer.ts";
 import { DOORS } from "./inference/doors/doors.ts";
 import { speakDialect } from "./inference/doors/dialect.route.ts";
 import { requireLiveAtHome } from "./inference/live-at-home.route.ts";
-import { offerOf } from "./inference/offer.ts";
+import { deploymentOf } from "./inference/deployment.ts";
 import { outcomesPeer } from "./inference/outcomes.peer.ts";
-import { answerPaid } from "./inference/paid.route.ts";
-import { requireSoundOffer } from "./inference/sound-offer.route.ts";
+import { answerPaid } from "./inference/paid-path.route.ts";
+import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";
 import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
 import { forwardPeer } from "./keys/forward.peer.ts";
 import { forwardToHome } from "./keys/forward.route.ts";
@@ -68,7 +68,7 @@ app.use(requestContext);
 app.onError(failUnexpectedly);
 app.notFound(notFound);
 
-app.use(requireSoundOffer);
+app.use(requireSoundDeployment);
 
 app.get("/healthz", (c) => c.json({ region: c.var.config.region, version: c.var.config.version }));
 app.all("/healthz", methodNotAllowed(["GET"]));
@@ -88,9 +88,9 @@ for (const door of DOORS) app.post(door.path, (c) => answerPaid(c, door));
 app.use("/v1/*", requireAdmission);
 for (const { path } of DOORS) app.all(path, methodNotAllowed(["POST"]));
 app.use("/v1/models/*", requireLiveAtHome);
-app.get("/v1/models", (c) => listModelsRoute(c, offerOf(c.var.config).catalog));
+app.get("/v1/models", (c) => listModelsRoute(c, deploymentOf(c.var.config).catalog));
 app.all("/v1/models", methodNotAllowed(["GET"]));
-app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, offerOf(c.var.config).catalog));
+app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, deploymentOf(c.var.config).catalog));
 app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
 
 app.use("/v1/*", forwardToHome);
@@ -132,4 +132,4 @@ app.get("/v1/orgs/:org_id/settings", readSettingsRoute);
 app.patch("/v1/orgs/:org_id/settings", patchSettingsRoute);
 app.all("/v1/orgs/:org_id/settings", methodNotAllowed(["GET", "PATCH"]));
 
-app.route("/admin/v1", operatorRoutes(offerOf));
+app.route("/admin/v1", operatorRoutes(deploymentOf));

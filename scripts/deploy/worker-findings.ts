@@ -4,8 +4,8 @@ import type { ModelKind } from "../../src/catalog/model.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
-import { offerOf } from "../../src/inference/offer.ts";
-import type { Offer } from "../../src/inference/offer.ts";
+import { deploymentOf } from "../../src/inference/deployment.ts";
+import type { Deployment } from "../../src/inference/deployment.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
@@ -49,8 +49,8 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }
-  const offer = offerOf(parsed.config);
-  const unsound = offer.problems.map(({ variable, problem }) =>
+  const deployment = deploymentOf(parsed.config);
+  const unsound = deployment.problems.map(({ variable, problem }) =>
     error(variable, problem, "Correct it: with this every request is answered 503 misconfigured."),
   );
   const findings = [
@@ -58,13 +58,13 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     ...unknownVars(config, read),
     ...unsound,
     ...readableFindings(parsed.config),
-    ...saleFindings(settings, parsed.config, offer),
-    ...priceFindings(parsed.config, offer, today),
+    ...saleFindings(settings, parsed.config, deployment),
+    ...priceFindings(parsed.config, deployment, today),
   ];
   return {
     findings,
-    aliases: unsound.length === 0 ? offer.catalog.aliases : null,
-    kindOf: (name) => ALIAS_KINDS.get(name) ?? offer.catalog.models.get(name)?.kind,
+    aliases: unsound.length === 0 ? deployment.catalog.aliases : null,
+    kindOf: (name) => ALIAS_KINDS.get(name) ?? deployment.catalog.models.get(name)?.kind,
     assumed,
   };
 }
@@ -168,7 +168,7 @@ function readableFindings({ providers }: Config): Finding[] {
     );
 }
 
-function saleFindings({ region }: Settings, config: Config, { catalog }: Offer): Finding[] {
+function saleFindings({ region }: Settings, config: Config, { catalog }: Deployment): Finding[] {
   const findings: Finding[] = [];
   const sold = [...catalog.models.values()];
   if (sold.every(({ routes }) => routes.every(({ provider }) => provider === "sandbox"))) {
@@ -208,7 +208,7 @@ function saleFindings({ region }: Settings, config: Config, { catalog }: Offer):
 }
 
 /** Built-in prices at which something would be sold, and which nobody has looked at for long. */
-function priceFindings(config: Config, { catalog }: Offer, today: number): Finding[] {
+function priceFindings(config: Config, { catalog }: Deployment, today: number): Finding[] {
   const own = new Set(config.models.map(({ id }) => id));
   const sold = CATALOGUE.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {
     const live = catalog.models.get(id)?.routes.map(({ provider }) => provider) ?? [];

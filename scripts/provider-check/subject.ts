@@ -1,7 +1,7 @@
 import type { Model, Route } from "../../src/catalog/model.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { AiBinding, Config } from "../../src/config.ts";
-import { offerOf } from "../../src/inference/offer.ts";
+import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Provider } from "../../src/providers/provider.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
@@ -47,13 +47,13 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
     wishes.region === undefined ? ["eu", "us"] : [wishes.region];
   for (const region of regions) {
     const config = configFor(region, env);
-    const { providers, catalog, problems } = offerOf(config);
+    const { providers, catalog, problems } = deploymentOf(config);
     const [problem] = problems;
     if (problem !== undefined) throw new WrongUsage(`${problem.variable} ${problem.problem}.`);
     const provider = providers.get(id);
     if (provider === undefined) continue;
     const secrets = secretsOf(env, variables);
-    const strange = offerOf(configFor(region, strangeEnvironment(env, variables)));
+    const strange = deploymentOf(configFor(region, strangeEnvironment(env, variables)));
     return {
       region,
       provider,

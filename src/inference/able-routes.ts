@@ -5,7 +5,7 @@ import type { ChatBody } from "./chat-request.ts";
 import type { EmbeddingsBody } from "./embeddings-request.ts";
 import { hasImages } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import type { OutputCap } from "./worst-cost.ts";
+import type { OutputCap } from "./hold-bounds.ts";
 
 /** A chat request as routes are chosen for it. */
 type ChatNeeds = {

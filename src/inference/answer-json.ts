@@ -1,49 +1,53 @@
 import type { JsonObject, ProviderAnswer } from "../providers/provider.ts";
 import { estimateTokens } from "../lib/tokens.ts";
+import { outputText } from "../providers/output-text.ts";
 import { chargeFor } from "./charge.ts";
 import type { Reply } from "./doors/door.ts";
-import { outputText } from "../providers/output-text.ts";
-import type { Run, ServingRoute } from "./paid-request.ts";
+import type { Ended, Run, ServingRoute } from "./paid-request.ts";
 import { receiptHeaders, receiptOf } from "./receipt.ts";
-import { costOfOutcome, settleLate, settleRun } from "./settle.ts";
+import { costOfOutcome } from "./settle.ts";
 
 type JsonAnswer = Omit<Extract<ProviderAnswer, { kind: "json" }>, "kind">;
 type JsonReply = Extract<Reply, { kind: "json" }>;
 
 /**
- * Settles, then answers in the door's shape. A charge that was definitely not
+ * An answer in the door's shape, which leaves once its charge is stored. A charge that was definitely not
  * taken is a 503 instead; one that may have been is answered, so that nobody pays for a 503.
  */
-export async function answerJson(
+export function answerJson(
   run: Run,
   route: ServingRoute,
   { answer, reply }: { readonly answer: JsonAnswer; readonly reply: JsonReply },
-): Promise<void> {
+): Ended {
   const seen = {
     usage: answer.usage,
     output: answer.usage === null ? outputOf(answer) : 0,
     finishReason: answer.native?.finish ?? finishReasonOf(answer.body),
   };
   const outcome = chargeFor(run, route, seen, { ending: "complete", readerAway: false });
-  if (outcome.kind === "void") {
-    await settleRun(run, outcome);
-    return run.refuse({ kind: "storage_unavailable" });
-  }
+  if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const written = (costMicro: number): string =>
     JSON.stringify(reply.json(answer.body, receiptOf(run, outcome, costMicro)));
   // Made before the charge: an answer that cannot be made is not paid for.
   const cost = costOfOutcome(outcome);
   const body = written(cost);
-  const settled = await settleRun(run, outcome);
-  if (settled.stored === "refused") return run.refuse({ kind: "storage_unavailable" });
-  const headers = {
-    "content-type": "application/json",
-    "x-cost-micro": String(settled.charged),
-    ...receiptHeaders(run, route),
+  return {
+    outcome,
+    last: ({ stored, charged }) => {
+      if (stored === "refused") {
+        run.refuse({ kind: "storage_unavailable" });
+        return Promise.resolve(false);
+      }
+      const headers = {
+        "content-type": "application/json",
+        "x-cost-micro": String(charged),
+        ...receiptHeaders(run, route),
+      };
+      run.answer(new Response(charged === cost ? body : written(charged), { headers }));
+      return Promise.resolve(true);
+    },
+    abandon: () => Promise.resolve(),
   };
-  const told = settled.charged === cost ? body : written(settled.charged);
-  run.answer(new Response(told, { headers }));
-  if (settled.stored === "unknown") await settleLate(run, outcome);
 }
 
 type Choice = {

@@ -12,7 +12,7 @@ import type { EmbeddingsBody } from "./embeddings-request.ts";
 import type { PaidRequest } from "./paid-request.ts";
 import { chatPromptSize, embeddingsPromptSize, hasImages } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import { costBounds, outputCap } from "./worst-cost.ts";
+import { costBounds, outputCap } from "./hold-bounds.ts";
 
 /** What a request may be served by. `defaultCap`: output tokens where a request does not say. */
 export type Sold = {

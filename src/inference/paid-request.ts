@@ -2,6 +2,7 @@ import type { Failure } from "../lib/failure.ts";
 import type { Admitted } from "../lib/caller.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Reached } from "../lib/reach-object.ts";
+import type { Micros } from "../lib/money.ts";
 import type { After, Timers } from "../lib/timers.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
@@ -11,8 +12,9 @@ import type { RouteHealth } from "../providers/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import type { Asked, Door, Native, Reply } from "./doors/door.ts";
+import type { RunTimer } from "./run-timer.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import type { Bounds, OutputCap } from "./worst-cost.ts";
+import type { Bounds, OutputCap } from "./hold-bounds.ts";
 
 /** One request that costs money, checked and bounded, before anything is held for it. */
 export type PaidRequest = {
@@ -76,6 +78,8 @@ export type Run = {
   readonly progress: Progress;
   /** All deadlines of the run; closed when it ends. */
   readonly timers: Timers;
+  /** Its end from outside: the total deadline, or a client that left. */
+  readonly timer: RunTimer;
   readonly services: RunServices;
   /** Takes so many bytes more of the isolate's room, as the body has; false where there are none. */
   readonly room: (bytes: number) => boolean;
@@ -108,3 +112,24 @@ export type Outcome =
       readonly finishReason: string | null;
     }
   | { readonly kind: "void"; readonly reason: string };
+
+/**
+ * Where an outcome is: `saved` in the wallet or the outbox; `refused`, definitely in neither; `unknown`
+ * when a call was lost, which may have been carried out all the same.
+ */
+export type Stored = "saved" | "refused" | "unknown";
+
+/** `charged`: what the customer paid, as far as known. */
+export type Settled = { readonly stored: Stored; readonly charged: Micros };
+
+/** An answer of which all but the last byte has left (or, of a JSON one, nothing yet). */
+export type Ended = {
+  readonly outcome: Outcome;
+  /**
+   * Gives the client the rest, once the outcome is stored or could not be. True where its charge is due
+   * although nobody may have it: it is tried on.
+   */
+  last(settled: Settled): Promise<boolean>;
+  /** A bug in between: whoever still reads is told. */
+  abandon(): Promise<void>;
+};

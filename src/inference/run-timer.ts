@@ -1,6 +1,14 @@
+import { elapsedMs } from "../lib/clock.ts";
 import { Stop } from "../lib/stop.ts";
 import type { StopSignal } from "../lib/stop.ts";
 import type { Timers } from "../lib/timers.ts";
+
+/** In ms: how long a run may take in all, and how long its upstream is read on after the client left. */
+export type RunLimits = {
+  readonly deadlineMs: number;
+  readonly drainMs: number;
+  readonly now?: () => number;
+};
 
 /** Why a run was stopped from our side. */
 export type StopReason = "deadline" | "drained";
@@ -14,17 +22,15 @@ export class RunTimer {
   readonly #stop = new Stop();
   readonly #timers: Timers;
   readonly #drainMs: number;
+  readonly #now: () => number;
   #reason: StopReason | null = null;
-  #gone = false;
+  #leftMs: number | null = null;
   readonly #whenGone: (() => void)[] = [];
 
-  constructor(
-    client: AbortSignal,
-    timers: Timers,
-    limits: { readonly deadlineMs: number; readonly drainMs: number },
-  ) {
+  constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
     this.#timers = timers;
     this.#drainMs = limits.drainMs;
+    this.#now = limits.now ?? elapsedMs;
     timers.after(limits.deadlineMs, () => {
       this.#end("deadline");
     });
@@ -46,19 +52,24 @@ export class RunTimer {
   }
 
   get clientGone(): boolean {
-    return this.#gone;
+    return this.#leftMs !== null;
+  }
+
+  /** When the client left, by `now`; null while it is there, or has its answer. */
+  get leftMs(): number | null {
+    return this.#leftMs;
   }
 
   /** Calls back once the client has left, at once if it already has. */
   whenClientGone(run: () => void): void {
-    if (this.#gone) run();
+    if (this.clientGone) run();
     else this.#whenGone.push(run);
   }
 
   /** Starts the drain; again: nothing. */
   clientLeft(): void {
-    if (this.#gone) return;
-    this.#gone = true;
+    if (this.clientGone) return;
+    this.#leftMs = this.#now();
     this.#timers.after(this.#drainMs, () => {
       this.#end("drained");
     });

@@ -7,24 +7,33 @@ import { costOf, priceAt } from "../catalog/price.ts";
 import { logEvent, reasonOf } from "../lib/log.ts";
 import type { SettleAnswer } from "../wallet/wallet-contract.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
-import type { Outcome, Run } from "./paid-request.ts";
+import type { Ended, Outcome, Run, Settled, Stored } from "./paid-request.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 
-/**
- * Where an outcome is: `saved` in the wallet or the outbox; `refused`, definitely in neither; `unknown`
- * when a call was lost, which may have been carried out all the same.
- */
-export type Stored = "saved" | "refused" | "unknown";
-
-/** `charged`: what the customer paid, as far as known. */
-export type Settled = { readonly stored: Stored; readonly charged: Micros };
-
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** The platform ends waitUntil at 30 s; one more attempt may take 2 s in the wallet and 2 in the outbox. */
-const RETRY_UNTIL_MS = 22_000;
+/** At most so long takes an attempt to settle: 2 s in the wallet, 2 in the outbox. */
+const ATTEMPT_MS = 4000;
+/** The platform ends a request 30 s after its client left or has its answer; what is to be logged is so before that. */
+const LAST_WORD_MS = 28_500;
+
+/**
+ * Settles a run, then gives the client the rest of its answer. Where neither wallet nor outbox can say whether
+ * it has the charge, the answer leaves all the same, and the charge is tried on, then logged.
+ */
+export async function settle(run: Run, ended: Ended): Promise<void> {
+  const { outcome } = ended;
+  try {
+    const settled = await settleRun(run, outcome);
+    const isDue = await ended.last(settled);
+    if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
+  } catch (error) {
+    await ended.abandon();
+    throw error;
+  }
+}
 
 /**
  * Resolves a run's hold, durably: in the wallet, else in this region's outbox, which repeats it until
@@ -62,13 +71,14 @@ async function storeCharge(run: Run, outcome: Charge): Promise<Settled> {
 }
 
 /**
- * The last resort of an answer that was given, while nobody knows whether its charge is stored: tries
- * on until second 28, then leaves the outcome in the log, from where an operator can post it.
+ * The last resort of an answer that was given, while nobody knows whether its charge is stored: tries on for as
+ * long as the platform lets a request go on, then leaves the outcome in the log, from where an operator can
+ * post it. The platform counts from when the client left, else from its answer, which is now.
  */
-export async function settleLate(run: Run, outcome: Outcome): Promise<void> {
+async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
-  const untilMs = now() + RETRY_UNTIL_MS;
-  while (now() < untilMs) {
+  const untilMs = (run.timer.leftMs ?? now()) + LAST_WORD_MS;
+  while (now() + RETRY_PAUSE_MS + ATTEMPT_MS <= untilMs) {
     // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
     await scheduler.wait(RETRY_PAUSE_MS);
     // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before

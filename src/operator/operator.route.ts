@@ -16,19 +16,19 @@ import { metricsRoute } from "./metrics.route.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
-type OfferOf = (config: Config) => {
+type DeploymentOf = (config: Config) => {
   readonly catalog: Pick<Catalog, "aliases">;
   readonly health: RouteHealth;
 };
-type Offer = ReturnType<OfferOf>;
+type Deployment = ReturnType<DeploymentOf>;
 
-/** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts, which knows the offer. */
-export function operatorRoutes(offerOf: OfferOf): HonoBase<AppEnv> {
+/** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts, which knows it. */
+export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.use(requireOperator);
   for (const endpoint of OPERATOR_ENDPOINTS) {
     const { method, path } = endpoint;
-    routes.on(method, path, (c) => answer(c, endpoint, offerOf(c.var.config)));
+    routes.on(method, path, (c) => answer(c, endpoint, deploymentOf(c.var.config)));
   }
   routes.get("/metrics", metricsRoute);
   routes.all("/metrics", methodNotAllowed(["GET"]));
@@ -51,11 +51,11 @@ async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response
 async function answer(
   c: Context<AppEnv>,
   endpoint: OperatorEndpoint,
-  offer: Offer,
+  deployment: Deployment,
 ): Promise<Response> {
   const body = await bodyOf(c, endpoint);
   if (!body.ok) return fail(c, body.failure);
-  const result = await endpoint.handle(contextOf(c, offer), {
+  const result = await endpoint.handle(contextOf(c, deployment), {
     params: c.req.param(),
     url: c.req.url,
     body: body.value,
@@ -75,7 +75,7 @@ function bodyOf(
   return readJson(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
 }
 
-function contextOf(c: Context<AppEnv>, { catalog, health }: Offer): OperatorContext {
+function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);

@@ -4,7 +4,7 @@ import type { Route } from "../../src/catalog/model.ts";
 import { costOf, priceAt } from "../../src/catalog/price.ts";
 import { ableRoutes } from "../../src/inference/able-routes.ts";
 import type { ChatBody } from "../../src/inference/chat-request.ts";
-import { affordableCap, costBounds, outputCap } from "../../src/inference/worst-cost.ts";
+import { affordableCap, costBounds, outputCap } from "../../src/inference/hold-bounds.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
 import { MODEL } from "./run-fixture.ts";

@@ -4,8 +4,8 @@ import type { ModelKind, Route } from "../../src/catalog/model.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
-import { offerOf } from "../../src/inference/offer.ts";
-import type { Offer } from "../../src/inference/offer.ts";
+import { deploymentOf } from "../../src/inference/deployment.ts";
+import type { Deployment } from "../../src/inference/deployment.ts";
 import { REGIONS } from "../../src/lib/caller.ts";
 import type { Region } from "../../src/lib/caller.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
@@ -74,11 +74,11 @@ describe.each(REGIONS)("every provider set, in %s:", (region) => {
   it("each model, alias and operator's model is asked for on hosts of that region alone", async () => {
     const asked = network(REPLY);
     runs = [];
-    const offer = offerOf(configOf(region));
-    expect(offer.problems).toEqual([]);
-    const routes = routesOf(offer.catalog);
+    const deployment = deploymentOf(configOf(region));
+    expect(deployment.problems).toEqual([]);
+    const routes = routesOf(deployment.catalog);
     expect(routes.length).toBeGreaterThan(PROVIDERS.length);
-    const silent = await walk(routes, offer, () => prompts(asked).length + runs.length);
+    const silent = await walk(routes, deployment, () => prompts(asked).length + runs.length);
     expect(silent).toEqual([]);
     expect(prompts(asked).filter((host) => !ALLOWED[region].includes(host))).toEqual([]);
     const tokens = asked.filter(({ url }) => hostOf(url) === TOKEN_HOST);
@@ -101,7 +101,7 @@ describe.each(REGIONS)("every provider set, in %s:", (region) => {
 });
 
 it("a promise that costs more is asked for: inference_geo, where Anthropic's price is raised", async () => {
-  const { catalog, providers } = offerOf(configOf("us"));
+  const { catalog, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalog.models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");
     const list = CATALOGUE.find((entry) => entry.id === id)?.routes[0]?.price.input;
@@ -130,7 +130,7 @@ function routesOf({ models, aliases }: Catalog): Asking[] {
 /** Asks each once for JSON and once for a stream; those that sent nothing, as `count` has it. */
 async function walk(
   routes: readonly Asking[],
-  { providers }: Offer,
+  { providers }: Deployment,
   count: () => number,
 ): Promise<string[]> {
   const silent: string[] = [];

@@ -4,7 +4,7 @@ import { micros } from "../../src/lib/money.ts";
 import type { EventStream, Provider } from "../../src/providers/provider.ts";
 import { RouteHealth } from "../../src/providers/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
-import { runPaid } from "../../src/inference/run.ts";
+import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
 import { JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 
@@ -37,7 +37,7 @@ async function queuedBy(bug: "answer" | "routes" | "body", isLost: boolean): Pro
     answer: broken,
   };
   const request = { ...run.request, stream: false, reply: JSON_REPLY };
-  const done = runPaid({ ...run, request }, idle());
+  const done = pay({ ...run, request });
   await expect(done).rejects.toThrow("a bug");
   return queued;
 
@@ -69,8 +69,6 @@ function servicesOf(
     } as RunServices["numbers"],
   };
 }
-
-const idle = (): AbortSignal => new AbortController().signal;
 
 it.each(["routes", "body"] as const)("a bug before the charge (%s) voids the hold", async (bug) => {
   expect(await queuedBy(bug, false)).toEqual(["void"]);
@@ -105,7 +103,7 @@ it("a bug in the midst of a stream: an error event and no [DONE], the hold voide
   const run: Run = { ...runOf(servicesOf(() => upstream, enqueue)), answer: answered.resolve };
   const [text] = await Promise.all([
     answered.promise.then((response) => response.text()),
-    expect(runPaid(run, idle())).rejects.toThrow("a bug"),
+    expect(pay(run)).rejects.toThrow("a bug"),
   ]);
   const [said, error, ...rest] = text.split("\n\n");
   expect(said).toContain('"content":"hi"');

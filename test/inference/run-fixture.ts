@@ -4,6 +4,8 @@ import { micros } from "../../src/lib/money.ts";
 import type { Model, Route } from "../../src/catalog/model.ts";
 import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
 import type { Reply } from "../../src/inference/doors/door.ts";
+import type { NumberVars } from "../../src/config.ts";
+import { RunTimer } from "../../src/inference/run-timer.ts";
 import type { Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
 
 export const CAP = 100;
@@ -53,7 +55,14 @@ export const JSON_REPLY = replyOf("json") as Extract<Reply, { kind: "json" }>;
 export const STREAM_REPLY = replyOf("stream") as Extract<Reply, { kind: "stream" }>;
 
 /** A run of a chat request for two choices; its services are what the test gives. */
-export function runOf(services: Partial<RunServices> = {}): Run {
+export function runOf(
+  given: Partial<RunServices> = {},
+  client: AbortSignal = new AbortController().signal,
+): Run {
+  const timers = new Timers();
+  const services = { now: () => 7, region: "eu", ...given } as RunServices;
+  const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ?? {}) as Partial<NumberVars>;
+  const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
   return {
     id: "req_test",
     startedMs: 0,
@@ -83,8 +92,9 @@ export function runOf(services: Partial<RunServices> = {}): Run {
     },
     idempotency: null,
     progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
-    services: { now: () => 7, region: "eu", ...services } as RunServices,
-    timers: new Timers(),
+    services,
+    timers,
+    timer: new RunTimer(client, timers, { ...limits, now: services.now }),
     room: () => true,
     dropBody: () => undefined,
     answer: () => undefined,

@@ -4,7 +4,7 @@ import { micros } from "../../src/lib/money.ts";
 import type { Provider, ProviderAnswer } from "../../src/providers/provider.ts";
 import { RouteHealth } from "../../src/providers/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
-import { runPaid } from "../../src/inference/run.ts";
+import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
 import { runOf } from "./run-fixture.ts";
 
@@ -36,7 +36,7 @@ async function outcomeOf(send: Provider["send"], client: AbortController): Promi
       UPSTREAM_FIRST_MS: 1000,
     } as RunServices["numbers"],
   };
-  await runPaid(runOf(services), client.signal);
+  await pay(runOf(services, client.signal));
   return queued;
 }
 

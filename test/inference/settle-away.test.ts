@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/providers/provider.ts";
 import { answerJson } from "../../src/inference/answer-json.ts";
-import { meterStream } from "../../src/inference/meter-stream.ts";
-import { RunTimer } from "../../src/inference/run-timer.ts";
+import { answerStream } from "../../src/inference/answer-stream.ts";
+import { settle } from "../../src/inference/settle.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
 import { JSON_REPLY, runOf, SERVING, STREAM_REPLY, USAGE } from "./run-fixture.ts";
@@ -52,7 +52,8 @@ async function answered(faults: readonly Fault[]): Promise<string[]> {
     answer: () => void got.push("answer"),
     refuse: ({ kind }) => void got.push(kind),
   };
-  await answerJson(run, SERVING, { answer: { body: BODY, usage: USAGE }, reply: JSON_REPLY });
+  const answer = { body: BODY, usage: USAGE };
+  await settle(run, answerJson(run, SERVING, { answer, reply: JSON_REPLY }));
   run.timers.close();
   return got;
 }
@@ -66,9 +67,7 @@ async function streamed(faults: readonly Fault[]): Promise<string> {
     ...runOf({ ...services, numbers }),
     answer: (response) => void texts.push(response.text()),
   };
-  const limits = { deadlineMs: 60_000, drainMs: 20_000 };
-  const timer = new RunTimer(new AbortController().signal, run.timers, limits);
-  await meterStream(run, SERVING, { events: eventsOf(), timer, reply: STREAM_REPLY });
+  await settle(run, await answerStream(run, SERVING, { events: eventsOf(), reply: STREAM_REPLY }));
   run.timers.close();
   return (await Promise.all(texts)).join();
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/catalog/model.ts";
 import { costOf } from "../../src/catalog/price.ts";
-import { affordableCap, costBounds, outputCap } from "../../src/inference/worst-cost.ts";
+import { affordableCap, costBounds, outputCap } from "../../src/inference/hold-bounds.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
 import type { Price } from "../../src/lib/usage.ts";

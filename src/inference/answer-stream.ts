@@ -6,10 +6,8 @@ import { routeName } from "../providers/route-health.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
 import type { Reply, StreamWriter } from "./doors/door.ts";
-import type { Run, ServingRoute } from "./paid-request.ts";
+import type { Ended, Run, ServingRoute } from "./paid-request.ts";
 import { headOf, receiptHeaders, receiptOf } from "./receipt.ts";
-import type { RunTimer } from "./run-timer.ts";
-import { settleLate, settleRun } from "./settle.ts";
 import { StreamClient } from "./stream-client.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamWatch } from "./stream-watch.ts";
@@ -23,6 +21,8 @@ const RUNAWAY_TOKENS = 1024;
 const USAGE_LINGER_MS = 5000;
 const END_LINGER_MS = 1000;
 
+type StreamReply = Extract<Reply, { kind: "stream" }>;
+
 type Streaming = {
   readonly run: Run;
   readonly route: ServingRoute;
@@ -30,32 +30,29 @@ type Streaming = {
   readonly client: StreamClient;
   readonly watch: StreamWatch;
   readonly writer: StreamWriter;
+  readonly events: EventStream;
   hasBegun: boolean;
 };
 
 /**
- * Forwards a stream at once, meters it, settles, and only then lets the last event go. Reads on after
- * the client left, until the usage comes or the drain ends.
+ * Forwards a stream at once and meters it, but for its last events, which leave once its charge is stored. Reads on
+ * after the client left, until the usage comes or the drain ends.
  */
-export async function meterStream(
+export async function answerStream(
   run: Run,
   route: ServingRoute,
-  source: {
-    readonly events: EventStream;
-    readonly timer: RunTimer;
-    readonly reply: Extract<Reply, { kind: "stream" }>;
-  },
-): Promise<void> {
-  const { numbers } = run.services;
-  const { events, timer } = source;
+  { events, reply }: { readonly events: EventStream; readonly reply: StreamReply },
+): Promise<Ended> {
+  const { timer } = run;
   const client = new StreamClient({ left: () => timer.clientLeft() });
   // A client that left before the first byte never reads: a write to it would wait for ever.
   timer.whenClientGone(() => client.leave());
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
-  const writer = source.reply.stream(headOf(run));
+  const writer = reply.stream(headOf(run));
+  const { numbers } = run.services;
   const { ping } = writer;
   const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
-  const streaming = { run, route, meter, client, watch, writer, hasBegun: false };
+  const streaming = { run, route, meter, client, watch, writer, events, hasBegun: false };
   const headers = {
     ...receiptHeaders(run, route),
     "content-type": "text/event-stream; charset=utf-8",
@@ -63,17 +60,46 @@ export async function meterStream(
   };
   run.answer(new Response(client.readable, { headers }));
   try {
-    const ending = await pump(streaming, events);
+    const ending = await pump(streaming);
     if (ending === "failed") noteFault(run, route);
-    await finish(streaming, ending, timer.clientGone);
+    return endOf(streaming, ending);
   } catch (error) {
-    await client.end(writer.fail({ kind: "internal" }, null)); // a bug: the run ends its hold
+    await abandon(streaming);
     throw error;
-  } finally {
-    watch.close();
-    events.cancel();
-    client.leave();
   }
+}
+
+/** What a stream came to, and its last events: those of an answer that is whole, or of one that broke off. */
+function endOf(streaming: Streaming, ending: Ending): Ended {
+  const { run, route, meter, client, writer } = streaming;
+  const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
+  const outcome = chargeFor(run, route, meter, { ending, readerAway });
+  return {
+    outcome,
+    last: async ({ charged }) => {
+      const receipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
+      const isWhole = ending === "complete" && receipt !== null;
+      await client.end(
+        isWhole ? writer.end(receipt) : writer.fail({ kind: "upstream_error" }, receipt),
+      );
+      close(streaming);
+      return true;
+    },
+    abandon: () => abandon(streaming),
+  };
+}
+
+/** A bug: the client is told, and the run ends its hold. */
+async function abandon(streaming: Streaming): Promise<void> {
+  const { client, writer } = streaming;
+  await client.end(writer.fail({ kind: "internal" }, null));
+  close(streaming);
+}
+
+function close({ watch, events, client }: Streaming): void {
+  watch.close();
+  events.cancel();
+  client.leave();
 }
 
 /** A route that begins well and breaks off is asked less; before its first event failover says so. */
@@ -82,8 +108,8 @@ function noteFault({ services }: Run, { route }: ServingRoute): void {
 }
 
 /** Reads until the stream is over, one way or another. */
-async function pump(streaming: Streaming, events: EventStream): Promise<Ending> {
-  const { meter, client, watch } = streaming;
+async function pump(streaming: Streaming): Promise<Ending> {
+  const { meter, client, watch, events } = streaming;
   for (;;) {
     let batch: readonly StreamEvent[] | null;
     try {
@@ -161,18 +187,4 @@ function isRunaway({ run, route, meter }: Streaming): boolean {
   if (route.cap === null) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
   return meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS);
-}
-
-/** Settles, then sends the last events: those of an answer that is whole, or of one that broke off. */
-async function finish(streaming: Streaming, ending: Ending, clientGone: boolean): Promise<void> {
-  const { run, route, meter, client, writer } = streaming;
-  const readerAway = clientGone || client.pendingMs > SLOW_READER_MS;
-  const outcome = chargeFor(run, route, meter, { ending, readerAway });
-  const settled = await settleRun(run, outcome);
-  const receipt = outcome.kind === "void" ? null : receiptOf(run, outcome, settled.charged);
-  const isWhole = ending === "complete" && receipt !== null;
-  await client.end(
-    isWhole ? writer.end(receipt) : writer.fail({ kind: "upstream_error" }, receipt),
-  );
-  if (settled.stored !== "saved") await settleLate(run, outcome);
 }

@@ -19,7 +19,7 @@ const storms = new WeakMap<Config, Storm>();
  * many there were since the line before, and the last one's id; each has a line of its own only with
  * LOG_REQUESTS=all.
  */
-export function shed(c: Context<AppEnv>, reason: ShedReason): Refusal {
+export function overloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   recorderOf(config).tally.count("shed", { reason });
   c.set("logged", config.logRequests !== "all");

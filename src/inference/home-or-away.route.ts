@@ -10,7 +10,7 @@ import type { After } from "../lib/timers.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import { ownShard, peerShard } from "../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
-import { offerOf } from "./offer.ts";
+import { deploymentOf } from "./deployment.ts";
 import type { RunServices } from "./paid-request.ts";
 
 /** A hold is asked for so often: a client waits. */
@@ -22,7 +22,7 @@ const ATTEMPTS = 2;
  */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const config = c.get("config");
-  const { providers, health } = offerOf(config);
+  const { providers, health } = deploymentOf(config);
   const clock = (): number => now(c.env);
   const here = { providers, health, region: config.region, numbers: config.numbers, now: clock };
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);

@@ -13,7 +13,7 @@ import { RouteHealth } from "../providers/route-health.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 /** What this deployment sells and who answers: built once for each configuration. */
-export type Offer = {
+export type Deployment = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
@@ -21,12 +21,12 @@ export type Offer = {
   readonly problems: readonly ConfigProblem[];
 };
 
-const offers = new WeakMap<Config, Offer>();
+const deployments = new WeakMap<Config, Deployment>();
 
-export function offerOf(config: Config): Offer {
-  const known = offers.get(config);
+export function deploymentOf(config: Config): Deployment {
+  const known = deployments.get(config);
   if (known !== undefined) return known;
-  const fresh: Offer = {
+  const fresh: Deployment = {
     catalog: buildCatalog({ config, live: liveProviders(config) }),
     providers: buildProviders(config, sandboxProvider()),
     health: new RouteHealth(),
@@ -38,6 +38,6 @@ export function offerOf(config: Config): Offer {
       ...providerProblems(config),
     ],
   };
-  offers.set(config, fresh);
+  deployments.set(config, fresh);
   return fresh;
 }

@@ -2,14 +2,14 @@ import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { logEvent } from "../lib/log.ts";
-import { offerOf } from "./offer.ts";
+import { deploymentOf } from "./deployment.ts";
 
 /** Serves nothing, 503 `misconfigured`, while models, providers or aliases contradict themselves. */
-export async function requireSoundOffer(
+export async function requireSoundDeployment(
   c: Context<AppEnv>,
   next: Next,
 ): Promise<Response | undefined> {
-  const { problems } = offerOf(c.get("config"));
+  const { problems } = deploymentOf(c.get("config"));
   if (problems.length > 0) {
     const variables = problems.map(({ variable, problem }) => ({ variable, problem }));
     logEvent("misconfigured", { request_id: c.var.requestId, variables });

@@ -1,0 +1,166 @@
+import type { Failure, Result } from "../lib/failure.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Route } from "../catalog/model.ts";
+import type { Spent } from "../providers/provider.ts";
+import { failover } from "../providers/failover.ts";
+import type { Candidate, FailoverOptions, Served } from "../providers/failover.ts";
+import { named, speaks } from "./bound.ts";
+import { chargeFor, inputOnly } from "./charge.ts";
+import { affordableCap } from "./hold-bounds.ts";
+import type { Ended, Run, ServingRoute } from "./paid-request.ts";
+
+const SLOW_TOKEN_MS = 50;
+const JSON_TIMEOUT_MS_MAX = 600_000;
+
+/** A route that has begun to answer; or, when none did, what that comes to. */
+export type Answering =
+  | { readonly ok: true; readonly route: ServingRoute; readonly answer: Served["answer"] }
+  | { readonly ok: false; readonly ended: Ended };
+
+/**
+ * Asks the routes that the grant pays for, in order, until one answers. Once one has, nobody else will be
+ * asked: the request's body is let go.
+ */
+export async function ask(run: Run, granted: Micros): Promise<Answering> {
+  if (run.timer.clientGone) {
+    return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
+  }
+  const offers = affordable(run, granted);
+  const last: { asked: Asked | null; spent: SpentThere | null } = { asked: null, spent: null };
+  const served = await callRoute(run, offers, {
+    onAsked: (asked) => {
+      last.asked = asked === null ? null : askedOf(offers, asked);
+    },
+    onSpent: (asked, spent) => {
+      const there = askedOf(offers, asked);
+      if (there !== null) last.spent = { asked: there, spent };
+    },
+  });
+  if (!served.ok) {
+    const { failure } = named(served, run.request.paramOf);
+    return { ok: false, ended: unanswered(run, failure, last) };
+  }
+  run.dropBody();
+  const { answer } = served.value;
+  return { ok: true, route: servingRoute(run, served.value, offers), answer };
+}
+
+/** A route that the grant can pay for, with the output cap it pays for there. */
+type Offer = { readonly route: Route; readonly cap: number | null; readonly candidate: Candidate };
+
+/** The route that the request was sent to last, whose work a client that leaves pays for. */
+type Asked = Omit<ServingRoute, "firstByteMs">;
+
+/** What an attempt has used whose answer the request kept from being finished. */
+type SpentThere = { readonly asked: Asked; readonly spent: Spent };
+
+function askedOf(
+  offers: readonly Offer[],
+  { index, attempts }: { readonly index: number; readonly attempts: number },
+): Asked | null {
+  const offer = offers[index];
+  return offer === undefined ? null : { ...routeOf(offer), attempts };
+}
+
+/** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
+function affordable(run: Run, granted: Micros): Offer[] {
+  const { routes, prompt, cap, native } = run.request;
+  return routes.flatMap((route) => {
+    const provider = run.services.providers.get(route.provider);
+    const routeCap = cap === null ? null : affordableCap(route, prompt, cap, granted);
+    if (provider === undefined || (cap !== null && routeCap === null)) return [];
+    return [
+      {
+        route,
+        cap: routeCap,
+        candidate: {
+          provider,
+          upstreamId: route.upstreamId,
+          cap: routeCap,
+          ...(native !== null && speaks(provider, route, native) && { native }),
+        },
+      },
+    ];
+  });
+}
+
+async function callRoute(
+  run: Run,
+  offers: readonly Offer[],
+  told: Pick<FailoverOptions, "onAsked" | "onSpent">,
+): Promise<Result<Served>> {
+  if (offers.length === 0) return refuse({ kind: "upstream_error" });
+  const { kind, body, stream } = run.request;
+  const { health, now, numbers } = run.services;
+  return failover(
+    offers.map((offer) => offer.candidate),
+    { kind, body, stream, paceMs: numbers.STREAM_PACE_MS, room: run.room },
+    {
+      health,
+      now,
+      signal: run.timer.signal,
+      headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
+      firstMs: numbers.UPSTREAM_FIRST_MS,
+      after: run.timers.after,
+      ...told,
+      mayRetry: () => !run.timer.clientGone,
+    },
+  );
+}
+
+/** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
+function jsonTimeoutMs(run: Run, offers: readonly Offer[]): number {
+  const { UPSTREAM_HEADERS_MS } = run.services.numbers;
+  const tokens = Math.max(0, ...offers.map((offer) => offer.cap ?? 0));
+  return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
+}
+
+function servingRoute(run: Run, served: Served, offers: readonly Offer[]): ServingRoute {
+  const offer = offers[served.index];
+  if (offer === undefined) throw new Error("the route that served was not a candidate");
+  const firstByteMs = run.services.now() - run.startedMs;
+  return { ...routeOf(offer), attempts: served.attempts, firstByteMs };
+}
+
+function routeOf({ route, cap, candidate }: Offer): Pick<Asked, "route" | "cap" | "isNative"> {
+  return { route, cap, isNative: candidate.native !== undefined };
+}
+
+/**
+ * Nothing was answered. The client that left while a route was working on its request pays for the
+ * input: the upstream does too. So does one whose request kept an answer from being finished for what that
+ * has used (of the last such answer). Everybody else pays nothing.
+ */
+function unanswered(
+  run: Run,
+  failure: Failure,
+  { asked, spent }: { readonly asked: Asked | null; readonly spent: SpentThere | null },
+): Ended {
+  if (spent !== null) {
+    const route = { ...spent.asked, firstByteMs: run.services.now() - run.startedMs };
+    const seen = { ...spent.spent, finishReason: null };
+    const outcome = chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
+    return refusing(run, failure, outcome);
+  }
+  if (run.timer.reason !== "drained" || asked === null) {
+    return released(run, failure, failure.kind);
+  }
+  return refusing(run, failure, inputOnly(run, asked));
+}
+
+/** Voids the hold, then answers: a client that retries at once finds its credit free again. */
+function released(run: Run, failure: Failure, reason: string): Ended {
+  return refusing(run, failure, { kind: "void", reason });
+}
+
+function refusing(run: Run, failure: Failure, outcome: Ended["outcome"]): Ended {
+  return {
+    outcome,
+    last: () => {
+      run.refuse(failure);
+      return Promise.resolve(outcome.kind === "settle");
+    },
+    abandon: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,167 @@
+import type { Context } from "hono";
+import type { Caller } from "../lib/caller.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
+import { fail, failUnexpectedly } from "../http/context.ts";
+import type { AppEnv, Presumed } from "../http/context.ts";
+import { answer } from "./answer.ts";
+import { ask } from "./ask.ts";
+import { bounded } from "./bound.ts";
+import { deploymentOf } from "./deployment.ts";
+import type { Door } from "./doors/door.ts";
+import { hold } from "./hold.ts";
+import { runServices } from "./home-or-away.route.ts";
+import { observe } from "./observe.route.ts";
+import { overloaded } from "./overload.route.ts";
+import type { PaidRequest, Run } from "./paid-request.ts";
+import { read, startReading } from "./read.route.ts";
+import type { NotRead, Read } from "./read.route.ts";
+import { RunTimer } from "./run-timer.ts";
+import { settle, settleRun } from "./settle.ts";
+
+/** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
+export type Visit = {
+  readonly c: Context<AppEnv>;
+  readonly door: Door;
+  readonly slot: Slot | undefined;
+  readonly answered: PromiseWithResolvers<Response>;
+};
+
+/**
+ * Answers a paid request at any door, or sheds it. Its whole way is registered with waitUntil before it
+ * reads or holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
+ */
+export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | Response {
+  const slot = c.get("slot") as Slot | ShedReason | undefined;
+  if (typeof slot === "string") return fail(c, overloaded(c, slot).failure);
+  const answered = Promise.withResolvers<Response>();
+  c.executionCtx.waitUntil(toItsEnd({ c, door, slot, answered }));
+  return answered.promise;
+}
+
+/**
+ * THE PATH of a paid request, the same at every door. Its seven steps, and whom they ask:
+ *
+ *     step     at home                                      away from home (a global key)
+ *     admit    nobody yet, or the key's limiter and wallet  the key's limiter here
+ *     read     nobody: the body, by its door                the same
+ *     bound    nobody: model, routes, least and most cost   the same
+ *     hold     the wallet (which admits who is not yet)     home: the key's limiter, then the wallet
+ *     ask      routes in their order, until one answers     the same
+ *     answer   nobody: all but the last byte                the same
+ *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte
+ */
+async function walk(visit: Visit): Promise<void> {
+  const reading = startReading(visit); // while the key is admitted
+  const caller = await admit(visit);
+  if (!caller.ok) return refused(visit, caller);
+  const asked = await read(visit, caller.value, reading);
+  if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
+  const request = await bound(visit, asked.value);
+  if (!request.ok) return refused(visit, await afterAdmission(visit, request));
+  const run = runOf(visit, { ...asked.value, request: request.value });
+  await pay(run).catch((error: unknown) =>
+    visit.answered.resolve(failUnexpectedly(error, visit.c)),
+  );
+  observe(visit.c, run, (await visit.answered.promise).status);
+}
+
+/** The rest of the path, from where there is money in it. One promise owns the hold to its end. */
+export async function pay(run: Run): Promise<void> {
+  try {
+    const granted = await hold(run);
+    if (!granted.ok) return run.refuse(granted.failure);
+    const asked = await ask(run, granted.value);
+    const ended = asked.ok ? await answer(run, asked.route, asked.answer) : asked.ended;
+    await settle(run, ended);
+  } catch (error) {
+    // A bug: the customer does not pay for it. What was settled before it stays settled: a void now
+    // could overtake a charge that still waits in the outbox, and win.
+    if (!run.progress.mayBeCharged) await settleRun(run, { kind: "void", reason: "exception" });
+    throw error;
+  } finally {
+    run.timers.close();
+  }
+}
+
+/** Whose request it is: as far as this isolate knows, or as the key's limiter and wallet say. */
+async function admit({ c }: Visit): Promise<Result<Caller>> {
+  const presumed = presumedOf(c);
+  if (presumed !== undefined) return success(presumed.caller);
+  const admission = await c.get("admission");
+  return admission.ok ? success(admission.value.caller) : admission;
+}
+
+/** The model, the routes that can do it, and what it can cost: 400 with `param`, 404. */
+async function bound({ c }: Visit, { asked }: Read): Promise<Result<PaidRequest>> {
+  const { numbers } = c.get("config");
+  const { catalog, providers } = deploymentOf(c.get("config"));
+  return bounded(asked, { catalog, providers, defaultCap: numbers.DEFAULT_MAX_OUTPUT });
+}
+
+/**
+ * Why a request is refused that never came to a hold. One that is only presumed to be admitted is admitted
+ * first: it counts, and a dead key is told so before anything else.
+ */
+async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> {
+  const admission = await presumedOf(c)?.admit();
+  return admission === undefined || admission.ok ? refusal : admission;
+}
+
+function refused({ c, answered }: Visit, refusal: NotRead): void {
+  // Shed requests are counted where they are answered.
+  const { failure } = "shed" in refusal ? overloaded(c, refusal.shed) : refusal;
+  answered.resolve(fail(c, failure));
+}
+
+/** The whole way, with whatever it throws answered; then its place is free. */
+async function toItsEnd(visit: Visit): Promise<void> {
+  const { c, answered, slot } = visit;
+  try {
+    await walk(visit);
+  } catch (error) {
+    answered.resolve(failUnexpectedly(error, c));
+  } finally {
+    c.get("timers").close();
+    slot?.release();
+  }
+}
+
+function presumedOf(c: Context<AppEnv>): Presumed | undefined {
+  return c.get("presumed") as Presumed | undefined;
+}
+
+type Known = Pick<Run, "caller" | "idempotency" | "request">;
+
+function runOf({ c, door, answered, slot }: Visit, { caller, idempotency, request }: Known): Run {
+  const timers = c.get("timers");
+  const services = runServices(c, caller);
+  const { REQUEST_DEADLINE_S, DRAIN_S } = services.numbers;
+  const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
+  c.set("logged", true); // its line comes after its charge
+  return {
+    id: c.get("requestId"),
+    startedMs: c.get("startedMs"),
+    door,
+    caller,
+    idempotency,
+    request,
+    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
+    timers,
+    timer: new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now }),
+    services,
+    room: (bytes) => {
+      const why = slot?.grow(bytes) ?? null;
+      if (why !== null) overloaded(c, why);
+      return why === null;
+    },
+    dropBody: () => {
+      request.body = {};
+      if (request.native !== null) request.native = { ...request.native, body: {} };
+      slot?.dropBody();
+    },
+    answer: answered.resolve,
+    refuse: (failure) => answered.resolve(fail(c, failure)),
+  };
+}

@@ -1,0 +1,84 @@
+import type { Context } from "hono";
+import type { Caller } from "../lib/caller.ts";
+import { externalIdProblem } from "../lib/external-id.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
+import type { AppEnv } from "../http/context.ts";
+import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
+import type { JsonBody } from "../http/read-json.ts";
+import type { Asked, Door } from "./doors/door.ts";
+
+/** Who asks, and what. */
+export type Read = {
+  readonly caller: Caller;
+  readonly asked: Asked;
+  /** Its Idempotency-Key and what it came with; null without one. */
+  readonly idempotency: Idempotency | null;
+};
+/** Not understood, or shed for want of room. */
+export type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
+
+type Reading = {
+  readonly c: Context<AppEnv>;
+  readonly door: Door;
+  readonly slot: Slot | undefined;
+};
+
+/** Begins to read the body, as far as there is room for it. */
+export function startReading({ c, slot }: Reading): Promise<Result<JsonBody>> {
+  return readJsonBody(c.req.raw, {
+    bytesMax: BODY_BYTES_MAX,
+    timeoutMs: c.get("config").numbers.BODY_TIMEOUT_MS,
+    after: c.get("timers").after,
+    hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
+  });
+}
+
+/** The request in its door's words; refused for its Idempotency-Key, then for its body. */
+export async function read(
+  { c, door, slot }: Reading,
+  caller: Caller,
+  reading: Promise<Result<JsonBody>>,
+): Promise<NotRead | { readonly ok: true; readonly value: Read }> {
+  const { keyId, orgId } = caller;
+  const why = slot?.handTo(orgId) ?? null;
+  if (why !== null) return { ok: false, shed: why };
+  const key = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!key.ok) return key;
+  const body = await reading;
+  if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
+  const { json, bytes } = body.value;
+  const asked = parsed(c, door, json);
+  if (!asked.ok) return asked;
+  const named = { keyId, orgId, path: c.req.path, bytes };
+  const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
+  return { ok: true, value: { caller, asked: asked.value, idempotency } };
+}
+
+/** The body as the door reads it, and who spends. */
+function parsed(c: Context<AppEnv>, door: Door, json: object): Result<Asked> {
+  const asked = door.parse(json, {
+    header: (name) => c.req.header(name),
+    query: (name) => c.req.query(name),
+  });
+  if (!asked.ok) return asked;
+  const user = endUserOf(asked.value, c.req.header(END_USER));
+  return user.ok ? success({ ...asked.value, user: user.value }) : user;
+}
+
+const END_USER = "x-end-user";
+const PLAIN = /^[\u0020-\u007e]*$/;
+
+/** Who spends: what the body and the header `x-end-user` say, which must be one. */
+function endUserOf({ user, paramOf }: Asked, header: string | undefined): Result<string | null> {
+  if (header === undefined) return success(user);
+  // Other letters would be read in whichever encoding the two ends believe in.
+  const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
+  if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
+  if (user === null || user === header) return success(header);
+  const param = paramOf === undefined ? "user" : paramOf("user");
+  return invalid("The body and the header x-end-user name two different end users.", param);
+}

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { success } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { EventStream, Provider, StreamEvent } from "../../src/providers/provider.ts";
+import { RouteHealth } from "../../src/providers/route-health.ts";
+import type { RunServices } from "../../src/inference/paid-request.ts";
+import { pay } from "../../src/inference/paid-path.route.ts";
+import { runOf } from "./run-fixture.ts";
+
+/** The platform ends what a request still does so long after its client left. */
+const PLATFORM_END_MS = 30_000;
+
+const lines: { readonly event: string; readonly atMs: number }[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 0 });
+  lines.length = 0;
+  vi.spyOn(scheduler, "wait").mockImplementation(
+    (ms) => new Promise((resolve) => void setTimeout(resolve, ms)),
+  );
+  vi.spyOn(console, "log").mockImplementation((line: string) => {
+    lines.push({
+      event: String((JSON.parse(line) as { event?: unknown }).event),
+      atMs: Date.now(),
+    });
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+/** A route that says one word and is silent from then on. */
+function oneWord(): Provider {
+  const silent = Promise.withResolvers<null>();
+  const chunk = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
+  const batches: (readonly StreamEvent[])[] = [[{ kind: "chunk", chunk }]];
+  const events: EventStream = {
+    next: () => Promise.resolve(batches.shift() ?? silent.promise),
+    cancel: () => silent.resolve(null),
+  };
+  return {
+    id: "up",
+    send: (call) => {
+      call.onDispatch?.();
+      return Promise.resolve({ kind: "stream", events });
+    },
+  };
+}
+
+/** A route that never answers. */
+const noWord: Provider = {
+  id: "up",
+  send: (call) => {
+    call.onDispatch?.();
+    return new Promise(() => undefined);
+  },
+};
+
+/** An outbox that never answers, and no wallet in this region. */
+function servicesOf(provider: Provider, drainS: number): Partial<RunServices> {
+  return {
+    wallet: null,
+    outbox: () => ({ enqueue: () => new Promise(() => undefined) }),
+    providers: new Map([["up", provider]]),
+    health: new RouteHealth(),
+    now: () => Date.now(),
+    hold: () =>
+      Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
+    numbers: {
+      REQUEST_DEADLINE_S: 900,
+      DRAIN_S: drainS,
+      UPSTREAM_HEADERS_MS: 120_000,
+      UPSTREAM_FIRST_MS: 120_000,
+      UPSTREAM_IDLE_MS: 60_000,
+      KEEP_ALIVE_MS: 15_000,
+      READER_STUCK_MS: 30_000,
+    } as RunServices["numbers"],
+  };
+}
+
+it.each([
+  ["in the midst of a stream", oneWord, 20],
+  ["in the midst of a stream that is read on for as long as may be", oneWord, 24],
+  ["before the first byte", () => noWord, 20],
+] as const)(
+  "a charge that nobody takes is in the log before the platform ends a run whose client left %s",
+  async (_, provider, drainS) => {
+    const client = new AbortController();
+    const done = pay(runOf(servicesOf(provider(), drainS), client.signal));
+    await vi.advanceTimersByTimeAsync(10_000);
+    client.abort();
+    await vi.advanceTimersByTimeAsync(90_000);
+    await done;
+    const unsaved = lines.filter(({ event }) => event === "settlement_unsaved");
+    expect(unsaved).toHaveLength(1);
+    expect((unsaved[0]?.atMs ?? Infinity) - 10_000).toBeLessThan(PLATFORM_END_MS - 1000);
+  },
+);
