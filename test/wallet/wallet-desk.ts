@@ -136,7 +136,23 @@ export async function countWrites(
 }
 
 /** Takes a wallet's tables back to what an older program left, for one that then moves them on. */
-export function backToVersion(sql: SqlStorage, version: 1 | 2): void {
+export function backToVersion(sql: SqlStorage, version: 1 | 2 | 5): void {
+  sql.exec(
+    `UPDATE requests SET key_id = (SELECT text FROM names WHERE number = key),
+      end_user_id = (SELECT end_users.id FROM end_users WHERE number = end_user),
+      model = (SELECT text ->> '$.model' FROM names WHERE number = sold);
+    UPDATE requests SET detail = json_set((SELECT text FROM names WHERE number = sold),
+      '$.keyId', key_id, '$.externalId', external_id, '$.streamed', json(iif(detail ->> 0, 'true', 'false')),
+      '$.usage', json_object('input', prompt_tokens - (detail ->> 1) - (detail ->> 2), 'cacheRead', detail ->> 1,
+        'cacheWrite', detail ->> 2, 'output', completion_tokens, 'reasoning', detail ->> 3),
+      '$.firstByteMs', detail ->> 4, '$.durationMs', detail ->> 5,
+      '$.estimated', json(iif(detail ->> 6, 'true', 'false')), '$.finishReason', detail ->> 7)
+    WHERE state = 'settled';
+    ALTER TABLE requests DROP COLUMN key; ALTER TABLE requests DROP COLUMN end_user;
+    ALTER TABLE requests DROP COLUMN sold; ALTER TABLE requests DROP COLUMN named; DROP TABLE names;
+    UPDATE schema_version SET version = 5`,
+  );
+  if (version === 5) return;
   sql.exec(
     `DROP TABLE keys; DROP TABLE admissions; DROP INDEX alerts_by_time; DROP TABLE idempotency_keys;
     UPDATE schema_version SET version = 2`,

@@ -160,10 +160,14 @@ function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Bes
   const { id, idempotency } = row.request;
   const times = { admittedAt: nowMs, period: desk.period };
   const write = (): boolean => {
+    // Before its first request, which names it by its number.
+    if (payer?.isNew === true) {
+      if (selectRequest(sql, id) !== null) return false;
+      insertEndUser(sql, payer.user, nextRevision(desk));
+    }
     if (!insertRequest(sql, { ...row, ...times, state: "held", failure: null })) return false;
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
-    if (payer?.isNew === true) insertEndUser(sql, payer.user, nextRevision(desk));
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;
   };

@@ -10,7 +10,7 @@ import type { EndUser, Period } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
 import { selectEndUser, updateEndUserSpend } from "../tables/end-user-rows.do.ts";
-import { periodOfRow } from "../tables/request-rows.do.ts";
+import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../wallet-contract.ts";
@@ -133,8 +133,8 @@ type PostedRow = {
 
 /** The settled requests of the ledger after `seq`, late ones too. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
-  const columns =
-    "admitted_at, period_day, charged, end_user_id, external_id, key_id, model, prompt_tokens, completion_tokens";
+  const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, ${MODEL},
+    prompt_tokens, completion_tokens`;
   return sql
     .exec<PostedRow>(
       `SELECT ${columns} FROM requests
@@ -173,7 +173,7 @@ type HoldRow = {
 export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
-      `SELECT id, granted, external_id, end_user_id, key_id, admitted_at, period_day, expires_at
+      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, admitted_at, period_day, expires_at
       FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
       floorId,
     )

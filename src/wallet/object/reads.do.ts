@@ -1,6 +1,5 @@
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
-import type { Generation } from "../../lib/generation.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
@@ -16,6 +15,7 @@ import type {
   UsagePage,
   UsageReport,
 } from "../wallet-contract.ts";
+import { selectGeneration } from "../tables/request-rows.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** Sorts after every id. */
@@ -95,36 +95,11 @@ function ledgerRows(
     }));
 }
 
-type SettledRow = {
-  admitted_at: number;
-  charged: number;
-  key_id: string;
-  external_id: string | null;
-  detail: string;
-};
-
-/**
- * A settled request as `GET /v1/generations` shows it; `not_found` for any other id. Whose it is says
- * its hold, whatever was settled later.
- */
+/** A settled request as `GET /v1/generations` shows it; `not_found` for any other id. */
 export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
-  const [row] = desk.sql
-    .exec<SettledRow>(
-      `SELECT admitted_at, charged, key_id, external_id, detail FROM requests
-      WHERE id = ? AND state = 'settled'`,
-      id,
-    )
-    .toArray();
-  if (row === undefined) return refuse({ kind: "not_found", message: "No such generation." });
-  const generation = JSON.parse(row.detail) as Generation;
-  return success({
-    ...generation,
-    id,
-    keyId: row.key_id,
-    externalId: row.external_id,
-    createdAt: row.admitted_at,
-    costMicro: micros(row.charged),
-  });
+  const found = selectGeneration(desk.sql, id);
+  if (found !== null) return success(found);
+  return refuse({ kind: "not_found", message: "No such generation." });
 }
 
 export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {

@@ -2,6 +2,7 @@ import { assert } from "../../lib/assert.ts";
 import type { Failure } from "../../lib/failure.ts";
 import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
 import type { Idempotency } from "../../lib/idempotency.ts";
+import type { Generation } from "../../lib/generation.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
@@ -9,7 +10,7 @@ import type { NameHolder } from "../rules/hold-guards.ts";
 import type { Known, Posting, RequestState } from "../rules/ledger.ts";
 import { microsOrNull, periodOf, periodOfDay } from "../rules/quota.ts";
 import type { Period } from "../rules/quota.ts";
-import type { HoldRequest, Settlement } from "../wallet-contract.ts";
+import type { GenerationRecord, HoldRequest, Settlement } from "../wallet-contract.ts";
 
 type Row = {
   id: string;
@@ -27,12 +28,20 @@ type Row = {
   detail: string | null;
 };
 
+/** A request's key and end user as they are read; rows of an older program have the texts themselves. */
+export const KEY_ID = "coalesce((SELECT text FROM names WHERE number = key), key_id) AS key_id";
+export const END_USER_ID =
+  "coalesce((SELECT end_users.id FROM end_users WHERE number = end_user), end_user_id) AS end_user_id";
+/** A settled request's model. */
+export const MODEL =
+  "coalesce((SELECT text ->> '$.model' FROM names WHERE number = sold), model) AS model";
+
 /** What is remembered of an id, or null. */
 export function selectRequest(sql: SqlStorage, id: string): Known | null {
   const [row] = sql
     .exec<Row>(
-      `SELECT id, state, admitted_at, period_day, least, most, granted, external_id, end_user_id, key_id,
-        charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
+      `SELECT id, state, admitted_at, period_day, least, most, granted, external_id, ${END_USER_ID},
+        ${KEY_ID}, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
       FROM requests WHERE id = ?`,
       id,
     )
@@ -62,7 +71,8 @@ export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Perio
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
 export type NewRequest = {
-  readonly request: Omit<HoldRequest, "peer" | "idempotency">;
+  readonly request: Omit<HoldRequest, "peer" | "idempotency"> &
+    Partial<Pick<HoldRequest, "idempotency">>;
   readonly state: "held" | "refused" | "voided";
   readonly granted: Micros | null;
   readonly endUserId: string | null;
@@ -72,27 +82,123 @@ export type NewRequest = {
   readonly failure: Failure | null;
 };
 
-/** Writes a request; false, and nothing written, when its id is known. */
+/** Writes a request, whose end user has its row; false, and nothing written, when its id is known. */
 export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
   const { request } = made;
-  const cursor = sql.exec(
-    `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-      end_user_id, key_id, detail, period_day) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO NOTHING`,
-    request.id,
-    made.state,
-    made.admittedAt,
-    made.expiresAt,
-    request.least,
-    request.most,
-    made.granted,
-    request.externalId,
-    made.endUserId,
-    request.keyId,
-    made.failure === null ? null : JSON.stringify(made.failure),
-    made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
-  );
-  return cursor.rowsWritten > 0;
+  const insert = (): boolean =>
+    sql.exec(
+      `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
+        end_user, key_id, key, detail, period_day, named)
+      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM end_users WHERE end_users.id = ?), '', number, ?, ?, ?
+      FROM names WHERE text = ? ON CONFLICT (id) DO NOTHING`,
+      request.id,
+      made.state,
+      made.admittedAt,
+      made.expiresAt,
+      request.least,
+      request.most,
+      made.granted,
+      request.externalId,
+      made.endUserId,
+      made.failure === null ? null : JSON.stringify(made.failure),
+      made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
+      (request.idempotency ?? null) === null ? 0 : 1,
+      request.keyId,
+    ).rowsWritten > 0;
+  return insert() || (insertText(sql, request.keyId) && insert());
+}
+
+/** Gives a text its number; false when it has one. */
+function insertText(sql: SqlStorage, text: string): boolean {
+  return sql.exec("INSERT OR IGNORE INTO names (text) VALUES (?)", text).rowsWritten > 0;
+}
+
+/** What many requests have in common of their generations. */
+type Sold = Pick<Generation, "model" | "provider" | "region" | "price">;
+/** What each has for itself, beside its tokens: `detail` in the table. */
+type Rest = readonly [
+  streamed: 0 | 1,
+  cacheRead: number,
+  cacheWrite: number,
+  reasoning: number,
+  firstByteMs: number | null,
+  durationMs: number,
+  estimated: 0 | 1,
+  finishReason: string | null,
+];
+
+function soldOf({ model, provider, region, price }: Generation): string {
+  const { input, cached, cacheWrite, output } = price;
+  const sold: Sold = { model, provider, region, price: { input, cached, cacheWrite, output } };
+  return JSON.stringify(sold);
+}
+
+function restOf(generation: Generation): string {
+  const { usage } = generation;
+  const rest: Rest = [
+    generation.streamed ? 1 : 0,
+    usage.cacheRead,
+    usage.cacheWrite,
+    usage.reasoning,
+    generation.firstByteMs,
+    generation.durationMs,
+    generation.estimated ? 1 : 0,
+    generation.finishReason,
+  ];
+  return JSON.stringify(rest);
+}
+
+type SettledRow = {
+  admitted_at: number;
+  charged: number;
+  key_id: string;
+  external_id: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  sold: string | null;
+  detail: string;
+};
+
+/** A settled request; null for any other id. Whose it is says its hold, whatever was settled later. */
+export function selectGeneration(sql: SqlStorage, id: string): GenerationRecord | null {
+  const [row] = sql
+    .exec<SettledRow>(
+      `SELECT admitted_at, charged, ${KEY_ID}, external_id, prompt_tokens, completion_tokens,
+        (SELECT text FROM names WHERE number = sold) AS sold, detail
+      FROM requests WHERE id = ? AND state = 'settled'`,
+      id,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  const whose = {
+    id,
+    keyId: row.key_id,
+    externalId: row.external_id,
+    createdAt: row.admitted_at,
+    costMicro: micros(row.charged),
+  };
+  if (row.sold === null) return { ...(JSON.parse(row.detail) as Generation), ...whose };
+  const [
+    streamed,
+    cacheRead,
+    cacheWrite,
+    reasoning,
+    firstByteMs,
+    durationMs,
+    estimated,
+    finishReason,
+  ] = JSON.parse(row.detail) as Rest;
+  const input = row.prompt_tokens - cacheRead - cacheWrite;
+  return {
+    ...(JSON.parse(row.sold) as Sold),
+    ...whose,
+    usage: { input, cacheRead, cacheWrite, output: row.completion_tokens, reasoning },
+    streamed: streamed === 1,
+    firstByteMs,
+    durationMs,
+    estimated: estimated === 1,
+    finishReason,
+  };
 }
 
 /** A request's place in the ledger. */
@@ -106,32 +212,38 @@ export function updateSettled(
   place: Place,
 ): void {
   const { id, cost, generation } = settlement;
+  const sold = soldOf(generation);
   const changes = [
     posting.charged,
     cost,
     posting.shortfall,
-    generation.model,
     promptTokens(generation.usage),
     generation.usage.output,
     place.at,
-    JSON.stringify(generation),
+    restOf(generation),
   ];
-  const set = `state = 'settled', charged = ?, cost = ?, shortfall = ?, model = ?,
-    prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?`;
-  const cursor = posting.late
-    ? sql.exec(
-        `UPDATE requests SET ${set}, late = 1 WHERE id = ? AND state = 'expired'`,
-        ...changes,
-        id,
-      )
-    : sql.exec(
-        `UPDATE requests SET ${set}, seq = ?, balance = ? WHERE id = ? AND state = 'held'`,
-        ...changes,
-        place.seq,
-        place.balance,
-        id,
-      );
-  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+  const set = `state = 'settled', charged = ?, cost = ?, shortfall = ?, prompt_tokens = ?,
+    completion_tokens = ?, settled_at = ?, detail = ?, sold = names.number`;
+  const update = (): boolean =>
+    (posting.late
+      ? sql.exec(
+          `UPDATE requests SET ${set}, late = 1 FROM names
+          WHERE names.text = ? AND id = ? AND state = 'expired'`,
+          ...changes,
+          sold,
+          id,
+        )
+      : sql.exec(
+          `UPDATE requests SET ${set}, seq = ?, balance = ?, expires_at = 0 FROM names
+          WHERE names.text = ? AND id = ? AND state = 'held'`,
+          ...changes,
+          place.seq,
+          place.balance,
+          sold,
+          id,
+        )
+    ).rowsWritten === 1;
+  assert(update() || (insertText(sql, sold) && update()), `request ${id} was not open`);
 }
 
 /** A hold that nobody came back for: a ledger row of nothing. */

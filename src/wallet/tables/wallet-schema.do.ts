@@ -52,7 +52,7 @@ const MIGRATIONS: readonly string[] = [
     prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0),
     completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0),
     settled_at INTEGER,
-    detail TEXT, -- JSON: the generation, or why it was refused
+    detail TEXT, -- JSON: the rest of the generation, or why it was refused
     CHECK (state <> 'held' OR granted IS NOT NULL),
     CHECK (state <> 'settled' OR (seq IS NOT NULL AND detail IS NOT NULL)),
     CHECK ((seq IS NULL) = (balance IS NULL))
@@ -147,6 +147,15 @@ const MIGRATIONS: readonly string[] = [
     at INTEGER NOT NULL,
     PRIMARY KEY (key, slot)
   ) STRICT, WITHOUT ROWID;`,
+  // Rows written before keep their texts until they are rolled up: rewriting 10 GB of them takes longer than a start may.
+  `ALTER TABLE requests ADD COLUMN key INTEGER; -- name of its key's id; null: key_id has it
+  ALTER TABLE requests ADD COLUMN end_user INTEGER; -- number of its end user; null: end_user_id, or none
+  ALTER TABLE requests ADD COLUMN sold INTEGER; -- name of what was sold, as JSON; null: detail has it
+  ALTER TABLE requests ADD COLUMN named INTEGER; -- whether it has an Idempotency-Key; null: not known
+  CREATE TABLE names ( -- texts that many requests share, each stored once
+    number INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+  ) STRICT;`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */
