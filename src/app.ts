@@ -6,6 +6,7 @@ import type { AppEnv } from "./http/context.ts";
 import { methodNotAllowed, notFound } from "./http/not-found.ts";
 import { routingPath } from "./http/routing-path.ts";
 import { authorizePeer } from "./inference/authorize.peer.ts";
+import { countTokensRoute } from "./inference/doors/messages/count-tokens.route.ts";
 import { DOORS } from "./inference/doors/doors.ts";
 import { speakDialect } from "./inference/doors/dialect.route.ts";
 import { requireLiveAtHome } from "./inference/live-at-home.route.ts";
@@ -87,6 +88,8 @@ for (const door of DOORS) app.post(door.path, (c) => answerPaid(c, door));
 
 app.use("/v1/*", requireAdmission);
 for (const { path } of DOORS) app.all(path, methodNotAllowed(["POST"]));
+app.post("/v1/messages/count_tokens", requireLiveAtHome, countTokensRoute);
+app.all("/v1/messages/count_tokens", methodNotAllowed(["POST"]));
 app.use("/v1/models/*", requireLiveAtHome);
 app.get("/v1/models", (c) => listModelsRoute(c, deploymentOf(c.var.config).catalog));
 app.all("/v1/models", methodNotAllowed(["GET"]));

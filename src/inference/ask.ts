@@ -38,7 +38,7 @@ export async function ask(run: Run, granted: Micros): Promise<Answering> {
     },
   });
   if (!served.ok) {
-    const { failure } = named(served, run.request.paramOf);
+    const { failure } = named(served, run.request);
     return { ok: false, ended: unanswered(run, failure, last) };
   }
   run.dropBody();

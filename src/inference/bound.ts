@@ -31,7 +31,7 @@ export function bounded(asked: Asked, sold: Sold): Result<PaidRequest> {
     request.kind === "chat"
       ? boundChat(request.body, asked, sold)
       : boundEmbeddings(request.body, asked, sold.catalog);
-  return bound.ok ? bound : named(bound, asked.paramOf);
+  return bound.ok ? bound : named(bound, asked);
 }
 
 function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest> {
@@ -73,7 +73,8 @@ function boundEmbeddings(
 function common({ request, user, dropped, reply, paramOf, native }: Asked, model: Model) {
   const { kind, body } = request;
   const stream = reply.kind === "stream";
-  return { kind, body, model, stream, user, dropped, reply, paramOf, native };
+  const droppedNatively = native?.dropped ?? [];
+  return { kind, body, model, stream, user, dropped, droppedNatively, reply, paramOf, native };
 }
 
 /** A prompt of which a native route is told so much more. */
@@ -104,11 +105,15 @@ export function speaks(
   return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
 }
 
-/** A refusal with its `param` as the door's client knows it. */
-export function named(refusal: Refusal, paramOf: Asked["paramOf"]): Refusal {
+/** A refusal with its `param` as the door's client knows it; what the door said itself is in its words. */
+export function named(
+  refusal: Refusal,
+  { paramOf, native }: { paramOf?: Asked["paramOf"] | undefined; native: Native | null },
+): Refusal {
   const { failure } = refusal;
   if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
     return refusal;
   }
+  if (failure.message === native?.only?.message) return refusal;
   return { ok: false, failure: { ...failure, param: paramOf(failure.param) } };
 }

@@ -28,6 +28,8 @@ export type PaidRequest = {
   readonly user: string | null;
   /** As the door said them. */
   readonly dropped: readonly string[];
+  /** The same on a route of the door's own wire. */
+  readonly droppedNatively: readonly string[];
   readonly reply: Reply;
   readonly paramOf: Asked["paramOf"];
   /** Its body is empty once a route has answered. */

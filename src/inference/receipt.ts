@@ -10,7 +10,8 @@ export function receiptHeaders(run: Run, route: ServingRoute): Record<string, st
     "x-attempts": String(route.attempts),
   };
   if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
-  const { dropped } = run.request;
+  const { dropped: converted, droppedNatively } = run.request;
+  const dropped = route.isNative ? droppedNatively : converted;
   if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
   return headers;
 }

@@ -40,7 +40,8 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
     }
     const { keySecrets, region } = c.get("config");
     const authorization = c.req.header("authorization") ?? null;
-    const key = await verifyRequest({ authorization, keySecrets, region });
+    const apiKey = c.req.header("x-api-key") ?? null;
+    const key = await verifyRequest({ authorization, apiKey, keySecrets, region });
     if (!key.ok) {
       c.set("admission", Promise.resolve(key));
       return next();

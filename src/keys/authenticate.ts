@@ -8,7 +8,7 @@ import type { After } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
 import { verifyKey } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
-import { bearerToken } from "./bearer.ts";
+import { credentialOf } from "./bearer.ts";
 import type { Admission, AdmittedKey, KeyRegister } from "../lib/limiter-contract.ts";
 import type { KnownCallers } from "./known-callers.ts";
 
@@ -22,6 +22,8 @@ export type Limiter = Pick<KeyRegister, "whose"> & { admit(home: Region): Promis
 export type Verification = {
   /** The `Authorization` header as it came, or null. */
   readonly authorization: string | null;
+  /** `x-api-key` likewise. */
+  readonly apiKey?: string | null;
   readonly keySecrets: readonly KeySecret[];
   /** The region that was called. */
   readonly region: Region;
@@ -44,7 +46,7 @@ export type Admitting = {
  * is a regional key of the other region (`region_mismatch`).
  */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
-  const token = bearerToken(request.authorization);
+  const token = credentialOf(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verifyKey(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key" });
   if (key.home !== request.region && key.scope === "regional") {

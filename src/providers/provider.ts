@@ -139,5 +139,11 @@ export type Provider = {
   readonly id: string;
   /** Whether it answers this model in that wire; absent: in none. */
   readonly speaks?: (wire: NativeWire, upstreamId: string) => boolean;
+  /** Tokens of a native request's prompt by the upstream's own counter, free; null where it does not say. */
+  readonly countTokens?: (
+    upstreamId: string,
+    native: NativeBody,
+    signal: AbortSignal,
+  ) => Promise<number | null>;
   send(call: ProviderCall): Promise<ProviderAnswer>;
 };

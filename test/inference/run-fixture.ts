@@ -83,6 +83,7 @@ export function runOf(
       stream: true,
       user: null,
       dropped: [],
+      droppedNatively: [],
       reply: STREAM_REPLY,
       paramOf: undefined,
       native: null,

@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
-import { bearerToken } from "../../src/keys/bearer.ts";
+import { expect, it, test } from "vitest";
+import { bearerToken, credentialOf } from "../../src/keys/bearer.ts";
 
 it("the scheme may be in any case and exactly one space follows it", () => {
   for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
@@ -28,4 +28,22 @@ it("anything but one bearer token is no token", () => {
   ];
   for (const header of malformed) expect(bearerToken(header)).toBeNull();
   expect(bearerToken(`Bearer ${"x".repeat(121)}`)).toBe("x".repeat(121));
+});
+
+test.each<[string | null, string | null, string | null]>([
+  [null, "svc_a", "svc_a"],
+  ["Bearer svc_a", null, "svc_a"],
+  ["Bearer svc_a", "svc_a", "svc_a"],
+  ["Bearer svc_a", "", "svc_a"],
+  ["Bearer svc_a", "  ", "svc_a"],
+  ["Bearer svc_a", "sk-ant-b", "svc_a"],
+  ["Bearer sk-ant-b", "svc_a", "svc_a"],
+  ["Basic svc_b", "svc_a", "svc_a"],
+  ["Bearer svc_a", "svc_b", null],
+  [null, "sk-ant-b", null],
+  ["Bearer sk-ant-b", "sk-ant-c", "sk-ant-b"],
+  [null, `svc_${"x".repeat(200)}`, null],
+  [null, "", null],
+])("Authorization %j and x-api-key %j are the credential %j", (authorization, apiKey, expected) => {
+  expect(credentialOf(authorization, apiKey)).toBe(expected);
 });

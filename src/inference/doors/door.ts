@@ -128,6 +128,8 @@ export type StreamWriter = {
  */
 export type Native = NativeBody & {
   readonly wire: NativeWire;
+  /** Fields that were left out on this way, as `Asked.dropped` on the other. */
+  readonly dropped: readonly string[];
   /** Of the same kind as `Asked.reply`; is given the wire's own answer or events. */
   readonly reply: Reply;
   /** At most so many tokens of prompt that the core's body does not hold: documents, tools of the wire's own. */

@@ -1,6 +1,7 @@
 import { chatDoor } from "./chat/chat.ts";
 import type { Door } from "./door.ts";
 import { embeddingsDoor } from "./embeddings/embeddings.ts";
+import { messagesDoor } from "./messages/messages.ts";
 
 /** Every way in that costs money. A door is a folder here and a row of this table. */
-export const DOORS: readonly Door[] = [chatDoor, embeddingsDoor];
+export const DOORS: readonly Door[] = [chatDoor, embeddingsDoor, messagesDoor];

@@ -1,14 +1,18 @@
+import { boundedText } from "../../http/bounded-body.ts";
 import { baseUrlProblems } from "../built-in.ts";
 import type { BuiltIn } from "../built-in.ts";
 import { httpProvider, post, trimmedUrl } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
-import type { Provider, ProviderCall } from "../provider.ts";
+import { parseObject } from "../json-value.ts";
+import type { NativeBody, Provider, ProviderCall } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
+import { tokenCount } from "../token-count.ts";
 import { messagesAnswer } from "./answer.ts";
 import { claudeRules } from "./claude-rules.ts";
 import { eventFailure, messagesFailure } from "./failure.ts";
 import { jsonAnswerOf } from "./json-answer.ts";
 import { MessagesReader } from "./messages-reader.ts";
+import { nativeAnswer, NativeReader, nativeRequest } from "./native.ts";
 import { messagesRequest } from "./request.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
@@ -40,7 +44,11 @@ export const ANTHROPIC: BuiltIn = {
 
 /** The adapter for the Messages API. */
 export function anthropic(host: AnthropicHost): Provider {
-  return httpProvider(wireOf(host));
+  return {
+    ...httpProvider(wireOf(host)),
+    speaks: (wire) => wire === "messages",
+    countTokens: (upstreamId, native, signal) => countTokens(host, { upstreamId, native, signal }),
+  };
 }
 
 function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
@@ -48,23 +56,36 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
     id: ANTHROPIC.id,
     streamType: "text/event-stream",
     async ask(call) {
-      const request = messagesRequest(call, geo);
+      const request = nativeRequest(call, geo) ?? messagesRequest(call, geo);
       if ("reason" in request) return request;
       return post(call, {
         url: `${trimmedUrl(baseUrl)}/messages`,
         headers: {
           accept: call.stream ? "text/event-stream" : "application/json",
-          "x-api-key": secret,
-          "anthropic-version": "2023-06-01",
-          ...(request.beta !== null && { "anthropic-beta": request.beta }),
+          ...headersOf(secret, request.beta),
         },
         body: JSON.stringify(request.body),
       });
     },
-    answer: (raw, call) => messagesAnswer(raw, jsonToolOf(call), secret),
+    answer: (raw, call) =>
+      call.native === undefined ? messagesAnswer(raw, jsonToolOf(call), secret) : nativeAnswer(raw),
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => messagesFailure(status, headers, bodyText, secret),
-    reader: (call) => sseReader(new MessagesReader(jsonToolOf(call), secret)),
+    reader: (call) =>
+      sseReader(
+        call.native === undefined
+          ? new MessagesReader(jsonToolOf(call), secret)
+          : new NativeReader(secret),
+      ),
+  };
+}
+
+/** The one version of their dialect that this adapter is tested with, whatever the client's. */
+function headersOf(secret: string, beta: string | null): Readonly<Record<string, string>> {
+  return {
+    "x-api-key": secret,
+    "anthropic-version": "2023-06-01",
+    ...(beta !== null && { "anthropic-beta": beta }),
   };
 }
 
@@ -72,4 +93,42 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
 function jsonToolOf({ body, upstreamId }: ProviderCall): string | null {
   const json = jsonAnswerOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
+}
+
+const COUNT_BYTES_MAX = 4096;
+/** What only generating takes. */
+const UNCOUNTED = new Set(["max_tokens", "stop_sequences", "temperature", "top_p", "top_k"]);
+
+type Count = {
+  readonly upstreamId: string;
+  readonly native: NativeBody;
+  readonly signal: AbortSignal;
+};
+
+/** Tokens of a prompt by their own counter, which is free; null where it does not say in time. */
+async function countTokens(
+  { baseUrl, secret }: AnthropicHost,
+  { upstreamId, native, signal }: Count,
+): Promise<number | null> {
+  const body = Object.fromEntries(
+    Object.entries(native.body).filter(([field]) => !UNCOUNTED.has(field)),
+  );
+  try {
+    const response = await fetch(`${trimmedUrl(baseUrl)}/messages/count_tokens`, {
+      method: "POST",
+      redirect: "manual",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "turnpike",
+        ...headersOf(secret, native.headers["anthropic-beta"] ?? null),
+      },
+      body: JSON.stringify({ ...body, model: upstreamId }),
+      signal,
+    });
+    const text = await boundedText(response, COUNT_BYTES_MAX);
+    const counted = response.ok ? tokenCount(parseObject(text)?.["input_tokens"]) : null;
+    return counted === 0 ? null : counted;
+  } catch {
+    return null;
+  }
 }

@@ -1,0 +1,121 @@
+import type { Usage } from "../../../lib/usage.ts";
+import { isObject, listOf, objectOf, parseObject, textOf } from "../../../providers/json-value.ts";
+import type { JsonObject } from "../../../providers/provider.ts";
+import { callExtra, claudeBlock, signatureOf } from "./thoughts.ts";
+
+/** Why a message ended, in this dialect (@anthropic-ai/sdk, StopReason). */
+export type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
+
+/** A message as the client gets it, without usage: blocks in the order thoughts, text, calls. */
+export type Said = {
+  readonly content: readonly JsonObject[];
+  readonly stop_reason: StopReason;
+  readonly stop_sequence: null;
+  readonly stop_details: JsonObject | null;
+};
+
+/** The core's answer (a chat completion) as a message. */
+export function saidOf(answer: JsonObject): Said {
+  const choice = objectOf(listOf(answer["choices"])[0]);
+  const message = objectOf(choice["message"]);
+  const calls = listOf(message["tool_calls"]).filter(isObject);
+  const refusal = textOf(message["refusal"]);
+  const text = textOf(message["content"]) + refusal;
+  const stop = stopOf(textOf(choice["finish_reason"]), {
+    calls: calls.length > 0,
+    refusal: refusal === "" ? null : refusal,
+  });
+  return {
+    content: [
+      ...thoughtsOf(message, calls),
+      ...(text === "" ? [] : [{ type: "text", text, citations: null }]),
+      ...calls.map(useOf),
+    ],
+    ...stop,
+  };
+}
+
+/** What is readable of the thoughts, and what their maker needs back in the next turn. */
+function thoughtsOf(message: JsonObject, calls: readonly JsonObject[]): readonly JsonObject[] {
+  const details = listOf(message["reasoning_details"]).filter(isObject);
+  const claude = details.map(claudeBlock).filter((block) => block !== null);
+  const foreign = [
+    ...details.filter((detail) => claudeBlock(detail) === null),
+    ...calls.flatMap(({ id, extra_content: extra }) =>
+      isObject(extra) ? [callExtra(textOf(id), extra)] : [],
+    ),
+  ];
+  // Claude's blocks say what was readable; their text stands nowhere else.
+  const thinking = claude.length > 0 ? "" : textOf(message["reasoning_content"]);
+  if (thinking === "" && foreign.length === 0) return claude;
+  return [...claude, { type: "thinking", thinking, signature: signatureOf(foreign) }];
+}
+
+/** Arguments that are no JSON object stand whole in one field: the tool refuses them, and the model tries again. */
+function useOf({ id, function: called }: JsonObject): JsonObject {
+  const { name, arguments: said } = objectOf(called);
+  const text = textOf(said);
+  const input = text.trim() === "" ? {} : (parseObject(text) ?? { invalid_arguments: text });
+  return { type: "tool_use", id, name, input };
+}
+
+/** How a finished choice of the core is said here; calls win over a plain stop. */
+export function stopOf(
+  finish: string,
+  said: { readonly calls: boolean; readonly refusal: string | null },
+): Omit<Said, "content"> {
+  const stop = { stop_sequence: null, stop_details: null };
+  if (finish === "content_filter" || said.refusal !== null) {
+    const explanation = said.refusal;
+    return {
+      ...stop,
+      stop_reason: "refusal",
+      stop_details: { type: "refusal", category: null, explanation },
+    };
+  }
+  if (finish === "length") return { ...stop, stop_reason: "max_tokens" };
+  return { ...stop, stop_reason: said.calls ? "tool_use" : "end_turn" };
+}
+
+/**
+ * `usage` of a message: `input_tokens` is the rest that was neither read from a cache nor written to
+ * one. `costMicro`: what was charged, micros; not in `message_start`, where nobody knows it.
+ */
+export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
+  return {
+    input_tokens: usage.input,
+    cache_creation_input_tokens: usage.cacheWrite,
+    cache_read_input_tokens: usage.cacheRead,
+    output_tokens: usage.output,
+    output_tokens_details: { thinking_tokens: usage.reasoning },
+    service_tier: "standard",
+    ...(costMicro !== null && { cost_micro: costMicro }),
+  };
+}
+
+/** How long what was written to the cache is kept there, where the wire says it. */
+export function splitOf({ cache_creation: split }: JsonObject): JsonObject {
+  return split === undefined || split === null ? {} : { cache_creation: split };
+}
+
+/** What every message says of itself. */
+export function envelope({
+  id,
+  model,
+}: {
+  readonly id: string;
+  readonly model: string;
+}): JsonObject {
+  return { id, type: "message", role: "assistant", model, container: null };
+}
+
+/** Tokens of a prompt that nobody counted yet; at least one: clients take 0 for "not known". */
+export function startUsage(likely: number): JsonObject {
+  return {
+    input_tokens: Math.max(1, Math.ceil(likely)),
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens: 1,
+    service_tier: "standard",
+  };
+}

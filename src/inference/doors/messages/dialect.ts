@@ -1,0 +1,90 @@
+import type { Dialect, ErrorAnswer } from "../../../http/dialect.ts";
+import { wireOf } from "../../../http/failure-wire.ts";
+import type { Wire } from "../../../http/failure-wire.ts";
+import { elapsedMs } from "../../../lib/clock.ts";
+import type { RateState } from "../../../lib/caller.ts";
+import type { Failure } from "../../../lib/failure.ts";
+
+/** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
+const TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  405: "invalid_request_error",
+  408: "timeout_error",
+  409: "conflict_error",
+  413: "request_too_large",
+  415: "invalid_request_error",
+  422: "invalid_request_error",
+  429: "rate_limit_error",
+  500: "api_error",
+  502: "api_error",
+  503: "overloaded_error",
+  504: "timeout_error",
+};
+/** Clients of this dialect know an overload by this status, and count it before they change the model. */
+const OVERLOADED = 529;
+
+/** How the clients of the Messages dialect are told about refusals, and of their key's minute. */
+export const messagesDialect: Dialect = {
+  error(failure, requestId) {
+    const wire = wireOf(failure);
+    return {
+      status: statusOf(failure, wire),
+      headers: { ...wire.headers, "request-id": requestId },
+      body: errorOf(failure, requestId),
+    } satisfies ErrorAnswer;
+  },
+  headers: (requestId, rate) => ({
+    "request-id": requestId,
+    ...(rate !== null && rateHeaders(rate)),
+  }),
+};
+
+/** The body of a refusal, also of an `error` event; our own code and numbers stand in `details`. */
+export function errorOf(failure: Failure, requestId: string): object {
+  const wire = wireOf(failure);
+  const status = statusOf(failure, wire);
+  return {
+    type: "error",
+    error: {
+      type: status === OVERLOADED ? "overloaded_error" : (TYPES[status] ?? "api_error"),
+      message: messageOf(failure, wire),
+      details: {
+        error_code: wire.code ?? wire.type,
+        ...(wire.param !== undefined && wire.param !== null && { param: wire.param }),
+        ...wire.extra,
+      },
+    },
+    request_id: requestId,
+  };
+}
+
+/** Ours is a 503; an unreachable home stays one, as it is no overload. */
+function statusOf({ kind }: Failure, { status }: Wire): number {
+  return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
+}
+
+/** Words that clients of this dialect look for. */
+function messageOf(failure: Failure, { message }: Wire): string {
+  if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
+  if (failure.kind === "balance_too_low" && !failure.onlyHolds) {
+    return message.replace(
+      /^Insufficient credits\./,
+      "Insufficient credits. Your credit balance is too low.",
+    );
+  }
+  return message;
+}
+
+/** The key's minute; resets are points in time here (RFC 3339). */
+function rateHeaders({ limit, remaining, resetMs }: RateState): Readonly<Record<string, string>> {
+  const reset = new Date(Math.ceil((elapsedMs() + resetMs) / 1000) * 1000);
+  return {
+    "anthropic-ratelimit-requests-limit": String(limit),
+    "anthropic-ratelimit-requests-remaining": String(remaining),
+    "anthropic-ratelimit-requests-reset": reset.toISOString().replace(".000Z", "Z"),
+  };
+}

@@ -1,0 +1,165 @@
+import type { Usage } from "../../lib/usage.ts";
+import { numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
+import type { JsonObject, NativeSaid, ProviderCall, StreamEvent } from "../provider.ts";
+import type { PayloadReader } from "../sse-reader.ts";
+import { tokenCount } from "../token-count.ts";
+import { claudeRules } from "./claude-rules.ts";
+import { eventFailure } from "./failure.ts";
+import { laterUsage, messagesUsage } from "./usage.ts";
+
+/**
+ * A request of a client that speaks Messages itself, as it goes out: the client's fields, our model, cap and
+ * price class. What the model refuses though it only tunes is left out.
+ */
+export function nativeRequest(
+  { upstreamId, cap, native, stream }: ProviderCall,
+  geo: "us" | null,
+): { readonly body: JsonObject; readonly beta: string | null } | null {
+  if (native === undefined || cap === null) return null;
+  const rules = claudeRules(upstreamId);
+  const { temperature, top_p, top_k, ...body } = native.body;
+  const mayTune = rules.sampling && !THINKS.has(objectOf(body["thinking"])["type"]);
+  return {
+    beta: native.headers["anthropic-beta"] ?? null,
+    body: {
+      ...body,
+      ...(mayTune && samplingOf({ temperature, top_p, top_k })),
+      model: upstreamId,
+      max_tokens: numberOf(body["max_tokens"]) === 0 ? 0 : cap,
+      ...(geo !== null && rules.geo && { inference_geo: geo }),
+      service_tier: "standard_only", // priority is priced apart
+      ...(stream && { stream: true }),
+    },
+  };
+}
+
+const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
+
+/** Temperature or top_p: with both, one is a 400. */
+function samplingOf({ temperature, top_p, top_k }: JsonObject): JsonObject {
+  const one = temperature === undefined ? { top_p } : { temperature };
+  const given = Object.entries({ ...one, top_k }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given);
+}
+
+/** A whole message of theirs, and its usage to bill; null when it is none. */
+export function nativeAnswer(raw: JsonObject): NativeAnswer | null {
+  if (!Array.isArray(raw["content"])) return null;
+  return { body: raw, usage: messagesUsage(objectOf(raw["usage"])), native: nativeSaid(raw) };
+}
+
+type NativeAnswer = {
+  readonly body: JsonObject;
+  readonly usage: Usage | null;
+  readonly native: NativeSaid;
+};
+
+/** What of a whole message counts as output, and why it ended. */
+function nativeSaid(message: JsonObject): NativeSaid {
+  const content = Array.isArray(message["content"]) ? (message["content"] as unknown[]) : [];
+  return {
+    said: content.map((block) => saidIn(objectOf(block))).join(""),
+    finish: textOf(message["stop_reason"]) || null,
+  };
+}
+
+/** The text of a block or a delta: words, thoughts, names and arguments of calls. */
+function saidIn(part: JsonObject): string {
+  const { text, thinking, partial_json: json, name, input } = part;
+  const called = input === undefined ? "" : JSON.stringify(input);
+  return (
+    textOf(text) + textOf(thinking) + textOf(json) + textOf(name) + (called === "{}" ? "" : called)
+  );
+}
+
+/** Reads the stream of one message and passes its events on as they are (reference: platform.claude.com, streaming messages). */
+export class NativeReader implements PayloadReader {
+  #ended = false;
+  #usage: JsonObject = {};
+  /** An output was reported after the start, whose own is of the first token at most. */
+  #isCounted = false;
+  #isFinished = false;
+  /** The start promises nothing yet: it goes on with the first that does. */
+  #start: StreamEvent[] = [];
+  readonly #secret: string;
+
+  /** `secret`: our key there. */
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  read(data: string, name: string): StreamEvent[] {
+    if (this.#ended) return [];
+    const event = parseObject(data);
+    if (event === null) return this.fail("bad_event");
+    const type = textOf(event["type"]);
+    if (name === "error" || type === "error") {
+      this.#ended = true;
+      return [{ kind: "error", failure: eventFailure(event, this.#secret) }];
+    }
+    switch (type) {
+      case "message_start":
+        this.#usage = laterUsage({}, objectOf(event["message"])["usage"]);
+        this.#start = [passed(event, "", null)];
+        return this.#reported();
+      case "content_block_start":
+        return this.#begun(passed(event, saidIn(objectOf(event["content_block"])), null));
+      case "content_block_delta":
+        return this.#begun(deltaOf(event));
+      case "content_block_stop":
+        return this.#begun(passed(event, "", null));
+      case "message_delta":
+        return this.#finish(event);
+      case "message_stop":
+        return this.#end();
+      default:
+        return []; // pings are ours, and what is unknown promises nothing
+    }
+  }
+
+  fail(reason: string): StreamEvent[] {
+    this.#ended = true;
+    return [{ kind: "error", failure: { kind: "retry", reason } }];
+  }
+
+  #begun(event: StreamEvent): StreamEvent[] {
+    if (this.#start.length === 0) return [event];
+    const start = this.#start;
+    this.#start = [];
+    return [...start, event];
+  }
+
+  #finish(event: JsonObject): StreamEvent[] {
+    this.#usage = laterUsage(this.#usage, event["usage"]);
+    this.#isCounted ||= tokenCount(objectOf(event["usage"])["output_tokens"]) !== null;
+    const reason = textOf(objectOf(event["delta"])["stop_reason"]) || null;
+    this.#isFinished ||= reason !== null;
+    return [...this.#begun(passed(event, "", reason)), ...this.#reported()];
+  }
+
+  /** Usage so far; it is the whole's once there is a reason to stop and it says the output. */
+  #reported(): StreamEvent[] {
+    const usage = messagesUsage(this.#usage);
+    if (usage === null) return [];
+    const isPartial = !(this.#isFinished && this.#isCounted);
+    return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];
+  }
+
+  #end(): StreamEvent[] {
+    if (!this.#isFinished) return this.fail("no_finish_reason");
+    this.#ended = true;
+    return [{ kind: "end" }];
+  }
+}
+
+function passed(event: JsonObject, said: string, finish: string | null): StreamEvent {
+  return { kind: "native", event, said, finish };
+}
+
+function deltaOf(event: JsonObject): StreamEvent {
+  return passed(event, saidIn(objectOf(event["delta"])), null);
+}

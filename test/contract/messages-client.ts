@@ -1,0 +1,124 @@
+import { afterEach, expect, vi } from "vitest";
+import { eventsIn, foldBlocks } from "../inference/doors/messages/fold.ts";
+import type { Event } from "../inference/doors/messages/fold.ts";
+import { send } from "./client.ts";
+import type { Sending } from "./client.ts";
+import { mockUpstream, upstreamBindings } from "./upstream.ts";
+import type { UpstreamCall } from "./upstream.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+export type Json = Record<string, unknown>;
+
+/** POST /v1/messages: `sandbox/echo` is asked "Hello there" unless the fields say otherwise. */
+export function messages(
+  key: string | undefined,
+  fields: Json = {},
+  options: Pick<Sending, "headers" | "bindings"> = {},
+): Promise<Response> {
+  const said = [{ role: "user", content: "Hello there" }];
+  const body = { model: "sandbox/echo", max_tokens: 256, messages: said, ...fields };
+  return send("/v1/messages", { key, body, ...options });
+}
+
+/** The message of a 200. */
+export async function messageOf(response: Response): Promise<Json> {
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  return JSON.parse(text) as Json;
+}
+
+/** A stream's message as a strict client puts it together, with what its start said of usage. */
+export async function foldedOf(response: Response): Promise<{ message: Json; started: Json }> {
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  const events = eventsIn(await response.text()).filter(({ name }) => name !== "ping");
+  return folded(events);
+}
+
+/** One message_start, blocks, one message_delta, one message_stop, in this order. */
+export function folded(events: readonly Event[]): { message: Json; started: Json } {
+  const [first, ...rest] = events;
+  const [delta, last] = rest.splice(-2);
+  expect([first?.name, delta?.name, last]).toEqual([
+    "message_start",
+    "message_delta",
+    { name: "message_stop", data: { type: "message_stop" } },
+  ]);
+  const start = first?.data["message"] as Json;
+  expect(start).toMatchObject({ content: [], stop_reason: null, stop_sequence: null });
+  const content = foldBlocks(rest);
+  const end = { ...(delta?.data["delta"] as Json), usage: delta?.data["usage"] };
+  return { message: { ...start, content, ...end }, started: start["usage"] as Json };
+}
+
+/** The refusal in the dialect's own shape: status, type, our code, whole error. */
+export async function refusalOf(response: Response): Promise<{
+  readonly status: number;
+  readonly type: string;
+  readonly code: unknown;
+  readonly param: unknown;
+  readonly message: string;
+  readonly details: Json;
+}> {
+  const body = JSON.parse(await response.text()) as Json;
+  expect(body).toEqual({
+    type: "error",
+    error: {
+      type: expect.any(String),
+      message: expect.any(String),
+      details: expect.objectContaining({ error_code: expect.any(String) }),
+    },
+    request_id: response.headers.get("request-id"),
+  });
+  expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
+  const { type, message, details } = body["error"] as {
+    type: string;
+    message: string;
+    details: Json;
+  };
+  const { error_code: code, param } = details;
+  return { status: response.status, type, message, details, code, param };
+}
+
+/** A model that Anthropic itself serves, and one that any other host does after it. */
+const MODELS = JSON.stringify([
+  {
+    id: "mock/claude",
+    kind: "chat",
+    context: 200_000,
+    max_output: 4096,
+    abilities: ["tools", "vision"],
+    price: { input: 1_000_000, cached: 100_000, cache_write: 1_250_000, output: 5_000_000 },
+    routes: [{ provider: "anthropic", upstream_id: "claude-sonnet-4-5" }],
+  },
+  {
+    id: "mock/both",
+    kind: "chat",
+    context: 200_000,
+    max_output: 4096,
+    abilities: ["tools", "vision"],
+    price: { input: 1_000_000, output: 5_000_000 },
+    routes: [
+      { provider: "anthropic", upstream_id: "claude-sonnet-4-5" },
+      { provider: "mock", upstream_id: "up-chat" },
+    ],
+  },
+]);
+export const ANTHROPIC_SECRET = "anthropic.canary.secret";
+
+/** As `mockUpstream`, with Anthropic beside the other host. */
+export function mockAnthropic(answer: (call: UpstreamCall) => Response | Promise<Response>): {
+  readonly calls: readonly UpstreamCall[];
+  readonly bindings: Env;
+} {
+  const { calls } = mockUpstream(answer);
+  const bindings = upstreamBindings({
+    MODELS,
+    RESIDENCY: "relaxed",
+    ANTHROPIC_API_KEY: ANTHROPIC_SECRET,
+  });
+  return { calls, bindings };
+}

@@ -1,0 +1,263 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, openAccount, send } from "./client.ts";
+import {
+  ANTHROPIC_SECRET,
+  foldedOf,
+  messageOf,
+  messages,
+  mockAnthropic,
+  refusalOf,
+} from "./messages-client.ts";
+import type { Json } from "./messages-client.ts";
+import { upstreamCompletion } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const USAGE = {
+  input_tokens: 100,
+  cache_creation_input_tokens: 40,
+  cache_read_input_tokens: 60,
+  cache_creation: { ephemeral_5m_input_tokens: 40, ephemeral_1h_input_tokens: 0 },
+  output_tokens: 10,
+  service_tier: "standard",
+};
+const THOUGHT = { type: "thinking", thinking: "Hm.", signature: "c2lnbmF0dXJl" };
+const TEXT = {
+  type: "text",
+  text: "Well.",
+  citations: [{ type: "char_location", cited_text: "x" }],
+};
+const MESSAGE = {
+  id: "msg_theirs",
+  type: "message",
+  role: "assistant",
+  model: "claude-theirs-2026",
+  content: [THOUGHT, TEXT],
+  stop_reason: "stop_sequence",
+  stop_sequence: "END",
+  stop_details: null,
+  usage: USAGE,
+};
+/** 100 at 1, 40 at 1.25, 60 at 0.1 and 10 at 5 micros a token. */
+const COST = 100 + 50 + 6 + 50;
+
+const answer = (): Response =>
+  Response.json(MESSAGE, {
+    headers: { "anthropic-organization-id": "ours", "request-id": "req_theirs" },
+  });
+
+function streamed(...events: Json[]): Response {
+  const text = events.map(
+    (event) => `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`,
+  );
+  return new Response(text.join(""), { headers: SSE });
+}
+
+/** The same, but what comes last comes when the rest was read. */
+function interrupted(last: Json, ...events: Json[]): Response {
+  const parts = [streamed(...events), streamed(last)];
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const part = parts.shift();
+        if (part === undefined) controller.close();
+        else controller.enqueue(new Uint8Array(await part.arrayBuffer()));
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: SSE });
+}
+
+const SSE = { "content-type": "text/event-stream" };
+
+const START = {
+  type: "message_start",
+  message: { ...MESSAGE, content: [], usage: { ...USAGE, output_tokens: 1 } },
+};
+const BLOCKS: Json[] = [
+  {
+    type: "content_block_start",
+    index: 0,
+    content_block: { ...THOUGHT, thinking: "", signature: "" },
+  },
+  { type: "ping" },
+  { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
+  {
+    type: "content_block_delta",
+    index: 0,
+    delta: { type: "signature_delta", signature: THOUGHT.signature },
+  },
+  { type: "content_block_stop", index: 0 },
+  { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } },
+  { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "Well." } },
+  { type: "content_block_stop", index: 1 },
+];
+const END: Json[] = [
+  {
+    type: "message_delta",
+    delta: { stop_reason: "end_turn", stop_sequence: null },
+    usage: { output_tokens: 10 },
+  },
+  { type: "message_stop" },
+];
+
+describe("POST /v1/messages where Claude's own host serves", () => {
+  it("the client's blocks, marks and betas arrive as they were sent; ours are model, cap and class", async () => {
+    const { calls, bindings } = mockAnthropic(answer);
+    const system = [
+      { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
+      { type: "text", text: "You code.", cache_control: { type: "ephemeral" } },
+    ];
+    const fields = {
+      model: "mock/claude",
+      system,
+      service_tier: "auto",
+      metadata: { user_id: "someone" },
+      thinking: { type: "enabled", budget_tokens: 1024 },
+      max_tokens: 2048,
+      temperature: 0.5,
+      stop_sequences: ["END"],
+    };
+    const headers = { "anthropic-beta": "interleaved-thinking-2025-05-14, fast-mode-2026-02-01" };
+    await messageOf(await messages(key, fields, { bindings, headers }));
+    const [call] = calls;
+    expect(call?.url).toBe("https://api.anthropic.com/v1/messages");
+    expect(call?.headers["x-api-key"]).toBe(ANTHROPIC_SECRET);
+    expect(call?.headers["anthropic-beta"]).toBe("interleaved-thinking-2025-05-14");
+    expect(call?.body).toEqual({
+      model: "claude-sonnet-4-5",
+      max_tokens: 2048,
+      messages: [{ role: "user", content: "Hello there" }],
+      system,
+      thinking: fields.thinking,
+      stop_sequences: ["END"],
+      service_tier: "standard_only",
+    });
+  });
+
+  it("the message passes as it was said, under our id and model, charged to the micro", async () => {
+    const { bindings } = mockAnthropic(answer);
+    const before = await balanceOf(key);
+    const response = await messages(key, { model: "mock/claude" }, { bindings });
+    expect(response.headers.get("anthropic-organization-id")).toBeNull();
+    expect(await messageOf(response)).toEqual({
+      ...MESSAGE,
+      id: `msg_${response.headers.get("x-request-id")?.slice(4)}`,
+      model: "mock/claude",
+      container: null,
+      usage: { ...USAGE, output_tokens_details: { thinking_tokens: 0 }, cost_micro: COST },
+    });
+    expect(before - (await balanceOf(key))).toBe(COST);
+  });
+
+  it("a stream passes event by event; its usage is the whole's and its end waits for the charge", async () => {
+    const { calls, bindings } = mockAnthropic(() => streamed(START, ...BLOCKS, ...END));
+    const before = await balanceOf(key);
+    const { message, started } = await foldedOf(
+      await messages(key, { model: "mock/claude", stream: true }, { bindings }),
+    );
+    expect(calls[0]?.body["stream"]).toBe(true);
+    expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well." }]);
+    expect(message).toMatchObject({ model: "mock/claude", stop_reason: "end_turn" });
+    expect(started).toMatchObject({
+      input_tokens: 100,
+      cache_read_input_tokens: 60,
+      output_tokens: 1,
+    });
+    expect(message["usage"]).toMatchObject({ output_tokens: 10, cost_micro: COST });
+    expect(before - (await balanceOf(key))).toBe(COST);
+  });
+
+  it("an overload before the first block moves on to the next route, converted", async () => {
+    const { calls, bindings } = mockAnthropic(({ url }) =>
+      url.includes("anthropic")
+        ? streamed(START, {
+            type: "error",
+            error: { type: "overloaded_error", message: "Overloaded" },
+          })
+        : upstreamCompletion(),
+    );
+    const fields = { model: "mock/both", top_k: 3 };
+    const response = await messages(key, fields, { bindings });
+    expect(await messageOf(response)).toMatchObject({ content: [{ type: "text", text: "hi" }] });
+    expect(response.headers.get("x-dropped")).toBe("top_k");
+    expect(calls.map(({ url }) => new URL(url).host)).toEqual([
+      "api.anthropic.com",
+      "models.upstream.test",
+    ]);
+  });
+
+  it("a failure after the first block is an error event, and what was said is paid for", async () => {
+    const broken = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
+    const { bindings } = mockAnthropic(() => interrupted(broken, START, ...BLOCKS));
+    const response = await messages(key, { model: "mock/claude", stream: true }, { bindings });
+    const text = await response.text();
+    expect(text).toContain("event: error");
+    expect(text).not.toContain("message_stop");
+  });
+
+  it("max_tokens 0 warms a cache there: no output, the input is billed", async () => {
+    const warmed = {
+      ...MESSAGE,
+      content: [],
+      stop_reason: "max_tokens",
+      usage: { ...USAGE, output_tokens: 0 },
+    };
+    const { calls, bindings } = mockAnthropic(() => Response.json(warmed));
+    const before = await balanceOf(key);
+    const message = await messageOf(
+      await messages(key, { model: "mock/claude", max_tokens: 0 }, { bindings }),
+    );
+    expect(calls[0]?.body["max_tokens"]).toBe(0);
+    expect(message).toMatchObject({ content: [], stop_reason: "max_tokens" });
+    expect(before - (await balanceOf(key))).toBe(COST - 50);
+  });
+
+  it("what only Claude can do is asked of Claude alone, also where another route stands beside it", async () => {
+    const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
+    const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
+    const { calls, bindings } = mockAnthropic(({ url }) =>
+      url.includes("anthropic") ? Response.json({}, { status: 529 }) : upstreamCompletion(),
+    );
+    const response = await messages(key, { model: "mock/both", messages: said }, { bindings });
+    expect(await refusalOf(response)).toMatchObject({ status: 529, type: "overloaded_error" });
+    expect(calls.every(({ url }) => url.includes("anthropic"))).toBe(true);
+    expect(calls[0]?.body["messages"]).toEqual(said);
+  });
+
+  it("an upstream's own 400 keeps its words, which clients match", async () => {
+    const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    const { bindings } = mockAnthropic(() =>
+      Response.json(
+        { type: "error", error: { type: "invalid_request_error", message: words } },
+        { status: 400 },
+      ),
+    );
+    const refusal = await refusalOf(await messages(key, { model: "mock/claude" }, { bindings }));
+    expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
+  });
+
+  it("count_tokens asks the host's own counter, and estimates when that does not say", async () => {
+    const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
+    const body = {
+      model: "mock/claude",
+      messages: [{ role: "user", content: "Hi" }],
+      max_tokens: 5,
+    };
+    const path = "/v1/messages/count_tokens";
+    expect(await messageOf(await send(path, { key, body, bindings }))).toEqual({
+      input_tokens: 1234,
+    });
+    expect(calls[0]?.url).toBe("https://api.anthropic.com/v1/messages/count_tokens");
+    expect(calls[0]?.body).toEqual({ model: "claude-sonnet-4-5", messages: body.messages });
+    const { bindings: broken } = mockAnthropic(() => Response.json({}, { status: 500 }));
+    const { input_tokens: estimate } = await messageOf(
+      await send(path, { key, body, bindings: broken }),
+    );
+    expect(estimate).toBeGreaterThan(0);
+  });
+});

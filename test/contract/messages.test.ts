@@ -1,0 +1,301 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, chat, openAccount, send } from "./client.ts";
+import { foldedOf, messageOf, messages, refusalOf } from "./messages-client.ts";
+import type { Json } from "./messages-client.ts";
+import { mockUpstream, upstreamCompletion, upstreamStream } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const HI = { role: "user", content: "Hello there" };
+const asked = (headers: Record<string, string>, bearer?: string): Promise<Response> =>
+  messages(bearer, {}, { headers });
+const count = (fields: Json): Promise<Response> => {
+  const body = { model: "sandbox/echo", messages: [HI], ...fields };
+  return send("/v1/messages/count_tokens", { key, body });
+};
+
+describe("POST /v1/messages over the core", () => {
+  it("answers with a whole message under the request's id, and charges what its usage says", async () => {
+    const before = await balanceOf(key);
+    const response = await messages(key, { system: "Be brief." });
+    const message = await messageOf(response);
+    expect(message).toEqual({
+      id: `msg_${response.headers.get("x-request-id")?.slice(4)}`,
+      type: "message",
+      role: "assistant",
+      model: "sandbox/echo",
+      content: [{ type: "text", text: "Hello there", citations: null }],
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      stop_details: null,
+      container: null,
+      usage: {
+        input_tokens: expect.any(Number),
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 0,
+        output_tokens: expect.any(Number),
+        output_tokens_details: { thinking_tokens: 0 },
+        service_tier: "standard",
+        cost_micro: Number(response.headers.get("x-cost-micro")),
+      },
+    });
+    expect(before - (await balanceOf(key))).toBe(Number(response.headers.get("x-cost-micro")));
+    expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
+  });
+
+  it("streams the same message, its input counted from the start, its end after the charge", async () => {
+    const whole = await messageOf(await messages(key));
+    const before = await balanceOf(key);
+    const response = await messages(key, { stream: true });
+    const { message, started } = await foldedOf(response);
+    expect(message).toEqual({ ...whole, id: message["id"] });
+    expect(message["id"]).toBe(`msg_${response.headers.get("x-request-id")?.slice(4)}`);
+    expect(started["input_tokens"]).toBeGreaterThan(0);
+    expect(started["output_tokens"]).toBe(1);
+    const { cost_micro } = message["usage"] as { cost_micro: number };
+    expect(before - (await balanceOf(key))).toBe(cost_micro);
+  });
+
+  it("takes the path with ?beta=true, and both versions", async () => {
+    const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
+    await messageOf(await send("/v1/messages?beta=true", { key, body }));
+    for (const version of ["2023-06-01", "2026-10-21", ""]) {
+      await messageOf(await messages(key, {}, { headers: { "anthropic-version": version } }));
+    }
+    const refused = await messages(key, {}, { headers: { "anthropic-version": "2020-01-01" } });
+    expect(await refusalOf(refused)).toMatchObject({ status: 400, type: "invalid_request_error" });
+    const newer = { headers: { "anthropic-version": "2026-10-21" } };
+    expect(await refusalOf(await messages(key, { temperature: 1 }, newer))).toMatchObject({
+      status: 400,
+      message: "temperature: Extra inputs are not permitted",
+    });
+  });
+
+  it("takes its key as x-api-key, alone or beside the same one; two of ours that differ are 401", async () => {
+    const { key: other } = await openAccount();
+    for (const response of [
+      await asked({ "x-api-key": key }),
+      await asked({ "x-api-key": key }, key),
+      await asked({ "x-api-key": "" }, key),
+      await asked({ "x-api-key": "sk-ant-api03-theirs" }, key),
+    ]) {
+      await messageOf(response);
+    }
+    for (const response of [await asked({ "x-api-key": other }, key), await asked({})]) {
+      expect(await refusalOf(response)).toMatchObject({
+        status: 401,
+        type: "authentication_error",
+      });
+    }
+    expect((await send("/v1/balance", { headers: { "x-api-key": key } })).status).toBe(200);
+  });
+
+  it("tells the key's minute in this dialect's words", async () => {
+    const response = await messages(key);
+    await response.text();
+    const header = (name: string): string =>
+      response.headers.get(`anthropic-ratelimit-requests-${name}`) ?? "";
+    expect(header("limit")).toBe("1000");
+    expect(Number(header("remaining"))).toBeLessThan(1000);
+    expect(header("reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  });
+
+  it("a client's telemetry names no end user; the header x-end-user does", async () => {
+    const id = `e-${crypto.randomUUID()}`;
+    const metadata = { user_id: `t-${crypto.randomUUID()}` };
+    await messageOf(await messages(key, { metadata }));
+    await messageOf(await messages(key, {}, { headers: { "x-end-user": id } }));
+    expect((await send(`/v1/users/${metadata.user_id}`, { key })).status).toBe(404);
+    expect((await send(`/v1/users/${id}`, { key })).status).toBe(200);
+  });
+
+  it("calls, their results and reasoning go there and back over a host of OpenAI's wire", async () => {
+    const call = {
+      id: "call_1",
+      type: "function",
+      function: { name: "look", arguments: '{"at":1}' },
+    };
+    const choice = { index: 0, finish_reason: "tool_calls" };
+    const said = { role: "assistant", content: null, tool_calls: [call] };
+    const usage = {
+      prompt_tokens: 20,
+      completion_tokens: 7,
+      prompt_tokens_details: { cached_tokens: 5 },
+    };
+    const { calls, bindings } = mockUpstream(() =>
+      Response.json({ object: "chat.completion", choices: [{ ...choice, message: said }], usage }),
+    );
+    const tools = [{ name: "look", input_schema: { type: "object" } }];
+    const response = await messages(key, { model: "mock/chat", tools, top_k: 3 }, { bindings });
+    expect(response.headers.get("x-dropped")).toBe("top_k");
+    const message = await messageOf(response);
+    const use = { type: "tool_use", id: "call_1", name: "look", input: { at: 1 } };
+    expect(message).toMatchObject({ content: [use], stop_reason: "tool_use" });
+    expect(message["usage"]).toMatchObject({ input_tokens: 15, cache_read_input_tokens: 5 });
+    const result = { type: "tool_result", tool_use_id: "call_1", content: "seen" };
+    await messageOf(
+      await messages(
+        key,
+        {
+          model: "mock/chat",
+          tools,
+          messages: [
+            HI,
+            { role: "assistant", content: [use] },
+            { role: "user", content: [result] },
+          ],
+        },
+        { bindings },
+      ),
+    );
+    expect(calls[1]?.body["messages"]).toEqual([
+      HI,
+      { role: "assistant", tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_1", content: "seen" },
+    ]);
+  });
+
+  it("an upstream that breaks off in a stream is an error event and no message_stop", async () => {
+    const chunk = { choices: [{ index: 0, delta: { content: "Hel" }, finish_reason: null }] };
+    const { bindings } = mockUpstream(() => {
+      const whole = upstreamStream([chunk]);
+      const text = whole.text().then((sent) => sent.replace("data: [DONE]\n\n", ""));
+      return text.then((sent) => new Response(sent, { headers: whole.headers }));
+    });
+    const response = await messages(key, { model: "mock/chat", stream: true }, { bindings });
+    const text = await response.text();
+    expect(text).not.toContain("message_stop");
+    const last = text.trimEnd().split("\n\n").at(-1) ?? "";
+    expect(last).toMatch(/^event: error\ndata: /);
+    expect(JSON.parse(last.slice(last.indexOf("{")))).toMatchObject({
+      type: "error",
+      error: { type: "api_error" },
+      request_id: response.headers.get("request-id"),
+    });
+  });
+});
+
+describe("refusals of POST /v1/messages", () => {
+  it("each in this dialect's shape, with our code and numbers in details", async () => {
+    const { key: poor } = await openAccount({ credits: 0 });
+    const broke = await messages(poor);
+    expect(broke.headers.get("x-should-retry")).toBe("false");
+    const refusal = await refusalOf(broke);
+    expect(refusal).toMatchObject({
+      status: 402,
+      type: "billing_error",
+      code: "insufficient_balance",
+    });
+    expect(refusal.details).toMatchObject({ balance_micro: 0, required_micro: expect.any(Number) });
+    expect(await refusalOf(await messages(key, { model: "nobody/knows" }))).toMatchObject({
+      status: 404,
+      type: "not_found_error",
+      message: "model: nobody/knows",
+    });
+    expect(await refusalOf(await send("/v1/messages", { key }))).toMatchObject({ status: 405 });
+    expect(await refusalOf(await send("/v1/messages/batches", { key, body: {} }))).toMatchObject({
+      status: 404,
+      type: "not_found_error",
+    });
+    const { key: slow } = await openAccount({ rpmLimit: 1 });
+    await messageOf(await messages(slow));
+    const limited = await messages(slow);
+    expect(limited.headers.get("retry-after")).toMatch(/^\d+$/);
+    expect(await refusalOf(limited)).toMatchObject({ status: 429, type: "rate_limit_error" });
+  });
+
+  it.each<[string, Json]>([
+    ["max_tokens", { max_tokens: undefined }],
+    [
+      "messages[0].content[0].source",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "document",
+                source: { type: "base64", media_type: "application/pdf", data: "AAAA" },
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    ["max_tokens", { max_tokens: 0 }],
+    ["speed", { speed: "fast" }],
+    ["messages[0].role", { messages: [{ role: "tool", content: "x" }] }],
+    ["messages", { messages: [] }],
+    ["model", { model: 7 }],
+    ["tools[0].name", { tools: [{ name: "a b", input_schema: {} }] }],
+  ])("%s is a 400 that names it, and nothing is held", async (param, fields) => {
+    const before = await balanceOf(key);
+    expect(await refusalOf(await messages(key, fields))).toMatchObject({
+      status: 400,
+      type: "invalid_request_error",
+      param,
+    });
+    expect(await balanceOf(key)).toBe(before);
+  });
+
+  it("an embedding model is not found here", async () => {
+    expect((await messages(key, { model: "sandbox/embed" })).status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("an upstream's 401 is never the client's", async () => {
+    const { bindings } = mockUpstream(() =>
+      Response.json({ error: { message: "bad key" } }, { status: 401 }),
+    );
+    const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+    expect(refusal).toMatchObject({ status: 502, type: "api_error" });
+  });
+});
+
+describe("a conversation begun elsewhere", () => {
+  it("an answer of chat goes on here, and one of here at chat", async () => {
+    const { bindings } = mockUpstream(() => upstreamCompletion());
+    const message = await messageOf(await messages(key, { model: "mock/chat" }, { bindings }));
+    const [block] = message["content"] as Json[];
+    const turns = [HI, { role: "assistant", content: block?.["text"] }, HI];
+    expect((await chat(key, { model: "mock/chat", messages: turns }, { bindings })).status).toBe(
+      200,
+    );
+    await messageOf(await messages(key, { model: "mock/chat", messages: turns }, { bindings }));
+  });
+});
+
+describe("POST /v1/messages/count_tokens", () => {
+  it("counts without a cap, never 0, a little above what is billed, and costs nothing", async () => {
+    const before = await balanceOf(key);
+    const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
+    const words = "The quick brown fox jumps over the lazy dog. ".repeat(40);
+    const long = [{ role: "user", content: words }];
+    const { input_tokens: many } = await (
+      await count({ messages: long })
+    ).json<{ input_tokens: number }>();
+    expect(few).toBeGreaterThan(0);
+    expect(await balanceOf(key)).toBe(before);
+    const billed = await messageOf(await messages(key, { messages: long }));
+    const { input_tokens: counted } = billed["usage"] as { input_tokens: number };
+    expect(many).toBeGreaterThanOrEqual(counted);
+    const tools = [{ name: "look", input_schema: { type: "object" } }];
+    const { input_tokens: withTools } = await (
+      await count({ tools })
+    ).json<{ input_tokens: number }>();
+    expect(withTools).toBeGreaterThan(few);
+  });
+
+  it("refuses in the dialect's shape: an unknown model, no messages, no key, another method", async () => {
+    expect(await refusalOf(await count({ model: "nobody" }))).toMatchObject({ status: 404 });
+    expect(await refusalOf(await count({ messages: undefined }))).toMatchObject({
+      status: 400,
+      param: "messages",
+    });
+    const path = "/v1/messages/count_tokens";
+    expect(await refusalOf(await send(path, { body: {} }))).toMatchObject({ status: 401 });
+    expect(await refusalOf(await send(path, { key }))).toMatchObject({ status: 405 });
+  });
+});
