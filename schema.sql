@@ -75,6 +75,12 @@ CREATE TABLE IF NOT EXISTS key_terms (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS key_terms_by_organization ON key_terms (org_id);
 
+-- Where a round that takes several runs goes on: of the hourly sweep the organisation poked last.
+CREATE TABLE IF NOT EXISTS cursors (
+  name TEXT PRIMARY KEY NOT NULL,
+  after TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- ---------------------------------------------------------------- published by each wallet
 -- Absolute values under a `seq` that only grows: a repeat, a reorder or an older copy does no harm.
 

@@ -1,13 +1,18 @@
 import { deleteOldIdempotencyKeys } from "../keys/insert-once.store.ts";
+import { atMost } from "../lib/at-most.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
+import { within } from "../lib/within.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { Vitals } from "../wallet/wallet-contract.ts";
 import { Depths } from "./depths.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
-const AT_ONCE = 50;
+/** As many calls of one invocation as the platform lets wait for an answer. */
+const AT_ONCE = 6;
+/** One that hangs takes a sixth of the sweep for so long. */
+const POKE_TIMEOUT_MS = 5000;
 /** A Worker invocation may make 10,000 calls; wallets beyond that are poked by the next hour's sweep. */
 const WALLETS_MAX = 8000;
 
@@ -25,7 +30,8 @@ type SweptOutbox = {
 /**
  * The hourly watchdog behind the alarms: pokes every outbox and the wallets of organisations used in
  * the last two days, so that an alarm the platform lost is set again, and deletes Idempotency-Keys over a
- * day old. One that fails stops no other. Answers how many wallets it poked, and what it found.
+ * day old. It goes on after the wallet that was poked last, so that each has its turn however many there
+ * are. One that fails stops no other. Answers how many wallets it poked, and what it found.
  */
 export async function sweep(
   db: D1Database,
@@ -33,34 +39,35 @@ export async function sweep(
   targets: SweepTargets,
 ): Promise<{ readonly poked: number; readonly depths: Depths }> {
   const depths = new Depths();
-  await Promise.all(targets.outboxes.map((outbox) => quietly(sweepOutbox(outbox, depths))));
-  await quietly(deleteOldIdempotencyKeys(db, nowMs));
-  let poked = 0;
-  let after = "";
+  await atMost(AT_ONCE, targets.outboxes, (outbox) => quietly(() => sweepOutbox(outbox, depths)));
+  await quietly(() => deleteOldIdempotencyKeys(db, nowMs));
+  const start = await lastPoked(db);
+  let [poked, after, isRound] = [0, start, false];
   while (poked < WALLETS_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
-    const { ids, bookBytes } = await organizationsUsed(db, nowMs - USED_WITHIN_MS, after);
-    depths.book(bookBytes);
-    for (let from = 0; from < ids.length; from += AT_ONCE) {
-      const slice = ids.slice(from, from + AT_ONCE);
-      // oxlint-disable-next-line no-await-in-loop -- bounded concurrency
-      await Promise.all(slice.map((id) => quietly(sweepWallet(id, targets, depths))));
-    }
+    const page = await organizationsUsed(db, nowMs - USED_WITHIN_MS, after);
+    depths.book(page.bookBytes);
+    const ids = isRound ? page.ids.filter((id) => id <= start) : page.ids;
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    await atMost(AT_ONCE, ids, (id) => quietly(() => sweepWallet(id, targets, depths)));
     poked += ids.length;
-    const last = ids.at(-1);
-    if (last === undefined || ids.length < PAGE) break;
-    after = last;
+    after = ids.at(-1) ?? after;
+    // oxlint-disable-next-line no-await-in-loop -- kept after each page: a run may be ended in between
+    await keepLastPoked(db, after);
+    if (ids.length === PAGE) continue;
+    if (isRound || start === "") break;
+    [isRound, after] = [true, ""];
   }
   return { poked, depths };
 }
 
 async function sweepOutbox(outbox: SweptOutbox, depths: Depths): Promise<void> {
-  await outbox.poke();
+  await within(outbox.poke(), POKE_TIMEOUT_MS);
   depths.outbox(outbox.name, await outbox.depth());
 }
 
 async function sweepWallet(id: string, targets: SweepTargets, depths: Depths): Promise<void> {
-  const vitals = await targets.wallet(id).poke();
+  const vitals = await within(targets.wallet(id).poke(), POKE_TIMEOUT_MS);
   if (vitals.ok) depths.wallet(id, vitals.value);
 }
 
@@ -77,9 +84,27 @@ async function organizationsUsed(
   return { ids: found.results.map((row) => row.id), bookBytes: found.meta.size_after };
 }
 
-async function quietly(work: Promise<unknown>): Promise<void> {
+const SWEEP = "sweep";
+
+/** The organisation that the sweep before this one poked last, or "". */
+async function lastPoked(db: D1Database): Promise<string> {
+  const row = await db
+    .prepare("SELECT after FROM cursors WHERE name = ?")
+    .bind(SWEEP)
+    .first<{ after: string }>();
+  return row?.after ?? "";
+}
+
+async function keepLastPoked(db: D1Database, after: string): Promise<void> {
+  await db
+    .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
+    .bind(SWEEP, after)
+    .run();
+}
+
+async function quietly(work: () => Promise<unknown>): Promise<void> {
   try {
-    await work;
+    await work();
   } catch (error) {
     logWarning("sweep_failed", { reason: reasonOf(error) });
   }
