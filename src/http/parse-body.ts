@@ -13,6 +13,28 @@ export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result
   return parsed.success ? success(parsed.data) : refusal(parsed.error, value);
 }
 
+/** An object's schema whose fields are all there is to a resource that a client may change. */
+export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
+
+/**
+ * As `parseBody`, for a resource of ours: a field that the resource does not have is a 400 with `param`.
+ * Those that it has but nobody may set (`readOnly`) are taken and left out, so that a client may send back
+ * what it read.
+ */
+export function parseFields<Schema extends FieldsSchema>(
+  schema: Schema,
+  readOnly: readonly string[],
+  value: unknown,
+): Result<z.core.output<Schema>> {
+  const given = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  const unknown = given.find(
+    (name) => !Object.hasOwn(schema.shape, name) && !readOnly.includes(name),
+  );
+  if (unknown === undefined) return parseBody(schema, value) as Result<z.core.output<Schema>>;
+  const shown = unknown.slice(0, 100);
+  return invalid(`Unknown parameter: '${shown}'.`, shown);
+}
+
 /** Stands for the values of a parameter that came more than once, however many they are. */
 const GIVEN_TWICE: readonly string[] = [];
 

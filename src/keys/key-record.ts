@@ -32,6 +32,18 @@ export type KeyRecord = {
   readonly revoked: boolean;
 };
 
+/** What a record shows beside what may be chosen; `key` and `member_id` where they are shown. */
+export const KEY_READ_ONLY: readonly string[] = [
+  "id",
+  "prefix",
+  "region",
+  "created_at",
+  "last_used_at",
+  "revoked",
+  "key",
+  "member_id",
+];
+
 /** A row as the interface shows it; a book holds only keys of its own region, so `home` is this region. */
 export function keyRecord(row: KeyRow, home: Region): KeyRecord {
   return {

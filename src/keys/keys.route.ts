@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { parseBody } from "../http/parse-body.ts";
+import { parseFields } from "../http/parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now } from "../lib/clock.ts";
@@ -11,7 +11,7 @@ import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
-import { keyRecord } from "./key-record.ts";
+import { KEY_READ_ONLY, keyRecord } from "./key-record.ts";
 import { findKey, insertKey } from "./keys.store.ts";
 import type { KeyOwner } from "./keys.store.ts";
 import type { KeyRow } from "./key-record.ts";
@@ -48,7 +48,7 @@ export async function createKeyRoute(c: AppContext): Promise<Response> {
   if (!name.ok) return fail(c, name.failure);
   const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
   if (!body.ok) return fail(c, body.failure);
-  const fields = parseBody(newKeySchema, body.value.json);
+  const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId } = admitted.caller;
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env) };

@@ -21,10 +21,10 @@ export const newKeyChoices = {
   scope: z.nullish(z.enum(["regional", "global"])),
 };
 
-/** The body of every call that creates a key; whatever else it holds is ignored. */
+/** The body of every call that creates a key. */
 export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices });
 
-/** What an operator may change of a key that exists; whatever else the body holds is ignored. */
+/** What an operator may change of a key that exists. */
 export const keyChangeSchema = z.object({
   name: z.optional(keyNameSchema),
   rpm_limit: z.optional(rpmLimitSchema),

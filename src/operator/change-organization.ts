@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
-import { parseBody } from "../http/parse-body.ts";
+import { parseFields } from "../http/parse-body.ts";
 import type { Result } from "../lib/failure.ts";
 import { success } from "../lib/failure.ts";
 import { organizationChangeSchema } from "../organizations/organization.ts";
 import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
 import { followBook } from "./follow-book.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
-import { withBalance } from "./organizations.ts";
+import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
 /** `rpm_limit` null is none. */
 const organizationChange = z.extend(organizationChangeSchema, {
@@ -22,7 +22,7 @@ export async function patchOrganization(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(organizationChange, request.body);
+  const fields = parseFields(organizationChange, SHOWN_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const id = request.params["id"] ?? "";
   const changed = await updateOrganization(context.db, id, fields.value, null);

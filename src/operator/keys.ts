@@ -1,5 +1,5 @@
-import { parseBody } from "../http/parse-body.ts";
-import { keyRecord } from "../keys/key-record.ts";
+import { parseFields } from "../http/parse-body.ts";
+import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
 import type { KeyRow } from "../keys/key-record.ts";
 import { findKey, updateKey } from "../keys/keys.store.ts";
 import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";
@@ -39,7 +39,7 @@ export async function patchKey(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(keyChangeSchema, request.body);
+  const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], request.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(request);
   const changed = await updateKey(context.db, { id, orgId }, fields.value);

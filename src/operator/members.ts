@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { parseBody } from "../http/parse-body.ts";
+import { parseFields } from "../http/parse-body.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { atMost } from "../lib/at-most.ts";
 import { success } from "../lib/failure.ts";
@@ -11,7 +11,12 @@ import {
   updateMember,
 } from "../organizations/members.store.ts";
 import type { EndedKey, MemberName } from "../organizations/members.store.ts";
-import { emailSchema, memberRecord, roleSchema } from "../organizations/organization.ts";
+import {
+  emailSchema,
+  MEMBER_READ_ONLY,
+  memberRecord,
+  roleSchema,
+} from "../organizations/organization.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
@@ -37,7 +42,7 @@ export async function postMember(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(newMember, request.body);
+  const fields = parseFields(newMember, MEMBER_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
@@ -55,7 +60,7 @@ export async function patchMember(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(memberChange, request.body);
+  const fields = parseFields(memberChange, MEMBER_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const changed = await updateMember(context.db, memberName(request), fields.value);
   return changed.ok ? success(memberRecord(changed.value)) : changed;

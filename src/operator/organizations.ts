@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { pageQuery, parseBody, parseQuery } from "../http/parse-body.ts";
-import { keyRecord } from "../keys/key-record.ts";
+import { pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
+import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
 import { insertKey, insertKeyStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
 import { refuse, success } from "../lib/failure.ts";
@@ -9,6 +9,7 @@ import { logWarning, reasonOf } from "../lib/log.ts";
 import {
   emailSchema,
   memberRecord,
+  ORGANIZATION_READ_ONLY,
   nameSchema,
   organizationRecord,
   slugSchema,
@@ -30,6 +31,14 @@ const newOrganization = z.object({
   rpm_limit: newKeyChoices.rpm_limit,
 });
 
+/** What `withBalance` shows beside what may be changed. */
+export const SHOWN_READ_ONLY: readonly string[] = [
+  ...ORGANIZATION_READ_ONLY,
+  "credits_micro",
+  "held_micro",
+  "open_holds",
+];
+
 /**
  * `POST /orgs`: wallet first, durable, then the organisation, its owner and first key in one batch.
  * A taken slug is `conflict` and discards the wallet; after any other failure of the batch the
@@ -39,7 +48,7 @@ export async function postOrganization(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(newOrganization, request.body);
+  const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], request.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
   const organization: OrganizationRow = {
@@ -108,7 +117,7 @@ export async function postMemberKey(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(newKeySchema, request.body);
+  const fields = parseFields(newKeySchema, KEY_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const member = { id: request.params["member_id"] ?? "", org_id: request.params["id"] ?? "" };
   const fresh = await mintKeyOf(context, member, fields.value);

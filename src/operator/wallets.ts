@@ -3,7 +3,7 @@ import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { timestamp } from "../lib/clock.ts";
 import { micros } from "../lib/money.ts";
-import { parseBody, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
@@ -24,7 +24,7 @@ export async function postCredits(
   context: OperatorContext,
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
-  const fields = parseBody(credit, request.body);
+  const fields = parseFields(credit, [], request.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;

@@ -19,11 +19,20 @@ export const emailSchema = z.email("must be an email address").check(z.maxLength
 
 export const roleSchema = z.enum(["owner", "admin", "billing", "member"]);
 
-/** What an owner may change; whatever else the body holds is ignored. */
+/** What an owner may change. */
 export const organizationChangeSchema = z.object({
   name: z.optional(nameSchema),
   slug: z.optional(slugSchema),
 });
+
+/** What an organisation and a member show beside what may be changed. */
+export const ORGANIZATION_READ_ONLY: readonly string[] = [
+  "id",
+  "region",
+  "is_personal",
+  "created_at",
+];
+export const MEMBER_READ_ONLY: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 

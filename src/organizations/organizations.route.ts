@@ -3,7 +3,11 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { readFields } from "../http/read-fields.ts";
 import { askBook } from "../lib/ask-book.ts";
-import { organizationChangeSchema, organizationRecord } from "./organization.ts";
+import {
+  ORGANIZATION_READ_ONLY,
+  organizationChangeSchema,
+  organizationRecord,
+} from "./organization.ts";
 import { findOrganization, updateOrganization } from "./organizations.store.ts";
 
 /** GET /v1/orgs/{id}: the caller's own organisation, for any of its members. */
@@ -19,7 +23,7 @@ export async function readOrganizationRoute(c: Context<AppEnv>): Promise<Respons
 
 /** PATCH /v1/orgs/{id}: an owner sets `name` and `slug`. 200 the whole object, 409 for a taken slug. */
 export async function patchOrganizationRoute(c: Context<AppEnv>): Promise<Response> {
-  const fields = await readFields(c, organizationChangeSchema);
+  const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId } = c.var.admitted.caller;
   const asked = await askBook(

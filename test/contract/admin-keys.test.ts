@@ -130,20 +130,13 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     const before = await read();
     const wish = {
       id: "key_mine",
-      hash: "0".repeat(64),
-      org_id: crypto.randomUUID(),
       member_id: other.memberId,
       region: "us",
       scope: "regional",
       prefix: "svc",
       revoked: true,
-      revoked_at: 5,
       created_at: "1999-01-01T00:00:00.000Z",
       last_used_at: "1999-01-01T00:00:00.000Z",
-      role: "owner",
-      is_personal: true,
-      credits: 5,
-      monthly_spend_dollars: 5,
     };
     expect(await (await patch(wish)).json()).toEqual(before);
     expect(await read()).toEqual(before);

@@ -103,15 +103,9 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
       id: crypto.randomUUID(),
       region: "us",
       is_personal: true,
-      credits: 1,
       credits_micro: 1,
       held_micro: 5,
       created_at: "1999-01-01T00:00:00.000Z",
-      role: "member",
-      revoked: true,
-      prefix: "svc",
-      monthly_spend_dollars: 5,
-      epoch: "mine",
     };
     expect(await changed(wish)).toEqual(before);
   });

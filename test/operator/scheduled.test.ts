@@ -20,9 +20,10 @@ it("the hourly sweep pokes every outbox, the peers' too, and one that fails stop
   vi.restoreAllMocks();
 });
 
+const idOf = (n: number): string => `sweep-${String(n).padStart(5, "0")}`;
+
 describe("a sweep of more wallets than one run may poke", () => {
   const COUNT = 9000;
-  const idOf = (n: number): string => `sweep-${String(n).padStart(5, "0")}`;
   beforeAll(() =>
     env.DB.prepare(
       `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1 - 1)

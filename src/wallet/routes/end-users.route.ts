@@ -38,12 +38,14 @@ const limits = {
   daily_quota_dollars: z.optional(dollarsOrNull),
   alert_threshold: z.optional(fraction),
 };
+/** What a record shows beside them. */
+const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
 const changeBody = z.object(limits);
 const putBody = z.object({ external_id: z.string(), ...limits });
 
 /** POST /v1/users: 201 with a new end user, what is left out by default; 200 with one that was there, changed. */
 export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
-  const fields = await readFields(c, putBody);
+  const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fail(c, fields.failure);
   const { external_id: externalId, ...given } = fields.value;
   const answer = await askOwnWallet(c, (wallet) =>
@@ -73,7 +75,7 @@ export async function readEndUserRoute(c: Context<AppEnv>): Promise<Response> {
 
 /** PATCH /v1/users/{external_id}: changes what is given, from the next request on; the record, or 404. */
 export async function patchEndUserRoute(c: Context<AppEnv>): Promise<Response> {
-  const fields = await readFields(c, changeBody);
+  const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
   if (!fields.ok) return fail(c, fields.failure);
   const change = changeOf(fields.value);
   const answer = await askOwnWallet(c, (wallet) =>
@@ -138,7 +140,7 @@ export async function readSettingsRoute(c: Context<AppEnv>): Promise<Response> {
 
 /** PATCH /v1/orgs/{id}/settings: changes what is given, for end users seen later; all four settings. */
 export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> {
-  const fields = await readFields(c, settingsBody);
+  const fields = await readFields(c, settingsBody, []);
   if (!fields.ok) return fail(c, fields.failure);
   const given = fields.value;
   const change = {

@@ -1,0 +1,153 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { admin, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+type Body = Record<string, unknown>;
+
+/** A call that takes a body of ours: what it is sent, and where the resource is read. */
+type Change = {
+  readonly name: string;
+  readonly send: (body: Body) => Promise<Response>;
+  readonly body: Body;
+  /** The resource as it is shown; null for what can only be made. */
+  readonly read: (() => Promise<Body>) | null;
+};
+
+let account: Account;
+let made = 0;
+
+beforeEach(async () => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  account = await openAccount();
+  await client("POST", "/v1/users", { external_id: "ann" });
+});
+
+function client(method: string, path: string, body?: Body): Promise<Response> {
+  return send(path, { method, key: account.key, body });
+}
+
+async function shown(response: Promise<Response>): Promise<Body> {
+  const { status, body } = { status: (await response).status, body: await (await response).json() };
+  expect(status).toBeLessThan(300);
+  return body as Body;
+}
+
+function changes(): readonly Change[] {
+  const settings = `/v1/orgs/${account.orgId}/settings`;
+  const member = `/orgs/${account.orgId}/members/${account.memberId}`;
+  const key = `/orgs/${account.orgId}/keys/${account.keyId}`;
+  return [
+    {
+      name: "POST /v1/keys",
+      send: (body) => client("POST", "/v1/keys", body),
+      body: { name: "another" },
+      read: async () => ((await shown(client("GET", "/v1/keys")))["keys"] as Body[])[0] ?? {},
+    },
+    {
+      name: "POST /v1/users",
+      send: (body) => client("POST", "/v1/users", body),
+      body: { external_id: "bob" },
+      read: () => shown(client("GET", "/v1/users/ann")),
+    },
+    {
+      name: "PATCH /v1/users/{external_id}",
+      send: (body) => client("PATCH", "/v1/users/ann", body),
+      body: { daily_quota_dollars: 3 },
+      read: () => shown(client("GET", "/v1/users/ann")),
+    },
+    {
+      name: "PATCH /v1/orgs/{id}",
+      send: (body) => client("PATCH", `/v1/orgs/${account.orgId}`, body),
+      body: { name: "Another" },
+      read: () => shown(client("GET", `/v1/orgs/${account.orgId}`)),
+    },
+    {
+      name: "PATCH /v1/orgs/{id}/settings",
+      send: (body) => client("PATCH", settings, body),
+      body: { low_balance_threshold_dollars: 3 },
+      read: () => shown(client("GET", settings)),
+    },
+    {
+      name: "POST /admin/v1/orgs",
+      send: (body) => admin("POST", "/orgs", body),
+      body: { name: "New", slug: `unknown-${made++}`, owner_email: "o@example.com" },
+      read: null,
+    },
+    {
+      name: "PATCH /admin/v1/orgs/{id}",
+      send: (body) => admin("PATCH", `/orgs/${account.orgId}`, body),
+      body: { rpm_limit: 5 },
+      read: () => shown(admin("GET", `/orgs/${account.orgId}`)),
+    },
+    {
+      name: "POST /admin/v1/orgs/{id}/members",
+      send: (body) => admin("POST", `/orgs/${account.orgId}/members`, body),
+      body: { email: "m@example.com", role: "admin" },
+      read: null,
+    },
+    {
+      name: "PATCH /admin/v1/orgs/{id}/members/{id}",
+      send: (body) => admin("PATCH", member, body),
+      body: { email: "other@example.com" },
+      read: async () => {
+        const { members } = await shown(admin("GET", `/orgs/${account.orgId}/members`));
+        return (members as Body[])[0] ?? {};
+      },
+    },
+    {
+      name: "POST /admin/v1/orgs/{id}/members/{id}/keys",
+      send: (body) => admin("POST", `${member}/keys`, body),
+      body: { name: "another" },
+      read: () => shown(admin("GET", key)),
+    },
+    {
+      name: "PATCH /admin/v1/orgs/{id}/keys/{id}",
+      send: (body) => admin("PATCH", key, body),
+      body: { rpm_limit: 7 },
+      read: () => shown(admin("GET", key)),
+    },
+    {
+      name: "POST /admin/v1/orgs/{id}/credits",
+      send: (body) => admin("POST", `/orgs/${account.orgId}/credits`, body),
+      body: { amount_micro: 5, reference: "one" },
+      read: null,
+    },
+  ];
+}
+
+describe("a body of ours", () => {
+  it("with a field that its resource does not have is a 400 that names it, and nothing is written", async () => {
+    for (const { name, send: sent, body, read } of changes()) {
+      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
+      const before = await read?.();
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      const error = await errorOf(await sent({ ...body, monthly_quota_dollar: 3 }), 400);
+      expect([name, error.param]).toEqual([name, "monthly_quota_dollar"]);
+      expect(error.message).toBe("Unknown parameter: 'monthly_quota_dollar'.");
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect(await read?.()).toEqual(before);
+    }
+  });
+
+  it("that is what was read, with a change, is taken: what nobody may set is left out", async () => {
+    for (const { name, send: sent, body, read } of changes()) {
+      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
+      const response = await sent({ ...(await read?.()), ...body });
+      expect([name, response.status]).toEqual([name, expect.toSatisfy((one) => one < 300)]);
+    }
+  });
+
+  it("may not be named like what every object has", async () => {
+    const names = ["constructor", "toString", "__proto__", "hasOwnProperty"];
+    for (const name of names) {
+      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
+      const response = await send("/v1/keys", {
+        method: "POST",
+        key: account.key,
+        body: JSON.parse(`{ "name": "x", "${name}": 1 }`) as Body,
+      });
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect((await errorOf(response, 400)).param).toBe(name);
+    }
+  });
+});
