@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
 import type { Region } from "../lib/caller.ts";
-import { now } from "../lib/clock.ts";
+import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
@@ -118,7 +118,7 @@ export class KeyLimiter extends DurableObject<Env> {
    */
   async tellBook(): Promise<void> {
     oweBook(this.ctx.storage.sql, this.#hash());
-    await this.ctx.storage.setAlarm(Date.now() + BOOK_RETRY_MS);
+    await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
   }
 
   /** Tells the book what it is owed. Catches everything: a throw would use up the platform's six retries. */
@@ -132,7 +132,7 @@ export class KeyLimiter extends DurableObject<Env> {
     } catch (error) {
       this.#memory = null;
       logWarning("revocation_not_in_book", { reason: reasonOf(error) });
-      await this.ctx.storage.setAlarm(Date.now() + BOOK_RETRY_MS);
+      await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
     }
   }
 
