@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { unstable_splitSqlQuery } from "wrangler";
@@ -12,6 +12,27 @@ const secrets = {
   ADMIN_TOKEN: "a".repeat(32),
   PEER_OUT_US: "o".repeat(32),
   PEER_IN_US: "i".repeat(32),
+};
+
+const LONG = process.env["TURNPIKE_LONG"] ?? "";
+/** What takes minutes or a quiet machine; `npm run test:long` alone runs it. */
+const LONG_FILES = "test/**/*.long.test.ts";
+/** A long run: those files, and every test that tries more the longer it may (`test/effort.ts`). */
+const inLongRun = (file: string): boolean =>
+  file.endsWith(".long.test.ts") ||
+  /from "[./]+\/(?:effort|faults-of)\.ts"/.test(readFileSync(file, "utf8"));
+
+function testsIn(include: string, exclude: readonly string[] = []) {
+  if (LONG !== "1") return { include: [include], exclude: [...exclude, LONG_FILES] };
+  return { include: globSync(include, { exclude }).filter(inLongRun) };
+}
+
+// A test waits for what happens; how long that takes is the machine's matter.
+const PATIENCE_MS = LONG === "1" ? 4 * 3_600_000 : 120_000;
+const patience = {
+  testTimeout: PATIENCE_MS,
+  hookTimeout: PATIENCE_MS,
+  expect: { poll: { timeout: 100_000, interval: 20 } },
 };
 
 export default defineConfig({
@@ -44,16 +65,11 @@ export default defineConfig({
         ],
         test: {
           name: "worker",
-          env: {
-            TURNPIKE_LONG: process.env["TURNPIKE_LONG"] ?? "",
-            TURNPIKE_SEED: process.env["TURNPIKE_SEED"] ?? "",
-          },
-          testTimeout: 60_000, // a test waits for what happens; how long that takes is the machine's matter
-          hookTimeout: 60_000,
+          env: { TURNPIKE_LONG: LONG, TURNPIKE_SEED: process.env["TURNPIKE_SEED"] ?? "" },
+          ...patience,
           isolate: false,
-          maxWorkers: 1,
-          include: ["test/**/*.test.ts"],
-          exclude: ["test/node/**", "test/**/*.pure.test.ts"],
+          maxWorkers: 2,
+          ...testsIn("test/**/*.test.ts", ["test/node/**", "test/**/*.pure.test.ts"]),
           setupFiles: ["./test/setup.ts"],
         },
       },
@@ -61,20 +77,21 @@ export default defineConfig({
         // two real regions over HTTP, the OpenAI SDK, CLI and scripts: plain Node
         test: {
           name: "node",
-          maxWorkers: 2, // each file waits more than it computes
+          ...patience,
+          isolate: false, // miniflare and wrangler take a second to load
+          maxWorkers: 3, // each file waits more than it computes
           sequence: { groupOrder: 1 },
-          include: ["test/node/**/*.test.ts"],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          ...testsIn("test/node/**/*.test.ts"),
         },
       },
       {
-        // pure rules and fast-check models: plain Node; npm run test:long gives the models hours
+        // pure rules and fast-check models: plain Node
         test: {
           name: "pure",
+          ...patience,
+          isolate: false,
           sequence: { groupOrder: 2 },
-          include: ["test/**/*.pure.test.ts"],
-          testTimeout: process.env["TURNPIKE_LONG"] === "1" ? 4 * 3_600_000 : 60_000,
+          ...testsIn("test/**/*.pure.test.ts"),
         },
       },
     ],

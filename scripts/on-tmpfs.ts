@@ -20,6 +20,7 @@ const child = spawn(command, commandArguments, {
     ...process.env,
     PATH: `${binaries}${path.delimiter}${process.env["PATH"] ?? ""}`,
     TMPDIR: directory,
+    NODE_COMPILE_CACHE: path.join(directory, "compiled"), // programs that are started many times
   },
 });
 // A terminal sends Ctrl-C to the child as well; a signal to this process alone is passed on.

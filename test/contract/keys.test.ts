@@ -234,7 +234,7 @@ describe("GET /v1/keys: 200", () => {
     } finally {
       book.restore();
     }
-  }, 30_000);
+  });
 });
 
 describe("/v1/keys: 401", () => {

@@ -35,7 +35,7 @@ async function lateAnswer(method: string, path: string, fields: object): Promise
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const answer = send(path, { method, key: dying.key, body: readable });
-  await vi.waitFor(async () => expect(await admissions()).toBe(1));
+  await expect.poll(admissions).toBe(1);
   expect((await deleteKey(account.key, dying.keyId)).status).toBe(200);
   void writer.write(new TextEncoder().encode(JSON.stringify(fields))).then(() => writer.close());
   return answer;

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { measured } from "../measured.ts";
+import { effort } from "../effort.ts";
 
 const env = import.meta.env as Readonly<Record<string, unknown>>;
-const INPUTS_LONG = 1_000_000;
 /** How many inputs all fuzzers get together. */
-export const INPUTS = env["TURNPIKE_LONG"] === "1" ? INPUTS_LONG : 25_000;
+export const INPUTS = effort(10_000, 1_000_000);
 /** Of a long run too: what it found once is found again. Another one is given by TURNPIKE_SEED. */
 const SEED = Number(env["TURNPIKE_SEED"] || 20_261_121);
 /** For the one test of each fuzzer, long runs included. */

@@ -4,9 +4,10 @@ import { addKey, admin, openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { BusyWorld, HELLO } from "./busy-world.ts";
 import type { Asking } from "./busy-world.ts";
+import { effort } from "../effort.ts";
 
-const ENDINGS = 1000;
-const CASES = 10;
+const CASES = effort(3, 10);
+const ENDINGS = 100 * CASES;
 const LEAVES_EARLY = "client leaves early";
 const LEAVES_STREAM = "client leaves the stream";
 /** Each has the organisation's only place, so that one place lost would shed all that follow. */
@@ -106,7 +107,7 @@ it(`${ENDINGS} requests that end in every way leave every place free`, async () 
     { numRuns: CASES },
   );
   expect(seen.size).toBe(Object.keys(HOWS).length);
-}, 120_000);
+});
 
 /** A few keys of the organisation: each may be used 1,000 times a minute. */
 function freshKeys(): Promise<string[]> {

@@ -158,7 +158,7 @@ it("a body that takes its time while its key dies is 401, and nothing is held", 
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const answer = isolate.ask(account.key, readable);
-  await vi.waitFor(async () => expect(await admissions()).toBe(2));
+  await expect.poll(admissions).toBe(2);
   void writer.write(new TextEncoder().encode(HELLO.slice(0, 10)));
   await revoke();
   void writer.write(new TextEncoder().encode(HELLO.slice(10))).then(() => writer.close());

@@ -53,11 +53,15 @@ async function ask(
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
   "begun at %s",
   (_, first) => {
+    let begun: Awaited<ReturnType<typeof ask>>;
+    beforeAll(async () => {
+      begun = await ask([first], [QUESTION], [first.chat.tools.json]);
+      vi.restoreAllMocks();
+    });
+
     it.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       "goes on at %s when the first is down: each result names its call",
       async (__, second) => {
-        const begun = await ask([first], [QUESTION], [first.chat.tools.json]);
-        vi.restoreAllMocks();
         const ids = (begun.message.tool_calls ?? []).map((call) => call.id);
         expect(ids).toHaveLength(3);
         const results = ids.map((id, at) => ({

@@ -30,7 +30,7 @@ const down = (): never => {
   throw new Error("D1 is down");
 };
 const eventually = (seen: () => Promise<void>): Promise<void> =>
-  vi.waitFor(seen, { timeout: 8000, interval: 5 });
+  vi.waitFor(seen, { timeout: 100_000, interval: 5 });
 const events = (name: string): Record<string, unknown>[] =>
   logged
     .map((line) => JSON.parse(line) as Record<string, unknown>)

@@ -86,7 +86,7 @@ describe("the book", () => {
     const account = await open();
     const spent = await traffic(account, 1);
     await expect
-      .poll(async () => (await account.book()).balance, { timeout: 15_000, interval: 100 })
+      .poll(async () => (await account.book()).balance, { timeout: 100_000, interval: 100 })
       .toBe(CREDITS - spent);
   });
 

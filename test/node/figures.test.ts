@@ -14,7 +14,7 @@ import { startProgram } from "./support/program.ts";
 const EMPTY = "# Title\n\n<!-- figures: begin -->\n\n<!-- figures: end -->\n\n## After\n";
 const STAMP = { date: "2026-11-21", commit: "abc1234" };
 const LATER = { date: "2026-12-01", commit: "def5678+" };
-const PATIENT = { timeout: 30_000 };
+const PATIENT = { timeout: 100_000 };
 const EXACT = 2;
 const OPEN = 13;
 
@@ -187,7 +187,7 @@ describe("npm run figures", () => {
     expect(line(5)).toContain("not measured yet");
     const { rows } = JSON.parse(readFileSync(json, "utf8")) as { rows: Finding[] };
     expect(rows).toMatchObject([{ row: 6, isMet: true, values: { admitted: 60, inMemory: 300 } }]);
-  }, 90_000);
+  });
 
   it("that is told to end leaves nothing behind", async () => {
     const program = startProgram(["scripts/figures.ts", "--only", "3", "--dry"]);
@@ -196,7 +196,7 @@ describe("npm run figures", () => {
     program.child.kill("SIGTERM");
     expect(await program.ended).toBe(143);
     expect(scratchOf(program.child.pid)).toEqual([]);
-  }, 90_000);
+  });
 
   it.each([
     [["--only", "17"], "--only takes numbers from 1 to 16"],

@@ -23,7 +23,7 @@ const CREDITS = 1_000_000;
 /** The contract says 2.5 s; twice that on a loaded machine. */
 const PATIENCE_MS = 5000;
 const LATE_MS = 3000;
-const RELAXED = { timeout: 25_000, interval: 50 };
+const RELAXED = { timeout: 100_000, interval: 50 };
 
 let regions: FaultyRegions;
 beforeAll(async () => {
@@ -117,7 +117,7 @@ it("a home that is silent, slow, broken or garbled: 503 home_region_unreachable 
   await Promise.all(victims.map(({ account }) => expectUntouched(account)));
   const again = await Promise.all(victims.map(({ account }) => farChat(account)));
   expect(new Set(again)).toEqual(new Set([200]));
-}, 90_000);
+});
 
 const farChat = ({ key }: Account): Promise<number> =>
   statusOf(regions.us, key, "/chat/completions", CHAT);
@@ -160,7 +160,7 @@ it("home holds after the peer gave up: the void wins, whichever came first (103)
   expect(voids.filter((body) => body.includes(early.account.orgId))).toHaveLength(1);
   expect(voids.filter((body) => body.includes(late.account.orgId))).toHaveLength(1);
   await Promise.all([early, late].map(({ account }) => expectUntouched(account)));
-}, 30_000);
+});
 
 it("connections refused: 503 for a global key; a regional key of either region does not notice (101)", async () => {
   const account = await openFar(regions);

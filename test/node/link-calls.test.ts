@@ -15,7 +15,7 @@ import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 
 const PATH = "/chat/completions";
-const RELAXED = { timeout: 25_000, interval: 20 };
+const RELAXED = { timeout: 100_000, interval: 20 };
 
 let regions: FaultyRegions;
 beforeAll(async () => {

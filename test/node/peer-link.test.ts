@@ -188,5 +188,5 @@ describe("the secrets of the link", () => {
     // A secret that the other region does not know breaks its direction alone: calls can fail here.
     await regions.restart("eu", { PEER_OUT_US: "y".repeat(40) });
     expect(await found()).toBe(CALLS);
-  }, 60_000);
+  });
 });

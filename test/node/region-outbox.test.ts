@@ -12,7 +12,7 @@ import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 
 const CREDITS = 1_000_000;
-const RELAXED = { timeout: 25_000, interval: 50 };
+const RELAXED = { timeout: 100_000, interval: 50 };
 
 let regions: FaultyRegions;
 beforeAll(async () => {
@@ -141,7 +141,7 @@ it("what the US enqueues reaches the EU once in effect, past a line that loses 3
   expect(await Promise.all(revocations.map(deadSince))).toEqual(
     revocations.map(({ revokedAt }) => revokedAt),
   );
-}, 90_000);
+});
 
 it("a partition keeps everything; when it heals, the first new message takes the rest with it", async () => {
   const { toEu } = regions;

@@ -186,5 +186,5 @@ describe("DELETE while something of ours is broken", () => {
     }
     const standing = await resolved(world.eu, owner.orgId);
     expect(standing.credits_micro).toBeLessThan(CREDITS);
-  }, 60_000);
+  });
 });

@@ -15,10 +15,10 @@ import { killRegion } from "../../scripts/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
+import { effort } from "../effort.ts";
 
-const LONG = process.env["TURNPIKE_LONG"] === "1";
-const REQUESTS = LONG ? 200 : 40;
-const ROUNDS = LONG ? 20 : 4;
+const REQUESTS = effort(20, 200);
+const ROUNDS = effort(2, 20);
 const CALLERS = 4;
 /** A region dies after one to four paid answers of a round. */
 const PAID_BEFORE_MAX = 4;
@@ -48,52 +48,48 @@ async function hang(account: Account): Promise<string> {
 }
 
 describe("regions killed at random moments, and back on their state", () => {
-  it(
-    `${REQUESTS} requests, ${ROUNDS} kills: what was answered is charged, what died under its client is released`,
-    async () => {
-      const account = await openFar(regions);
-      const told: Told[] = [];
-      const hanging: string[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
-        const victim = round % 2 === 0 ? "us" : "eu";
-        const perRound = REQUESTS / ROUNDS;
-        if (victim === "us") {
-          for (let i = 0; i < HANGING; i++) hanging.push(await hang(account));
-        }
-        const after = Math.floor(Math.random() * PAID_BEFORE_MAX);
-        const pid = workerdPid(regions[victim].port);
-        const reached = Promise.withResolvers<void>();
-        let paid = 0;
-        const load = sendAll(perRound, CALLERS, async (n) => {
-          const one = await send(round + n, account, regions.us);
-          if (one.fate === "paid" && paid++ === after) reached.resolve();
-          // Nobody was answered where a client left: its region may have died before it settled.
-          return one.fate === "charged" ? { ...one, fate: "unknown" as const } : one;
-        });
-        await Promise.race([reached.promise, load]);
-        await killRegion(regions[victim], pid);
-        told.push(...(await load));
+  it(`${REQUESTS} requests, ${ROUNDS} kills: what was answered is charged, what died under its client is released`, async () => {
+    const account = await openFar(regions);
+    const told: Told[] = [];
+    const hanging: string[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const victim = round % 2 === 0 ? "us" : "eu";
+      const perRound = REQUESTS / ROUNDS;
+      if (victim === "us") {
+        for (let i = 0; i < HANGING; i++) hanging.push(await hang(account));
       }
-      await delivered(regions.us);
-      const paid = told.filter(({ fate }) => fate === "paid");
-      expect(paid.length).toBeGreaterThanOrEqual(ROUNDS);
-      expect((await account.standing()).open_holds).toBeGreaterThanOrEqual(hanging.length);
-
-      const later = { CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS };
-      await Promise.all([regions.restart("eu", later), regions.restart("us", later)]);
-      await account.resolved();
-      const charges = await expectAtRest(account);
-      expectTold(charges, told);
-      for (const id of hanging) expect(charges.has(id)).toBe(false);
-      const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");
-      expect(expired.map((row) => row.generation_id)).toEqual(expect.arrayContaining(hanging));
-      expect(expired.every((row) => row.amount_micro === 0)).toBe(true);
-      await expectGenerations(account, regions.us, charges);
-      const next = await callAt(regions.us, account, "/chat/completions", {
-        ...chatOf("echo", { input: "still", user: "hung" }),
+      const after = Math.floor(Math.random() * PAID_BEFORE_MAX);
+      const pid = workerdPid(regions[victim].port);
+      const reached = Promise.withResolvers<void>();
+      let paid = 0;
+      const load = sendAll(perRound, CALLERS, async (n) => {
+        const one = await send(round + n, account, regions.us);
+        if (one.fate === "paid" && paid++ === after) reached.resolve();
+        // Nobody was answered where a client left: its region may have died before it settled.
+        return one.fate === "charged" ? { ...one, fate: "unknown" as const } : one;
       });
-      expect(next.status).toBe(200);
-    },
-    LONG ? 600_000 : 60_000,
-  );
+      await Promise.race([reached.promise, load]);
+      await killRegion(regions[victim], pid);
+      told.push(...(await load));
+    }
+    await delivered(regions.us);
+    const paid = told.filter(({ fate }) => fate === "paid");
+    expect(paid.length).toBeGreaterThanOrEqual(ROUNDS);
+    expect((await account.standing()).open_holds).toBeGreaterThanOrEqual(hanging.length);
+
+    const later = { CLOCK_OFFSET_MS: AFTER_HOLDS_END_MS };
+    await Promise.all([regions.restart("eu", later), regions.restart("us", later)]);
+    await account.resolved();
+    const charges = await expectAtRest(account);
+    expectTold(charges, told);
+    for (const id of hanging) expect(charges.has(id)).toBe(false);
+    const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");
+    expect(expired.map((row) => row.generation_id)).toEqual(expect.arrayContaining(hanging));
+    expect(expired.every((row) => row.amount_micro === 0)).toBe(true);
+    await expectGenerations(account, regions.us, charges);
+    const next = await callAt(regions.us, account, "/chat/completions", {
+      ...chatOf("echo", { input: "still", user: "hung" }),
+    });
+    expect(next.status).toBe(200);
+  });
 });

@@ -79,7 +79,7 @@ describe("a line cut after dispatch", () => {
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
     const before = regions.toEu.counts.forwarded;
-    await expect.poll(() => regions.toEu.counts.forwarded, { timeout: 10_000 }).toBe(before + 2);
+    await expect.poll(() => regions.toEu.counts.forwarded).toBe(before + 2);
     expect((await outboxesOf(regions.us)).waiting).toBe(1);
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
     await regions.toEu.set("pass");
@@ -96,7 +96,7 @@ describe("a line on which requests pass and every reply is lost", () => {
       const refused = await inUs(ECHO);
       expect(refused.status).toBe(503);
       expect(await refused.json()).toMatchObject({ error: { code: "home_region_unreachable" } });
-      await expect.poll(openHolds, { timeout: 10_000 }).toBe(0);
+      await expect.poll(openHolds).toBe(0);
       expect((await outboxesOf(regions.us)).waiting).toBe(1);
       expect((await expectAtRest(account)).size).toBe(0);
       await regions.toEu.set("pass");

@@ -12,10 +12,10 @@ import type { Told } from "./support/far-traffic.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
+import { effort } from "../effort.ts";
 
-const LONG = process.env["TURNPIKE_LONG"] === "1";
-const REQUESTS = LONG ? 2000 : 200;
-const ORGANIZATIONS = LONG ? 10 : 4;
+const REQUESTS = effort(120, 2000);
+const ORGANIZATIONS = effort(4, 10);
 const CALLERS = 12;
 const SEED = 20_261_121;
 /** 15 % lost on the way there or back, 15 % twice, 15 % passed by a later one. */
@@ -42,39 +42,35 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
 }
 
 describe("a line between the regions that loses, doubles and reorders", () => {
-  it(
-    `${REQUESTS} requests of ${ORGANIZATIONS} organisations: each answered one is charged once, at the cost its client was told (96)`,
-    async () => {
-      const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
-      const accounts = await Promise.all(opened);
-      await regions.toEu.set({ seed: SEED, odds: ODDS });
-      const of = new Map<Account, Told[]>(accounts.map((account) => [account, []]));
-      const told = await sendAll(REQUESTS, CALLERS, async (n) => {
-        const account = accounts[n % ORGANIZATIONS];
-        if (account === undefined) throw new Error("no such organisation");
-        const one = await send(Math.floor(n / ORGANIZATIONS), account, regions.us);
-        of.get(account)?.push(one);
-        return one;
-      });
-      await regions.toEu.set("pass");
-      await delivered(regions.us);
-      const { drawn } = regions.toEu.counts;
-      for (const fault of Object.keys(ODDS)) {
-        expect(drawn[fault as keyof typeof ODDS], fault).toBeGreaterThan(0);
-      }
-      let charged = 0;
-      measured({ flights: REQUESTS, doubled: drawn.duplicate, reordered: drawn.reorder });
-      measured({ repeated: await repeatedIn(accounts) });
-      for (const [account, ofIts] of of) {
-        const charges = await expectAtRest(account);
-        expectTold(charges, ofIts);
-        await expectGenerations(account, regions.us, charges);
-        charged += charges.size;
-      }
-      const paying = told.filter(({ fate }) => fate === "paid" || fate === "charged");
-      expect(charged).toBe(paying.length);
-      expect(paying.length).toBeGreaterThan(REQUESTS * 0.75);
-    },
-    LONG ? 600_000 : 60_000,
-  );
+  it(`${REQUESTS} requests of ${ORGANIZATIONS} organisations: each answered one is charged once, at the cost its client was told (96)`, async () => {
+    const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
+    const accounts = await Promise.all(opened);
+    await regions.toEu.set({ seed: SEED, odds: ODDS });
+    const of = new Map<Account, Told[]>(accounts.map((account) => [account, []]));
+    const told = await sendAll(REQUESTS, CALLERS, async (n) => {
+      const account = accounts[n % ORGANIZATIONS];
+      if (account === undefined) throw new Error("no such organisation");
+      const one = await send(Math.floor(n / ORGANIZATIONS), account, regions.us);
+      of.get(account)?.push(one);
+      return one;
+    });
+    await regions.toEu.set("pass");
+    await delivered(regions.us);
+    const { drawn } = regions.toEu.counts;
+    for (const fault of Object.keys(ODDS)) {
+      expect(drawn[fault as keyof typeof ODDS], fault).toBeGreaterThan(0);
+    }
+    let charged = 0;
+    measured({ flights: REQUESTS, doubled: drawn.duplicate, reordered: drawn.reorder });
+    measured({ repeated: await repeatedIn(accounts) });
+    for (const [account, ofIts] of of) {
+      const charges = await expectAtRest(account);
+      expectTold(charges, ofIts);
+      await expectGenerations(account, regions.us, charges);
+      charged += charges.size;
+    }
+    const paying = told.filter(({ fate }) => fate === "paid" || fate === "charged");
+    expect(charged).toBe(paying.length);
+    expect(paying.length).toBeGreaterThan(REQUESTS * 0.75);
+  });
 });

@@ -27,7 +27,7 @@ it("an error bare in the body, in lines or in one, is read at the end of file", 
   }
   const array = stream([], JSON.stringify([UNAVAILABLE]));
   expect(await events(array)).toEqual([FAILURE]);
-}, 30_000);
+});
 
 it("an error as an event ends the stream at once, its text unseen", async () => {
   expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);

@@ -110,7 +110,7 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])("%s", (name) =
   it("is the same cut at every byte", async () => {
     const compared = expectSameAtEveryByte(GEMINI, call, GOOGLE_CHAT[name].stream);
     await expect(compared).resolves.toBeUndefined();
-  }, 30_000);
+  });
 });
 
 it("LF ends lines as CRLF does", async () => {

@@ -6,6 +6,7 @@ import type { Profile } from "../../src/providers/openai-compatible/profiles/sha
 import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
 import type { JsonObject } from "../../src/providers/provider.ts";
 import { callOf } from "./adapter-kit.ts";
+import { effort } from "../effort.ts";
 
 const text = fc.string({ maxLength: 12 });
 const word = fc.stringMatching(/^[a-zA-Z0-9_-]{1,12}$/);
@@ -178,7 +179,7 @@ it.each([...PROFILES])(
           expect([sent["model"], sent[profile.capField]]).toEqual([upstreamId, 256]);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: effort(100, 3000) },
     );
     expect(converted > 50 || name === "voyage").toBe(true);
   },

@@ -36,7 +36,7 @@ async function deliveryMs(orgId: string): Promise<number> {
   const startedMs = Date.now();
   await outbox.enqueue([item]);
   const isThere = (): void => expect(wallets.charged.has(`${orgId} ${item.holdId}`)).toBe(true);
-  await vi.waitFor(isThere, { timeout: 60_000, interval: 5 });
+  await vi.waitFor(isThere, { timeout: 100_000, interval: 5 });
   return Date.now() - startedMs;
 }
 

@@ -14,7 +14,7 @@ export function outboxOf(whose: "own" | "us"): Outbox {
 }
 
 export function eventually(seen: () => Promise<void> | void): Promise<void> {
-  return vi.waitFor(seen, { timeout: 8000, interval: 2 });
+  return vi.waitFor(seen, { timeout: 100_000, interval: 2 });
 }
 
 /** Runs alarms at this offset of the clock, as often as it takes until `seen` holds. */

@@ -75,7 +75,7 @@ const CELLS: Cells = {
     let offset = 0;
     while (peer.requests.length < 4) {
       await withAlarms(outbox, (offset += MINUTE), () => undefined);
-      await vi.waitFor(async () => expect(await armed(outbox)).not.toBeNull()); // none while it runs
+      await expect.poll(() => armed(outbox)).not.toBeNull(); // none while it runs
     }
     await depthIs(outbox, { ...EMPTY, waiting: 1 });
     peer.fault = () => "none";

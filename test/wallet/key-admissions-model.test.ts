@@ -4,6 +4,7 @@ import { shiftClock } from "../keys/key-fixture.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import { command, limit, World } from "./key-admissions-world.ts";
 import { differences } from "./wallet-desk.ts";
+import { effort } from "../effort.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
@@ -23,9 +24,9 @@ it("in any order of requests, repeats, evictions, revocations, limits and time: 
       for (const each of one.commands) await world.run(each);
       expect(await differences(key.stub)).toEqual([]);
     }),
-    { numRuns: 50, seed: 11, endOnFailure: true },
+    { numRuns: effort(16, 400), seed: 11, endOnFailure: true },
   );
   expect(
     result.failed ? `${fc.defaultReportMessage(result)} ${String(result.errorInstance)}` : "",
   ).toBe("");
-}, 120_000);
+});

@@ -10,9 +10,9 @@ import { PLAIN_RULES, PlainWallet } from "./plain-wallet.ts";
 import type { PlainRules } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";
+import { effort } from "../effort.ts";
 
-const env = import.meta.env as Readonly<Record<string, unknown>>;
-const numRuns = env["TURNPIKE_LONG"] === "1" ? 300_000 : 5_000;
+const numRuns = effort(5_000, 300_000);
 
 describe("the ledger's rules, whatever is sent in whatever order", () => {
   it(`never overspend, never charge twice, and leave no hold behind in ${numRuns} runs (I1-I7, L1-L3)`, () => {
@@ -22,7 +22,7 @@ describe("the ledger's rules, whatever is sent in whatever order", () => {
     );
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
     expect(result.numRuns).toBe(numRuns);
-  }, 900_000);
+  });
 });
 
 describe("the model objects when a guard is taken away:", () => {

@@ -81,7 +81,7 @@ describe("the book", () => {
       { numRuns: 40, seed: 11, endOnFailure: true },
     );
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
-  }, 120_000);
+  });
 
   it("takes thousands of end users, and all of them again when it was emptied", async () => {
     const { stub, orgId } = await newWallet(100);

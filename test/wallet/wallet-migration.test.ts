@@ -12,8 +12,9 @@ import {
   valueOf,
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
+import { effort } from "../effort.ts";
 
-const WALLETS = 200;
+const WALLETS = effort(100, 1000);
 const AT_ONCE = 50;
 
 /** Gives a wallet an open hold and the tables of the first version, as a deploy finds it. */
@@ -46,7 +47,7 @@ function askedNow(stub: Stub, id: string) {
   });
 }
 
-it("200 wallets of the first version move on when they are next asked, and lose no hold (153)", async () => {
+it(`${WALLETS} wallets of the first version move on when they are next asked, and lose no hold`, async () => {
   const charge = { kind: "settled", charged: 25, shortfall: 0 };
   const move = async (): Promise<void> => {
     const orgId = crypto.randomUUID();
@@ -58,9 +59,9 @@ it("200 wallets of the first version move on when they are next asked, and lose 
   for (let done = 0; done < WALLETS; done += AT_ONCE) {
     await Promise.all(Array.from({ length: AT_ONCE }, move));
   }
-}, 120_000);
+});
 
-it("a second start finds nothing to move: the tables stay as the first one left them (153)", async () => {
+it("a second start finds nothing to move: the tables stay as the first one left them", async () => {
   const orgId = crypto.randomUUID();
   const stub = stubOf(orgId);
   const id = await makeOld(stub, orgId);

@@ -16,6 +16,7 @@ import {
   valueOf,
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
+import { effort } from "../effort.ts";
 
 const NO_CONTENT: Content = { least: 0, extra: 0, user: null, named: null };
 
@@ -24,10 +25,10 @@ afterEach(() => setClock(null));
 it("the object answers and counts as the pure rules do, evicted and published between any two commands", async () => {
   const result = await fc.check(
     fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
-    { numRuns: 60, seed: 7, endOnFailure: true },
+    { numRuns: effort(30, 600), seed: 7, endOnFailure: true },
   );
   expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
-}, 120_000);
+});
 
 async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   setClock(START);

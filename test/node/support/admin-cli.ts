@@ -1,19 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { afterAll, expect } from "vitest";
-import { removeDirectory } from "../../../scripts/tmpfs.ts";
+import { expect } from "vitest";
 import { ADMIN_TOKEN, startKeptRegion } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
-/** The runs of a file compile the program once: a third of what they cost. */
-const COMPILED = mkdtempSync(path.join(tmpdir(), "turnpike-compiled-"));
-afterAll(() => removeDirectory(COMPILED));
 
 /** How a run of the operator's CLI ended. */
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
@@ -31,7 +25,7 @@ export async function runAdmin(
   const { TURNPIKE_URL: _url, TURNPIKE_ADMIN_TOKEN: _token, ...inherited } = process.env;
   const child = spawn(process.execPath, ["scripts/admin.ts", ...given], {
     cwd: ROOT,
-    env: { ...inherited, NODE_COMPILE_CACHE: COMPILED, ...variables },
+    env: { ...inherited, ...variables },
     stdio: ["pipe", "pipe", "pipe"],
   });
   child.stdin.on("error", () => {}); // a program that reads no input may be gone

@@ -1,18 +1,12 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { check } from "../../../scripts/deploy/check.ts";
 import type { CheckOptions } from "../../../scripts/deploy/check.ts";
 import { jsonOf, wordsOf } from "../../../scripts/deploy/report.ts";
-import { removeDirectory } from "../../../scripts/tmpfs.ts";
 import { startProgram } from "./program.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 
 /** A secret that the tests put wherever one could be seen. */
 export const CANARY = "canary-of-a-secret-that-nobody-may-see";
-const COMPILED = mkdtempSync(path.join(tmpdir(), "turnpike-compiled-"));
-afterAll(() => removeDirectory(COMPILED));
 
 type Ran = { readonly code: number | null; readonly said: string };
 
@@ -25,7 +19,6 @@ export async function run(
     TURNPIKE_ADMIN_TOKEN: "",
     TURNPIKE_URL: "",
     CLOUDFLARE_API_TOKEN: "",
-    NODE_COMPILE_CACHE: COMPILED, // a run costs half of the first one
   };
   const program = startProgram(["scripts/deploy-check.ts", ...given], {
     ...inherited,

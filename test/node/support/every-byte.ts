@@ -13,26 +13,26 @@ const KEY_REQUESTS_MAX = 900;
 const WHOLE = /\}$|\r\n0\r\n\r\n$/;
 
 /**
- * Resets one client after each number of bytes of the answer, and checks that every hold was resolved
+ * Resets one client after every `every`th number of bytes of the answer, and checks that every hold was resolved
  * and everyone charged once what the whole answer costs. Answers with how many points there were.
  */
 export async function leaveAtEveryByte(
   region: TestRegion,
   body: object,
-  atOnce: number,
+  { atOnce, every }: { readonly atOnce: number; readonly every: number },
 ): Promise<number> {
   const probe = await organization(region, 1);
   const whole = await leave(region, probe.keys[0] ?? "", body, Number.MAX_SAFE_INTEGER);
   const cost = CREDITS - (await resolved(region, probe.orgId)).credits_micro;
   expect(cost).toBeGreaterThan(0);
-  const points = whole + 1;
+  const bytes = Array.from({ length: Math.ceil((whole + 1) / every) }, (_, i) => i * every);
+  const points = bytes.length;
   const { orgId, keys } = await organization(region, points);
-  let next = 0;
+  const left = bytes.entries();
   const work = async (): Promise<void> => {
-    while (next < points) {
-      const at = next++;
+    for (const [i, at] of left) {
       // oxlint-disable-next-line no-await-in-loop -- one client after the other
-      await leave(region, keys[Math.floor(at / KEY_REQUESTS_MAX)] ?? "", body, at);
+      await leave(region, keys[Math.floor(i / KEY_REQUESTS_MAX)] ?? "", body, at);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
