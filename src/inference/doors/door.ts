@@ -7,9 +7,10 @@ import type { CoreRequest } from "../core-request.ts";
 /**
  * A door is one client's dialect over the core, which is chat (or embeddings) in OpenAI's shape: it
  * parses a body into the core's request and writes the core's answer in its own shape. It knows no
- * money, no key and no route; `paid-path.ts` does all of that, the same for every door.
+ * money, no key and no route; `paid-path.route.ts` does all of that, the same for every door.
  *
- * To add one: a folder here, a row in `doors.ts`, and a row in test/contract/doors-table.ts.
+ * To add one: a folder here, a row in `doors.ts`, and a row in test/fixtures/doors-table.ts, to which
+ * the tests hold every door alike. `ANSWER_IDS` of lib/generation.ts must know its prefix.
  */
 export type Door = {
   readonly name: "chat" | "completions" | "embeddings" | "messages" | "responses";

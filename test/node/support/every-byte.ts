@@ -9,6 +9,9 @@ import type { TestRegion } from "./two-regions.ts";
 const CREDITS = 1_000_000_000;
 const KEY_REQUESTS_MAX = 900;
 
+/** How many clients at once, at each how manieth byte, and the path below /v1. */
+type Cuts = { readonly atOnce: number; readonly every: number; readonly path?: string };
+
 /** The end of a whole answer: JSON's last brace, or the last chunk of a stream. */
 const WHOLE = /\}$|\r\n0\r\n\r\n$/;
 
@@ -19,10 +22,10 @@ const WHOLE = /\}$|\r\n0\r\n\r\n$/;
 export async function leaveAtEveryByte(
   region: TestRegion,
   body: object,
-  { atOnce, every }: { readonly atOnce: number; readonly every: number },
+  { atOnce, every, path = "/chat/completions" }: Cuts,
 ): Promise<number> {
   const probe = await organization(region, 1);
-  const whole = await leave(region, probe.keys[0] ?? "", body, Number.MAX_SAFE_INTEGER);
+  const whole = await leave(region, probe.keys[0] ?? "", { path, body }, Number.MAX_SAFE_INTEGER);
   const cost = CREDITS - (await resolved(region, probe.orgId)).credits_micro;
   expect(cost).toBeGreaterThan(0);
   const bytes = Array.from({ length: Math.ceil((whole + 1) / every) }, (_, i) => i * every);
@@ -32,7 +35,7 @@ export async function leaveAtEveryByte(
   const work = async (): Promise<void> => {
     for (const [i, at] of left) {
       // oxlint-disable-next-line no-await-in-loop -- one client after the other
-      await leave(region, keys[Math.floor(i / KEY_REQUESTS_MAX)] ?? "", body, at);
+      await leave(region, keys[Math.floor(i / KEY_REQUESTS_MAX)] ?? "", { path, body }, at);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
@@ -69,11 +72,11 @@ async function organization(
 async function leave(
   region: TestRegion,
   key: string,
-  body: object,
+  { path, body }: { readonly path: string; readonly body: object },
   bytes: number,
 ): Promise<number> {
   const connection = await openRaw({
-    url: `${region.baseUrl}/chat/completions`,
+    url: `${region.baseUrl}${path}`,
     headers: { authorization: `Bearer ${key}` },
     body: JSON.stringify(body),
   });

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { success } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
+import { answer } from "../../src/inference/answer.ts";
+import { DOORS } from "../../src/inference/doors/doors.ts";
+import type { RunServices } from "../../src/inference/paid-request.ts";
+import { settle } from "../../src/inference/settle.ts";
+import type { EventStream, StreamEvent } from "../../src/providers/provider.ts";
+import type { SettleAnswer } from "../../src/wallet/wallet-contract.ts";
+import { DOOR_ROWS } from "../fixtures/doors-table.ts";
+import type { DoorRow } from "../fixtures/doors-table.ts";
+import { runOf, SERVING, USAGE } from "./run-fixture.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const CHOICE = { index: 0, finish_reason: null };
+const EVENTS: readonly StreamEvent[] = [
+  { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { role: "assistant", content: "" } }] } },
+  { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { content: "hel" } }] } },
+  { kind: "text", index: 0, json: '"lo"' },
+  { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: {}, finish_reason: "stop" }] } },
+  { kind: "usage", usage: USAGE },
+  { kind: "end" },
+];
+
+function once(events: readonly StreamEvent[]): EventStream {
+  const batches = [events];
+  return { next: () => Promise.resolve(batches.shift() ?? null), cancel: () => undefined };
+}
+
+/** A run of a row's stream whose wallet says that it has the charge when the test lets it. */
+function runThrough({ name, body }: DoorRow) {
+  const door = DOORS.find((one) => one.name === name);
+  if (door === undefined) throw new Error(`no door ${name}`);
+  const asked = door.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
+    header: () => undefined,
+    query: () => undefined,
+  });
+  if (!asked.ok) throw new Error("the row's body is refused");
+  const charged = Promise.withResolvers<SettleAnswer>();
+  const asking = Promise.withResolvers<null>();
+  const wallet: RunServices["wallet"] = () => ({
+    settle: async () => {
+      asking.resolve(null);
+      return success(await charged.promise);
+    },
+    void: () => Promise.reject(new Error("nothing is voided")),
+  });
+  const numbers = { UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000, READER_STUCK_MS: 60_000 };
+  const answered = Promise.withResolvers<Response>();
+  const run = {
+    ...runOf({ wallet, numbers: numbers as RunServices["numbers"] }),
+    door,
+    answer: answered.resolve,
+  };
+  run.request = {
+    ...run.request,
+    reply: asked.value.reply,
+    cap: { whole: 100, least: 64, choices: 1 },
+  };
+  return { run, asking: asking.promise, charged, answered: answered.promise };
+}
+
+describe.each(DOOR_ROWS.filter(({ streams }) => streams))("a stream of the door $name", (row) => {
+  it("keeps its last event until the wallet has its charge", async () => {
+    const { run, asking, charged, answered } = runThrough(row);
+    const done = Promise.resolve(
+      answer(run, SERVING, { kind: "stream", events: once(EVENTS) }),
+    ).then((ended) => settle(run, ended));
+    const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    let isOver = false;
+    const read = (async () => {
+      for (;;) {
+        // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+        const part = await reader?.read();
+        if (part === undefined || part.done) break;
+        text += part.value;
+      }
+      isOver = true;
+    })();
+    await asking;
+    await expect.poll(() => text).toContain("lo");
+    expect(isOver).toBe(false);
+    expect(text).not.toMatch(row.last);
+    charged.resolve({ kind: "settled", charged: micros(7), shortfall: micros(0) });
+    await Promise.all([done, read]);
+    run.timers.close();
+    expect(text).toMatch(row.last);
+    expect(text).toContain('"cost_micro":7');
+  });
+});

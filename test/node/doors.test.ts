@@ -1,0 +1,233 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DOORS } from "../../src/inference/doors/doors.ts";
+import { BREAKS, doorBindings, DOOR_ROWS, modelsOf } from "../fixtures/doors-table.ts";
+import type { DoorRow } from "../fixtures/doors-table.ts";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import type { OpenAiMock } from "../fixtures/openai-mock.ts";
+import { Account, sumOf } from "./support/account.ts";
+import { call, delivered } from "./support/far-keys.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
+
+const CREDITS = 1_000_000;
+const TEXT = "one two";
+
+let upstream: OpenAiMock;
+let regions: TwoRegions;
+beforeAll(async () => {
+  upstream = await startOpenAiMock();
+  regions = await startTwoRegions({ bindings: doorBindings(upstream.url) });
+});
+afterAll(() => Promise.all([regions.stop(), upstream.close()]));
+
+/** Where a request comes in: at its key's home, or away from it. */
+const PLACES = ["home", "away"] as const;
+type Place = (typeof PLACES)[number];
+const at = (place: Place): TestRegion => (place === "home" ? regions.eu : regions.us);
+
+/** An organisation of the EU with a global key, which either region answers. */
+const open = (options: { credits?: number; rpmLimit?: number } = {}): Promise<Account> =>
+  Account.open(() => regions.eu, { keyScope: "global", credits: CREDITS, ...options });
+
+type Told = Pick<Asked, "headers" | "text">;
+type Asked = { readonly status: number; readonly headers: Headers; readonly text: string };
+
+async function ask(
+  place: Place,
+  key: string,
+  { path, body, headers }: { path: string; body?: object; headers?: Record<string, string> },
+): Promise<Asked> {
+  const response = await call(at(place), key, path, {
+    ...(body !== undefined && { body }),
+    ...(headers !== undefined && { headers }),
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+/** What was charged, once nothing is held or under way any more; all the account's figures agree. */
+async function charged(account: Account): Promise<number[]> {
+  await delivered(regions.us);
+  expect((await account.resolved()).held_micro).toBe(0);
+  const rows = await account.ledger();
+  const usage = rows.filter(({ kind }) => kind === "usage");
+  expect(sumOf(rows)).toBe((await account.standing()).credits_micro);
+  return usage.map(({ amount_micro }) => -amount_micro);
+}
+
+/** A whole stream that tells what it cost, under the request's own id. */
+function expectStream(row: DoorRow, { headers, text }: Told, cost: number): void {
+  expect(headers.get("content-type")).toMatch(/^text\/event-stream/);
+  expect(text).toMatch(row.last);
+  expect(text).toContain(`"cost_micro":${cost}`);
+  expectId(row, { headers, text });
+}
+
+function expectWhole(row: DoorRow, { headers, text }: Told, cost: number): void {
+  expect(headers.get("x-cost-micro")).toBe(String(cost));
+  expect(row.said(JSON.parse(text) as Record<string, unknown>)).not.toBe("nothing");
+  expectId(row, { headers, text });
+}
+
+function expectId({ idPrefix }: DoorRow, { headers, text }: Told): void {
+  const id = headers.get("x-request-id")?.slice("req_".length) ?? "no id";
+  if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
+}
+
+it("every door has its row", () => {
+  expect(DOOR_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
+    DOORS.map(({ name, path }) => [name, path]),
+  );
+});
+
+describe.each(DOOR_ROWS)("the door $name", (row: DoorRow) => {
+  const { good, failing, second } = modelsOf(row);
+  const { path } = row;
+  const shapes = row.streams ? [false, true] : [false];
+  const cases = PLACES.flatMap((place) => shapes.map((stream) => ({ place, stream })));
+  const bodyOf = (model: string, stream = false, user?: string): object =>
+    row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
+
+  it.each(cases)(
+    "answers, with its receipt, and charges once what it says: $place, streamed $stream",
+    async ({ place, stream }) => {
+      const account = await open();
+      const { status, headers, text } = await ask(place, account.key, {
+        path,
+        body: bodyOf(good, stream),
+      });
+      expect([status, text]).toEqual([200, expect.anything()]);
+      expect(headers.get("x-route")).toMatch(/^sandbox/);
+      expect(headers.get("x-attempts")).toBe("1");
+      expect(headers.get("openai-organization")).toBe(account.orgId);
+      const costs = await charged(account);
+      expect(costs).toHaveLength(1);
+      expect(costs[0]).toBeGreaterThan(0);
+      const expected = stream ? expectStream : expectWhole;
+      expected(row, { headers, text }, costs[0] ?? NaN);
+    },
+  );
+
+  it.each(cases)(
+    "goes on at the next route before the first byte: $place, streamed $stream",
+    async ({ place, stream }) => {
+      const account = await open();
+      const body = bodyOf(second, stream);
+      const { status, headers } = await ask(place, account.key, { path, body });
+      expect(status).toBe(200);
+      expect(headers.get("x-route")).toBe("mock:good");
+      expect(await charged(account)).toHaveLength(1);
+    },
+  );
+
+  it.each(cases)(
+    "refuses in its own shape when no route answers, and charges nothing: $place, streamed $stream",
+    async ({ place, stream }) => {
+      const account = await open();
+      const body = bodyOf(failing, stream);
+      const { status, text } = await ask(place, account.key, { path, body });
+      expect(status).toBeGreaterThanOrEqual(500);
+      expect(row.refusal(JSON.parse(text)).message).not.toBe("");
+      expect(await charged(account)).toEqual([]);
+    },
+  );
+
+  it.runIf(row.streams).each(PLACES)(
+    "says in its own shape that a stream broke off, and charges nothing for it: %s",
+    async (place) => {
+      const account = await open();
+      const body = bodyOf(BREAKS, true);
+      const { status, text } = await ask(place, account.key, { path, body });
+      expect(status).toBe(200);
+      expect(text).toContain("Hel");
+      expect(text).toMatch(row.broken);
+      expect(text).not.toMatch(row.last);
+      expect(await charged(account)).toEqual([]);
+    },
+  );
+
+  it.each(cases)(
+    "runs once for an Idempotency-Key, and refuses its repeat in its own shape: $place, streamed $stream",
+    async ({ place, stream }) => {
+      const account = await open();
+      const headers = { "idempotency-key": randomUUID() };
+      const body = bodyOf(good, stream);
+      expect((await ask(place, account.key, { path, body, headers })).status).toBe(200);
+      await charged(account);
+      const repeat = await ask(place, account.key, { path, body, headers });
+      expect(repeat.status).toBe(409);
+      expect(row.refusal(JSON.parse(repeat.text)).message).toContain("Idempotency-Key");
+      expect(await charged(account)).toHaveLength(1);
+    },
+  );
+
+  it.each(PLACES)("meters the end user that x-end-user names: %s", async (place) => {
+    const account = await open();
+    const user = `u-${randomUUID()}`;
+    const headers = { "x-end-user": user };
+    const { status } = await ask(place, account.key, { path, body: bodyOf(good), headers });
+    expect(status).toBe(200);
+    const [cost] = await charged(account);
+    const spent = (await (await account.call(`/users/${user}`)).json()) as Record<string, number>;
+    expect(spent["monthly_spend_dollars"]).toBe((cost ?? NaN) / 1e6);
+    await account.call("/users", { external_id: user, daily_quota_dollars: 0 });
+    const refused = await ask(place, account.key, { path, body: bodyOf(good), headers });
+    expect(refused.status).toBe(429);
+    expect(row.refusal(JSON.parse(refused.text)).message).toContain("quota");
+    expect(await charged(account)).toEqual([cost]);
+  });
+
+  it("takes one end user, in the header, in the body or in both, and not two", async () => {
+    const account = await open();
+    const headers = { "x-end-user": "one" };
+    const both = await ask("home", account.key, {
+      path,
+      body: bodyOf(good, false, row.namesUser ? "one" : undefined),
+      headers,
+    });
+    expect(both.status).toBe(200);
+    const strange = { "x-end-user": "z".repeat(257) };
+    const unknown = await ask("home", account.key, { path, body: bodyOf(good), headers: strange });
+    expect([unknown.status, unknown.text]).toEqual([400, expect.stringContaining("x-end-user")]);
+    if (!row.namesUser) return;
+    const two = await ask("home", account.key, { path, body: bodyOf(good, false, "two"), headers });
+    expect(two.status).toBe(400);
+    expect(row.refusal(JSON.parse(two.text)).type).toBe(row.types.badBody);
+    expect(await charged(account)).toHaveLength(1);
+  });
+
+  it.each(PLACES)("refuses in its own shape, and holds nothing: %s", async (place) => {
+    const account = await open();
+    const { key } = account;
+    const { types } = row;
+    const refused = async (
+      status: number,
+      type: string,
+      asked: { key?: string; path?: string; body?: object },
+    ) => {
+      const got = await ask(place, asked.key ?? key, { path, body: bodyOf(good), ...asked });
+      const { type: said, message } = row.refusal(JSON.parse(got.text));
+      expect([got.status, said]).toEqual([status, type]);
+      expect(got.headers.get("x-request-id")).toMatch(/^req_/);
+      return message;
+    };
+    await refused(401, types.badKey, { key: "no-key" });
+    await refused(404, types.noModel, { body: bodyOf("sandbox/none") });
+    for (const [body, named] of row.bad) {
+      // oxlint-disable-next-line no-await-in-loop -- a few
+      await refused(400, types.badBody, { body });
+      // oxlint-disable-next-line no-await-in-loop -- a few
+      const { text } = await ask(place, key, { path, body });
+      expect(text).toContain(named);
+    }
+    const poor = await open({ credits: 0 });
+    await refused(402, types.noMoney, { key: poor.key });
+    const slow = await open({ rpmLimit: 1 });
+    expect((await ask(place, slow.key, { path, body: bodyOf(good) })).status).toBe(200);
+    await refused(429, types.tooMany, { key: slow.key });
+    const other = await call(at(place), key, path);
+    expect(other.status).toBe(405);
+    expect(row.refusal(await other.json()).message).toContain("POST");
+    expect(await charged(account)).toEqual([]);
+  });
+});
