@@ -4,7 +4,7 @@ import type { JsonObject, StreamEvent } from "./provider.ts";
 /** OpenAI's reasons to end a choice that a native provider can mean. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-type Tool = { hasArguments: boolean };
+type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
  * Builds one choice's chunks in OpenAI's order from what a native provider streams: the role first and
@@ -57,17 +57,26 @@ export class ChunkBuilder {
    */
   tool(id: string | null, name: string, more: JsonObject = {}): StreamEvent[] {
     const index = this.#tools.length;
-    this.#tools.push({ hasArguments: false });
+    this.#tools.push({ hasArguments: false, isCustom: false });
     const call = { index, id: id === null || id === "" ? newToolCallId() : id, type: "function" };
     return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
   }
 
-  /** A piece of the JSON text of call `tool`'s arguments; the last one that began unless said. */
+  /** Begins the next call of a custom tool, whose input is any text. */
+  customTool(id: string, name: string): StreamEvent[] {
+    const index = this.#tools.length;
+    this.#tools.push({ hasArguments: false, isCustom: true });
+    const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" };
+    return this.#said({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
+  }
+
+  /** A piece of the JSON text of call `tool`'s arguments, or of its input; the last one that began unless said. */
   toolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
     const known = this.#tools[tool];
     if (json === "" || known === undefined) return [];
     known.hasArguments = true;
-    return this.#said({ tool_calls: [{ index: tool, function: { arguments: json } }] });
+    const piece = known.isCustom ? { custom: { input: json } } : { function: { arguments: json } };
+    return this.#said({ tool_calls: [{ index: tool, ...piece }] });
   }
 
   /** Ends the choice: "{}" for calls without arguments, `tool_calls` where a plain stop follows a call. */
@@ -75,7 +84,7 @@ export class ChunkBuilder {
     if (this.#finished) return [];
     const open = this.begin();
     for (const [index, tool] of this.#tools.entries()) {
-      if (!tool.hasArguments) open.push(...this.toolArguments("{}", index));
+      if (!tool.hasArguments && !tool.isCustom) open.push(...this.toolArguments("{}", index));
     }
     this.#finished = true;
     const said = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;

@@ -12,14 +12,16 @@ export type Said = {
   /** `reasoning_details`: what the provider needs back in the next turn. */
   readonly details?: readonly JsonObject[];
   readonly refusal?: string;
+  readonly annotations?: readonly JsonObject[];
   readonly tools?: readonly SaidTool[];
   readonly finish: FinishReason;
 };
 export type SaidTool = {
   readonly id: string | null;
   readonly name: string;
-  /** JSON text; "" is a call without arguments. */
+  /** JSON text; "" is a call without arguments. Of a custom tool its input, any text. */
   readonly arguments: string;
+  readonly isCustom?: boolean;
   /** What stands beside `function`, e.g. `extra_content`. */
   readonly more?: JsonObject;
 };
@@ -37,20 +39,30 @@ export function completionOf(said: readonly Said[], usage: Usage | null): Answer
   return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
 }
 
-function messageOf({ content, reasoning, details, refusal, tools = [] }: Said): JsonObject {
+function messageOf({
+  content,
+  reasoning,
+  details,
+  refusal,
+  annotations = [],
+  tools = [],
+}: Said): JsonObject {
   return {
     role: "assistant",
     content: content === "" && tools.length > 0 ? null : content,
     refusal: refusal ?? null,
     ...(reasoning !== undefined && reasoning !== "" && { reasoning_content: reasoning }),
     ...(details !== undefined && details.length > 0 && { reasoning_details: details }),
-    ...(tools.length > 0 && {
-      tool_calls: tools.map((tool) => ({
-        id: tool.id === null || tool.id === "" ? newToolCallId() : tool.id,
-        type: "function",
-        function: { name: tool.name, arguments: tool.arguments === "" ? "{}" : tool.arguments },
-        ...tool.more,
-      })),
-    }),
+    ...(annotations.length > 0 && { annotations }),
+    ...(tools.length > 0 && { tool_calls: tools.map(callOf) }),
   };
+}
+
+function callOf(tool: SaidTool): JsonObject {
+  const id = tool.id === null || tool.id === "" ? newToolCallId() : tool.id;
+  if (tool.isCustom === true) {
+    return { id, type: "custom", custom: { name: tool.name, input: tool.arguments } };
+  }
+  const given = tool.arguments === "" ? "{}" : tool.arguments;
+  return { id, type: "function", function: { name: tool.name, arguments: given }, ...tool.more };
 }

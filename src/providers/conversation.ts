@@ -146,7 +146,8 @@ function assistantParts(
   return parts;
 }
 
-function noFunctions(): ProviderFailure {
+/** For what models of today do not take any more. */
+export function noFunctions(): ProviderFailure {
   return refusal(
     "This model does not take 'functions': send 'tools' and 'tool_calls'.",
     "messages",

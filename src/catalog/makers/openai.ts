@@ -1,5 +1,5 @@
 import type { Ability } from "../model.ts";
-import { chat, CL100K, embeddings, O200K, seenOn, TV, TVR, VR } from "../entry.ts";
+import { chat, CL100K, embeddings, O200K, seenOn, TV, TVR } from "../entry.ts";
 import type { CatalogueEntry, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
 
 /** Regional hosts cost a tenth more for models released on or after this day. */
@@ -20,7 +20,12 @@ const PATCHES_SMALL_HIGH = 6_150;
 const PATCHES_LARGE = 12_000;
 const PATCHES_LARGE_SMALL = 24_600;
 
-type Facts = { readonly chat: ChatFacts; readonly longPrompt?: LongPromptRule };
+type Facts = {
+  readonly chat: ChatFacts;
+  readonly longPrompt?: LongPromptRule;
+  /** Sold over the Responses API, which gives one choice and takes no smaller cap than this. */
+  readonly minOutput?: number;
+};
 
 /** Facts about chat models; `image` bounds the tokens of one. */
 const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
@@ -31,8 +36,8 @@ const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K, i
 const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K, image] });
 const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K, image] });
 
-/** Tools only through OpenAI's Responses API. */
-const GPT_6_1 = gpt6(VR, PATCHES_LARGE);
+/** Tools only through OpenAI's Responses API (providers/openai-responses). */
+const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
@@ -81,8 +86,10 @@ function gpt(
     regions: EVERYWHERE,
     ...(released >= UPLIFT_FROM && { uplift: 10 }),
     ...(facts.longPrompt !== undefined && { longPrompt: facts.longPrompt }),
+    ...(facts.minOutput !== undefined && { limits: { choices: 1 } }),
   });
-  return chat(`openai/${name}`, released, facts.chat, [route]);
+  const { minOutput = 1 } = facts;
+  return { ...chat(`openai/${name}`, released, facts.chat, [route]), minOutput };
 }
 
 function until(day: string, entries: readonly CatalogueEntry[]): CatalogueEntry[] {

@@ -3,6 +3,8 @@ import { httpProvider, post, sendOver, trimmedUrl } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
 import type { Provider, ProviderAnswer, ProviderCall } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
+import { responsesWire } from "../openai-responses/adapter.ts";
+import { RESPONSES_ONLY } from "../openai-responses/rules.ts";
 import { httpFailure, streamFailure } from "../upstream-failure.ts";
 import { chatAnswer, embeddingsAnswer, inputCount } from "./answer.ts";
 import { ChunkReader } from "./chunks.ts";
@@ -23,13 +25,30 @@ export type OpenAiHost = {
 /** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
 export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
-  const { textsMax } = host.profile;
+  const { textsMax, speaksResponses } = host.profile;
+  if (speaksResponses === true) return withResponses(host, wire);
   if (textsMax === undefined) return httpProvider(wire);
   return {
     id: host.id,
     send: (call) =>
       call.kind === "chat" ? sendOver(wire, call) : embedInBatches(wire, call, textsMax),
   };
+}
+
+/** A host with two wires: Responses for those who speak it, and for models that need it. */
+function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire): Provider {
+  const url = `${trimmedUrl(baseUrl)}/responses`;
+  const headers = keyHeaders(profile, secret);
+  const responses = responsesWire({ id, url, headers, ...(secret !== undefined && { secret }) });
+  return {
+    id,
+    speaks: (wire) => wire === "responses",
+    send: (call) => sendOver(needsResponses(call) ? responses : chat, call),
+  };
+}
+
+function needsResponses({ kind, native, upstreamId }: ProviderCall): boolean {
+  return kind === "chat" && (native !== undefined || RESPONSES_ONLY.test(upstreamId));
 }
 
 function embedInBatches(wire: Wire, call: ProviderCall, size: number): Promise<ProviderAnswer> {

@@ -47,6 +47,7 @@ export const OPENAI: Profile = {
   capField: "max_completion_tokens",
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,
+  speaksResponses: true,
 };
 
 /** Ollama, vLLM, llama.cpp, proxies: what they all understand. */

@@ -23,6 +23,8 @@ export type Profile = {
   readonly developerRole: boolean;
   /** Set where only what every model knows may be sent; otherwise messages and tools go as OpenAI has them. */
   readonly plain?: PlainStyle;
+  /** It has POST /responses too. */
+  readonly speaksResponses?: boolean;
   /** The only number of choices is 1. */
   readonly oneChoice?: boolean;
   /** Embeddings are of texts alone, at most so many in one request. */

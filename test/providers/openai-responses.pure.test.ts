@@ -1,0 +1,356 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
+import type { JsonObject, ProviderCall, StreamEvent } from "../../src/providers/provider.ts";
+import {
+  begin,
+  call,
+  ENCRYPTED,
+  HELLO,
+  itemEvents,
+  json,
+  reasoning,
+  response,
+  RESPONSES_CHAT,
+  RESPONSES_FAILED,
+  scenario,
+  stream,
+  text,
+  usage,
+} from "../fixtures/responses-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import { answerTo, eventsOf, expectSameAtEveryByte, messageOf } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const OPENAI = openAiCompatible({
+  id: "openai",
+  baseUrl: "https://api.openai.test/v1/",
+  profile: OPENAI_PROFILE,
+  secret: CANARY.key,
+});
+const MODEL = "gpt-6.1-sol";
+const call61 = (body: JsonObject = {}, more: Partial<ProviderCall> = {}) => ({
+  upstreamId: MODEL,
+  ...more,
+  body,
+});
+
+async function sent(body: JsonObject): Promise<JsonObject> {
+  const { asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
+  if (asked[0] === undefined) throw new Error("nothing was sent");
+  return asked[0].json;
+}
+
+describe("where a chat goes", () => {
+  it("a model that takes tools over Responses alone is asked there, all others as ever", async () => {
+    const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
+    expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
+    expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
+    const other = await answerTo(OPENAI, { upstreamId: "gpt-6-sol" }, RESPONSES_CHAT.text.json);
+    expect(other.asked[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
+  });
+
+  it("Responses is spoken with clients that do, Messages it does not", () => {
+    expect(OPENAI.speaks?.("responses", "gpt-6-sol")).toBe(true);
+    expect(OPENAI.speaks?.("messages", MODEL)).toBe(false);
+  });
+});
+
+describe("what is sent", () => {
+  it("a conversation as items: reasoning before what it led to, each result by its call", async () => {
+    const thought = { type: "openai.reasoning", summary: [], encrypted_content: ENCRYPTED };
+    const body = await sent({
+      messages: [
+        { role: "developer", content: "Be brief." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Look" },
+            { type: "image_url", image_url: { url: "https://example.com/a.png", detail: "low" } },
+          ],
+        },
+        {
+          role: "assistant",
+          content: "Looking.",
+          reasoning_details: [thought, { type: "anthropic.thinking", signature: "x" }],
+          tool_calls: [
+            { id: "call_1", type: "function", function: { name: "look", arguments: "" } },
+            { id: "call_2", type: "custom", custom: { name: "patch", input: "*** Begin" } },
+          ],
+        },
+        { role: "tool", tool_call_id: "call_1", content: [{ type: "text", text: "seen" }] },
+        { role: "tool", tool_call_id: "call_2", content: "done" },
+      ],
+    });
+    expect(body["input"]).toEqual([
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "Be brief." }] },
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "input_text", text: "Look" },
+          { type: "input_image", image_url: "https://example.com/a.png", detail: "low" },
+        ],
+      },
+      { type: "reasoning", summary: [], encrypted_content: ENCRYPTED },
+      {
+        type: "message",
+        role: "assistant",
+        content: [{ type: "output_text", text: "Looking." }],
+      },
+      { type: "function_call", call_id: "call_1", name: "look", arguments: "{}" },
+      { type: "custom_tool_call", call_id: "call_2", name: "patch", input: "*** Begin" },
+      { type: "function_call_output", call_id: "call_1", output: "seen" },
+      { type: "custom_tool_call_output", call_id: "call_2", output: "done" },
+    ]);
+  });
+
+  it("tools flat and not strict unless said, and the choice among them", async () => {
+    const grammar = { definition: "start: x", syntax: "lark" };
+    const tools = [
+      { type: "function", function: { name: "f", description: "F", strict: true } },
+      { type: "function", function: { name: "g", parameters: { type: "object" } } },
+      { type: "custom", custom: { name: "c", format: { type: "grammar", grammar } } },
+    ];
+    const named = { type: "function", function: { name: "g" } };
+    const body = await sent({ tools, tool_choice: named, parallel_tool_calls: false });
+    expect(body).toMatchObject({
+      tools: [
+        { type: "function", name: "f", description: "F", strict: true },
+        { type: "function", name: "g", parameters: { type: "object" }, strict: false },
+        { type: "custom", name: "c", format: { type: "grammar", ...grammar } },
+      ],
+      tool_choice: { type: "function", name: "g" },
+      parallel_tool_calls: false,
+    });
+    const allowed_tools = { mode: "required", tools: [named] };
+    const some = await sent({ tools, tool_choice: { type: "allowed_tools", allowed_tools } });
+    expect(some["tool_choice"]).toEqual({
+      type: "allowed_tools",
+      mode: "required",
+      tools: [{ type: "function", name: "g" }],
+    });
+  });
+
+  it("nothing is stored, reasoning comes back encrypted, and only what is known goes out", async () => {
+    const body = await sent({
+      temperature: 0.5,
+      seed: 1,
+      user: "someone",
+      reasoning_effort: "minimal",
+      verbosity: "low",
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "s", schema: {}, strict: true },
+      },
+      unknown: 1,
+    });
+    const { input: _, ...rest } = body;
+    expect(rest).toEqual({
+      model: MODEL,
+      max_output_tokens: 256,
+      store: false,
+      include: ["reasoning.encrypted_content"],
+      service_tier: "default",
+      reasoning: { effort: "low" },
+      text: {
+        format: { type: "json_schema", name: "s", schema: {}, strict: true },
+        verbosity: "low",
+      },
+    });
+    expect(await sent({ temperature: 0.5, reasoning_effort: "none" })).toMatchObject({
+      temperature: 0.5,
+    });
+  });
+
+  it.each([
+    ["functions", { functions: [{ name: "f" }] }],
+    ["n", { n: 2 }],
+    ["stop", { stop: ["x"] }],
+  ])("%s cannot be kept and is refused before anything is sent", async (param, body) => {
+    const { answer, asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
+    expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused", param } });
+    expect(asked).toEqual([]);
+  });
+
+  it("a cap below 16 is refused, never raised", async () => {
+    const { answer } = await answerTo(OPENAI, call61({}, { cap: 15 }), RESPONSES_CHAT.text.json);
+    expect(answer).toMatchObject({ failure: { kind: "refused", param: "max_tokens" } });
+  });
+});
+
+describe("what comes back", () => {
+  it.each(Object.entries(RESPONSES_CHAT))(
+    "%s: a stream says the same cut at every byte, and what its JSON says",
+    async (_, { json: whole, stream: streamed }) => {
+      await expectSameAtEveryByte(OPENAI, call61(), streamed);
+      const { answer } = await answerTo(OPENAI, call61(), whole);
+      if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
+      const [choice] = answer.body["choices"] as [{ message: JsonObject; finish_reason: string }];
+      const said = messageOf(await eventsOf(OPENAI, call61(), streamed));
+      expect(said).toMatchObject({
+        content: choice.message["content"] ?? "",
+        reasoning: choice.message["reasoning_content"] ?? "",
+        details: choice.message["reasoning_details"] ?? [],
+        finish: choice.finish_reason,
+        usage: { usage: answer.usage },
+      });
+      const calls = (choice.message["tool_calls"] ?? []) as { id: string; function: JsonObject }[];
+      expect(said.tools.map(({ id, name, arguments: given }) => [id, name, given])).toEqual(
+        calls.map(({ id, function: f }) => [id, f["name"], f["arguments"]]),
+      );
+    },
+  );
+
+  it("usage with what was cached and reasoned", async () => {
+    const { answer } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.reasoning.json);
+    expect(answer).toMatchObject({
+      usage: { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 2 },
+    });
+  });
+
+  it("reasoning travels encrypted to the client and back", async () => {
+    const { details } = messageOf(
+      await eventsOf(OPENAI, call61(), RESPONSES_CHAT.reasoning.stream),
+    );
+    const next = { role: "assistant", content: "42", reasoning_details: details };
+    const body = await sent({ messages: [next, { role: "user", content: "And?" }] });
+    expect((body["input"] as JsonObject[])[0]).toMatchObject({
+      type: "reasoning",
+      summary: [{ type: "summary_text", text: "Let me think." }],
+      encrypted_content: ENCRYPTED,
+    });
+  });
+
+  it("a custom tool's input is no JSON, streamed or whole", async () => {
+    const made = call("call_9", "patch", ["*** Be", "gin"]);
+    const custom = (item: object) =>
+      JSON.parse(
+        JSON.stringify(item)
+          .replaceAll('"function_call"', '"custom_tool_call"')
+          .replaceAll("function_call_arguments", "custom_tool_call_input")
+          .replaceAll('"arguments"', '"input"'),
+      ) as typeof made;
+    const { json: whole, stream: streamed } = scenario([custom(made)]);
+    const { answer } = await answerTo(OPENAI, call61(), whole);
+    const called = { id: "call_9", type: "custom", custom: { name: "patch", input: "*** Begin" } };
+    expect(answer).toMatchObject({ body: { choices: [{ message: { tool_calls: [called] } }] } });
+    const events = await eventsOf(OPENAI, call61(), streamed);
+    const deltas = events.flatMap((event) =>
+      event.kind === "chunk"
+        ? (event.chunk["choices"] as { delta: { tool_calls?: { custom?: JsonObject }[] } }[])
+        : [],
+    );
+    const inputs = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
+    expect(inputs.map(({ custom: one }) => one?.["input"]).join("")).toBe("*** Begin");
+  });
+
+  it("arguments that were not streamed come with the end of their call", async () => {
+    const { begun, whole } = call("call_1", "f", ['{"a":1}']);
+    const events = [
+      ...begin(),
+      ...itemEvents({ begun, whole, between: [] }, 0),
+      { type: "response.completed", response: response([whole]) },
+    ];
+    const { tools } = messageOf(await eventsOf(OPENAI, call61(), stream(events)));
+    expect(tools).toMatchObject([{ name: "f", arguments: '{"a":1}' }]);
+  });
+
+  it("only a terminal event ends a stream; what follows it is nobody's", async () => {
+    const open = await eventsOf(OPENAI, call61(), RESPONSES_FAILED.cut);
+    expect(open.some((event) => event.kind === "end")).toBe(false);
+    const done = stream([...begin(), ...itemEvents(text(HELLO), 0)]);
+    const marked = { ...done, body: `${String(done.body)}data: [DONE]\n\n` };
+    expect((await eventsOf(OPENAI, call61(), marked)).at(-1)).toMatchObject({
+      kind: "error",
+      failure: { reason: "no_terminal_event" },
+    });
+  });
+
+  it.each([
+    ["rate_limit_exceeded", "overloaded"],
+    ["server_is_overloaded", "overloaded"],
+    ["server_error", "retry"],
+    ["invalid_prompt", "refused"],
+    ["context_length_exceeded", "refused"],
+  ])("an answer that failed for %s is %s, and nothing of ours is told", async (code, kind) => {
+    const error = { code, message: `It failed for ${CANARY.key}` };
+    const whole = json(response([], { status: "failed", error, usage: null }));
+    const { answer } = await answerTo(OPENAI, call61(), whole);
+    expect(answer).toMatchObject({ kind: "failure", failure: { kind } });
+    expect(JSON.stringify(answer)).not.toContain(CANARY.key);
+  });
+});
+
+const passed = (events: readonly StreamEvent[]) =>
+  events.flatMap((event) => (event.kind === "native" ? [event] : []));
+
+describe("natively", () => {
+  const native = {
+    body: { model: "x", input: "Hi", store: true, max_output_tokens: 9, truncation: "auto" },
+    headers: {},
+  };
+  const natively = { ...call61(), native };
+
+  it("the client's body goes with our model, cap and nothing stored", async () => {
+    const { asked } = await answerTo(OPENAI, natively, RESPONSES_CHAT.text.json);
+    expect(asked[0]?.json).toEqual({
+      model: MODEL,
+      input: "Hi",
+      truncation: "auto",
+      store: false,
+      stream: false,
+      max_output_tokens: 256,
+      include: ["reasoning.encrypted_content"],
+      service_tier: "default",
+    });
+  });
+
+  it("the whole answer comes as it was, with its usage, what it says and why it ended", async () => {
+    const { answer } = await answerTo(OPENAI, natively, RESPONSES_CHAT.tool.json);
+    expect(answer).toMatchObject({
+      kind: "json",
+      body: { object: "response", model: "gpt-6.1-sol-2026-09-29" },
+      usage: { input: 8, cacheRead: 4, output: 3 },
+      native: { finish: "stop", said: 'Let me look.get_weather{"city":"Paris"}' },
+    });
+  });
+
+  it.each(Object.entries(RESPONSES_CHAT))(
+    "%s: every event is passed in its order, also cut at every byte",
+    async (_, { stream: streamed }) => {
+      await expectSameAtEveryByte(OPENAI, natively, streamed);
+      const events = await eventsOf(OPENAI, natively, streamed);
+      const numbers = passed(events).map(({ event }) => event["sequence_number"]);
+      expect(numbers).toEqual(numbers.map((__, at) => at));
+      expect(events.slice(-2).map(({ kind }) => kind)).toEqual(["usage", "end"]);
+    },
+  );
+
+  it("what promises nothing comes with the first event that does", async () => {
+    const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.errorFirst);
+    expect(events.map(({ kind }) => kind)).toEqual(["error"]);
+  });
+
+  it("what is metered is what was said", async () => {
+    const { stream: streamed } = scenario([
+      reasoning(["Let me ", "think."]),
+      text(["42"]),
+      call("c", "f", ["{}"]),
+    ]);
+    const said = passed(await eventsOf(OPENAI, natively, streamed)).map((event) => event.said);
+    expect(said.join("")).toBe("Let me think.42f{}");
+  });
+
+  it("a failure that was provoked says what it used", async () => {
+    const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.provoked.stream);
+    expect(events.slice(-2)).toMatchObject([
+      { kind: "usage", usage: { input: 8, output: 3 } },
+      { kind: "error", failure: { kind: "refused" } },
+    ]);
+    expect(usage()).toMatchObject({ total_tokens: 15 });
+  });
+});
