@@ -5,16 +5,20 @@ import type { Price, Usage } from "../lib/usage.ts";
 import type { Route } from "./model.ts";
 
 const TOKENS_PER_PRICE = 1_000_000;
+/** A token that is written to a cache for an hour costs as many of input (platform.claude.com, prompt caching). */
+export const HOUR_WRITE_INPUTS = 2;
 
 /**
  * What a request costs: the exact sum of tokens x micros per million tokens, rounded once, up, to
  * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
  */
 export function costOf(price: Price, usage: Usage): Micros {
+  const hour = usage.cacheWriteHour ?? 0;
   const terms: readonly (readonly [number, number])[] = [
     [usage.input, price.input],
     [usage.cacheRead, price.cached],
-    [usage.cacheWrite, price.cacheWrite],
+    [usage.cacheWrite - hour, price.cacheWrite],
+    [hour, hour === 0 ? 0 : price.input * HOUR_WRITE_INPUTS],
     [usage.output, price.output],
   ];
   let sum = 0;

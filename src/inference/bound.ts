@@ -41,7 +41,7 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   if (hasImages(body) && !model.abilities.includes("vision")) {
     return invalid(`The model '${model.id}' does not accept images.`, "messages");
   }
-  const prompt = withMore(chatPromptSize(body, model), asked.native?.moreTokens ?? 0);
+  const prompt = withMore(chatPromptSize(body, model), asked.native);
   const { reasoning_effort: effort } = body;
   const thinks = effort !== undefined && effort !== "none";
   const choices = body.n ?? 1;
@@ -77,11 +77,13 @@ function common({ request, user, dropped, reply, paramOf, native }: Asked, model
   return { kind, body, model, stream, user, dropped, droppedNatively, reply, paramOf, native };
 }
 
-/** A prompt of which a native route is told so much more. */
-function withMore(prompt: PromptSize, more: number): PromptSize {
-  if (more === 0) return prompt;
+/** A prompt as a native route is told it: with what only that wire has words for. */
+function withMore(prompt: PromptSize, native: Native | null): PromptSize {
+  if (native === null || (native.moreTokens === 0 && !native.hourCache)) return prompt;
+  const { moreTokens: more, hourCache } = native;
   const { bound, estimate, likely } = prompt;
-  return { bound: bound + more, estimate: estimate + more, likely: likely + more };
+  const size = { bound: bound + more, estimate: estimate + more, likely: likely + more };
+  return hourCache ? { ...size, hourCache } : size;
 }
 
 /** The routes that speak the door's wire, where nobody else can do the request. */

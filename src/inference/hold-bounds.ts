@@ -3,7 +3,7 @@ import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
 import type { Price } from "../lib/usage.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { priceAt } from "../catalog/price.ts";
+import { HOUR_WRITE_INPUTS, priceAt } from "../catalog/price.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
 /** Least useful output: a grant that cannot pay for this many tokens is refused instead. */
@@ -51,7 +51,7 @@ export function costBounds(
     Math.max(
       ...routes.map((route) => {
         const tokens = billedOutput(route, capAt(route, allowed) * choices);
-        return worstCost(heldPrice(route, prompt), promptTokens, tokens);
+        return worstCost(heldPrice(route, prompt), { prompt, promptTokens }, tokens);
       }),
     );
   const least = worst(prompt.estimate, cap?.least ?? 0);
@@ -113,7 +113,7 @@ function tokensFor(
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
   const price = heldPrice(route, held.prompt);
-  const forPrompt = BigInt(held.promptTokens) * BigInt(inputPrice(price));
+  const forPrompt = BigInt(held.promptTokens) * BigInt(inputPrice(price, held.prompt));
   const left = BigInt(held.granted) * 1_000_000n - forPrompt;
   if (left < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
@@ -121,12 +121,18 @@ function tokensFor(
 }
 
 /** Micros, rounded up. Input at its dearest: a cache discount is never held for. */
-function worstCost(price: Price, promptTokens: number, outputTokens: number): number {
+function worstCost(
+  price: Price,
+  { prompt, promptTokens }: { readonly prompt: PromptSize; readonly promptTokens: number },
+  outputTokens: number,
+): number {
   const sum =
-    BigInt(promptTokens) * BigInt(inputPrice(price)) + BigInt(outputTokens) * BigInt(price.output);
+    BigInt(promptTokens) * BigInt(inputPrice(price, prompt)) +
+    BigInt(outputTokens) * BigInt(price.output);
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-function inputPrice(price: Price): number {
-  return Math.max(price.input, price.cached, price.cacheWrite);
+function inputPrice(price: Price, { hourCache }: PromptSize): number {
+  const hour = hourCache === true ? price.input * HOUR_WRITE_INPUTS : 0;
+  return Math.max(price.input, price.cached, price.cacheWrite, hour);
 }

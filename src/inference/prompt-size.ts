@@ -22,6 +22,8 @@ export type PromptSize = {
   readonly bound: number;
   readonly estimate: number;
   readonly likely: number;
+  /** Any of it may be kept in a cache for an hour, which costs twice the input. */
+  readonly hourCache?: true;
 };
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {

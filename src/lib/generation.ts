@@ -26,6 +26,26 @@ const count = z.int().check(z.minimum(0));
 const milliseconds = z.int();
 const word = z.string().check(z.minLength(1), z.maxLength(256));
 
+const usageSchema: z.ZodMiniType<Usage> = z
+  .pipe(
+    z.object({
+      input: count,
+      cacheRead: count,
+      cacheWrite: count,
+      cacheWriteHour: z._default(count, 0),
+      output: count,
+      reasoning: count,
+    }),
+    z.transform(({ cacheWriteHour, ...usage }): Usage => {
+      return cacheWriteHour === 0 ? usage : { ...usage, cacheWriteHour };
+    }),
+  )
+  .check(
+    z.refine((usage) => usage.reasoning <= usage.output, "must have reasoning within output"),
+    z.refine((usage) => (usage.cacheWriteHour ?? 0) <= usage.cacheWrite, "must add up"),
+    z.refine((usage) => Number.isSafeInteger(promptTokens(usage)), "must add up"),
+  );
+
 /** A generation as it is logged and sent, checked field by field where it comes back in. */
 export const generationSchema: z.ZodMiniType<Generation> = z.object({
   model: word,
@@ -36,18 +56,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
     z.string().check(z.refine((id) => externalIdProblem(id) === null, "must be an external_id")),
   ),
   streamed: z.boolean(),
-  usage: z
-    .object({
-      input: count,
-      cacheRead: count,
-      cacheWrite: count,
-      output: count,
-      reasoning: count,
-    })
-    .check(
-      z.refine((usage) => usage.reasoning <= usage.output, "must have reasoning within output"),
-      z.refine((usage) => Number.isSafeInteger(promptTokens(usage)), "must add up"),
-    ),
+  usage: usageSchema,
   price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
   firstByteMs: z.nullable(milliseconds),
   durationMs: milliseconds,

@@ -1,11 +1,13 @@
 /**
  * What a request used, in tokens, without overlap: the prompt is `input + cacheRead + cacheWrite`
- * (input = uncached rest), `output` includes `reasoning`. Bill from these five numbers only.
+ * (input = uncached rest), `output` includes `reasoning`. Bill from these numbers only.
  */
 export type Usage = {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
+  /** Of `cacheWrite`, what is kept for an hour, at twice the price of input; absent: none. */
+  readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
 };

@@ -17,6 +17,7 @@ const usage = z.object({
   input: count,
   cache_read: count,
   cache_write: count,
+  cache_write_hour: z.optional(count),
   output: count,
   reasoning: count,
 });
@@ -146,6 +147,9 @@ function generationToWire(made: Generation): WireGeneration & { readonly region:
       input: made.usage.input,
       cache_read: made.usage.cacheRead,
       cache_write: made.usage.cacheWrite,
+      ...(made.usage.cacheWriteHour !== undefined && {
+        cache_write_hour: made.usage.cacheWriteHour,
+      }),
       output: made.usage.output,
       reasoning: made.usage.reasoning,
     },
@@ -174,6 +178,9 @@ function generationFromWire(wire: WireGeneration, region: Region): Generation {
       input: wire.usage.input,
       cacheRead: wire.usage.cache_read,
       cacheWrite: wire.usage.cache_write,
+      ...(wire.usage.cache_write_hour !== undefined && {
+        cacheWriteHour: Math.min(wire.usage.cache_write_hour, wire.usage.cache_write),
+      }),
       output: wire.usage.output,
       reasoning: wire.usage.reasoning,
     },

@@ -100,3 +100,9 @@ it("a long prompt has its own price from the first token above the limit", () =>
   expect([priceAt(tiered, 272_000), priceAt(tiered, 272_001)]).toEqual([price, long]);
   expect(priceAt(route, 1_000_000)).toBe(price);
 });
+
+it("what is written to a cache for an hour costs twice the input, the rest of what is written its own price", () => {
+  const price = { input: 1_000_000, cached: 0, cacheWrite: 1_250_000, output: 0 };
+  const usage = { ...NO_USAGE, cacheWrite: 100, cacheWriteHour: 40 };
+  expect(costOf(price, usage)).toBe(60 * 1.25 + 40 * 2);
+});

@@ -241,6 +241,37 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
+  it("what is kept for an hour costs twice the input, also in a stream, and is held for", async () => {
+    const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
+    const usage = { ...USAGE, cache_creation: split };
+    const { bindings } = mockAnthropic(({ body }) =>
+      body["stream"] === true
+        ? streamed({ ...START, message: { ...START.message, usage } }, ...BLOCKS, ...END)
+        : Response.json({ ...MESSAGE, usage }),
+    );
+    const system = [
+      { type: "text", text: "You code.", cache_control: { type: "ephemeral", ttl: "1h" } },
+    ];
+    // 10 written at 1.25 and 30 at twice 1 instead of 40 at 1.25
+    const cost = COST - 50 + 13 + 60;
+    for (const stream of [false, true]) {
+      const before = await balanceOf(key);
+      const response = await messages(key, { model: "mock/claude", system, stream }, { bindings });
+      const message = stream ? (await foldedOf(response)).message : await messageOf(response);
+      expect(message["usage"]).toMatchObject({ cache_creation: split, cost_micro: cost });
+      expect(before - (await balanceOf(key))).toBe(cost);
+    }
+    const plain = [{ type: "text", text: "You code." }];
+    const [dear, cheap] = await Promise.all(
+      [system, plain].map(async (said) => {
+        const { key: poor } = await openAccount({ credits: 1 });
+        const refused = await messages(poor, { model: "mock/claude", system: said }, { bindings });
+        return Number((await refusalOf(refused)).details["required_micro"]);
+      }),
+    );
+    expect(dear).toBeGreaterThan(Number(cheap));
+  });
+
   it("count_tokens asks the host's own counter, and estimates when that does not say", async () => {
     const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
     const body = {

@@ -36,6 +36,7 @@ describe("POST /v1/messages over the core", () => {
         input_tokens: expect.any(Number),
         cache_creation_input_tokens: 0,
         cache_read_input_tokens: 0,
+        cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
         output_tokens: expect.any(Number),
         output_tokens_details: { thinking_tokens: 0 },
         service_tier: "standard",

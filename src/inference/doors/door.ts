@@ -135,6 +135,8 @@ export type Native = NativeBody & {
   readonly reply: Reply;
   /** At most so many tokens of prompt that the core's body does not hold: documents, tools of the wire's own. */
   readonly moreTokens: number;
+  /** Any of the prompt may be kept in a cache for an hour, at its own price. */
+  readonly hourCache: boolean;
   /** What cannot be converted, so that only native routes can do this; null where everything can. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

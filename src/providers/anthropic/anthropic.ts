@@ -12,7 +12,7 @@ import { claudeRules } from "./claude-rules.ts";
 import { eventFailure, messagesFailure } from "./failure.ts";
 import { jsonAnswerOf } from "./json-answer.ts";
 import { MessagesReader } from "./messages-reader.ts";
-import { nativeAnswer, NativeReader, nativeRequest } from "./native.ts";
+import { keepsAnHour, nativeAnswer, NativeReader, nativeRequest } from "./native.ts";
 import { messagesRequest } from "./request.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
@@ -68,14 +68,16 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
       });
     },
     answer: (raw, call) =>
-      call.native === undefined ? messagesAnswer(raw, jsonToolOf(call), secret) : nativeAnswer(raw),
+      call.native === undefined
+        ? messagesAnswer(raw, jsonToolOf(call), secret)
+        : nativeAnswer(raw, keepsAnHour(call.native.body)),
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => messagesFailure(status, headers, bodyText, secret),
     reader: (call) =>
       sseReader(
         call.native === undefined
           ? new MessagesReader(jsonToolOf(call), secret)
-          : new NativeReader(secret),
+          : new NativeReader(secret, keepsAnHour(call.native.body)),
       ),
   };
 }

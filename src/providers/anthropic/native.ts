@@ -1,5 +1,5 @@
 import type { Usage } from "../../lib/usage.ts";
-import { numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
+import { isObject, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, NativeSaid, ProviderCall, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
 import { tokenCount } from "../token-count.ts";
@@ -33,6 +33,19 @@ export function nativeRequest(
   };
 }
 
+/** Whether any mark of a request has something kept in a cache for an hour: in texts, tools and results. */
+export function keepsAnHour(body: JsonObject): boolean {
+  const { messages, system, tools, cache_control: mark } = body;
+  return [mark, system, tools, messages].some(marksHour);
+}
+
+function marksHour(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(marksHour);
+  if (!isObject(value)) return false;
+  if (value["ttl"] === "1h" && value["type"] === "ephemeral") return true;
+  return marksHour(value["cache_control"]) || marksHour(value["content"]);
+}
+
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
 /** Temperature or top_p: with both, one is a 400. */
@@ -43,9 +56,10 @@ function samplingOf({ temperature, top_p, top_k }: JsonObject): JsonObject {
 }
 
 /** A whole message of theirs, and its usage to bill; null when it is none. */
-export function nativeAnswer(raw: JsonObject): NativeAnswer | null {
+export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   if (!Array.isArray(raw["content"])) return null;
-  return { body: raw, usage: messagesUsage(objectOf(raw["usage"])), native: nativeSaid(raw) };
+  const usage = messagesUsage(objectOf(raw["usage"]), asksHour);
+  return { body: raw, usage, native: nativeSaid(raw) };
 }
 
 type NativeAnswer = {
@@ -82,10 +96,12 @@ export class NativeReader implements PayloadReader {
   /** The start promises nothing yet: it goes on with the first that does. */
   #start: StreamEvent[] = [];
   readonly #secret: string;
+  readonly #asksHour: boolean;
 
-  /** `secret`: our key there. */
-  constructor(secret: string) {
+  /** `secret`: our key there; `asksHour`: as in `messagesUsage`. */
+  constructor(secret: string, asksHour: boolean) {
     this.#secret = secret;
+    this.#asksHour = asksHour;
   }
 
   get ended(): boolean {
@@ -143,7 +159,7 @@ export class NativeReader implements PayloadReader {
 
   /** Usage so far; it is the whole's once there is a reason to stop and it says the output. */
   #reported(): StreamEvent[] {
-    const usage = messagesUsage(this.#usage);
+    const usage = messagesUsage(this.#usage, this.#asksHour);
     if (usage === null) return [];
     const isPartial = !(this.#isFinished && this.#isCounted);
     return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];

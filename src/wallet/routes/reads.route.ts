@@ -123,6 +123,7 @@ export function generationView(generation: GenerationRecord): Readonly<Record<st
     prompt_tokens: promptTokens(usage),
     cached_tokens: usage.cacheRead,
     cache_write_tokens: usage.cacheWrite,
+    ...(usage.cacheWriteHour !== undefined && { cache_write_hour_tokens: usage.cacheWriteHour }),
     completion_tokens: usage.output,
     reasoning_tokens: usage.reasoning,
     cost_micro: generation.costMicro,

@@ -125,6 +125,8 @@ type Rest = readonly [
   durationMs: number,
   estimated: 0 | 1,
   finishReason: string | null,
+  /** Absent for nearly all. */
+  cacheWriteHour?: number,
 ];
 
 function soldOf({ model, provider, region, price }: Generation): string {
@@ -144,6 +146,7 @@ function restOf(generation: Generation): string {
     generation.durationMs,
     generation.estimated ? 1 : 0,
     generation.finishReason,
+    ...(usage.cacheWriteHour === undefined ? ([] as const) : ([usage.cacheWriteHour] as const)),
   ];
   return JSON.stringify(rest);
 }
@@ -187,12 +190,20 @@ export function selectGeneration(sql: SqlStorage, id: string): GenerationRecord 
     durationMs,
     estimated,
     finishReason,
+    cacheWriteHour,
   ] = JSON.parse(row.detail) as Rest;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   return {
     ...(JSON.parse(row.sold) as Sold),
     ...whose,
-    usage: { input, cacheRead, cacheWrite, output: row.completion_tokens, reasoning },
+    usage: {
+      input,
+      cacheRead,
+      cacheWrite,
+      ...(cacheWriteHour !== undefined && { cacheWriteHour }),
+      output: row.completion_tokens,
+      reasoning,
+    },
     streamed: streamed === 1,
     firstByteMs,
     durationMs,

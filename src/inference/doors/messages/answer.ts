@@ -86,16 +86,15 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
     input_tokens: usage.input,
     cache_creation_input_tokens: usage.cacheWrite,
     cache_read_input_tokens: usage.cacheRead,
+    cache_creation: {
+      ephemeral_5m_input_tokens: usage.cacheWrite - (usage.cacheWriteHour ?? 0),
+      ephemeral_1h_input_tokens: usage.cacheWriteHour ?? 0,
+    },
     output_tokens: usage.output,
     output_tokens_details: { thinking_tokens: usage.reasoning },
     service_tier: "standard",
     ...(costMicro !== null && { cost_micro: costMicro }),
   };
-}
-
-/** How long what was written to the cache is kept there, where the wire says it. */
-export function splitOf({ cache_creation: split }: JsonObject): JsonObject {
-  return split === undefined || split === null ? {} : { cache_creation: split };
 }
 
 /** What every message says of itself. */

@@ -1,10 +1,10 @@
 import { invalid, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
-import { objectOf } from "../../../providers/json-value.ts";
+import { keepsAnHour } from "../../../providers/anthropic/native.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import { parseChatRequest } from "../../chat-request.ts";
 import type { Asked, Door, DoorContext, Receipt, Reply } from "../door.ts";
-import { envelope, saidOf, splitOf, usageOf } from "./answer.ts";
+import { envelope, saidOf, usageOf } from "./answer.ts";
 import { chatBodyOf } from "./convert.ts";
 import { messagesDialect } from "./dialect.ts";
 import { betasIn, nativeOf } from "./native.ts";
@@ -48,6 +48,7 @@ function parse(value: object, at: DoorContext): Result<Asked> {
       dropped: [...dropped],
       reply: replyOf(body.stream === true, true),
       moreTokens: losses.moreTokens,
+      hourCache: keepsAnHour(body),
       only: losses.lack,
     },
   });
@@ -93,7 +94,7 @@ function convertedMessage(answer: JsonObject, receipt: Receipt): JsonObject {
 
 /** Claude's own message under our id and model; what names our account there does not pass. */
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
-  const { content, stop_reason, stop_sequence, stop_details, context_management, usage } = answer;
+  const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {
     ...envelope(receipt),
     content,
@@ -101,9 +102,6 @@ function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
     stop_sequence: stop_sequence ?? null,
     stop_details: stop_details ?? null,
     ...(context_management !== undefined && { context_management }),
-    usage: {
-      ...usageOf(receipt.usage, receipt.costMicro),
-      ...splitOf(objectOf(usage)),
-    },
+    usage: usageOf(receipt.usage, receipt.costMicro),
   };
 }

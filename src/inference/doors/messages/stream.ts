@@ -9,7 +9,7 @@ import {
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { Usage } from "../../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../door.ts";
-import { envelope, splitOf, startUsage, stopOf, usageOf } from "./answer.ts";
+import { envelope, startUsage, stopOf, usageOf } from "./answer.ts";
 import type { Said } from "./answer.ts";
 import { errorOf } from "./dialect.ts";
 import { callExtra, claudeBlock, signatureOf } from "./thoughts.ts";
@@ -240,23 +240,17 @@ const PASSES: ReadonlySet<unknown> = new Set([
 /** A stream of Claude's own events, under our id, model and charge; the last ones wait for it. */
 export function nativeStream(head: Head): StreamWriter {
   let stop: JsonObject = {};
-  let split: JsonObject = {};
   return {
     ping: PING,
     begin: (usage) => startOfMessage(head, usage),
     chunk(event) {
       const { type } = event;
       if (PASSES.has(type)) return eventOf(textOf(type), event);
-      if (type === "message_start") {
-        split = splitOf(objectOf(objectOf(event["message"])["usage"]));
-      } else if (type === "message_delta") {
-        stop = { ...stop, ...objectOf(event["delta"]) };
-      }
+      if (type === "message_delta") stop = { ...stop, ...objectOf(event["delta"]) };
       return "";
     },
     text: textEvent,
-    end: (receipt: Receipt) =>
-      endOfMessage(stop, { ...usageOf(receipt.usage, receipt.costMicro), ...split }),
+    end: (receipt: Receipt) => endOfMessage(stop, usageOf(receipt.usage, receipt.costMicro)),
     fail: (failure) => failureEvent(failure, head),
   };
 }
