@@ -69,7 +69,11 @@ export default defineConfig({
           ...patience,
           isolate: false,
           maxWorkers: 2,
-          ...testsIn("test/**/*.test.ts", ["test/node/**", "test/**/*.pure.test.ts"]),
+          ...testsIn("test/**/*.test.ts", [
+            "test/node/**",
+            "test/clients/**",
+            "test/**/*.pure.test.ts",
+          ]),
           setupFiles: ["./test/setup.ts"],
         },
       },

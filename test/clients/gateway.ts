@@ -1,0 +1,41 @@
+import { afterAll, beforeAll } from "vitest";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN, startTwoRegions } from "../node/support/two-regions.ts";
+
+/** Where a client finds the gateway. */
+export type Gateway = {
+  /** Ends in /v1, as OpenAI's clients want it. */
+  readonly baseUrl: string;
+  /** Without it, as Anthropic's want it. */
+  readonly origin: string;
+  readonly key: string;
+  /** What the organisation has left, in micros. */
+  readonly balance: () => Promise<number>;
+};
+
+/** The EU region of two, with the sandbox, and a key of a new organisation; for all tests of a file. */
+export function gateway(): Gateway {
+  let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+  let key = "";
+  beforeAll(async () => {
+    regions = await startTwoRegions();
+    ({ key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {}));
+  });
+  afterAll(() => regions.stop());
+  return {
+    get baseUrl() {
+      return regions.eu.baseUrl;
+    },
+    get origin() {
+      return new URL(regions.eu.baseUrl).origin;
+    },
+    get key() {
+      return key;
+    },
+    balance: async () => {
+      const headers = { authorization: `Bearer ${key}` };
+      const answer = await fetch(`${regions.eu.baseUrl}/balance`, { headers });
+      return ((await answer.json()) as { credits_micro: number }).credits_micro;
+    },
+  };
+}

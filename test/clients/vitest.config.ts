@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+/** `npm run test:clients`: clients as they are installed, against both regions on this machine. */
+export default defineConfig({
+  test: {
+    name: "clients",
+    include: ["test/clients/*.test.ts"],
+    isolate: false,
+    maxWorkers: 2,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+});
