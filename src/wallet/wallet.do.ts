@@ -17,7 +17,7 @@ import { publish } from "./object/publish.do.ts";
 import { readAlerts, readGeneration, readLedger, readUsage } from "./object/reads.do.ts";
 import { adoptBook } from "./object/rebuild.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
-import { retain } from "./object/retention.do.ts";
+import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, migrate, walletExists, wasUsed } from "./tables/wallet-schema.do.ts";
 import type * as Contract from "./wallet-contract.ts";
@@ -221,6 +221,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     const { schedule } = this.#decisions;
     this.#decisions.turn((desk) => {
       if (schedule.retainIsDue(desk)) this.#retain(desk);
+      lookAtRoom(desk);
       return success(null);
     });
     const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);
@@ -230,8 +231,9 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   #retain(desk: Desk): void {
-    if (retain(desk)) return; // more of it: still due, so the alarm comes at once
-    this.#decisions.schedule.refresh(desk);
+    const { schedule } = this.#decisions;
+    if (retain(desk)) schedule.retainSoon(desk);
+    else schedule.refresh(desk);
   }
 
   async #publish(): Promise<void> {

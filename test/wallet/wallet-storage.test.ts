@@ -1,11 +1,25 @@
-import { runInDurableObject } from "cloudflare:test";
-import { expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Generation } from "../../src/lib/generation.ts";
+import { micros } from "../../src/lib/money.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { measured } from "../measured.ts";
-import { GENERATION, holdOf, newWallet, valueOf } from "./wallet-desk.ts";
+import {
+  differences,
+  failureOf,
+  GENERATION,
+  holdOf,
+  newWallet,
+  rowsOf,
+  runAlarm,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
+
+const PAGE_BYTES = 4096;
 
 /** What a request of a usual length leaves behind. */
 const USUAL: Generation = {
@@ -48,3 +62,126 @@ it("a paid request takes at most 350 bytes of its wallet", async () => {
   measured({ bytesPerRequest: Math.round(bytes) });
   expect(bytes).toBeLessThanOrEqual(350);
 });
+
+describe("a wallet that may store little", () => {
+  const bindings = env as { WALLET_BYTES_MAX?: string };
+  const start = Date.UTC(2031, 4, 6, 12);
+
+  beforeEach(() => setClock(start));
+  afterEach(() => {
+    delete bindings.WALLET_BYTES_MAX;
+    setClock(null);
+  });
+
+  /** The limit that leaves room for so many bytes more. */
+  async function leaveRoom(stub: Stub, bytes: number): Promise<number> {
+    const limit = (await sizeOf(stub)) + bytes;
+    bindings.WALLET_BYTES_MAX = String(limit);
+    return limit;
+  }
+
+  it("rolls paid requests up sooner above 70 %, and forgets nothing that may still matter", async () => {
+    const { stub } = await newWallet(900_000_000);
+    const idempotency = { name: "n", body: "b" };
+    const [named, failed, lost, voided] = [
+      holdOf(7, { idempotency }),
+      holdOf(7, { idempotency: { name: "f", body: "b" } }),
+      holdOf(5, { externalId: "u" }),
+      holdOf(5),
+    ];
+    for (const request of [named, failed, lost, voided]) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      valueOf(await stub.hold(request));
+    }
+    valueOf(await settle(stub, named.id, 7));
+    for (const { id } of [failed, voided]) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      valueOf(await stub.void(id));
+    }
+    await bytesPerRequest(stub, 5000);
+    const usage = async () => stub.usage("2031-05-06", "2031-05-06", "user");
+    const before = valueOf(await usage());
+    setClock(start + 21 * 60_000);
+    await runAlarm(stub);
+    const young = holdOf(3);
+    valueOf(await stub.hold(young));
+    valueOf(await settle(stub, young.id, 3));
+    const limit = Math.round(((await sizeOf(stub)) - 300_000) / 0.7);
+    bindings.WALLET_BYTES_MAX = String(limit);
+    // One batch an alarm, the next alarm at once.
+    await runAlarm(stub);
+    const rows = await rowsOf(stub, "SELECT count(*) AS n FROM requests");
+    expect(rows[0]?.["n"]).toBeGreaterThanOrEqual(3000);
+    await expect.poll(() => sizeOf(stub), { timeout: 30_000 }).toBeLessThanOrEqual(limit * 0.7);
+    expect(valueOf(await stub.generation(young.id)).costMicro).toBe(3);
+    expect(failureOf(await stub.generation(named.id))).toMatchObject({ kind: "not_found" });
+    expect(failureOf(await stub.hold(holdOf(7, { idempotency })))).toMatchObject({
+      kind: "idempotency_replay",
+      id: named.id,
+    });
+    valueOf(await stub.hold(holdOf(7, { idempotency: { name: "f", body: "b" } })));
+    expect(valueOf(await settle(stub, lost.id, 5))).toMatchObject({ charged: 5 });
+    expect(valueOf(await settle(stub, voided.id, 5))).toEqual({ kind: "unknown" });
+    expect(valueOf(await settle(stub, named.id, 7))).toEqual({ kind: "unknown" });
+    const after = valueOf(await usage());
+    expect(after.total.costMicro).toBe(before.total.costMicro + 3 + 5);
+    await evictDurableObject(stub);
+    expect(valueOf(await usage())).toEqual(after);
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("that is full makes room in the turn that finds it so, and goes on", async () => {
+    const { stub } = await newWallet(900_000_000);
+    await bytesPerRequest(stub, 1000);
+    await runAlarm(stub);
+    setClock(start + 21 * 60_000);
+    const limit = await leaveRoom(stub, 10_000);
+    await runInDurableObject(stub, async (wallet: Wallet, state) => {
+      const restore = refuseAbove(state.storage.sql, limit);
+      for (let i = 0; i < 500; i++) {
+        const request = holdOf(9000, { keyId: `key_${i}` });
+        // oxlint-disable-next-line no-await-in-loop -- in order
+        valueOf(await wallet.hold(request));
+        // oxlint-disable-next-line no-await-in-loop
+        valueOf(await wallet.settle({ id: request.id, cost: micros(1), generation: USUAL }));
+        expect(state.storage.sql.databaseSize).toBeLessThanOrEqual(limit);
+      }
+      restore();
+    });
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("holds nothing new when nothing can go, settles what it holds, and holds again once there is room", async () => {
+    const { stub } = await newWallet(900_000_000);
+    const open = holdOf(9000);
+    valueOf(await stub.hold(open));
+    bindings.WALLET_BYTES_MAX = String(await sizeOf(stub));
+    await runAlarm(stub);
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    expect(valueOf(await stub.hold(open))).toEqual({ granted: 9000 });
+    expect(valueOf(await settle(stub, open.id, 9000))).toMatchObject({ charged: 9000 });
+    delete bindings.WALLET_BYTES_MAX;
+    valueOf(await stub.poke());
+    valueOf(await stub.hold(holdOf(1)));
+  });
+});
+
+function sizeOf(stub: Stub): Promise<number> {
+  return runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.sql.databaseSize);
+}
+
+/** As the platform does at an object's limit: what is written fails, what is deleted does not. */
+function refuseAbove(sql: SqlStorage, limit: number): () => void {
+  const exec = sql.exec.bind(sql);
+  const limited: typeof sql.exec = (query, ...bindings) => {
+    const isWrite = /^\s*(?:INSERT|UPDATE)/.test(query);
+    if (isWrite && sql.databaseSize + PAGE_BYTES > limit) {
+      throw new Error("database or disk is full: SQLITE_FULL");
+    }
+    return exec(query, ...bindings) as never;
+  };
+  Object.defineProperty(sql, "exec", { value: limited, configurable: true });
+  return () => {
+    delete (sql as { exec?: unknown }).exec;
+  };
+}

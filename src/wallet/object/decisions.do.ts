@@ -12,7 +12,7 @@ import { updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { loadMemory, takeCheckpoint } from "./memory.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 import { expire } from "./postings.do.ts";
-import { retentionDue } from "./retention.do.ts";
+import { isFullError, makeRoomNow, retentionDue, roomIsDue } from "./retention.do.ts";
 
 /**
  * Where a wallet's decisions are made, each in one synchronous turn: keeps the memory and the alarm
@@ -60,14 +60,38 @@ export class Decisions {
 
   /** A decision that leaves the alarm to its caller. */
   turn<T>(decision: (desk: Desk) => Result<T>): Result<T> {
-    const desk = this.tryOpen();
-    if (desk === null) return unavailable();
+    if (this.tryOpen() === null) return unavailable();
+    try {
+      return this.#attempt(decision);
+    } catch (error) {
+      if (!isFullError(error) || !this.#makeRoom()) throw error;
+      return this.#attempt(decision);
+    }
+  }
+
+  #attempt<T>(decision: (desk: Desk) => Result<T>): Result<T> {
+    const desk = this.open();
     try {
       expire(desk);
       return decision(desk);
     } catch (error) {
       this.#recover(); // a throw may have left the memory ahead of the tables
       throw error;
+    }
+  }
+
+  /** Nothing more fits: whether rows could go. The alarm comes for more of them. */
+  #makeRoom(): boolean {
+    const desk = this.tryOpen();
+    if (desk === null) return false;
+    logAlert("wallet_full", { org_id: desk.memory.row.orgId, bytes: desk.sql.databaseSize });
+    try {
+      this.#schedule.retainSoon(desk);
+      return makeRoomNow(desk);
+    } catch (error) {
+      this.#recover();
+      logAlert("wallet_full", { org_id: desk.memory.row.orgId, reason: reasonOf(error) });
+      return false;
     }
   }
 
@@ -171,8 +195,14 @@ export class Schedule {
     this.#retainAt = retentionDue(desk);
   }
 
+  /** There is more to remove: the alarm comes at once. */
+  retainSoon(desk: Desk): void {
+    this.#retainAt = desk.nowMs;
+  }
+
   /** Whether rows may be old enough; asked at every alarm, so it also learns of the first row. */
   retainIsDue(desk: Desk): boolean {
+    if (roomIsDue(desk)) return true;
     this.#retainAt ??= retentionDue(desk);
     return this.#retainAt !== null && this.#retainAt <= desk.nowMs;
   }

@@ -28,12 +28,12 @@ export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: bool
 
 /** Reserves money for one request, or says why not. See `WalletCalls.hold`. */
 export function hold(desk: Desk, request: HoldRequest): Held {
-  const { books, row } = desk.memory;
+  const { books, row, room } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
   if (wrongId !== null) return anew(wrongId);
   if (books.holds.has(request.id)) return { answer: recall(desk, request), isRepeat: true };
-  // A wallet whose book is another's holds nothing new.
-  if (row.conflict !== null) return anew(refuse({ kind: "storage_unavailable" }));
+  // A wallet whose book is another's holds nothing new, nor one that may not have the room to settle it.
+  if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   assert(
     Number.isSafeInteger(request.least) && Number.isSafeInteger(request.most),
     "a hold is in whole micros",

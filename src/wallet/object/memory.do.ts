@@ -39,6 +39,17 @@ export type Memory = {
   rateLog: RateLog;
   /** Anything that the book does not show yet. */
   changed: boolean;
+  room: Room;
+};
+
+/** How retention makes room in a wallet that stores much; lost with the memory, then it begins anew. */
+export type Room = {
+  /** Next to nothing more fits: nothing new is held. */
+  isFull: boolean;
+  /** Where it goes on among the requests. */
+  readonly fromId: string;
+  /** When it may begin with the oldest again, Unix ms. */
+  readonly passAt: number;
 };
 
 /** Derives the memory from the newest checkpoint and the rows after it. */
@@ -61,6 +72,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     usage: new Map(),
     rateLog: [],
     changed: false,
+    room: { isFull: false, fromId: "", passAt: 0 },
   };
   addLaterRows(sql, memory, checkpoint.seq);
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));

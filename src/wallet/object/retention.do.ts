@@ -1,5 +1,6 @@
 import { numberVar } from "../../config.ts";
 import { idFloor, mintedAt } from "../../lib/id.ts";
+import { reasonOf } from "../../lib/log.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
@@ -11,16 +12,69 @@ const HOUR_MS = 3_600_000;
 /** Outcomes that cost nothing are remembered this long, so that a late duplicate changes nothing. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
-/** Past this size rows go sooner than RETENTION_DAYS, though never before the unpaid ones. */
-const BYTES_MAX = 8_000_000_000;
+/** Above this part of what a wallet may store, rows of requests that are over go whatever their age. */
+const PRESSED_PART = 0.7;
+/** Above this part nothing new is held: what is held must find the room to settle. */
+const FULL_PART = 0.95;
+/** So many batches may go in the turn of a statement that found no room. */
+const BATCHES_NOW = 10;
+/** Before this age an id may still come again, in a hold that is granted or an outcome on its way. */
+const YOUNG_MS = 15 * 60_000;
+
+/** While rows are to go sooner, all that are over are looked at this often. */
+const PASS_MS = 5 * 60_000;
 
 /** Removes one bounded batch of each kind of row that is old enough; true when more may be. */
 export function retain(desk: Desk): boolean {
+  const room = roomIsDue(desk) && makeRoom(desk); // first: what follows writes as well
   const unpaid = sweepUnpaid(desk);
-  const paid = rollUp(desk);
+  const [endId, paid] = batchEnd(desk.sql, "", idFloor(HOLD_ID, desk.nowMs - paidAge(desk)));
+  rollUp(desk, { fromId: "", endId, only: "true" });
   const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
   const minutes = deleteDeadMinutes(desk.sql, desk.nowMs - UNPAID_MS);
-  return unpaid || paid || names || minutes;
+  return room || unpaid || paid || names || minutes;
+}
+
+/** Looks at what is stored. */
+export function lookAtRoom(desk: Desk): void {
+  desk.memory.room.isFull = storedPart(desk) > FULL_PART;
+}
+
+/** Whether so much is stored that rows must go sooner. */
+export function roomIsDue(desk: Desk): boolean {
+  return storedPart(desk) > PRESSED_PART && desk.memory.room.passAt <= desk.nowMs;
+}
+
+function storedPart({ sql, env }: Desk): number {
+  return sql.databaseSize / numberVar(env, "WALLET_BYTES_MAX");
+}
+
+/** Whether a statement failed because nothing more can be stored. */
+export function isFullError(error: unknown): boolean {
+  return /SQLITE_FULL|database or disk is full/i.test(reasonOf(error));
+}
+
+/**
+ * Makes room: a batch of the oldest requests that are over goes, the paid ones into the rollup row. Deletes before
+ * it writes, so that it works in a full database. What may still be charged late stays, and what an Idempotency-Key
+ * needs to be free again. True when there are more to look at.
+ */
+export function makeRoom(desk: Desk): boolean {
+  const { memory, nowMs } = desk;
+  const { room } = memory;
+  const [endId, more] = batchEnd(desk.sql, room.fromId, idFloor(HOLD_ID, nowMs - YOUNG_MS));
+  rollUp(desk, { fromId: room.fromId, endId, only: IS_OVER });
+  memory.room = { ...room, fromId: more ? endId : "", passAt: more ? 0 : nowMs + PASS_MS };
+  return more;
+}
+
+/** Makes room for a statement that found none; false when nothing more can go. */
+export function makeRoomNow(desk: Desk): boolean {
+  const before = desk.sql.databaseSize;
+  for (let batches = 0; batches < BATCHES_NOW; batches++) {
+    if (!makeRoom(desk) || desk.sql.databaseSize < before) break;
+  }
+  return desk.sql.databaseSize < before;
 }
 
 /** When a row will next be old enough, Unix ms; null without any. At least an hour ahead. */
@@ -74,47 +128,53 @@ function sweepUnpaid(desk: Desk): boolean {
   return more;
 }
 
+/** Paid, or came to nothing without an Idempotency-Key that must be free again. */
+const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
+
+/** Requests with ids from `fromId` to before `endId`, for which `only` holds. */
+type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
+
 /**
  * Replaces old ledger rows by one `rollup` row with their sum, in the place of the newest of them:
  * the ledger still sums to the balance, and who read the rows before does not meet them twice. Their
- * usage is in the daily totals since their checkpoint. Credits stay.
+ * usage is in the daily totals, with a checkpoint that a start begins from. Credits stay.
  */
-function rollUp(desk: Desk): boolean {
+function rollUp(desk: Desk, batch: Batch): void {
   const { sql, memory } = desk;
-  const full = sql.databaseSize > BYTES_MAX;
-  const beforeMs = desk.nowMs - (full ? UNPAID_MS : paidAge(desk));
-  const [endId, more] = batchEnd(sql, "", idFloor(HOLD_ID, beforeMs));
-  if (sql.exec("SELECT 1 FROM requests WHERE id < ? LIMIT 1", endId).toArray().length === 0) {
-    return false;
-  }
-  if (memory.usage.size > 0) takeCheckpoint(desk);
-  const [lastSeq] = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").toArray();
-  desk.storage.transactionSync(() => replaceOld(sql, endId, lastSeq?.seq ?? 0));
-  return more;
+  desk.storage.transactionSync(() => {
+    if (!replaceOld(sql, batch)) return;
+    const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
+    if (memory.books.seq > seq) takeCheckpoint(desk);
+  });
 }
 
-function replaceOld(sql: SqlStorage, endId: string, lastSeq: number): void {
+/** False when there was none. */
+function replaceOld(sql: SqlStorage, { fromId, endId, only }: Batch): boolean {
   const rows = sql
     .exec<{ seq: number; amount: number; balance: number; at: number }>(
       `SELECT seq, iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance,
         coalesce(settled_at, admitted_at) AS at
-      FROM requests WHERE id < ?1 AND seq <= ?2
+      FROM requests WHERE id >= ?1 AND id < ?2 AND seq IS NOT NULL AND ${only}
       UNION ALL SELECT seq, amount, balance, created_at FROM entries
-      WHERE seq <= ?2 AND (kind = 'rollup' OR (kind IN ('usage', 'shortfall') AND request_id < ?1))
+      WHERE kind = 'rollup' OR (kind IN ('usage', 'shortfall') AND request_id < ?2)
       ORDER BY seq`,
+      fromId,
       endId,
-      lastSeq,
     )
     .toArray();
   const newest = rows.at(-1);
-  sql.exec("DELETE FROM requests WHERE id < ? AND (seq IS NULL OR seq <= ?)", endId, lastSeq);
-  sql.exec(
-    `DELETE FROM entries WHERE seq <= ?2
-      AND (kind = 'rollup' OR (kind IN ('usage', 'shortfall') AND request_id < ?1))`,
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM requests WHERE id >= ? AND id < ? AND ${only}`,
+    fromId,
     endId,
-    lastSeq,
   );
-  if (newest === undefined) return;
+  if (rowsWritten === 0) return false;
+  if (newest === undefined) return true;
+  sql.exec(
+    `DELETE FROM entries
+    WHERE kind = 'rollup' OR (kind IN ('usage', 'shortfall') AND request_id < ?)`,
+    endId,
+  );
   sql.exec(
     `INSERT INTO entries (seq, kind, amount, balance, created_at) VALUES (?, 'rollup', ?, ?, ?)`,
     newest.seq,
@@ -126,4 +186,5 @@ function replaceOld(sql: SqlStorage, endId: string, lastSeq: number): void {
     "DELETE FROM checkpoints WHERE seq < ? AND seq < (SELECT max(seq) FROM checkpoints)",
     newest.seq,
   );
+  return true;
 }
