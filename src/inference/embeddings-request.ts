@@ -17,7 +17,7 @@ const input = z.union([
   z.array(token).check(...inputs),
   z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...inputs),
 ]);
-const embeddingsBody = z.looseObject({
+export const embeddingsBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   input,
   encoding_format: z.optional(z.enum(["float", "base64"])),

@@ -9,7 +9,7 @@ import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-co
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
 /** `rpm_limit` null is none. */
-const organizationChange = z.extend(organizationChangeSchema, {
+export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
 });

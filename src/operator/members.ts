@@ -23,8 +23,11 @@ import { organizationOf } from "./organizations.ts";
 /** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
 const AT_ONCE = 6;
 
-const newMember = z.object({ email: emailSchema, role: roleSchema });
-const memberChange = z.object({ email: z.optional(emailSchema), role: z.optional(roleSchema) });
+export const newMember = z.object({ email: emailSchema, role: roleSchema });
+export const memberChange = z.object({
+  email: z.optional(emailSchema),
+  role: z.optional(roleSchema),
+});
 
 /** `GET /orgs/{id}/members`. */
 export async function getMembers(

@@ -22,7 +22,7 @@ import {
 } from "../organizations/organizations.store.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
-const newOrganization = z.object({
+export const newOrganization = z.object({
   name: nameSchema,
   slug: slugSchema,
   owner_email: emailSchema,

@@ -8,7 +8,7 @@ import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 /** The log line `settlement_unsaved`, pasted whole or without what it says beside these. */
-const unsaved = z.object({
+export const unsaved = z.object({
   request_id: z
     .string()
     .check(z.refine((id) => requestIdOf(id) === id, "must be a request's id, req_ and 24 more")),

@@ -7,7 +7,7 @@ import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 
-const credit = z.object({
+export const credit = z.object({
   amount_micro: z
     .int("must be a whole number of micros")
     .check(z.refine((amount) => amount !== 0, "must not be 0")),

@@ -3,6 +3,7 @@ import { createExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
 import { declared } from "../fixtures/declared.ts";
+import { checkDocumented } from "./documented.ts";
 import { errorBody } from "./wire-schemas.ts";
 import type { ErrorObject } from "./wire-schemas.ts";
 
@@ -96,7 +97,7 @@ export type Sending = {
   readonly bindings?: Env;
 };
 
-/** One request to the real application; the path begins with a slash. */
+/** One request to the real application, answered as the OpenAPI document says; the path begins with a slash. */
 export async function send(path: string, sending: Sending = {}): Promise<Response> {
   const { body, key } = sending;
   const sent = body === undefined || isRaw(body) ? body : JSON.stringify(body);
@@ -110,8 +111,13 @@ export async function send(path: string, sending: Sending = {}): Promise<Respons
     ...init,
     ...(sent !== undefined && { body: sent }),
   });
-  if (sending.bindings === undefined) return exports.default.fetch(request);
-  return app.fetch(request, sending.bindings, createExecutionContext());
+  const { bindings } = sending;
+  const response =
+    bindings === undefined
+      ? await exports.default.fetch(request)
+      : await app.fetch(request, bindings, createExecutionContext());
+  await checkDocumented(request, response);
+  return response;
 }
 
 function isRaw(body: unknown): body is string | Uint8Array | ReadableStream {

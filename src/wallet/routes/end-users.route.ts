@@ -40,8 +40,8 @@ const limits = {
 };
 /** What a record shows beside them. */
 const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
-const changeBody = z.object(limits);
-const putBody = z.object({ external_id: z.string(), ...limits });
+export const changeBody = z.object(limits);
+export const putBody = z.object({ external_id: z.string(), ...limits });
 
 /** POST /v1/users: 201 with a new end user, what is left out by default; 200 with one that was there, changed. */
 export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
@@ -125,7 +125,7 @@ function endUserView(endUser: EndUserRecord): Readonly<Record<string, unknown>> 
   };
 }
 
-const settingsBody = z.object({
+export const settingsBody = z.object({
   default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
   default_user_daily_quota_dollars: z.optional(dollarsOrNull),
   default_alert_threshold: z.optional(fraction),

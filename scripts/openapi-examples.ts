@@ -1,0 +1,130 @@
+// Asks a region of its own every operation of the OpenAPI document, and keeps what it really answered as examples.
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { bundleWorker } from "./bundle.ts";
+import { freePort } from "./ports.ts";
+import { linkBindings, startRegion } from "./region.ts";
+
+const FILE = path.join(import.meta.dirname, "openapi/examples.json");
+const SECRET = (letter: string): string => `${letter}-0123456789abcdefghijklmnopqrstuv`;
+const ADMIN_TOKEN = SECRET("admin");
+type Json = { readonly [name: string]: unknown };
+
+/** One call: `METHOD path` of the document, what stands in its path's braces, its body or its query. */
+type Call = { readonly fill?: readonly string[]; readonly body?: unknown; readonly query?: string };
+
+const region = await startRegion({
+  region: "eu",
+  port: await freePort(),
+  peers: [],
+  code: await bundleWorker(),
+  bindings: {
+    SANDBOX: "on",
+    KEY_SECRETS: `a:${SECRET("keys")}`,
+    ADMIN_TOKEN,
+    ...linkBindings("eu", { EU_SIGNS: SECRET("eu"), US_SIGNS: SECRET("us") }),
+  },
+});
+const examples: Record<string, { request?: unknown; answer: unknown }> = {};
+let key = "";
+try {
+  await askAll();
+} finally {
+  await region.miniflare.dispose();
+}
+writeFileSync(FILE, `${JSON.stringify(examples, null, 2)}\n`);
+console.log(`${Object.keys(examples).length} examples in ${path.relative(process.cwd(), FILE)}`);
+
+async function ask(operation: string, call: Call = {}): Promise<Json> {
+  const [method = "", at = ""] = operation.split(" ");
+  const fill = [...(call.fill ?? [])];
+  const url = at.replaceAll(/\{\w+\}/g, () => encodeURIComponent(fill.shift() ?? ""));
+  const token = at.startsWith("/admin/") ? ADMIN_TOKEN : key;
+  const response = await fetch(new URL(url + (call.query ?? ""), region.url), {
+    method,
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
+  });
+  const answer = (await response.json()) as Json;
+  if (!response.ok) throw new Error(`${operation}: ${response.status} ${JSON.stringify(answer)}`);
+  examples[operation] = { ...(call.body !== undefined && { request: call.body }), answer };
+  return answer;
+}
+
+async function askAll(): Promise<void> {
+  const made = await ask("POST /admin/v1/orgs", {
+    body: { name: "Example", slug: "example", owner_email: "owner@example.com" },
+  });
+  const org = (made["organization"] as Json)["id"] as string;
+  const ownKey = made["key"] as { id: string; key: string };
+  key = ownKey.key;
+  const at = "/admin/v1/orgs/{id}";
+  await ask(`POST ${at}/credits`, {
+    fill: [org],
+    body: { amount_micro: 25_000_000, reference: "invoice 1" },
+  });
+  await askInference(org);
+  await askOrganization(org);
+  await askOperator(org, ownKey.id);
+}
+
+async function askInference(org: string): Promise<void> {
+  const messages = [{ role: "user", content: "Hello" }];
+  const chat = { model: "smart", max_tokens: 64, user: "ann", messages };
+  const answer = await ask("POST /v1/chat/completions", { body: chat });
+  await ask("POST /v1/embeddings", {
+    body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
+  });
+  const said = { model: "smart", messages };
+  await ask("POST /v1/messages", { body: { ...said, max_tokens: 64 } });
+  await ask("POST /v1/messages/count_tokens", { body: said });
+  await ask("GET /v1/models");
+  await ask("GET /v1/models/{id}", { fill: ["smart"] });
+  await ask("GET /v1/balance");
+  await ask("GET /v1/usage", { query: "?group_by=user" });
+  await ask("GET /v1/generations/{id}", { fill: [answer["id"] as string] });
+  await ask("PATCH /v1/orgs/{org_id}/settings", {
+    fill: [org],
+    body: { low_balance_threshold_dollars: 30 },
+  });
+  await ask("GET /v1/alerts");
+}
+
+async function askOrganization(org: string): Promise<void> {
+  const made = await ask("POST /v1/keys", { body: { name: "Server", rpm_limit: 600 } });
+  await ask("GET /v1/keys");
+  await ask("DELETE /v1/keys/{id}", { fill: [made["id"] as string] });
+  const ann = { external_id: "ann", monthly_quota_dollars: 20, daily_quota_dollars: 1 };
+  await ask("POST /v1/users", { body: ann });
+  await ask("GET /v1/users");
+  await ask("GET /v1/users/{external_id}", { fill: ["ann"] });
+  await ask("PATCH /v1/users/{external_id}", { fill: ["ann"], body: { daily_quota_dollars: 2 } });
+  await ask("DELETE /v1/users/{external_id}", { fill: ["ann"] });
+  await ask("GET /v1/orgs/{org_id}", { fill: [org] });
+  await ask("PATCH /v1/orgs/{org_id}", { fill: [org], body: { name: "Example Ltd" } });
+  await ask("GET /v1/orgs/{org_id}/settings", { fill: [org] });
+}
+
+async function askOperator(org: string, keyId: string): Promise<void> {
+  const at = "/admin/v1/orgs/{id}";
+  const fill = [org];
+  await ask("GET /admin/v1/orgs");
+  await ask(`GET ${at}`, { fill });
+  await ask(`PATCH ${at}`, { fill, body: { rpm_limit: 5000 } });
+  const dev = { email: "dev@example.com", role: "admin" };
+  const member = (await ask(`POST ${at}/members`, { fill, body: dev }))["id"] as string;
+  await ask(`GET ${at}/members`, { fill });
+  const own = [org, member];
+  await ask(`PATCH ${at}/members/{member_id}`, { fill: own, body: { role: "billing" } });
+  await ask(`POST ${at}/members/{member_id}/keys`, { fill: own, body: { name: "Server" } });
+  await ask(`DELETE ${at}/members/{member_id}`, { fill: own });
+  await ask(`GET ${at}/keys`, { fill });
+  await ask(`GET ${at}/keys/{key_id}`, { fill: [org, keyId] });
+  await ask(`PATCH ${at}/keys/{key_id}`, { fill: [org, keyId], body: { rpm_limit: 600 } });
+  await ask(`GET ${at}/ledger`, { fill });
+  await ask(`POST ${at}/reconcile`, { fill });
+  await ask(`GET ${at}/usage`, { fill });
+  await ask(`GET ${at}/alerts`, { fill });
+  await ask("GET /admin/v1/health");
+  await ask(`DELETE ${at}/keys/{key_id}`, { fill: [org, keyId] });
+}

@@ -1,0 +1,284 @@
+import * as z from "zod";
+
+/**
+ * What the gateway answers, record by record: the schemas of the OpenAPI document, by which the contract
+ * tests check every answer. Strict: a field that stands here nowhere is in no answer.
+ */
+const micros = z.int().describe("Micro-credits: a millionth of a dollar.");
+const dollars = z.number().describe("Dollars, with at most 6 decimals.");
+const count = z.int().min(0);
+const time = z.iso.datetime().describe("UTC, ISO 8601 with milliseconds.");
+const day = z.iso.date().describe("UTC.");
+const uuid = z.uuid();
+
+function record<T extends z.ZodRawShape>(id: string, shape: T) {
+  return z.strictObject(shape).meta({ id });
+}
+
+const paged = { total: count, limit: count, offset: count };
+
+const promptDetails = z.strictObject({ cached_tokens: count, cache_write_tokens: count });
+const completionDetails = z.strictObject({ reasoning_tokens: count });
+export const completionUsage = record("CompletionUsage", {
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_tokens_details: promptDetails,
+  completion_tokens_details: completionDetails,
+});
+const toolCall = z.looseObject({ id: z.string(), type: z.literal("function") });
+const said = z.looseObject({
+  role: z.literal("assistant"),
+  content: z.string().nullable(),
+  refusal: z.string().nullable(),
+  tool_calls: z.array(toolCall).optional(),
+  reasoning_content: z.string().optional(),
+});
+const choice = z.looseObject({
+  index: count,
+  message: said,
+  logprobs: z.looseObject({}).nullable(),
+  finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
+});
+/** As OpenAI's; what a provider adds to a message or a choice is passed on. */
+export const completion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("chat.completion"),
+    created: count,
+    model: z.string(),
+    choices: z.array(choice),
+    usage: completionUsage,
+  })
+  .meta({ id: "ChatCompletion" });
+
+/** As Anthropic's; content blocks are passed on. */
+export const message = z
+  .looseObject({
+    id: z.string(),
+    type: z.literal("message"),
+    role: z.literal("assistant"),
+    model: z.string(),
+    content: z.array(z.looseObject({ type: z.string() })),
+    stop_reason: z.string().nullable(),
+    stop_sequence: z.string().nullable(),
+    usage: z.looseObject({ input_tokens: count, output_tokens: count }),
+  })
+  .meta({ id: "Message" });
+export const counted = z.looseObject({ input_tokens: count }).meta({ id: "CountedTokens" });
+
+const embedding = z.strictObject({
+  object: z.literal("embedding"),
+  index: count,
+  embedding: z.union([z.array(z.number()), z.string()]).describe("Numbers, or base64 of floats."),
+});
+export const embeddings = record("Embeddings", {
+  object: z.literal("list"),
+  data: z.array(embedding),
+  model: z.string(),
+  usage: z.strictObject({ prompt_tokens: count, total_tokens: count }),
+});
+
+export const model = z
+  .looseObject({ id: z.string(), object: z.literal("model"), created: count, owned_by: z.string() })
+  .meta({ id: "Model" });
+export const models = record("Models", { object: z.literal("list"), data: z.array(model) });
+
+export const balance = z
+  .looseObject({ credits_micro: micros, credits_dollars: dollars })
+  .meta({ id: "Balance" });
+
+const keyFields = {
+  id: z.string(),
+  name: z.string(),
+  prefix: z.string(),
+  region: z.string(),
+  scope: z.enum(["regional", "global"]),
+  rpm_limit: z.int(),
+  created_at: time,
+  last_used_at: time.nullable(),
+  revoked: z.boolean(),
+};
+export const key = record("Key", keyFields);
+/** A revoked key; while the book is away only what its register knows of it. */
+export const revokedKey = record("RevokedKey", {
+  ...keyFields,
+  name: keyFields.name.optional(),
+  prefix: keyFields.prefix.optional(),
+  created_at: keyFields.created_at.optional(),
+  last_used_at: keyFields.last_used_at.optional(),
+  revoked: z.literal(true),
+});
+export const freshKey = record("FreshKey", {
+  ...keyFields,
+  key: z.string().describe("The key itself, shown this once."),
+});
+export const memberKey = record("MemberKey", { ...keyFields, member_id: uuid });
+export const freshMemberKey = record("FreshMemberKey", {
+  ...keyFields,
+  member_id: uuid.optional(),
+  key: z.string().describe("The key itself, shown this once."),
+});
+export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });
+export const memberKeys = z.looseObject({ keys: z.array(memberKey) }).meta({ id: "MemberKeys" });
+
+const quota = dollars.nullable().describe("Dollars; null for none.");
+export const endUser = record("EndUser", {
+  id: uuid,
+  external_id: z.string(),
+  monthly_quota_dollars: quota,
+  daily_quota_dollars: quota,
+  alert_threshold: z.number(),
+  monthly_spend_dollars: dollars,
+  daily_spend_dollars: dollars,
+  created_at: time,
+});
+export const endUsers = record("EndUsers", { users: z.array(endUser), ...paged });
+export const deletedEndUser = record("DeletedEndUser", {
+  external_id: z.string(),
+  deleted: z.literal(true),
+});
+export const settings = record("Settings", {
+  default_user_monthly_quota_dollars: quota,
+  default_user_daily_quota_dollars: quota,
+  default_alert_threshold: z.number(),
+  low_balance_threshold_dollars: quota,
+});
+
+const amounts = {
+  requests: count,
+  prompt_tokens: count,
+  completion_tokens: count,
+  cost_micro: micros,
+};
+export const usage = record("Usage", {
+  from: day,
+  to: day,
+  group_by: z.enum(["day", "model", "key", "user"]),
+  data: z.array(z.strictObject({ group: z.string().nullable(), ...amounts })),
+  total: z.strictObject(amounts),
+  next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
+});
+export const generation = record("Generation", {
+  id: z.string(),
+  request_id: z.string(),
+  created_at: time,
+  model: z.string(),
+  provider: z.string(),
+  region: z.string(),
+  key_id: z.string(),
+  external_id: z.string().nullable(),
+  streamed: z.boolean(),
+  prompt_tokens: count,
+  cached_tokens: count,
+  cache_write_tokens: count,
+  completion_tokens: count,
+  reasoning_tokens: count,
+  cost_micro: micros,
+  price: z
+    .strictObject({ input: count, cached: count, cache_write: count, output: count })
+    .describe("Micros per million tokens, as they were when the request was admitted."),
+  first_byte_ms: z.int().nullable(),
+  duration_ms: z.int(),
+  estimated: z.boolean(),
+  finish_reason: z.string().nullable(),
+});
+const alert = record("Alert", {
+  id: z.string(),
+  kind: z.enum(["user_daily", "user_monthly", "low_balance"]),
+  external_id: z.string().nullable(),
+  period: z.string().nullable(),
+  threshold: z.number().nullable(),
+  limit_micro: micros.nullable(),
+  value_micro: micros,
+  created_at: time,
+});
+export const alerts = record("Alerts", { alerts: z.array(alert), ...paged });
+
+const organizationFields = {
+  id: uuid,
+  name: z.string(),
+  slug: z.string(),
+  region: z.string(),
+  is_personal: z.boolean(),
+  created_at: time,
+};
+export const organization = z.looseObject(organizationFields).meta({ id: "Organization" });
+const standing = {
+  credits_micro: micros.nullable(),
+  held_micro: micros.nullable(),
+  open_holds: count.nullable(),
+};
+export const heldOrganization = record("OrganizationAndMoney", {
+  ...organizationFields,
+  status: z.enum(["active", "suspended"]),
+  rpm_limit: z.int().nullable(),
+  ...standing,
+});
+export const heldOrganizations = record("Organizations", {
+  organizations: z.array(heldOrganization),
+  ...paged,
+});
+export const member = record("Member", {
+  id: uuid,
+  email: z.string(),
+  role: z.enum(["owner", "admin", "billing", "member"]),
+  created_at: time,
+});
+export const members = record("Members", { members: z.array(member) });
+export const createdOrganization = record("CreatedOrganization", {
+  organization: heldOrganization,
+  member,
+  key: freshMemberKey,
+});
+export const deleted = record("Deleted", { id: z.string(), deleted: z.literal(true) });
+export const credits = record("Credits", { credits_micro: micros });
+const ledgerRow = record("LedgerRow", {
+  seq: count,
+  kind: z.enum(["usage", "credit", "expire", "shortfall", "rollup"]),
+  amount_micro: micros,
+  balance_micro: micros,
+  created_at: time,
+  reference: z.string().nullable(),
+  generation_id: z.string().nullable(),
+});
+export const ledger = record("Ledger", { rows: z.array(ledgerRow), next_after_seq: count });
+const compared = z.union([z.number(), z.string(), z.null()]);
+export const reconciliation = record("Reconciliation", {
+  ...standing,
+  differences: z.array(z.strictObject({ what: z.string(), expected: compared, found: compared })),
+});
+export const rebuilt = record("RebuiltWallet", standing);
+export const settlement = record("Settlement", {
+  result: z.enum(["settled", "voided", "unknown"]),
+  charged_micro: micros,
+  shortfall_micro: micros,
+});
+const outbox = z.looseObject({
+  name: z.string(),
+  waiting: count.nullable(),
+  dead: count.nullable(),
+  parked: count.nullable(),
+  oldest_ms: count.nullable(),
+});
+export const health = z
+  .looseObject({
+    region: z.string(),
+    version: z.string(),
+    aliases: z.record(z.string(), z.string()),
+    book: z.boolean(),
+    outboxes: z.array(outbox),
+    breakers: z.array(z.strictObject({ route: z.string(), state: z.string(), until: time })),
+  })
+  .meta({ id: "Health" });
+
+export const error = z
+  .strictObject({
+    error: z.looseObject({
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      code: z.string().nullable(),
+    }),
+  })
+  .meta({ id: "Error" });
