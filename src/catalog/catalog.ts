@@ -1,9 +1,12 @@
 import type { Config } from "../config.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import type { Region } from "../lib/caller.ts";
 import { aliasesOf } from "./aliases.ts";
 import type { HostTag } from "./entry.ts";
 import { modelOfCatalogue, modelOfOperator } from "./live-model.ts";
+import { listedModel } from "./listed-model.ts";
+import type { ListedModel } from "./listed-model.ts";
 import type { Hosts } from "./live-model.ts";
 import type { Model, ModelKind } from "./model.ts";
 import { CATALOGUE } from "./models.ts";
@@ -16,6 +19,9 @@ export type LiveProvider = { readonly id: string; readonly regions: readonly Hos
 export type Catalog = {
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
+  /** Ids without their maker, where no other model or alias has the same: what clients send that strip it. */
+  readonly bareNames: ReadonlyMap<string, string>;
+  readonly region: Region;
 };
 
 /** What the catalogue needs of the configuration. */
@@ -23,15 +29,6 @@ export type CatalogConfig = Pick<
   Config,
   "region" | "residency" | "sandbox" | "models" | "aliases" | "numbers"
 >;
-
-/** A model as `GET /v1/models` shows it. */
-export type ListedModel = {
-  readonly id: string;
-  readonly object: "model";
-  /** Unix seconds. */
-  readonly created: number;
-  readonly owned_by: string;
-};
 
 /**
  * The catalogue of this deployment, decided by configuration alone. Residency filters before anything
@@ -57,12 +54,30 @@ export function buildCatalog(options: {
   ];
   const models = new Map<string, Model>();
   for (const model of candidates) if (model !== null) models.set(model.id, model);
-  return { models, aliases: aliasesOf(models, config) };
+  const aliases = aliasesOf(models, config);
+  return { models, aliases, bareNames: bareNamesOf(models, aliases), region: config.region };
 }
 
-/** The model a name means here, alias or id; unknown, not live or of another kind: model_not_found. */
+/** Which model a name without its maker means: nothing where two have it, or where it is a name already. */
+function bareNamesOf(
+  models: Catalog["models"],
+  aliases: Catalog["aliases"],
+): ReadonlyMap<string, string> {
+  const bare = new Map<string, string>();
+  const taken = new Set([...models.keys(), ...aliases.keys()]);
+  for (const id of models.keys()) {
+    const name = id.slice(id.indexOf("/") + 1);
+    if (taken.has(name)) bare.delete(name);
+    else bare.set(name, id);
+    taken.add(name);
+  }
+  return bare;
+}
+
+/** The model a name means here: alias, id, or an id without its maker; unknown, not live or of another kind: model_not_found. */
 export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): Result<Model> {
-  const model = catalog.models.get(catalog.aliases.get(name) ?? name);
+  const { models, aliases, bareNames } = catalog;
+  const model = models.get(aliases.get(name) ?? name) ?? models.get(bareNames.get(name) ?? "");
   if (model === undefined || model.kind !== kind) {
     return refuse({ kind: "model_not_found", model: name });
   }
@@ -71,11 +86,13 @@ export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): R
 
 /** Every live model and alias, sorted by id. */
 export function listModels(catalog: Catalog): readonly ListedModel[] {
+  const { region } = catalog;
   const listed: ListedModel[] = [];
-  for (const model of catalog.models.values()) listed.push(wireModel(model.id, model));
+  for (const model of catalog.models.values()) listed.push(listedModel(model.id, model, region));
   for (const [alias, id] of catalog.aliases) {
     const model = catalog.models.get(id);
-    if (model !== undefined) listed.push({ ...wireModel(alias, model), owned_by: "turnpike" });
+    if (model === undefined) continue;
+    listed.push({ ...listedModel(alias, model, region), owned_by: "turnpike" });
   }
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
@@ -84,8 +101,4 @@ export function listModels(catalog: Catalog): readonly ListedModel[] {
 export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
   if (config.region === "us") return ["us", "global"];
   return config.residency === "relaxed" ? ["eu", "global"] : ["eu"];
-}
-
-function wireModel(id: string, model: Model): ListedModel {
-  return { id, object: "model", created: model.created, owned_by: model.ownedBy };
 }

@@ -4,7 +4,7 @@ import type { AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
 /** OpenAI's other ways to ask for text, which clients try by default, and their paths below. */
-const OTHER_TEXT_PATHS = ["/v1/responses", "/v1/completions"];
+const OTHER_TEXT_PATHS = ["/v1/responses"];
 
 /** An unknown path: 404 as JSON, naming the path that is meant where clients are known to err. */
 export function notFound(c: Context<AppEnv>): Response {

@@ -1,3 +1,4 @@
+import { dollarsPerToken } from "../../src/catalog/listed-model.ts";
 import { expect, it } from "vitest";
 import { catalogProblems } from "../../src/catalog/catalog-problems.ts";
 import { allowedTags, listModels, resolveModel } from "../../src/catalog/catalog.ts";
@@ -135,13 +136,19 @@ it("the list holds every live model and alias once, sorted, with created and own
   const ids = listed.map((model) => model.id);
   expect(ids).toEqual([...new Set(ids)].toSorted());
   expect(ids).toHaveLength(SANDBOX_MODELS.length + 4);
-  expect(listed.find((model) => model.id === "cheap")).toEqual({
+  expect(listed.find((model) => model.id === "cheap")).toMatchObject({
     id: "cheap",
     object: "model",
     created: Date.UTC(2026, 0, 1) / 1000,
     owned_by: "turnpike",
   });
   expect(listed.find((model) => model.id === "sandbox/echo")?.owned_by).toBe("sandbox");
+});
+
+it("a price is dollars per token to the last digit, without an exponent", () => {
+  expect(
+    [0, 1, 150_000, 2_500_000, 1_000_000_000_000, 1_230_000_000_000].map(dollarsPerToken),
+  ).toEqual(["0", "0.000000000001", "0.00000015", "0.0000025", "1", "1.23"]);
 });
 
 it("contradictions in PROVIDERS, MODELS and ALIASES are named; sound ones are not", () => {

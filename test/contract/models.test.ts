@@ -60,7 +60,53 @@ describe("GET /v1/models: 200", () => {
       object: "model",
       created: Date.UTC(2024, 4, 13) / 1000,
       owned_by: "openai",
+      kind: "chat",
+      context_length: 128_000,
+      max_output_tokens: 16_384,
+      input_modalities: ["text", "image"],
+      supported_parameters: expect.arrayContaining(["max_tokens", "n", "tools"]) as string[],
+      pricing: {
+        prompt: "0.0000025",
+        completion: "0.00001",
+        input_cache_read: "0.00000125",
+        input_cache_write: "0.0000025",
+      },
+      regions: ["eu"],
     });
+  });
+
+  it("says what an embeddings model takes, and what it costs, to the last digit", async () => {
+    const response = await read("/v1/models/sandbox/embed");
+    expect(await response.json()).toMatchObject({
+      kind: "embeddings",
+      max_output_tokens: null,
+      input_modalities: ["text"],
+      pricing: { prompt: "0.000001", completion: "0" },
+    });
+  });
+
+  it("a name without its maker means the one model that has it, and nothing where two have", async () => {
+    const bindings = upstreamBindings({ OPENAI_API_KEY: "k" });
+    const named = async (id: string) =>
+      (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
+    expect((await named("gpt-4o")).id).toBe("openai/gpt-4o");
+    expect((await named("blind")).id).toBe("mock/blind");
+    const models = JSON.stringify(
+      ["one/same", "two/same"].map((id) => ({
+        id,
+        kind: "chat",
+        context: 1000,
+        price: { input: 1, output: 1 },
+        routes: [{ provider: "mock", upstream_id: "x" }],
+      })),
+    );
+    const two = upstreamBindings({ MODELS: models });
+    expect((await send("/v1/models/same", { key, bindings: two })).status).toBe(404);
+    const asked = { body: { model: "echo", messages: [{ role: "user", content: "hi" }] } };
+    const answered = await send("/v1/chat/completions", { key, ...asked });
+    expect((await answered.json<{ model: string }>()).model).toBe("sandbox/echo");
+    const unclear = { body: { ...asked.body, model: "same" }, bindings: two };
+    await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
   });
 
   it("with a real model live no alias means the sandbox", async () => {

@@ -32,7 +32,7 @@ describe("unknown paths: 404", () => {
     expect(error.type).toBe("invalid_request_error");
   });
 
-  it.each(["/v1/responses", "/v1/responses/resp_1", "/v1/completions", "/v1//responses/"])(
+  it.each(["/v1/responses", "/v1/responses/resp_1", "/v1//responses/"])(
     "%s names /v1/chat/completions (108)",
     async (path) => {
       for (const method of ["POST", "GET"]) {

@@ -129,11 +129,26 @@ const list = <T extends z.ZodType>(vector: T) =>
 export const floatEmbeddings = list(z.array(z.number()).min(1));
 export const base64Embeddings = list(z.base64().min(1));
 
+/** Dollars as text, without an exponent. */
+const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
+
 export const model = z.strictObject({
   id: z.string().min(1),
   object: z.literal("model"),
   created: z.int().min(1),
   owned_by: z.string().min(1),
+  kind: z.enum(["chat", "embeddings"]),
+  context_length: z.int().min(1),
+  max_output_tokens: z.int().min(1).nullable(),
+  input_modalities: z.array(z.enum(["text", "image"])).min(1),
+  supported_parameters: z.array(z.string().min(1)).min(1),
+  pricing: z.strictObject({
+    prompt: dollarsText,
+    completion: dollarsText,
+    input_cache_read: dollarsText,
+    input_cache_write: dollarsText,
+  }),
+  regions: z.array(z.enum(["eu", "us"])).min(1),
 });
 export const modelList = z.strictObject({ object: z.literal("list"), data: z.array(model) });
 

@@ -45,7 +45,6 @@ describe("a path", () => {
       "Unknown path: POST /v1/responses. Use POST /v1/chat/completions.",
     );
     expect(await meant("/v1/responses/resp_1", "GET")).toContain("/v1/chat/completions");
-    expect(await meant("/v1/completions")).toContain("/v1/chat/completions");
     expect(await meant("/v1/other")).toBe("Unknown path: POST /v1/other.");
     expect(await meant("/models", "GET")).toContain("begin with /v1");
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);

@@ -1,7 +1,8 @@
 import { chatDoor } from "./chat/chat.ts";
+import { completionsDoor } from "./completions/completions.ts";
 import type { Door } from "./door.ts";
 import { embeddingsDoor } from "./embeddings/embeddings.ts";
 import { messagesDoor } from "./messages/messages.ts";
 
 /** Every way in that costs money. A door is a folder here and a row of this table. */
-export const DOORS: readonly Door[] = [chatDoor, embeddingsDoor, messagesDoor];
+export const DOORS: readonly Door[] = [chatDoor, completionsDoor, embeddingsDoor, messagesDoor];

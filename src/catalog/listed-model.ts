@@ -1,0 +1,79 @@
+import type { Region } from "../lib/caller.ts";
+import type { Ability, Model, ModelKind } from "./model.ts";
+
+/** A model, or an alias of one, as `GET /v1/models` shows it. Tokens; prices in dollars per token, as text. */
+export type ListedModel = {
+  readonly id: string;
+  readonly object: "model";
+  /** Unix seconds. */
+  readonly created: number;
+  readonly owned_by: string;
+  readonly kind: ModelKind;
+  readonly context_length: number;
+  /** Null for embeddings: they have no output. */
+  readonly max_output_tokens: number | null;
+  readonly input_modalities: readonly ("text" | "image")[];
+  /** Fields of a request that it heeds for certain, beyond its input. */
+  readonly supported_parameters: readonly string[];
+  /** Of its first route, for a prompt of usual length; the shape of OpenRouter's list. */
+  readonly pricing: {
+    readonly prompt: string;
+    readonly completion: string;
+    readonly input_cache_read: string;
+    readonly input_cache_write: string;
+  };
+  /** Where this list is of: a model may be sold in other regions too. */
+  readonly regions: readonly Region[];
+};
+
+const CHAT_PARAMETERS = ["max_tokens", "max_completion_tokens", "stream", "user"];
+const EMBEDDING_PARAMETERS = ["encoding_format", "user"];
+/** What an ability adds. */
+const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
+  tools: ["tools", "tool_choice", "parallel_tool_calls"],
+  vision: [],
+  reasoning: ["reasoning_effort"],
+  dimensions: ["dimensions"],
+};
+
+/** What is known of a model under one of its names. */
+export function listedModel(id: string, model: Model, region: Region): ListedModel {
+  const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
+  const isChat = kind === "chat";
+  const own = isChat ? CHAT_PARAMETERS : EMBEDDING_PARAMETERS;
+  return {
+    id,
+    object: "model",
+    created,
+    owned_by: ownedBy,
+    kind,
+    context_length: context,
+    max_output_tokens: isChat ? maxOutput : null,
+    input_modalities: abilities.includes("vision") ? ["text", "image"] : ["text"],
+    supported_parameters: [
+      ...own,
+      ...(isChat && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
+      ...abilities.flatMap((ability) => OF_ABILITY[ability]),
+    ],
+    pricing: pricingOf(model),
+    regions: [region],
+  };
+}
+
+function pricingOf({ routes }: Model): ListedModel["pricing"] {
+  const price = routes[0]?.price ?? { input: 0, output: 0, cached: 0, cacheWrite: 0 };
+  return {
+    prompt: dollarsPerToken(price.input),
+    completion: dollarsPerToken(price.output),
+    input_cache_read: dollarsPerToken(price.cached),
+    input_cache_write: dollarsPerToken(price.cacheWrite),
+  };
+}
+
+/** Micros per million tokens as dollars per token, exactly: 150,000 is "0.00000015". */
+export function dollarsPerToken(perMillion: number): string {
+  const digits = String(perMillion).padStart(13, "0");
+  const whole = digits.slice(0, -12);
+  const rest = digits.slice(-12).replace(/0+$/, "");
+  return rest === "" ? whole : `${whole}.${rest}`;
+}

@@ -1,0 +1,106 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { balanceOf, errorOf, openAccount, send } from "./client.ts";
+import { mockUpstream, upstreamCompletion } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const PATH = "/v1/completions";
+const ask = (fields: object, bindings?: Env): Promise<Response> =>
+  send(PATH, {
+    key,
+    body: { model: "sandbox/echo", prompt: "say this", ...fields },
+    ...(bindings !== undefined && { bindings }),
+  });
+
+describe("POST /v1/completions: 200", () => {
+  it("is OpenAI's text completion, charged as a chat of one message", async () => {
+    const before = await balanceOf(key);
+    const response = await ask({ max_tokens: 100 });
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const body = await response.json<Record<string, unknown>>();
+    expect(body).toEqual({
+      id: `cmpl-${response.headers.get("x-request-id")?.slice("req_".length)}`,
+      object: "text_completion",
+      created: expect.any(Number) as number,
+      model: "sandbox/echo",
+      choices: [{ text: "say this", index: 0, logprobs: null, finish_reason: "stop" }],
+      usage: expect.objectContaining({ total_tokens: expect.any(Number) as number }) as object,
+    });
+    expect(cost).toBeGreaterThan(0);
+    expect(await balanceOf(key)).toBe(before - cost);
+  });
+
+  it("asks the upstream for a chat, with 16 tokens where none are asked for, and no user", async () => {
+    const upstream = mockUpstream(() => upstreamCompletion());
+    const fields = { model: "mock/chat", prompt: ["one"], stop: ["x"], user: "u", suffix: null };
+    expect((await ask(fields, upstream.bindings)).status).toBe(200);
+    expect(upstream.calls[0]?.body).toMatchObject({
+      messages: [{ role: "user", content: "one" }],
+      stop: ["x"],
+    });
+    const { max_tokens, max_completion_tokens } = upstream.calls[0]?.body ?? {};
+    expect(max_tokens ?? max_completion_tokens).toBe(16);
+    expect(upstream.calls[0]?.body).not.toHaveProperty("prompt");
+  });
+
+  it("streams texts, each with its choice, then why each ended, usage and cost, and [DONE]", async () => {
+    const options = {
+      max_tokens: 100,
+      n: 2,
+      stream: true,
+      stream_options: { include_usage: true },
+    };
+    const response = await ask(options);
+    const events = (await response.text()).split("\n\n").filter((event) => event !== "");
+    expect(events.at(-1)).toBe("data: [DONE]");
+    const chunks = events
+      .slice(0, -1)
+      .map((event) => JSON.parse(event.slice("data: ".length)) as Chunk);
+    for (const chunk of chunks) expect(chunk.object).toBe("text_completion");
+    const said = ["", ""];
+    for (const { text, index } of chunks.flatMap(({ choices }) => choices)) said[index] += text;
+    expect(said).toEqual(["say this", "say this"]);
+    const ends = chunks.flatMap(({ choices }) => choices.filter((one) => one.finish_reason));
+    expect(ends.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
+      [0, "stop"],
+      [1, "stop"],
+    ]);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { cost_micro: expect.any(Number) } });
+  });
+});
+
+type Chunk = {
+  readonly object: string;
+  readonly choices: readonly {
+    readonly text: string;
+    readonly index: number;
+    readonly finish_reason: string | null;
+  }[];
+};
+
+describe("POST /v1/completions: 400", () => {
+  it.each([
+    [{ prompt: undefined }, "prompt"],
+    [{ prompt: "" }, "prompt"],
+    [{ prompt: [] }, "prompt"],
+    [{ prompt: ["one", "two"] }, "prompt"],
+    [{ prompt: [[1, 2]] }, "prompt[0]"],
+    [{ echo: true }, "echo"],
+    [{ suffix: "end" }, "suffix"],
+    [{ best_of: 2 }, "best_of"],
+    [{ logprobs: 0 }, "logprobs"],
+    [{ max_tokens: 0 }, "max_tokens"],
+  ])("%j names %s", async (fields, param) => {
+    expect((await errorOf(await ask(fields), 400)).param).toBe(param);
+  });
+
+  it("an embeddings model is none that completes", async () => {
+    expect((await errorOf(await ask({ model: "sandbox/embed" }), 404)).param).toBe("model");
+  });
+});
