@@ -8,6 +8,7 @@ import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
 import type { LinkSecrets, LogLine, Region, RegionName } from "./region.ts";
+import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
 const CRON = "0 * * * *"; // as in wrangler.toml
@@ -86,7 +87,7 @@ async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
   const isLinked = bindings.eu["SANDBOX"] === "on";
   if (!isLinked) progress("SANDBOX is off: the regions are not linked");
   progress("bundling");
-  const code = await bundleWorker();
+  const [code] = await Promise.all([bundleWorker(), buildSite()]);
   progress(`bundled ${(code.length / 1024).toFixed(0)} KiB, starting workerd`);
   const start = async (region: RegionName, peer: RegionName): Promise<Region> => {
     const started = await startRegion({
@@ -95,6 +96,7 @@ async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
       peers: isLinked ? [{ region: peer, url: `http://${HOST}:${ports[peer]}` }] : [],
       directory: path.join(directory, region),
       code,
+      hasSite: true,
       bindings: { ...linkBindings(region, link), ...bindings[region] },
       onLog: (line) => keepLog(region, line),
     });

@@ -28,6 +28,8 @@ export type RegionOptions = {
    * port that is given here or on a free one.
    */
   readonly direct?: true | number;
+  /** Whether it serves the static assets of wrangler.toml as well: whoever measures the Worker leaves them out. */
+  readonly hasSite?: boolean;
   /** What the Worker logs; without it only warnings and errors are shown, on stderr. */
   readonly onLog?: (line: LogLine) => void;
 };
@@ -85,6 +87,7 @@ function miniflareOptions(worker: string, options: RegionOptions) {
     path.join(options.root ?? ROOT, "wrangler.toml"),
     options.region,
   );
+  if (options.hasSite !== true) delete workerOptions["assets"];
   return convertV4MiniflareOptions({
     host: HOST,
     port: options.port,

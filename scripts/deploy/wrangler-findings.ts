@@ -25,7 +25,23 @@ export function wranglerFindings(settings: Settings, today: number): Finding[] {
     ...objectFindings(config),
     ...platformFindings(config),
     ...requiredFindings(settings),
+    ...assetFindings(config),
   ];
+}
+
+/** What is the API's, and must reach the Worker whatever the static assets hold. */
+const WORKER_FIRST = ["/v1/*", "/admin/v1/*", "/internal/*", "/healthz"];
+
+function assetFindings({ assets }: Unstable_Config): Finding[] {
+  if (assets?.directory === undefined) {
+    const remedy = 'Add [assets] with directory = "site", as in the repository\'s own file.';
+    return [warning("[assets]", "is not there: no documents, no /openapi.json", remedy)];
+  }
+  const first = assets.run_worker_first;
+  const missing = WORKER_FIRST.filter((path) => !Array.isArray(first) || !first.includes(path));
+  if (first === true || missing.length === 0) return [];
+  const remedy = "Add it, so that no asset is ever looked for before the API answers.";
+  return [error("[assets] run_worker_first", `lacks ${missing.join(", ")}`, remedy)];
 }
 
 function databaseFindings({ region, config, others }: Settings): Finding[] {

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
+import { slugOf } from "../../scripts/site/slug.ts";
 import { readPage, ROOT } from "./pages.ts";
 
 const FENCED = /^```[^]*?^```$/gm;
@@ -18,11 +19,6 @@ export function anchorsOf(markdown: string): ReadonlySet<string> {
     anchors.add(anchor);
   }
   return anchors;
-}
-
-function slugOf(heading: string): string {
-  const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
-  return words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-");
 }
 
 /** Links of a page that lead nowhere: no such file here, no such anchor in it, or no address at all. */

@@ -75,6 +75,7 @@ describe("what may be meant is a warning:", () => {
     ["the sandbox", euVars('SANDBOX = "on"'), /SANDBOX is on/],
     ["a misspelt var", euVars('MARKUP = "5"'), /MARKUP is a var that nothing reads/],
     ["no version", ['binding = "CF_VERSION"', 'binding = "VERSION"'], /does not bind CF_VERSION/],
+    ["no documents", [/\[assets\]\n.*\n.*\n/, ""], /\[assets\] is not there: no documents/],
     ["no peer", [/, PEERS = '[^']*eu?[^']*'/, ""], /PEERS names no region/],
     [
       "a provider whose secret is not set",

@@ -53,6 +53,56 @@ function demoOf(folder: string): Demo {
   return JSON.parse(readFileSync(path.join(folder, "demo.json"), "utf8")) as Demo;
 }
 
+/** What the EU region answers at a path, as a browser without a key gets it. */
+async function get(
+  at: string,
+): Promise<{ status: number; type: string; text: string; csp: string }> {
+  const response = await fetch(new URL(at, places.eu.url));
+  const { status, headers } = response;
+  const type = headers.get("content-type") ?? "";
+  const csp = headers.get("content-security-policy") ?? "";
+  return { status, type, text: await response.text(), csp };
+}
+
+it("every page is served below /docs as HTML and as Markdown, with links that lead somewhere", async () => {
+  const served = new Set(["/docs/"]);
+  const broken: string[] = [];
+  for (const at of served) {
+    // oxlint-disable-next-line no-await-in-loop -- what a page links is known once it is read
+    const { status, type, text, csp } = await get(at);
+    if (status !== 200) broken.push(`${at}: ${status}`);
+    if (!type.startsWith("text/html")) continue;
+    expect(csp).toContain("script-src 'self'");
+    expect(text).not.toMatch(/<script(?! src=)|<style| on\w+="|"https?:\/\/[^"]*\.(?:js|css|png)"/);
+    const anchors = new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+    for (const [, to = ""] of text.matchAll(/ (?:href|src|data-index)="([^"]+)"/g)) {
+      if (to.startsWith("#") && !anchors.has(to.slice(1))) broken.push(`${at}: ${to}`);
+      if (to.startsWith("/")) served.add(to.split("#")[0] ?? to);
+    }
+  }
+  expect(broken).toEqual([]);
+  const written = pagePaths().filter((page) => page.startsWith("docs/"));
+  const twins = written.map((page) => `/${page.replace("README", "index")}`);
+  expect(twins.filter((twin) => !served.has(twin))).toEqual([]);
+  expect((await get("/docs/errors.md")).text).toBe(readPage("docs/errors.md"));
+  expect((await get("/docs/errors")).text).toContain('id="insufficient_balance"');
+});
+
+it("/openapi.json and /llms.txt are served, and the API answers its own paths", async () => {
+  const { openapi, paths } = JSON.parse((await get("/openapi.json")).text) as {
+    openapi: string;
+    paths: object;
+  };
+  expect([openapi, Object.keys(paths)]).toEqual(["3.1.0", expect.arrayContaining(["/v1/keys"])]);
+  expect((await get("/docs/api")).text).toContain("POST /v1/chat/completions");
+  expect((await get("/llms.txt")).text).toContain("/docs/start.md");
+  expect((await get("/v1/models")).status).toBe(401);
+  for (const at of ["/docs/nothing", "/v1/nothing", "/nothing"]) {
+    // oxlint-disable-next-line no-await-in-loop -- three in all
+    expect((await get(at)).type, at).toBe("application/json");
+  }
+});
+
 it.each(pages)(
   "what %s says to run answers as it says",
   async (page) => {

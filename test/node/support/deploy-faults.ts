@@ -13,6 +13,11 @@ export const FAULTS: readonly (readonly [
   RegExp,
 ])[] = [
   [
+    "an asset that may answer for the API",
+    [['["/v1/*", ', "["]],
+    /\[assets\] run_worker_first lacks \/v1\/\*/,
+  ],
+  [
     "a database_id of one digit",
     [["3f2a8c1e-5b7d-4e90-a1c4-6d8e0f2b4a71", "77777777-7777-7777-7777-777777777777"]],
     /database_id is a placeholder/,

@@ -1,0 +1,72 @@
+type Json = { readonly [name: string]: unknown };
+type Operation = {
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly schema: Json;
+  }[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<
+    Record<string, { readonly description: string; readonly content: Content }>
+  >;
+};
+type Content = Readonly<Record<string, { readonly example?: unknown }>>;
+
+/** The API reference as a page of Markdown: each operation of an OpenAPI document with what it was asked and answered. */
+export function apiPage(document: string): string {
+  const { paths } = JSON.parse(document) as {
+    paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  };
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      return { name: `${method.toUpperCase()} ${path}`, operation };
+    }),
+  );
+  const tags = [...new Set(operations.map(({ operation }) => operation.tags[0] ?? ""))];
+  const partOf = (tag: string): string => {
+    const own = operations.filter(({ operation }) => operation.tags[0] === tag);
+    const texts = own.map(({ name, operation }) => operationPart(name, operation));
+    return [`## ${tag}`, ...texts].join("\n\n");
+  };
+  const intro =
+    "Every call, with an answer that a region gave. For programs: [openapi.json](/openapi.json).";
+  return ["# API reference", intro, ...tags.map(partOf)].join("\n\n");
+}
+
+function operationPart(name: string, operation: Operation): string {
+  const { summary, description, parameters = [], requestBody, responses } = operation;
+  const success = Object.entries(responses).find(([status]) => status.startsWith("2"));
+  const errors = Object.entries(responses)
+    .filter(([status]) => !status.startsWith("2"))
+    .map(([status, { description: names }]) => `${status} ${linked(names)}`);
+  const query = parameters.filter((parameter) => parameter.in === "query");
+  return [
+    `### \`${name}\``,
+    `${summary}. ${description}`,
+    ...(query.length > 0 ? [table(query)] : []),
+    ...example("Request", requestBody?.content),
+    ...example(`Answer, ${success?.[0] ?? ""}`, success?.[1].content),
+    `Errors: ${errors.join("; ")}.`,
+  ].join("\n\n");
+}
+
+function linked(names: string): string {
+  return names.replaceAll(/`(\w+)`/g, "[`$1`](errors.md#$1)");
+}
+
+function table(parameters: NonNullable<Operation["parameters"]>): string {
+  const rows = parameters.map(({ name, schema }) => {
+    const words = Object.entries(schema).map(([word, value]) => `${word} ${String(value)}`);
+    return `| \`${name}\` | ${words.join(", ")} |`;
+  });
+  return ["| query | what |", "| --- | --- |", ...rows].join("\n");
+}
+
+function example(title: string, content: Content | undefined): string[] {
+  const shown = content?.["application/json"]?.example;
+  if (shown === undefined) return [];
+  return [`${title}:`, `\`\`\`json\n${JSON.stringify(shown, null, 2)}\n\`\`\``];
+}
