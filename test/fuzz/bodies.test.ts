@@ -5,7 +5,9 @@ import { parseConfig } from "../../src/config.ts";
 import { parseBody } from "../../src/http/parse-body.ts";
 import { parseJsonBytes } from "../../src/http/read-json.ts";
 import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
+import type { Door } from "../../src/inference/doors/door.ts";
 import { embeddingsDoor } from "../../src/inference/doors/embeddings/embeddings.ts";
+import { messagesDoor } from "../../src/inference/doors/messages/messages.ts";
 import type { PaidRequest } from "../../src/inference/paid-request.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
@@ -64,6 +66,22 @@ function priced(prepare: (body: object) => Result<PaidRequest>) {
     must(cap === null || (cap.least > 0 && cap.least <= cap.whole), "a cap of nothing", cap);
     const second = prepare(JSON.parse(JSON.stringify(body)) as object);
     mustEqual(second.ok && written(second.value), written(first.value), "another request");
+    return "accepted";
+  };
+}
+
+/** Another dialect than the core's: what it becomes is a chat that the core's own door takes at the same price. */
+function converted(door: Door) {
+  return (bytes: Uint8Array): Met | Promise<Met> => {
+    const json = parseJsonBytes(bytes);
+    const first = json.ok ? prepared(door, json.value, catalog) : json;
+    if (!first.ok) return refused(first);
+    const { body, native, bounds } = first.value;
+    must(JSON.stringify(native?.body) !== undefined, "no native body", native);
+    const asChat = prepared(chatDoor, JSON.parse(JSON.stringify(body)) as object, catalog);
+    must(asChat.ok, "no chat", body);
+    const more = native !== null && (native.moreTokens > 0 || native.hourCache);
+    if (!more) mustEqual(asChat.ok && asChat.value.bounds, bounds, "another price");
     return "accepted";
   };
 }
@@ -143,6 +161,17 @@ describe("a paid request", () => {
     async () => {
       const check = priced((body) => prepared(embeddingsDoor, body, catalog));
       expect(await faultsOf("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
+    },
+  );
+});
+
+describe("a body of another dialect", () => {
+  it(
+    `of Messages is refused as a 400, or becomes a chat at the same price, in ${runsOf("Messages bodies")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const check = converted(messagesDoor);
+      expect(await faultsOf("Messages bodies", bodiesOf(seeds.MESSAGES, check))).toBe("");
     },
   );
 });

@@ -238,3 +238,67 @@ export const OUTCOMES: readonly object[] = [
   { ...OUTCOME, kind: "void" },
 ];
 export const REVOCATIONS: readonly object[] = [{ key_hash: HASH, revoked_at: 1_760_000_000_000 }];
+
+const MESSAGE = {
+  model: "sandbox/echo",
+  max_tokens: 64,
+  messages: [{ role: "user", content: "Hi" }],
+};
+const LOOK = { name: "look", description: "Looks", input_schema: { type: "object" } };
+
+/** Bodies of POST /v1/messages. */
+export const MESSAGES: readonly object[] = [
+  MESSAGE,
+  {
+    ...MESSAGE,
+    system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral", ttl: "1h" } }],
+    stream: true,
+    temperature: 0.5,
+    top_k: 4,
+    stop_sequences: ["END"],
+    metadata: { user_id: "someone" },
+    service_tier: "auto",
+  },
+  {
+    ...MESSAGE,
+    tools: [LOOK, { type: "web_search_20260318", name: "web_search" }],
+    tool_choice: { type: "tool", name: "look", disable_parallel_tool_use: true },
+    thinking: { type: "enabled", budget_tokens: 1024 },
+    output_config: { effort: "high" },
+    messages: [
+      { role: "user", content: [{ type: "text", text: "Look." }] },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "Hm.", signature: "tpk1.W3sidHlwZSI6ImEifV0=" },
+          { type: "redacted_thinking", data: "zz" },
+          { type: "text", text: "I look." },
+          { type: "tool_use", id: "toolu_1", name: "look", input: { at: 1 } },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          {
+            type: "tool_result",
+            tool_use_id: "toolu_1",
+            content: [{ type: "text", text: "seen" }],
+            is_error: true,
+          },
+          {
+            type: "document",
+            title: "Law",
+            source: { type: "text", media_type: "text/plain", data: "Be good." },
+          },
+          {
+            type: "search_result",
+            source: "u",
+            title: "t",
+            content: [{ type: "text", text: "c" }],
+          },
+        ],
+      },
+      { role: "system", content: "Now." },
+    ],
+  },
+];
