@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS organizations (
   id TEXT PRIMARY KEY NOT NULL, -- UUID
   name TEXT NOT NULL,
   slug TEXT NOT NULL UNIQUE, -- 3-32 of a-z 0-9 -, unique in this region
-  region TEXT NOT NULL CHECK (region IN ('eu', 'us')),
+  region TEXT NOT NULL, -- this book's own
   is_personal INTEGER NOT NULL DEFAULT 0 CHECK (is_personal IN (0, 1)),
   status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'suspended')),
   rpm_limit INTEGER CHECK (rpm_limit > 0), -- the organisation's own limit on paid calls; null: none

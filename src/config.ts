@@ -1,15 +1,15 @@
 import * as z from "zod/mini";
 import { parseKeySecrets, parsePeers, secretProblem } from "./config-secrets.ts";
 import type { KeySecret, PeerConfig } from "./config-secrets.ts";
-import { REGIONS } from "./lib/caller.ts";
-import type { Region } from "./lib/caller.ts";
+import { REGIONS } from "./lib/regions.ts";
+import type { Region } from "./lib/regions.ts";
 import { OUR_WORDS, describeError } from "./lib/issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
 /** With 128 choices at that price still exact in micros; no model has a thousandth of it. */
 const TOKENS_MAX = 1_000_000_000;
 
-const region = z.enum(["eu", "us"]);
+const region = z.enum(REGIONS);
 /** It may come to stand in a header (x-route), where a line's end would be a bug in every answer. */
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
@@ -30,7 +30,7 @@ const providers = z.array(
     base_url: url,
     profile: z._default(name, "generic"),
     secret: z.optional(name),
-    regions: z.array(z.enum(["eu", "us", "global"])).check(z.minLength(1)),
+    regions: z.array(z.enum([...REGIONS, "global"])).check(z.minLength(1)),
   }),
 );
 const models = z.array(

@@ -2,6 +2,7 @@ import type { Config } from "../config.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Region } from "../lib/caller.ts";
+import { rowOf } from "../lib/regions.ts";
 import { aliasesOf } from "./aliases.ts";
 import type { HostTag } from "./entry.ts";
 import { modelOfCatalogue, modelOfOperator } from "./live-model.ts";
@@ -99,6 +100,5 @@ export function listModels(catalog: Catalog): readonly ListedModel[] {
 
 /** The tags of hosts that may serve this region. */
 export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
-  if (config.region === "us") return ["us", "global"];
-  return config.residency === "relaxed" ? ["eu", "global"] : ["eu"];
+  return rowOf(config.region).hosts[config.residency] as readonly HostTag[];
 }

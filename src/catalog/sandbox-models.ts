@@ -1,3 +1,4 @@
+import { REGIONS } from "../lib/regions.ts";
 import { chat, embeddings, seenOn, TV } from "./entry.ts";
 import type { CatalogueEntry } from "./entry.ts";
 
@@ -24,7 +25,7 @@ const MAGIC = [
 
 const RELEASED = "2026-01-01";
 const at = seenOn(RELEASED);
-const EVERYWHERE = { regions: ["global", "us", "eu"] } as const;
+const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
 /** The sandbox counts its tokens so that the bare estimate bounds them. */
 const ESTIMATE = 1;
 

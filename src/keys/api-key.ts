@@ -2,12 +2,13 @@ import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
 import type { Region, Scope } from "../lib/caller.ts";
 import { randomBase62 } from "../lib/id.ts";
+import { regionNamed, REGIONS } from "../lib/regions.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
-const KEY = /^svc_sk_(gbl_)?(eu|us)_live_([0-9A-Za-z])[0-9A-Za-z]{39}$/;
+const KEY = new RegExp(`^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{39}$`);
 
 /** A key that was just made. `key` is shown once and never stored; `hash` names its limiter. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
@@ -70,7 +71,9 @@ function provenUnder(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
 async function prove(text: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
   const match = KEY.exec(text);
   if (match === null) return null;
-  const [, global, home, secretId] = match;
+  const [, global, name, secretId] = match;
+  const home = regionNamed(name);
+  if (home === undefined) return null;
   const secret = secrets.find((candidate) => candidate.id === secretId);
   if (secret === undefined) return null;
   const hmac = await hmacOf(secret);
@@ -78,7 +81,7 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
   if (!sameText(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
   return {
     hash: await hashOf(hmac, text),
-    home: home === "eu" ? "eu" : "us",
+    home,
     scope: global === undefined ? "regional" : "global",
   };
 }

@@ -1,6 +1,7 @@
-/** Regions and who calls: words that several folders share. */
-export type Region = "eu" | "us";
-export const REGIONS: readonly Region[] = ["eu", "us"];
+import type { Region } from "./regions.ts";
+
+/** Who calls: words that several folders share. */
+export type { Region } from "./regions.ts";
 
 export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";

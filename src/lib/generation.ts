@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { REGIONS } from "./caller.ts";
+import { REGIONS } from "./regions.ts";
 import { externalIdProblem } from "./external-id.ts";
 import { mintedAt } from "./id.ts";
 import { promptTokens } from "./usage.ts";

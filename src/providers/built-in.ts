@@ -1,3 +1,4 @@
+import type { Region } from "../lib/regions.ts";
 import type { Config, ConfigProblem } from "../config.ts";
 import type { Provider } from "./provider.ts";
 
@@ -5,7 +6,7 @@ import type { Provider } from "./provider.ts";
 export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret" | "ai">;
 
 /** Where a host promises to run: in a region, or nowhere in particular. */
-export type HostTag = "eu" | "us" | "global";
+export type HostTag = Region | "global";
 
 /** A provider that this Worker knows by itself: live where its variables are set. */
 export type BuiltIn = {

@@ -1,5 +1,5 @@
-import { REGIONS } from "../lib/caller.ts";
-import type { Region } from "../lib/caller.ts";
+import { regionNamed } from "../lib/regions.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** Messages that one alarm delivers, and that one request to a peer may carry. */
 export const DELIVER_MAX = 100;
@@ -64,7 +64,7 @@ export function addresseeOf(name: string): Addressee | null {
   const [whose, shard] = name.split("/");
   if (shard === undefined) return null;
   if (whose === "own") return { carries: "outcomes", peer: null };
-  const peer = REGIONS.find((region) => region === whose);
+  const peer = regionNamed(whose);
   if (peer === undefined) return null;
   return { carries: shard === REVOCATIONS ? REVOCATIONS : "outcomes", peer };
 }

@@ -2,7 +2,7 @@ import type { PeerSecret } from "../config.ts";
 
 const KEY_ID_CHARACTERS = 12;
 /** How a keyid looks: `eu:` and 12 characters of base64url. */
-export const KEY_ID = `[a-z]{2}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
+export const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 
 const encoder = new TextEncoder();
 

@@ -4,7 +4,7 @@ import { catalogProblems } from "../../src/catalog/catalog-problems.ts";
 import { allowedTags, listModels, resolveModel } from "../../src/catalog/catalog.ts";
 import type { LiveProvider } from "../../src/catalog/catalog.ts";
 import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
-import { REGIONS } from "../../src/lib/caller.ts";
+import { REGIONS } from "../../src/lib/regions.ts";
 import { catalogOf, configWith } from "./worlds.ts";
 
 const OPENAI_EU: LiveProvider = { id: "openai", regions: ["eu"] };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { allowedTags } from "../../src/catalog/catalog.ts";
 import type { HostTag } from "../../src/catalog/entry.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
-import { REGIONS } from "../../src/lib/caller.ts";
+import { REGIONS } from "../../src/lib/regions.ts";
 import { catalogOf, configWith, liveIn } from "./worlds.ts";
 
 const WORLDS = REGIONS.flatMap((region) =>

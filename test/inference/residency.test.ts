@@ -6,7 +6,7 @@ import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Deployment } from "../../src/inference/deployment.ts";
-import { REGIONS } from "../../src/lib/caller.ts";
+import { REGIONS } from "../../src/lib/regions.ts";
 import type { Region } from "../../src/lib/caller.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";

@@ -1,3 +1,4 @@
+import { rowOf } from "../../lib/regions.ts";
 import { boundedText } from "../../http/bounded-body.ts";
 import { baseUrlProblems } from "../built-in.ts";
 import type { BuiltIn } from "../built-in.ts";
@@ -27,18 +28,18 @@ export type AnthropicHost = {
   readonly geo: "us" | null;
 };
 
-/** Anthropic, live where its key is set. It can promise the US and nowhere else. */
+/** Anthropic, live where its key is set. What it can promise, the table of regions says. */
 export const ANTHROPIC: BuiltIn = {
   id: "anthropic",
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
-  tags: ({ region }) => (region === "us" ? ["us", "global"] : ["global"]),
+  tags: ({ region }) => (rowOf(region).anthropicGeo === null ? ["global"] : [region, "global"]),
   problems: (config) => baseUrlProblems(config, BASE_URL),
   build: (config) =>
     anthropic({
       baseUrl: config.secret(BASE_URL) ?? "https://api.anthropic.com/v1",
       secret: config.secret(SECRET) ?? "",
-      geo: config.region === "us" ? "us" : null,
+      geo: rowOf(config.region).anthropicGeo,
     }),
 };
 

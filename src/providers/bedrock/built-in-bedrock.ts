@@ -1,4 +1,5 @@
 import type { ConfigProblem } from "../../config.ts";
+import { rowOf } from "../../lib/regions.ts";
 import { baseUrlProblems, hostOf, otherPlace } from "../built-in.ts";
 import type { BuiltIn, ProviderConfig } from "../built-in.ts";
 import { bedrock } from "./bedrock.ts";
@@ -7,18 +8,11 @@ import { ACCESS_KEY_ID, BEARER_TOKEN, credentialsOf, SECRET_ACCESS_KEY } from ".
 const REGION = "AWS_REGION";
 const BASE_URL = "BEDROCK_BASE_URL";
 
-/** AWS regions in member states of the EU (London and Zurich are not), and those of the United States. */
-const REGIONS: Readonly<Record<"eu" | "us", { readonly usual: string; readonly pattern: RegExp }>> =
-  {
-    eu: { usual: "eu-central-1", pattern: /^eu-(?:central-1|north-1|south-[12]|west-[13])$/ },
-    us: { usual: "us-east-1", pattern: /^us-(?:east|west)-[12]$/ },
-  };
-
 /** Bedrock in this region, with an API key of its own or with an access key. */
 export const BEDROCK: BuiltIn = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
-  isSet: (config) => credentialsOf(config) !== null,
+  isSet: (config) => credentialsOf(config) !== null && rowOf(config.region).aws !== null,
   tags: ({ region }) => [region],
   problems,
   build(config) {
@@ -30,7 +24,7 @@ export const BEDROCK: BuiltIn = {
 };
 
 function awsRegionOf(config: ProviderConfig): string {
-  return config.secret(REGION) ?? REGIONS[config.region].usual;
+  return config.secret(REGION) ?? rowOf(config.region).aws?.usual ?? "";
 }
 
 function hostIn(awsRegion: string): string {
@@ -42,14 +36,16 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
   const host = hostOf(address);
   if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
   const named = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
-  return named === undefined || !REGIONS[region].pattern.test(named);
+  return named === undefined || rowOf(region).aws?.pattern.test(named) !== true;
 }
 
 /** Another region would break the promise of the host; half of an access key would leave it out unsaid. */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);
+  const { aws } = rowOf(config.region);
+  if (aws === null) return found; // nothing of it is asked here
   if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
-    found.push(otherPlace(BASE_URL, hostIn(REGIONS[config.region].usual)));
+    found.push(otherPlace(BASE_URL, hostIn(aws.usual)));
   }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);
@@ -59,10 +55,8 @@ function problems(config: ProviderConfig): ConfigProblem[] {
       problem: "must be set: an access key is an id and a secret",
     });
   }
-  const { pattern } = REGIONS[config.region];
-  if (credentialsOf(config) !== null && !pattern.test(awsRegionOf(config))) {
-    const where = config.region === "eu" ? "a member state of the EU" : "the United States";
-    found.push({ variable: REGION, problem: `must be a region in ${where}` });
+  if (credentialsOf(config) !== null && !aws.pattern.test(awsRegionOf(config))) {
+    found.push({ variable: REGION, problem: `must be a region in ${aws.place}` });
   }
   return found;
 }
