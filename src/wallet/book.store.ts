@@ -19,16 +19,19 @@ export type Publication = {
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
-  readonly settings: BookRow;
-  readonly endUsers: readonly BookRow[];
-  readonly deletedEndUsers: readonly string[];
-  readonly days: readonly BookRow[];
-  readonly alerts: readonly BookRow[];
-  /** Every end user is among `endUsers`: rows that are not are leftovers and go. */
+  /** What changed, read while it is sent: the first batch of pages at once, the others after each batch. */
+  readonly pages: Iterable<BookPage>;
+  /** Every end user is among the pages: rows that are not are leftovers and go. */
   readonly everything: boolean;
 };
 
-const CHUNK_ROWS = 500;
+/** At most `PAGE_ROWS` rows of one table, so that no string is longer than D1 and SQLite take (2 MB). */
+export type BookPage =
+  | { readonly table: keyof typeof TABLES | "alerts"; readonly rows: readonly BookRow[] }
+  | { readonly table: "deleted_end_users"; readonly rows: readonly string[] };
+
+/** Of the longest names some 800 KB of JSON. */
+export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
 const TABLES = {
@@ -91,18 +94,27 @@ export async function writePublication(
   db: D1Database,
   publication: Publication,
 ): Promise<BookHead | null> {
-  const statements = rowStatements(db, publication);
-  const first = statements.splice(0, BATCH_STATEMENTS);
-  const [head] = await db.batch<HeadRow>([
+  const { pages, everything } = publication;
+  let batch = [
     headStatement(db, publication.orgId),
     balanceStatement(db, publication),
     usedStatement(db, publication),
-    ...first,
-  ]);
-  while (statements.length > 0) {
-    // oxlint-disable-next-line no-await-in-loop -- in order: what is left over goes after all is there
-    await db.batch(statements.splice(0, BATCH_STATEMENTS));
+  ];
+  let head: D1Result<HeadRow> | undefined;
+  const send = async (): Promise<void> => {
+    const [first] = await db.batch<HeadRow>(batch);
+    head ??= first;
+    batch = [];
+  };
+  for (const page of pages) {
+    if (batch.length >= BATCH_STATEMENTS) {
+      // oxlint-disable-next-line no-await-in-loop -- in order: what is left over goes after all is there
+      await send();
+    }
+    batch.push(pageStatement(db, publication, page));
   }
+  if (everything) batch.push(leftoverStatement(db, publication));
+  if (batch.length > 0) await send();
   return head === undefined ? null : headOf(head);
 }
 
@@ -114,36 +126,51 @@ export type BookSettings = {
   readonly low_balance_threshold_micro: number | null;
 };
 
-/** Everything a wallet ever published of one organisation. */
+/** What a wallet published of one organisation, without the rows of which there may be many. */
 export type BookCopy = {
   readonly head: BookHead;
   readonly settings: BookSettings | null;
-  readonly endUsers: readonly BookRow[];
-  readonly days: readonly BookRow[];
-  readonly alerts: readonly BookRow[];
   /** What an operator set, which D1 alone keeps; null without the organisation. */
   readonly configuration: Configuration | null;
 };
 
 /** The book's copy of an organisation, read in one transaction; null when it has none. */
-export async function readBookRows(db: D1Database, orgId: string): Promise<BookCopy | null> {
-  const all = (table: string): D1PreparedStatement =>
-    db.prepare(`SELECT * FROM ${table} WHERE org_id = ?`).bind(orgId);
-  const [head, operators, settings, endUsers, days, alerts] = await db.batch<BookRow>([
+export async function readBookCopy(db: D1Database, orgId: string): Promise<BookCopy | null> {
+  const [head, operators, settings] = await db.batch<BookRow>([
     headStatement(db, orgId),
     db.prepare("SELECT rpm_limit, status FROM organizations WHERE id = ?").bind(orgId),
-    ...["settings", "end_users", "daily_usage", "alerts"].map(all),
+    db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
   ]);
   const found = head === undefined ? null : headOf(head as D1Result<HeadRow>);
   if (found === null) return null;
   return {
     head: found,
     settings: (settings?.results[0] as BookSettings | undefined) ?? null,
-    endUsers: endUsers?.results ?? [],
-    days: days?.results ?? [],
-    alerts: alerts?.results ?? [],
     configuration: configurationOf(operators?.results[0]),
   };
+}
+
+/** The tables that are read in pages, each by its key. */
+const PAGED = { end_users: "id", daily_usage: "day", alerts: "id" } as const;
+export type PagedTable = keyof typeof PAGED;
+
+/** All rows of an organisation in one table of the book, page by page. */
+export async function* readBookPages(
+  db: D1Database,
+  orgId: string,
+  table: PagedTable,
+): AsyncGenerator<readonly BookRow[]> {
+  const key = PAGED[table];
+  const next = db.prepare(
+    `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
+  );
+  for (let after = ""; ;) {
+    // oxlint-disable-next-line no-await-in-loop -- each page begins where the last one ended
+    const { results } = await next.bind(orgId, after).all<BookRow>();
+    if (results.length > 0) yield results;
+    if (results.length < PAGE_ROWS) return;
+    after = String(results.at(-1)?.[key]);
+  }
 }
 
 function configurationOf(row: BookRow | undefined): Configuration | null {
@@ -198,32 +225,30 @@ function usedStatement(db: D1Database, publication: Publication): D1PreparedStat
     .bind(publication.orgId, publication.updatedAt);
 }
 
-function rowStatements(db: D1Database, publication: Publication): D1PreparedStatement[] {
-  const { orgId, epoch, revision, endUsers, deletedEndUsers, alerts } = publication;
-  const bound = (sql: string, rows: unknown): D1PreparedStatement =>
-    db.prepare(sql).bind(orgId, JSON.stringify(rows), epoch, revision);
-  const statements = [
-    bound(upsert("settings"), [publication.settings]),
-    ...chunks(publication.days).map((rows) => bound(upsert("daily_usage"), rows)),
-    ...chunks(alerts).map((rows) => bound(insertAlerts(), rows)),
-    ...chunks(endUsers).map((rows) => bound(upsert("end_users"), rows)),
-    ...chunks(deletedEndUsers).map((ids) =>
-      bound(
-        `DELETE FROM end_users WHERE org_id = ?1
-          AND id IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`,
-        ids,
-      ),
-    ),
-  ];
-  if (publication.everything) {
-    statements.push(
-      bound(
-        `DELETE FROM end_users WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${CURRENT}`,
-        0,
-      ),
-    );
-  }
-  return statements;
+function pageStatement(
+  db: D1Database,
+  { orgId, epoch, revision }: Publication,
+  { table, rows }: BookPage,
+): D1PreparedStatement {
+  return db.prepare(pageSql(table)).bind(orgId, JSON.stringify(rows), epoch, revision);
+}
+
+function pageSql(table: BookPage["table"]): string {
+  if (table === "alerts") return insertAlerts();
+  if (table !== "deleted_end_users") return upsert(table);
+  return `DELETE FROM end_users WHERE org_id = ?1
+    AND id IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`;
+}
+
+function leftoverStatement(
+  db: D1Database,
+  { orgId, epoch, revision }: Publication,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `DELETE FROM end_users WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${CURRENT}`,
+    )
+    .bind(orgId, 0, epoch, revision);
 }
 
 function upsert(table: keyof typeof TABLES): string {
@@ -241,12 +266,6 @@ function insertAlerts(): string {
   return `INSERT INTO alerts (org_id, ${ALERT_COLUMNS.join(", ")})
     SELECT ?1, ${ALERT_COLUMNS.map((name) => `value ->> '${name}'`).join(", ")}
     FROM json_each(?2) WHERE ${CURRENT} ON CONFLICT (org_id, id) DO NOTHING`;
-}
-
-function chunks<T>(rows: readonly T[]): T[][] {
-  const out: T[][] = [];
-  for (let i = 0; i < rows.length; i += CHUNK_ROWS) out.push(rows.slice(i, i + CHUNK_ROWS));
-  return out;
 }
 
 /** Why the book is not this wallet's: what the book said, and what the wallet was when it found out. */

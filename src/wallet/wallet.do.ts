@@ -5,7 +5,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { forgetWallet, readBookHead, readBookRows } from "./book.store.ts";
+import { forgetWallet, ownsBook, readBookHead } from "./book.store.ts";
 import { admit, admitAndHold, changeBy, gateOf, holdFor, tellKeys } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { Decisions, unavailable } from "./object/decisions.do.ts";
@@ -15,7 +15,7 @@ import type { Desk } from "./object/memory.do.ts";
 import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
 import { readAlerts, readGeneration, readLedger, readUsage } from "./object/reads.do.ts";
-import { adoptBook } from "./object/rebuild.do.ts";
+import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
@@ -30,6 +30,8 @@ import type * as Contract from "./wallet-contract.ts";
 export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
+  /** The one rebuild that all who ask for it share. */
+  #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -188,24 +190,45 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((later) => success(reconcile(later, book)));
   }
 
-  async rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
-    const book = await readBookRows(this.env.DB, orgId);
-    if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
-    const isNew = this.#decisions.openIfMade() === null;
-    if (isNew) this.#make(orgId, book.head.epoch);
-    return this.#decisions.decide((desk) => {
-      const refused = adoptBook(desk, book, isNew);
-      if (refused !== null) return refused;
-      this.#gate.keys.unlearn(desk);
-      this.#decisions.load();
-      return success(balanceOf(this.#decisions.open()));
+  rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
+    this.#rebuilding ??= this.#rebuild(orgId).finally(() => {
+      this.#rebuilding = null;
     });
+    return this.#rebuilding;
   }
 
   /** Expiry, publish and retention, then the next alarm. What fails is due again by itself. */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
     if (this.#decisions.openIfMade() !== null) await this.#work(false);
+  }
+
+  async #rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
+    const head = await readBookHead(this.env.DB, orgId);
+    const before = this.#decisions.openIfMade();
+    if (before !== null && head !== null && ownsBook(before.memory.row, head)) {
+      return refuseHealthy();
+    }
+    const book = await copyBook(this.ctx.storage.sql, this.env.DB, orgId);
+    if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
+    const isNew = this.#decisions.openIfMade() === null;
+    try {
+      return this.ctx.storage.transactionSync(() => {
+        if (isNew) this.#make(orgId, book.head.epoch);
+        return this.#decisions.decide((desk) => {
+          const refused = adoptBook(desk, book, isNew);
+          if (refused !== null) return refused;
+          this.#gate.keys.unlearn(desk);
+          this.#decisions.load();
+          return success(balanceOf(this.#decisions.open()));
+        });
+      });
+    } catch (error) {
+      if (isNew) this.#decisions.forget(); // it was not made after all
+      throw error;
+    } finally {
+      forgetCopy(this.ctx.storage.sql);
+    }
   }
 
   #make(orgId: string, epoch: string): void {

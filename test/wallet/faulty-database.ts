@@ -10,6 +10,8 @@ export type Fault = "none" | "throw" | "throw-after" | "delay" | "duplicate" | "
 /** The book behind a bad line: what happens to each batch is told before it is sent. */
 export class FaultyDatabase {
   fault: Fault = "none";
+  /** So many more batches get through. */
+  failsAfter = Infinity;
   /** Batches that are still on their way, or will come a second time. */
   readonly late: D1PreparedStatement[][] = [];
   #copy: Record<string, Record<string, unknown>[]> = {};
@@ -24,7 +26,8 @@ export class FaultyDatabase {
     const real = env.DB;
     const batch = async <T>(statements: D1PreparedStatement[]): Promise<D1Result<T>[]> => {
       const { fault } = this;
-      if (fault === "throw") throw new Error("D1 is down");
+      this.failsAfter -= 1;
+      if (this.failsAfter < 0 || fault === "throw") throw new Error("D1 is down");
       if (fault === "hang") await new Promise(() => {});
       if (fault === "delay" || fault === "duplicate") this.late.push(statements);
       if (fault === "delay") throw new Error("D1 did not answer");

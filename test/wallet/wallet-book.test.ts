@@ -1,3 +1,4 @@
+import { env as processEnv } from "node:process";
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
@@ -22,6 +23,9 @@ import {
 import type { Stub } from "./wallet-desk.ts";
 
 afterEach(() => setClock(null));
+
+/** More than one bound value may name. */
+const MANY = processEnv["TURNPIKE_LONG"] === "1" ? 100_000 : 60_000;
 
 const FAULTS: readonly Fault[] = [
   "none",
@@ -101,6 +105,33 @@ describe("the book", () => {
     await pay(stub, 1, "x7");
     valueOf(await stub.poke());
     expect((await database.rows())["end_users"]).toHaveLength(5000);
+  });
+
+  it(`takes ${MANY} changed end users, also when it was down half-way`, async () => {
+    const { stub, orgId } = await newWallet(1000);
+    await pay(stub, 10, "first");
+    await runInDurableObject(stub, (_wallet: Wallet, state) => {
+      state.storage.sql.exec(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${MANY - 1})
+        INSERT INTO end_users (id, external_id, alert_threshold, month, monthly_spend, day, daily_spend,
+          created_at, changed)
+        SELECT printf('%036d', i), 'u' || i, 0.8, '2031-01', i, '2031-01-01', i, i, 1 FROM n`,
+      );
+    });
+    await evictDurableObject(stub);
+    const book = new FaultyDatabase(orgId);
+    await book.install(stub);
+    book.failsAfter = 12; // batches: what was sent by then is sent again
+    valueOf(await stub.poke());
+    expect(book.failsAfter).toBeLessThan(0);
+    const count = env.DB.prepare("SELECT count(*) AS n FROM end_users WHERE org_id = ?");
+    const sent = await count.bind(orgId).first<number>("n");
+    expect(sent).toBeGreaterThan(10_000);
+    expect(sent).toBeLessThan(MANY);
+    book.failsAfter = Infinity;
+    valueOf(await stub.poke());
+    expect(await count.bind(orgId).first("n")).toBe(MANY);
+    expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
   it("that is down stops no hold and no settle, and gets all of it when it is back (40)", async () => {

@@ -144,3 +144,57 @@ it("a wallet with a conflict publishes nothing, and yet rolls up no usage that i
   expect(data).toMatchObject([{ group: "u", requests: 1, costMicro: 7 }]);
   expect(await balanceOf(stub)).toBe(93);
 });
+
+describe("a lost wallet of many end users", () => {
+  const USERS = 12_000;
+
+  /** A book of an organisation whose wallet is lost, with what an end user's row and an alert's take. */
+  async function lostWithMany(): Promise<Made> {
+    const { stub, orgId } = await newInBook();
+    await credit(stub, 500);
+    await pay(stub, 20, "first");
+    valueOf(await stub.poke());
+    const rows = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${USERS})`;
+    await env.DB.batch([
+      env.DB.prepare(
+        `INSERT INTO end_users SELECT ?, printf('%036d', i), 'customer-' || i, NULL, NULL, 0.8, '2031-01', i,
+          '2031-01-01', i, i, 1 FROM (${rows} SELECT i FROM n)`,
+      ).bind(orgId),
+      env.DB.prepare(
+        `INSERT INTO alerts SELECT ?, 'alert_' || printf('%024d', i), 'user_daily', 'customer-' || i,
+          '2031-01-01', 0.8, 10, 9, i FROM (${rows} SELECT i FROM n)`,
+      ).bind(orgId),
+    ]);
+    await lose(stub);
+    return { stub, orgId };
+  }
+
+  it("has all of them again, and their alerts, whoever asks for it twice at once", async () => {
+    const { stub, orgId } = await lostWithMany();
+    const [first, again] = await runInDurableObject(stub, (wallet: Wallet) =>
+      Promise.all([wallet.rebuild(orgId), wallet.rebuild(orgId)]),
+    );
+    expect(valueOf(first).creditsMicro).toBe(480);
+    expect(again).toEqual(first);
+    expect(valueOf(await stub.listEndUsers(1, 0)).total).toBe(USERS + 1);
+    expect(valueOf(await stub.readEndUser(`customer-${USERS}`)).createdAt).toBe(USERS);
+    expect(valueOf(await stub.alerts(1, 0)).total).toBe(USERS);
+    expect(valueOf(await stub.readEndUser("first")).monthlySpendMicro).toBe(20);
+    await evictDurableObject(stub);
+    expect(await balanceOf(stub)).toBe(480);
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("is 503 until all is adopted: a row that cannot be taken over leaves no wallet behind", async () => {
+    const { stub, orgId } = await lostWithMany();
+    await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
+    await runInDurableObject(stub, async (wallet: Wallet) => {
+      await expect(wallet.rebuild(orgId)).rejects.toThrow("CHECK constraint failed");
+      expect(failureOf(await wallet.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    });
+    await evictDurableObject(stub);
+    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
+    await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
+    expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(480);
+  });
+});

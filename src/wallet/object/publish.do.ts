@@ -1,8 +1,15 @@
 import { logAlert, logWarning } from "../../lib/log.ts";
-import { conflictText, ownsBook, readBookHead, writePublication } from "../book.store.ts";
-import type { BookHead, Publication } from "../book.store.ts";
-import { selectAlertsSince } from "../tables/alert-rows.do.ts";
-import { selectEndUsers } from "../tables/end-user-rows.do.ts";
+import {
+  PAGE_ROWS,
+  conflictText,
+  ownsBook,
+  readBookHead,
+  writePublication,
+} from "../book.store.ts";
+import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
+import { selectAlertsAfter } from "../tables/alert-rows.do.ts";
+import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
+import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import { changeRow, takeCheckpoint } from "./memory.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 
@@ -94,12 +101,9 @@ function tellConflict(desk: Desk, head: BookHead): void {
   });
 }
 
-/** Everything that changed after the acknowledged publish, as it is now. */
+/** Everything that changed after the acknowledged publish, as it is when its page is read. */
 function pick(desk: Desk, endUserIds: readonly string[]): Publication {
-  const { memory, sql } = desk;
-  const { row, books } = memory;
-  const since = row.publishAll ? -1 : row.acknowledged;
-  const deleted = sql.exec<{ id: string }>("SELECT id FROM deleted_end_users").toArray();
+  const { row, books } = desk.memory;
   return {
     orgId: row.orgId,
     epoch: row.epoch,
@@ -107,22 +111,76 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
     base: row.publishAll ? 0 : row.acknowledged,
     creditsMicro: books.balance,
     updatedAt: desk.nowMs,
-    settings: {
-      default_user_monthly_quota_micro: row.settings.monthlyQuota,
-      default_user_daily_quota_micro: row.settings.dailyQuota,
-      default_alert_threshold: row.settings.alertThreshold,
-      low_balance_threshold_micro: row.settings.lowBalance,
-    },
-    endUsers: selectEndUsers(sql, row.publishAll ? "all" : endUserIds),
-    deletedEndUsers: deleted.map((one) => one.id),
-    days: sql
-      .exec<Record<string, string | number>>(
-        `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro
-        FROM totals WHERE dimension = 'day' AND changed > ?`,
-        since,
-      )
-      .toArray(),
-    alerts: selectAlertsSince(sql, since),
+    pages: pagesOf(desk.sql, row, endUserIds),
     everything: row.publishAll,
   };
+}
+
+/**
+ * The rows of a publish, page by page. What changes between two pages is newer than the publish it is sent with,
+ * and is sent again with the next one.
+ */
+function* pagesOf(
+  sql: SqlStorage,
+  row: WalletRow,
+  endUserIds: readonly string[],
+): Generator<BookPage> {
+  const { settings, publishAll } = row;
+  const since = publishAll ? -1 : row.acknowledged;
+  const published = {
+    default_user_monthly_quota_micro: settings.monthlyQuota,
+    default_user_daily_quota_micro: settings.dailyQuota,
+    default_alert_threshold: settings.alertThreshold,
+    low_balance_threshold_micro: settings.lowBalance,
+  };
+  yield { table: "settings", rows: [published] };
+  for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
+    yield { table: "daily_usage", rows };
+  }
+  for (const rows of rowPages((last) =>
+    selectAlertsAfter(sql, last ?? { changed: since, id: "~" }),
+  )) {
+    yield { table: "alerts", rows };
+  }
+  if (publishAll) {
+    for (const rows of rowPages((last) => selectEndUsersAfter(sql, last?.["id"] ?? ""))) {
+      yield { table: "end_users", rows };
+    }
+  } else {
+    for (let from = 0; from < endUserIds.length; from += PAGE_ROWS) {
+      const rows = selectEndUsers(sql, endUserIds.slice(from, from + PAGE_ROWS));
+      yield { table: "end_users", rows };
+    }
+  }
+  for (const rows of rowPages((last) => selectDeleted(sql, last?.["id"] ?? ""))) {
+    yield { table: "deleted_end_users", rows: rows.map(({ id }) => String(id)) };
+  }
+}
+
+/** Pages in the order of a key, each read where the last one ended. */
+function* rowPages(read: (last: BookRow | undefined) => BookRow[]): Generator<BookRow[]> {
+  for (let rows = read(undefined); rows.length > 0; rows = read(rows.at(-1))) {
+    yield rows;
+    if (rows.length < PAGE_ROWS) return;
+  }
+}
+
+function selectDays(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro FROM totals
+      WHERE dimension = 'day' AND day > ? AND changed > ? ORDER BY day LIMIT ${PAGE_ROWS}`,
+      after,
+      since,
+    )
+    .toArray();
+}
+
+function selectDeleted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT id FROM deleted_end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
+      after,
+    )
+    .toArray();
 }

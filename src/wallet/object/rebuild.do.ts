@@ -1,13 +1,15 @@
 import { refuse } from "../../lib/failure.ts";
 import type { Refusal } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
-import { ownsBook } from "../book.store.ts";
-import type { BookCopy } from "../book.store.ts";
+import { ownsBook, readBookCopy, readBookHead, readBookPages } from "../book.store.ts";
+import type { BookCopy, PagedTable } from "../book.store.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
+
+const COPIES_MAX = 3;
 
 /**
  * Takes over the book's epoch, balance, end users, settings, days and alerts, and what an operator set:
@@ -19,10 +21,7 @@ export function adoptBook(desk: Desk, book: BookCopy, isNew: boolean): Refusal |
   const { memory, sql, nowMs } = desk;
   const { books, row } = memory;
   const { head } = book;
-  if (!isNew && ownsBook(row, head)) {
-    const message = "The wallet is there and the book is its own: there is nothing to rebuild.";
-    return refuse({ kind: "conflict", message, param: null });
-  }
+  if (!isNew && ownsBook(row, head)) return refuseHealthy();
   if (head.creditsMicro < books.held) {
     return refuse({ kind: "conflict", message: "More is held than the book has.", param: null });
   }
@@ -51,6 +50,13 @@ export function adoptBook(desk: Desk, book: BookCopy, isNew: boolean): Refusal |
   return null;
 }
 
+/** The wallet of a book that is its own is never rebuilt. */
+export function refuseHealthy(): Refusal {
+  const message = "The wallet is there and the book is its own: there is nothing to rebuild.";
+  return refuse({ kind: "conflict", message, param: null });
+}
+
+/** From the pages that `copyBook` made. */
 function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
   const { settings } = book;
   if (settings !== null) {
@@ -66,8 +72,7 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
     );
   }
   sql.exec(
-    `DELETE FROM end_users WHERE external_id IN (SELECT value ->> 'external_id' FROM json_each(?))`,
-    JSON.stringify(book.endUsers),
+    `DELETE FROM end_users WHERE external_id IN (SELECT value ->> 'external_id' FROM ${PAGES("end_users")})`,
   );
   sql.exec(
     `INSERT OR REPLACE INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold,
@@ -75,16 +80,14 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
     SELECT value ->> 'id', value ->> 'external_id', value ->> 'monthly_quota_micro',
       value ->> 'daily_quota_micro', value ->> 'alert_threshold', value ->> 'month',
       value ->> 'monthly_spend_micro', value ->> 'day', value ->> 'daily_spend_micro',
-      value ->> 'created_at', ?2 FROM json_each(?1) ORDER BY value ->> 'created_at'`,
-    JSON.stringify(book.endUsers),
+      value ->> 'created_at', ? FROM ${PAGES("end_users")} ORDER BY value ->> 'created_at'`,
     changed,
   );
   sql.exec(
     `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,
       completion_tokens, cost, changed)
     SELECT 'day', value ->> 'day', '', value ->> 'requests', value ->> 'prompt_tokens',
-      value ->> 'completion_tokens', value ->> 'cost_micro', ?2 FROM json_each(?1)`,
-    JSON.stringify(book.days),
+      value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${PAGES("daily_usage")}`,
     changed,
   );
   sql.exec(
@@ -92,8 +95,44 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
       value_micro, created_at, seq, changed)
     SELECT value ->> 'id', value ->> 'kind', value ->> 'external_id', value ->> 'period',
       value ->> 'threshold', value ->> 'limit_micro', value ->> 'value_micro',
-      value ->> 'created_at', 0, ?2 FROM json_each(?1)`,
-    JSON.stringify(book.alerts),
+      value ->> 'created_at', 0, ? FROM ${PAGES("alerts")}`,
     changed,
   );
+}
+
+/** Nothing stays of a copy, adopted or not. */
+export function forgetCopy(sql: SqlStorage): void {
+  sql.exec("DROP TABLE IF EXISTS book_pages");
+}
+
+/** What was copied of one of the book's tables: a row of the book in each `value`. */
+const PAGES = (table: PagedTable): string =>
+  `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
+
+/**
+ * Copies the book's rows into the object, a page at a time, into a table beside the wallet's own: what `adoptBook`
+ * then takes over in one transaction. Again from the beginning when the book moved meanwhile; null when it has
+ * no balance, or does not hold still.
+ */
+export async function copyBook(
+  sql: SqlStorage,
+  db: D1Database,
+  orgId: string,
+): Promise<BookCopy | null> {
+  for (let attempt = 0; attempt < COPIES_MAX; attempt++) {
+    /* oxlint-disable no-await-in-loop -- one copy after the other, each of one page after the other */
+    const copy = await readBookCopy(db, orgId);
+    if (copy === null) return null;
+    forgetCopy(sql);
+    sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
+    for (const table of ["end_users", "daily_usage", "alerts"] as const) {
+      for await (const rows of readBookPages(db, orgId, table)) {
+        sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
+      }
+    }
+    const head = await readBookHead(db, orgId);
+    /* oxlint-enable no-await-in-loop */
+    if (head?.epoch === copy.head.epoch && head.seq === copy.head.seq) return copy;
+  }
+  return null;
 }

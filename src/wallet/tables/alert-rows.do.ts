@@ -2,6 +2,7 @@ import { timestamp } from "../../lib/clock.ts";
 import { mintId } from "../../lib/id.ts";
 import { logWarning } from "../../lib/log.ts";
 import { micros } from "../../lib/money.ts";
+import { PAGE_ROWS } from "../book.store.ts";
 import type { BookRow } from "../book.store.ts";
 import { nextRevision } from "../object/memory.do.ts";
 import type { Desk } from "../object/memory.do.ts";
@@ -107,9 +108,16 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/** The alerts raised for publishes after `changed`, as the book has them. */
-export function selectAlertsSince(sql: SqlStorage, changed: number): BookRow[] {
-  return sql.exec<Row>(`SELECT ${COLUMNS} FROM alerts WHERE changed > ?`, changed).toArray();
+/** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */
+export function selectAlertsAfter(sql: SqlStorage, last: BookRow): BookRow[] {
+  return sql
+    .exec<Row & { changed: number }>(
+      `SELECT ${COLUMNS}, changed FROM alerts WHERE (changed, id) > (?, ?)
+      ORDER BY changed, id LIMIT ${PAGE_ROWS}`,
+      last["changed"],
+      last["id"],
+    )
+    .toArray();
 }
 
 function alertOf(row: Row): AlertRecord {

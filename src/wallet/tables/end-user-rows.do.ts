@@ -1,4 +1,5 @@
 import { micros } from "../../lib/money.ts";
+import { PAGE_ROWS } from "../book.store.ts";
 import type { BookRow } from "../book.store.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -43,17 +44,24 @@ const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
   daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
   day, daily_spend AS daily_spend_micro, created_at`;
 
-/** The end users with these ids, or all of them, as the book has them. */
-export function selectEndUsers(sql: SqlStorage, ids: readonly string[] | "all"): BookRow[] {
-  const all = `SELECT ${BOOK_COLUMNS} FROM end_users`;
-  const rows =
-    ids === "all"
-      ? sql.exec<BookRow>(all)
-      : sql.exec<BookRow>(
-          `${all} WHERE id IN (SELECT value FROM json_each(?))`,
-          JSON.stringify(ids),
-        );
-  return rows.toArray();
+/** The end users with these ids, at most a page of them, as the book has them. */
+export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT ${BOOK_COLUMNS} FROM end_users WHERE id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(ids),
+    )
+    .toArray();
+}
+
+/** A page of all end users by id, as the book has them. */
+export function selectEndUsersAfter(sql: SqlStorage, id: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT ${BOOK_COLUMNS} FROM end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
+      id,
+    )
+    .toArray();
 }
 
 export function insertEndUser(sql: SqlStorage, user: EndUser, changed: number): void {
