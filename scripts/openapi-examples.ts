@@ -76,6 +76,7 @@ async function askInference(org: string): Promise<void> {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });
   const said = { model: "smart", messages };
+  await ask("POST /v1/responses", { body: { model: "smart", input: "Hello" } });
   await ask("POST /v1/messages", { body: { ...said, max_tokens: 64 } });
   await ask("POST /v1/messages/count_tokens", { body: said });
   await ask("GET /v1/models");

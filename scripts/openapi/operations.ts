@@ -1,6 +1,7 @@
 import { chatBody } from "../../src/inference/chat-request.ts";
 import { embeddingsBody } from "../../src/inference/embeddings-request.ts";
 import { countBody, messagesBody } from "../../src/inference/doors/messages/request.ts";
+import { responsesBody } from "../../src/inference/doors/responses/request.ts";
 import { newKeySchema } from "../../src/keys/new-key.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
@@ -48,6 +49,18 @@ const PAID_OPERATIONS: readonly Operation[] = [
     roles: ALL,
     body: embeddingsBody,
     answers: { 200: record.embeddings },
+    errors: PAID,
+  },
+  {
+    method: "post",
+    path: "/v1/responses",
+    tag: "Inference",
+    summary: "OpenAI's Responses, as JSON or as a stream",
+    description:
+      "As OpenAI's Responses, but that nothing is stored: send the whole input. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
+    roles: ALL,
+    body: responsesBody,
+    answers: { 200: record.response },
     errors: PAID,
   },
   {

@@ -52,6 +52,27 @@ export const completion = z
   })
   .meta({ id: "ChatCompletion" });
 
+/** As OpenAI's: what its request said is repeated. */
+export const response = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("response"),
+    created_at: count,
+    completed_at: count.nullable(),
+    status: z.enum(["completed", "incomplete", "failed"]),
+    error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
+    incomplete_details: z.looseObject({ reason: z.string() }).nullable(),
+    model: z.string(),
+    output: z.array(z.looseObject({ id: z.string(), type: z.string(), status: z.string() })),
+    usage: z.looseObject({
+      input_tokens: count,
+      output_tokens: count,
+      total_tokens: count,
+      cost_micro: count,
+    }),
+  })
+  .meta({ id: "Response" });
+
 /** As Anthropic's; content blocks are passed on. */
 export const message = z
   .looseObject({

@@ -3,8 +3,10 @@ import { fail } from "./context.ts";
 import type { AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
-/** OpenAI's other ways to ask for text, which clients try by default, and their paths below. */
-const OTHER_TEXT_PATHS = ["/v1/responses"];
+/** What clients ask for by default that is not here, and what they are told instead; with the paths below. */
+const HINTS: Readonly<Record<string, string>> = {
+  "/v1/responses": " Responses are not stored here: send the whole input to POST /v1/responses.",
+};
 
 /** An unknown path: 404 as JSON, naming the path that is meant where clients are known to err. */
 export function notFound(c: Context<AppEnv>): Response {
@@ -23,8 +25,8 @@ export function methodNotAllowed(methods: readonly string[]): Handler<AppEnv> {
 }
 
 function hint(path: string): string {
-  if (OTHER_TEXT_PATHS.some((other) => path === other || path.startsWith(`${other}/`))) {
-    return " Use POST /v1/chat/completions.";
+  for (const [other, instead] of Object.entries(HINTS)) {
+    if (path === other || path.startsWith(`${other}/`)) return instead;
   }
   return path.startsWith("/v1/") ? "" : " The interface's paths begin with /v1.";
 }

@@ -50,7 +50,7 @@ export async function answerStream(
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
   const writer = reply.stream(headOf(run));
   const { numbers } = run.services;
-  const { ping } = writer;
+  const ping = (): string => writer.ping;
   const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
   const streaming = { run, route, meter, client, watch, writer, events, hasBegun: false };
   const headers = {
@@ -120,8 +120,9 @@ async function pump(streaming: Streaming): Promise<Ending> {
     }
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard();
+    const first = opening(streaming, batch);
     const { text: said, over } = digest(streaming, batch);
-    const text = opening(streaming) + said;
+    const text = first + said;
     // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
     await client.write(text);
     if (text !== "") watch.sent();
@@ -138,10 +139,11 @@ async function pump(streaming: Streaming): Promise<Ending> {
 }
 
 /** What stands before all else, once the first batch has been read: it may tell usage. */
-function opening(streaming: Streaming): string {
+function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   if (streaming.hasBegun) return "";
   streaming.hasBegun = true;
   const { meter, writer } = streaming;
+  for (const event of batch) if (event.kind === "usage") meter.report(event.usage, event.partial);
   return writer.begin(meter.usage ?? meter.partial);
 }
 

@@ -107,7 +107,7 @@ export type ChatBody = z.infer<typeof chatBody>;
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
-      "This endpoint takes 'messages', not 'input': a Responses request cannot be answered here.",
+      "This endpoint takes 'messages', not 'input': send a Responses request to POST /v1/responses.",
       "messages",
     );
   }

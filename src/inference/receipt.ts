@@ -31,7 +31,9 @@ export function receiptOf(
   costMicro: number,
 ): Receipt {
   const capLoweredByMoney = isCapLowered(run, route);
-  return { ...headOf(run), usage, costMicro, estimated, finishReason, capLoweredByMoney };
+  const ended = Math.floor(run.services.now() / 1000);
+  const seen = { usage, costMicro, estimated, finishReason, capLoweredByMoney };
+  return { ...headOf(run), ...seen, ended };
 }
 
 function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {

@@ -11,7 +11,7 @@ type Watched = {
   readonly timer: RunTimer;
   readonly client: StreamClient;
   /** What is sent to keep a silent stream alive. */
-  readonly ping: string;
+  readonly ping: () => string;
   readonly now: () => number;
   readonly numbers: NumberVars;
 };
@@ -92,7 +92,7 @@ export class StreamWatch {
     else if (ranMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
       this.#sentMs = nowMs;
-      void client.write(ping);
+      void client.write(ping());
     }
     if (ranMs > this.#lingerUntilMs) this.#stop();
   }

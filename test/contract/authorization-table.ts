@@ -16,6 +16,7 @@ export type Row = readonly [string, string, readonly Role[], number, object?];
 /** Every endpoint below /v1. */
 export const ROWS: readonly Row[] = [
   ["POST", "/v1/chat/completions", EVERYONE, 200, SAY],
+  ["POST", "/v1/responses", EVERYONE, 200, { model: "sandbox/echo", input: "Hello there" }],
   ["POST", "/v1/embeddings", EVERYONE, 200, VECTOR],
   ["GET", "/v1/models", EVERYONE, 200],
   ["GET", "/v1/models/:id{.+}", EVERYONE, 200],

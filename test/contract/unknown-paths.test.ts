@@ -32,15 +32,16 @@ describe("unknown paths: 404", () => {
     expect(error.type).toBe("invalid_request_error");
   });
 
-  it.each(["/v1/responses", "/v1/responses/resp_1", "/v1//responses/"])(
-    "%s names /v1/chat/completions (108)",
-    async (path) => {
-      for (const method of ["POST", "GET"]) {
-        const error = await errorOf(await send(path, { method, key }), 404);
-        expect(error.message).toContain("/v1/chat/completions");
-      }
-    },
-  );
+  it.each([
+    ["/v1/responses/resp_1", "not stored"],
+    ["/v1/responses/compact", "not stored"],
+    ["/v1//responses/resp_1/cancel", "not stored"],
+  ])("%s says %s (108)", async (path, said) => {
+    for (const method of ["POST", "GET", "DELETE"]) {
+      const error = await errorOf(await send(path, { method, key }), 404);
+      expect(error.message).toContain(said);
+    }
+  });
 
   it("the peers' paths are paths like any other", async () => {
     for (const path of ["authorize", "lookup", "outcomes", "revocations", "forward"]) {

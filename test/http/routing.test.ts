@@ -41,10 +41,9 @@ describe("a path", () => {
   });
 
   it("unknown is a 404 that says what is meant where clients err", async () => {
-    expect(await meant("/v1/responses")).toBe(
-      "Unknown path: POST /v1/responses. Use POST /v1/chat/completions.",
+    expect(await meant("/v1/responses/resp_1", "GET")).toBe(
+      "Unknown path: GET /v1/responses/resp_1. Responses are not stored here: send the whole input to POST /v1/responses.",
     );
-    expect(await meant("/v1/responses/resp_1", "GET")).toContain("/v1/chat/completions");
     expect(await meant("/v1/other")).toBe("Unknown path: POST /v1/other.");
     expect(await meant("/models", "GET")).toContain("begin with /v1");
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);

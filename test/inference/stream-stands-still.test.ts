@@ -20,7 +20,7 @@ function watching() {
     events: { next: () => Promise.resolve(null), cancel: () => void seen.cancelled++ },
     timer: new RunTimer(new AbortController().signal, new Timers(), limits),
     client,
-    ping: COMMENT,
+    ping: () => COMMENT,
     now: () => Date.now(),
     numbers: NUMBERS as NumberVars,
   });

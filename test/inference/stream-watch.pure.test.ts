@@ -24,7 +24,7 @@ function watching(numbers: Partial<typeof NUMBERS> = {}) {
     events: { next: () => Promise.resolve(null), cancel: () => void seen.cancelled++ },
     timer,
     client: client as unknown as StreamClient,
-    ping: ": keep-alive\n\n",
+    ping: () => ": keep-alive\n\n",
     now: () => Date.now(),
     numbers: { ...NUMBERS, ...numbers } as NumberVars,
   });

@@ -92,6 +92,8 @@ export type Receipt = Head & {
   readonly finishReason: string | null;
   /** The output cap that was sent is less than what was asked for, because the money allows no more. */
   readonly capLoweredByMoney: boolean;
+  /** Unix seconds. */
+  readonly ended: number;
 };
 
 /**
@@ -100,7 +102,10 @@ export type Receipt = Head & {
  * nothing for a chunk that could be made for the stream.
  */
 export type StreamWriter = {
-  /** What shows a waiting client that we live; sent now and then while the upstream is silent. */
+  /**
+   * What shows a waiting client that we live; read and sent every KEEP_ALIVE_MS in which nothing else was. It may be
+   * another one each time.
+   */
   readonly ping: string;
   /** Before everything else; `usage` is what the upstream has said of it by now (its output means nothing). */
   begin(usage: Usage | null): string;

@@ -3,6 +3,13 @@ import { completionsDoor } from "./completions/completions.ts";
 import type { Door } from "./door.ts";
 import { embeddingsDoor } from "./embeddings/embeddings.ts";
 import { messagesDoor } from "./messages/messages.ts";
+import { responsesDoor } from "./responses/responses.ts";
 
 /** Every way in that costs money. A door is a folder here and a row of this table. */
-export const DOORS: readonly Door[] = [chatDoor, completionsDoor, embeddingsDoor, messagesDoor];
+export const DOORS: readonly Door[] = [
+  chatDoor,
+  responsesDoor,
+  messagesDoor,
+  completionsDoor,
+  embeddingsDoor,
+];

@@ -1,0 +1,189 @@
+import * as z from "zod/mini";
+import { parseBody } from "../../../http/parse-body.ts";
+import type { Result } from "../../../lib/failure.ts";
+import type { JsonObject } from "../../../providers/provider.ts";
+import { user, withoutNulls } from "../../chat-request.ts";
+import type { ChatBody } from "../../chat-request.ts";
+import { MODEL_CHARACTERS_MAX } from "../../plain-chat.ts";
+import { input, refusedItem, withTypes } from "./items.ts";
+import { toolChoice, tools } from "./tools.ts";
+
+const OUTPUT_TOKENS_MIN = 16;
+const flag = z.optional(z.boolean());
+const text = z.nullish(z.string());
+const name = z
+  .string()
+  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
+
+const LOGPROBS = "message.output_text.logprobs";
+const ENCRYPTED = "reasoning.encrypted_content";
+/** What may be included; most of it belongs to tools that are not served, and has no effect. */
+const includable = z.enum([
+  LOGPROBS,
+  ENCRYPTED,
+  "message.input_image.image_url",
+  "computer_call_output.output.image_url",
+  "code_interpreter_call.outputs",
+  "file_search_call.results",
+  "web_search_call.results",
+  "web_search_call.action.sources",
+]);
+
+const format = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    name,
+    schema: z.looseObject({}),
+    strict: z.nullish(z.boolean()),
+    description: text,
+  }),
+]);
+const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+const summary = z.nullish(z.enum(["auto", "concise", "detailed"]));
+const reasoning = z.looseObject({
+  effort: z.nullish(effort),
+  summary,
+  generate_summary: summary,
+  mode: z.nullish(z.literal("standard", { error: "must be standard" })),
+});
+
+/** What names something that would have to be stored, or that costs what is not priced. */
+const stateless = z.optional(
+  z.never({ error: "is not supported: nothing is stored here, send the whole input instead" }),
+);
+const unpriced = z.optional(z.never({ error: "is not supported" }));
+
+const PAIRS_MAX = 16;
+const metadata = z
+  .record(z.string().check(z.maxLength(64)), z.string().check(z.maxLength(512)))
+  .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
+
+/** The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields are left out. */
+export const responsesBody = z.object({
+  model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
+  input,
+  instructions: z.optional(z.string()),
+  stream: flag,
+  max_output_tokens: z.optional(z.int().check(z.minimum(OUTPUT_TOKENS_MIN))),
+  max_tool_calls: z.optional(z.int()),
+  temperature: between(0, 2),
+  top_p: between(0, 1),
+  presence_penalty: between(-2, 2),
+  frequency_penalty: between(-2, 2),
+  top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
+  tools: z.optional(tools),
+  tool_choice: z.optional(toolChoice),
+  parallel_tool_calls: flag,
+  text: z.optional(
+    z.looseObject({
+      format: z.nullish(format),
+      verbosity: z.nullish(z.enum(["low", "medium", "high"])),
+    }),
+  ),
+  reasoning: z.optional(reasoning),
+  include: z.optional(z.array(includable).check(z.maxLength(64))),
+  store: flag,
+  metadata: z.optional(metadata),
+  user: z.optional(user),
+  safety_identifier: z.optional(z.string().check(z.maxLength(128))),
+  prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
+  prompt_cache_options: z.optional(
+    z.looseObject({
+      comparison_response_id: z.nullish(z.never({ error: "is not supported" })),
+      prewarm: z.nullish(z.literal(false, { error: "must be false" })),
+    }),
+  ),
+  service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
+  truncation: z.optional(
+    z.enum(["disabled"], { error: "must be disabled: the input is never cut here" }),
+  ),
+  background: z.optional(z.literal(false, { error: "must be false: nothing is stored here" })),
+  previous_response_id: stateless,
+  conversation: stateless,
+  prompt: stateless,
+  context_management: unpriced,
+  moderation: unpriced,
+  access_programs: unpriced,
+});
+
+export type ResponsesBody = z.infer<typeof responsesBody>;
+
+/** A body as it was understood, and what `input` held that is not its own words. Failures: 400 with `param`. */
+export function parseResponsesRequest(value: object): Result<ResponsesBody> {
+  const given = withoutNulls(value);
+  const refused = refusedItem(given["input"]);
+  const typed = withTypes(given["input"]);
+  const late = refused ?? refusedItem(typed);
+  if (late !== null) return late;
+  return parseBody(responsesBody, { ...given, ...(typed !== undefined && { input: typed }) });
+}
+
+/** What a client asked to see of a model's reasoning and certainty. */
+export type Shown = {
+  readonly summary: boolean;
+  readonly encrypted: boolean;
+  readonly logprobs: boolean;
+};
+
+export function shownOf({ reasoning: asked, include = [] }: ResponsesBody): Shown {
+  return {
+    summary: (asked?.summary ?? asked?.generate_summary ?? null) !== null,
+    encrypted: include.includes(ENCRYPTED),
+    logprobs: include.includes(LOGPROBS),
+  };
+}
+
+/** The core's fields for how an answer is made: samplers, format, effort, cap. */
+export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
+  const { text: asked, reasoning: thinking, max_output_tokens: cap } = body;
+  const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
+  return defined({
+    max_completion_tokens: cap,
+    temperature,
+    top_p,
+    presence_penalty,
+    frequency_penalty,
+    response_format: formatOf(asked?.format ?? undefined),
+    verbosity: asked?.verbosity ?? undefined,
+    reasoning_effort: thinking?.effort ?? undefined,
+    ...(shownOf(body).logprobs && { logprobs: true, top_logprobs }),
+  });
+}
+
+type Format = z.infer<typeof format>;
+
+function formatOf(asked: Format | undefined): ChatBody["response_format"] {
+  if (asked?.type === "json_object") return { type: "json_object" };
+  if (asked?.type !== "json_schema") return undefined;
+  const { name: called, schema, strict, description } = asked;
+  return {
+    type: "json_schema",
+    json_schema: {
+      name: called,
+      schema,
+      ...(typeof strict === "boolean" && { strict }),
+      ...(typeof description === "string" && { description }),
+    },
+  };
+}
+
+function defined(fields: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined }) {
+  const kept = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(kept) as Partial<ChatBody>;
+}
+
+function between(least: number, most: number) {
+  return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
+}
+
+/** Fields that change nothing here and whose loss a client should know of. */
+export function leftFields(value: JsonObject, { prompt_cache_options: cache }: ResponsesBody) {
+  return [
+    ...(cache === undefined ? [] : ["prompt_cache_options"]),
+    ...["prompt_cache_retention", "image", "max_tool_calls"].filter(
+      (field) => (value[field] ?? null) !== null,
+    ),
+  ];
+}

@@ -1,0 +1,123 @@
+import { success } from "../../../lib/failure.ts";
+import type { Result } from "../../../lib/failure.ts";
+import type { ChatBody } from "../../chat-request.ts";
+import type { ChatMessage } from "../../message-schema.ts";
+import type { Asked, Door, Reply } from "../door.ts";
+import { responseOf } from "./answer.ts";
+import type { Asking } from "./answer.ts";
+import { messagesOf } from "./input.ts";
+import type { Converted } from "./input.ts";
+import type { InputItem } from "./items.ts";
+import { leftFields, parseResponsesRequest, settingsOf, shownOf } from "./request.ts";
+import type { ResponsesBody } from "./request.ts";
+import { echoOf } from "./response-object.ts";
+import { responseStream } from "./stream.ts";
+import { chosen, flatten } from "./tools.ts";
+import type { Flattened } from "./tools.ts";
+
+/** POST /v1/responses (openai npm's types; Open Responses), without anything stored. */
+export const responsesDoor: Door = {
+  name: "responses",
+  path: "/v1/responses",
+  dialect: null,
+  idPrefix: "resp_",
+  parse,
+};
+
+function parse(value: object): Result<Asked> {
+  const parsed = parseResponsesRequest(value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const flat = flattened(body);
+  if (!flat.ok) return flat;
+  const { tool_choice: choice, parallel_tool_calls: parallel } = body;
+  const tools = chosen(flat.value, choice, parallel);
+  if (!tools.ok) return tools;
+  const converted = conversationOf(body);
+  if (!converted.ok) return converted;
+  const { messages, left, places } = converted.value;
+  const core: ChatBody = {
+    ...settingsOf(body),
+    ...tools.value,
+    model: body.model,
+    messages,
+  };
+  const dropped = [
+    ...leftFields({ ...value }, body),
+    ...flat.value.left.map((type) => `tools.${type}`),
+    ...[...left].map((type) => `input.${type}`),
+  ];
+  return success({
+    request: { kind: "chat", body: core },
+    user: body.user ?? null,
+    dropped: named(dropped),
+    paramOf: (param) => paramOf(param, places),
+    reply: replyOf(body, {
+      wanted: { shown: shownOf(body), origins: flat.value.origins },
+      echo: echoOf(body),
+    }),
+    native: null,
+  });
+}
+
+/** Agents send some tools among their items, anew each turn. */
+function flattened(body: ResponsesBody): Result<Flattened> {
+  const lists = [{ tools: body.tools ?? [], at: "tools" }];
+  for (const [index, item] of itemsOf(body).entries()) {
+    if (item.type !== "additional_tools") continue;
+    lists.push({ tools: item.tools, at: `input[${index}].tools` });
+  }
+  return flatten(lists);
+}
+
+function itemsOf({ input }: ResponsesBody): readonly InputItem[] {
+  return typeof input === "string" ? [] : input;
+}
+
+function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
+  const first: ChatMessage[] =
+    instructions === undefined || instructions === ""
+      ? []
+      : [{ role: "system", content: instructions }];
+  if (typeof input === "string") {
+    const messages: ChatMessage[] = [...first, { role: "user", content: input }];
+    return success({ messages, left: new Set(), places: new Map() });
+  }
+  const converted = messagesOf(input);
+  if (!converted.ok) return converted;
+  const { messages, left, places } = converted.value;
+  const after = new Map([...places].map(([index, place]) => [index + first.length, place]));
+  return success({ messages: [...first, ...messages], left, places: after });
+}
+
+type Heard = Omit<Converted, "messages"> & { readonly messages: ChatMessage[] };
+
+function replyOf({ stream }: ResponsesBody, asking: Asking): Reply {
+  return stream === true
+    ? { kind: "stream", stream: (head) => responseStream(head, asking) }
+    : { kind: "json", json: (answer, receipt) => responseOf(answer, asking, receipt) };
+}
+
+/** As a header can hold them: types are the client's own words. */
+function named(dropped: readonly string[]): string[] {
+  const words = dropped.map((word) => word.replaceAll(/[^\w.]/g, "_").slice(0, 64));
+  return [...new Set(words)].slice(0, 32);
+}
+
+const PARAMS: readonly (readonly [RegExp, string])[] = [
+  [/^messages\b/, "input"],
+  [/^(?:max_completion_tokens|max_tokens)\b/, "max_output_tokens"],
+  [/^response_format\b/, "text.format"],
+  [/^verbosity\b/, "text.verbosity"],
+  [/^reasoning_effort\b/, "reasoning.effort"],
+  [/^tools\b/, "tools"],
+  [/^logprobs\b/, "include"],
+];
+
+/** A field of the core's as it is called here; of messages only their parts can be told. */
+function paramOf(core: string, places: Heard["places"]): string {
+  const [, message, part] = /^messages\[(\d+)\]\.content(\[\d+\]\..*)$/.exec(core) ?? [];
+  const place = places.get(Number(message));
+  if (place !== undefined && part !== undefined) return place + part;
+  return PARAMS.find(([pattern]) => pattern.test(core))?.[1] ?? core;
+}

@@ -1,0 +1,318 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
+import type { Account as Folded } from "../inference/doors/responses/follow.ts";
+import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Sending } from "./client.ts";
+import {
+  mockUpstream,
+  upstreamCompletion,
+  upstreamError,
+  upstreamStream,
+  USAGE,
+} from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Options = Pick<Sending, "headers" | "bindings"> & { readonly with?: string };
+
+/** A response of `sandbox/echo`, unless the fields name another model. */
+function ask(fields: Record<string, unknown> = {}, options: Options = {}): Promise<Response> {
+  const { with: other = key, ...more } = options;
+  const body = { model: "sandbox/echo", input: "Hello there", ...fields };
+  return send("/v1/responses", { key: other, body, ...more });
+}
+
+async function answered(answer: Response): Promise<AnyResponse> {
+  const text = await answer.text();
+  expect([answer.status, text]).toEqual([200, expect.any(String)]);
+  return responseSchema.parse(JSON.parse(text));
+}
+
+async function streamed(answer: Response): Promise<Folded> {
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  return follow(eventsOf(await answer.text()));
+}
+
+const textIn = ({ output }: AnyResponse): string =>
+  output
+    .flatMap((item) => (item.type === "message" ? item.content : []))
+    .map((part) => ("text" in part ? part.text : part.refusal))
+    .join("");
+
+/** Without what differs between two answers to one request. */
+const own = ({ output, ...rest }: AnyResponse) => ({
+  ...rest,
+  id: "",
+  created_at: 0,
+  completed_at: 0,
+  output: output.map((item) => ({
+    ...item,
+    id: "",
+  })),
+});
+
+const chunk = (delta: object, finish_reason: string | null = null) => ({
+  choices: [{ index: 0, delta, finish_reason }],
+});
+
+const piece = (index: number, args: string, more: object = {}) =>
+  chunk({ tool_calls: [{ index, ...more, function: { name: undefined, arguments: args } }] });
+
+describe("POST /v1/responses", () => {
+  it("answers in JSON under our id and model, and says what it cost", async () => {
+    const before = await balanceOf(key);
+    const answer = await ask({ model: "smart", metadata: { a: "b" }, store: true });
+    const id = answer.headers.get("x-request-id")?.slice("req_".length);
+    const cost = Number(answer.headers.get("x-cost-micro"));
+    const body = await answered(answer);
+    expect(body).toMatchObject({
+      id: `resp_${id}`,
+      model: "sandbox/echo",
+      status: "completed",
+      metadata: { a: "b" },
+      store: false,
+      usage: { cost_micro: cost },
+    });
+    expect(body.completed_at).toBeGreaterThanOrEqual(body.created_at);
+    expect(textIn(body)).toBe("Hello there");
+    expect(await balanceOf(key)).toBe(before - cost);
+    const generation = await send(`/v1/generations/${body.id}`, { key });
+    expect(generation.status).toBe(200);
+  });
+
+  it("streams what the JSON answer says", async () => {
+    const fields = { instructions: "Be kind.", input: [{ role: "user", content: "Hello there" }] };
+    const { response: whole } = await streamed(await ask({ ...fields, stream: true }));
+    const json = await answered(await ask(fields));
+    expect(own(whole)).toEqual(own(json));
+  });
+
+  it("meters an end user by the body and by the header, and refuses two that differ", async () => {
+    const external = `u-${crypto.randomUUID()}`;
+    await answered(await ask({ user: external }));
+    const spent = await send(`/v1/users/${external}`, { key });
+    expect(spent.status).toBe(200);
+  });
+
+  it("counts max_output_tokens, and is incomplete where it ends the answer", async () => {
+    const long = "word ".repeat(100);
+    const { response: whole, done } = await streamed(
+      await ask({ input: long, max_output_tokens: 16, stream: true }),
+    );
+    expect(whole).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      max_output_tokens: 16,
+    });
+    expect(done[0]?.status).toBe("incomplete");
+  });
+
+  it("has failed for want of credits where the balance ended the answer", async () => {
+    const { key: poor } = await openAccount({ credits: 700 });
+    const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
+    if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
+    expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
+    expect(await answered(answer)).toMatchObject({
+      status: "failed",
+      error: { code: "insufficient_quota" },
+    });
+  });
+
+  it("does not store: what would need it is 404 or 400", async () => {
+    for (const [method, path] of [
+      ["GET", "/resp_x"],
+      ["DELETE", "/resp_x"],
+      ["POST", "/resp_x/cancel"],
+      ["GET", "/resp_x/input_items"],
+      ["POST", "/compact"],
+      ["POST", "/input_tokens"],
+    ] as const) {
+      const body = method === "POST" ? { body: {} } : {};
+      await errorOf(await send(`/v1/responses${path}`, { key, method, ...body }), 404);
+    }
+    const refused = await errorOf(await ask({ previous_response_id: "resp_1" }), 400);
+    expect(refused.param).toBe("previous_response_id");
+    await errorOf(await send("/v1/responses", { key }), 405);
+  });
+
+  it("names what was left out", async () => {
+    const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
+    const answer = await ask({ tools });
+    expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
+    expect((await answered(answer)).tools).toEqual([
+      tools[0],
+      { ...tools[1], description: null, parameters: null, strict: null },
+    ]);
+  });
+});
+
+describe("refusals are OpenAI's", () => {
+  it("401, 402, 404 and 429", async () => {
+    await errorOf(await ask({}, { with: "svc_sk_eu_live_nobody" }), 401);
+    const { key: poor } = await openAccount({ credits: 0 });
+    expect((await errorOf(await ask({}, { with: poor }), 402)).type).toBe("insufficient_balance");
+    expect((await errorOf(await ask({ model: "no/such" }), 404)).param).toBe("model");
+    const { key: slow } = await openAccount({ rpmLimit: 1 });
+    await answered(await ask({}, { with: slow }));
+    const limited = await errorOf(await ask({}, { with: slow }), 429);
+    expect(limited.retry_after).toBeGreaterThan(0);
+  });
+
+  it("503 before the first byte, as JSON and with nothing charged", async () => {
+    const { bindings } = mockUpstream(() => upstreamError(503, { message: "busy" }));
+    const before = await balanceOf(key);
+    for (const stream of [false, true]) {
+      const failed = await errorOf(await ask({ model: "mock/chat", stream }, { bindings }), 503);
+      expect(failed.code).toBe("upstream_overloaded");
+    }
+    expect(await balanceOf(key)).toBe(before);
+  });
+
+  it("an upstream's 400 by the field as it is called here", async () => {
+    const error = { message: "Bad schema.", param: "response_format", code: null };
+    const { bindings } = mockUpstream(() => upstreamError(400, error));
+    const failed = await errorOf(await ask({ model: "mock/chat" }, { bindings }), 400);
+    expect(failed.param).toBe("text.format");
+  });
+
+  it("an Idempotency-Key runs once", async () => {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    const { id } = await answered(await ask({}, { headers }));
+    const replay = await errorOf(await ask({}, { headers }), 409);
+    expect(replay).toMatchObject({ code: "idempotency_replay" });
+    expect(replay.generation_id?.slice("req_".length)).toBe(id.slice("resp_".length));
+  });
+});
+
+describe("a failure after the first byte", () => {
+  it.each(["sandbox/cut", "sandbox/error-mid"])(
+    "%s: error, response.failed, [DONE]",
+    async (model) => {
+      const answer = await ask({ model, stream: true, input: "one two three four five six seven" });
+      const { response: whole } = await streamed(answer);
+      expect(whole).toMatchObject({ status: "failed", error: { code: "server_error" } });
+      expect(textIn(whole)).toMatch(/^one/);
+    },
+  );
+});
+
+const FUNCTIONS = [
+  { type: "function", name: "weather", parameters: { type: "object" }, strict: true },
+  {
+    type: "namespace",
+    name: "files",
+    description: "Files",
+    tools: [{ type: "custom", name: "patch", description: "Patch" }],
+  },
+];
+
+function calling(
+  calls: readonly { readonly name: string; readonly arguments: string }[],
+): Response {
+  const tool_calls = calls.map((called, index) => ({
+    id: `call_${index}`,
+    type: "function",
+    function: called,
+  }));
+  const message = { role: "assistant", content: null, tool_calls };
+  return Response.json({
+    choices: [{ index: 0, message, finish_reason: "tool_calls" }],
+    usage: USAGE,
+  });
+}
+
+describe("tools", () => {
+  it("are called in parallel, answered, and gone on with, here and at the door of chat", async () => {
+    const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
+    const replies = [
+      calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),
+      upstreamError(503, { message: "busy" }),
+      upstreamCompletion(),
+      upstreamCompletion(),
+    ];
+    const { calls, bindings } = mockUpstream(() => replies.shift() ?? upstreamCompletion());
+    const model = "mock/chat";
+    const start = [{ role: "user", content: "Go" }];
+    const first = await answered(
+      await ask({ model, input: start, tools: FUNCTIONS }, { bindings }),
+    );
+    expect(first.output).toMatchObject([
+      { type: "function_call", call_id: "call_0", name: "weather", arguments: '{"city":"Bonn"}' },
+      { type: "custom_tool_call", name: "patch", namespace: "files", input: 'a "b"\n😀' },
+    ]);
+    const input = [
+      ...start,
+      ...first.output,
+      { type: "function_call_output", call_id: "call_0", output: "sunny" },
+      { type: "custom_tool_call_output", call_id: "call_1", output: "patched" },
+    ];
+    await errorOf(await ask({ model, input, tools: FUNCTIONS }, { bindings }), 503);
+    await answered(await ask({ model, input, tools: FUNCTIONS }, { bindings }));
+    const messages = [
+      ...start,
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [
+          {
+            id: "call_0",
+            type: "function",
+            function: { name: "weather", arguments: '{"city":"Bonn"}' },
+          },
+          { id: "call_1", type: "function", function: patch },
+        ],
+      },
+      { role: "tool", tool_call_id: "call_0", content: "sunny" },
+      { role: "tool", tool_call_id: "call_1", content: "patched" },
+    ];
+    expect(calls.at(-1)?.body["messages"]).toEqual(messages);
+    await (await chat(key, { model, messages }, { bindings })).text();
+    expect(calls.at(-1)?.body["messages"]).toEqual(messages);
+  });
+
+  it("are streamed as they are called", async () => {
+    const { bindings } = mockUpstream(() =>
+      upstreamStream([
+        chunk({ role: "assistant", content: "Look" }),
+        chunk({
+          tool_calls: [
+            { index: 0, id: "c0", type: "function", function: { name: "weather", arguments: "" } },
+          ],
+        }),
+        piece(0, '{"city":'),
+        piece(0, '"Bonn"}'),
+        chunk({
+          tool_calls: [
+            {
+              index: 1,
+              id: "c1",
+              type: "function",
+              function: { name: "files__patch", arguments: "" },
+            },
+          ],
+        }),
+        piece(1, '{"input":"a\\n'),
+        piece(1, 'b"}'),
+        chunk({}, "tool_calls"),
+        { choices: [], usage: USAGE },
+      ]),
+    );
+    const answer = await ask({ model: "mock/chat", stream: true, tools: FUNCTIONS }, { bindings });
+    const { response: whole } = await streamed(answer);
+    expect(whole.status).toBe("completed");
+    expect(whole.output).toMatchObject([
+      { type: "message", content: [{ text: "Look" }] },
+      { type: "function_call", call_id: "c0", arguments: '{"city":"Bonn"}' },
+      { type: "custom_tool_call", call_id: "c1", namespace: "files", input: "a\nb" },
+    ]);
+  });
+});
