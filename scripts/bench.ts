@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { againstFigures, commitOf, measureAgainst } from "./bench/against.ts";
 import { startBareWorker, startUpstream } from "./bench/bare-workers.ts";
 import { countCompletions } from "./bench/count.ts";
+import { doorFigures, measureDoors } from "./bench/doors.ts";
 import { mark, table } from "./bench/figure.ts";
 import type { Figure } from "./bench/figure.ts";
 import { costFigures } from "./bench/figures.ts";
@@ -30,6 +31,7 @@ const { values: options } = parseArgs({
     rounds: { type: "string", default: "20" },
     "link-ms": { type: "string" },
     against: { type: "string" },
+    doors: { type: "boolean", default: false },
     knee: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -54,6 +56,7 @@ async function main(): Promise<void> {
   const stops: Stoppable[] = [{ stop: closeConnections }];
   try {
     if (options.knee) await knee(directory, stops);
+    else if (options.doors) await doors(directory, stops);
     else if (options.against !== undefined) await against(options.against, directory, stops);
     else report(await measure(directory, stops));
   } catch (error) {
@@ -122,6 +125,14 @@ async function against(named: string, directory: string, stops: Stoppable[]): Pr
         `How: npm run bench -- --help`,
     );
   }
+}
+
+async function doors(directory: string, stops: Stoppable[]): Promise<void> {
+  const measured = await measureDoors(rounds, directory, stops);
+  const figures = doorFigures(measured);
+  progress("");
+  if (options.json) printJson(figures, { rounds: measured });
+  else console.log(table(figures));
 }
 
 async function knee(directory: string, stops: Stoppable[]): Promise<void> {

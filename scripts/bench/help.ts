@@ -11,6 +11,8 @@ storage in memory where there is a tmpfs. About two minutes.
                 "far peer", and what the link is of its times
   --against C   instead of all that: this gateway and that of commit C in the same rounds, and what
                 either is of the other
+  --doors       instead of all that: what each text door costs beside chat, at home, over an upstream that
+                speaks chat
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
   --help        this text
@@ -54,6 +56,7 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
       first byte added, JSON | stream, C | now | now less C | ratio
       object calls before the upstream call | object calls after it | D1 queries before it |
       rows written in objects | rows written in D1, per completion, C | now
+  with --doors: CPU per JSON | stream, door NAME [to chat]
   knee in all, rate | p50 at it | p99 at it | low load's rate | low load's p50 | low load's p99
   knee of one organisation, (the same six)
 `;

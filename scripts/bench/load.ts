@@ -5,6 +5,8 @@ export type Load = Ask & {
   readonly target: Target;
   readonly requests: number;
   readonly concurrency: number;
+  /** How the request is written; a chat completion unless said. */
+  readonly prepared?: ((ask: Ask) => Asked) | undefined;
 };
 /** How a request ended; status 0 when the connection did before the answer. */
 export type Outcome = Sample & {
@@ -18,7 +20,7 @@ export type Asked = { readonly body: string; readonly ending: string };
 
 /** A request that takes longer is given up: nothing here takes a tenth of it unless it hangs. */
 const PATIENCE_MS = 20_000;
-const MESSAGES = [
+export const MESSAGES = [
   { role: "system", content: "You are a helpful assistant that answers in a few words." },
   { role: "user", content: "Why is the sky blue? ".repeat(4) },
 ];
@@ -30,7 +32,7 @@ const nextKey = new WeakMap<Target, number>();
 /** Sends requests, `concurrency` at a time, until so many are answered in full; any other answer throws. */
 export async function run(load: Load): Promise<Sample[]> {
   const { target, requests, concurrency } = load;
-  const asked = prepare(load);
+  const asked = (load.prepared ?? prepare)(load);
   const samples: Sample[] = [];
   let begun = 0;
   const worker = async (): Promise<void> => {

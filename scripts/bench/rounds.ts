@@ -3,6 +3,7 @@ import { cpuMicroseconds } from "../workerd.ts";
 import { quantile } from "./estimate.ts";
 import type { CpuRound } from "./estimate.ts";
 import { run } from "./load.ts";
+import type { Asked } from "./load.ts";
 import { progress } from "./progress.ts";
 import type { Ask, Kind, Place, Sample, Target } from "./target.ts";
 
@@ -161,12 +162,17 @@ async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
   return round;
 }
 
-/** CPU per request at a target, in microseconds. */
-async function cpuOfSlice(target: Target, share: Share): Promise<number> {
-  await run({ ...share, ...AWAKENING, isTypical: false, target });
+/** CPU per request at a target, in microseconds; `prepared`: how it is written, where not as a chat. */
+export async function cpuOfSlice(
+  target: Target,
+  slice: Share | Kind,
+  prepared?: (ask: Ask) => Asked,
+): Promise<number> {
+  const share: Share = typeof slice === "string" ? SLICE[slice] : slice;
+  await run({ ...share, ...AWAKENING, isTypical: false, target, prepared });
   await untilQuiet(target);
   const before = cpuUsed(target);
-  await run({ ...share, target });
+  await run({ ...share, target, prepared });
   await untilQuiet(target);
   return (cpuUsed(target) - before) / share.requests;
 }
