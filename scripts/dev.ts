@@ -97,7 +97,11 @@ async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
       directory: path.join(directory, region),
       code,
       hasSite: true,
-      bindings: { ...linkBindings(region, link), ...bindings[region] },
+      bindings: {
+        DOCS_URL: `http://${HOST}:${ports[region]}/docs`,
+        ...linkBindings(region, link),
+        ...bindings[region],
+      },
       onLog: (line) => keepLog(region, line),
     });
     progress(`${region} answers on ${started.url}`);

@@ -89,6 +89,8 @@ export type Config = {
   readonly sandbox: boolean;
   /** Which requests get a log line of their own: all, or those refused or failed. */
   readonly logRequests: "all" | "failures";
+  /** Where the documents are: every error names its place there. Null for none. */
+  readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
@@ -140,6 +142,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
     sandbox,
     logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
+    docsUrl: docsUrlOf(text("DOCS_URL"), complain),
     models: json("MODELS", models, []),
     providers: json("PROVIDERS", providers, []),
     aliases: json("ALIASES", aliases, {}),
@@ -157,6 +160,16 @@ export function parseConfig(bindings: object): ParsedConfig {
     complain(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");
   }
   return problems.length === 0 ? { ok: true, config } : { ok: false, problems };
+}
+
+function docsUrlOf(
+  url: string,
+  complain: (variable: string, problem: string) => void,
+): string | null {
+  if (url === "") return null;
+  if (!/^https?:\/\/\S+[^/\s]$/.test(url))
+    complain("DOCS_URL", "must be a URL without a slash at its end");
+  return url;
 }
 
 const parsed = new WeakMap<object, ParsedConfig>();

@@ -84,7 +84,11 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 /** Answers with a failure and remembers its kind for the request's log line. */
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
-  return failureResponse(failure, c.get("requestId"), c.get("dialect") ?? null);
+  const config = c.get("config") as Config | undefined;
+  return failureResponse(failure, c.get("requestId"), {
+    dialect: c.get("dialect") ?? null,
+    docsUrl: config?.docsUrl ?? null,
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Dialect, ErrorAnswer } from "./dialect.ts";
-import { wireOf } from "./failure-wire.ts";
+import { anchorOf, wireOf } from "./failure-wire.ts";
 import type { Wire } from "./failure-wire.ts";
 import type { Failure } from "../lib/failure.ts";
 
@@ -14,15 +14,21 @@ export type ErrorObject = {
   readonly required_micro?: number;
   readonly generation_id?: string;
   readonly key_id?: string;
+  /** Where the documents say what to do about it. */
+  readonly docs_url?: string;
 };
+
+/** How a failure is told: in the dialect of its path, and with the address of the documents. */
+export type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
 /** A failure as the client gets it, in its path's dialect: `{"error": ...}` of OpenAI's without one. */
 export function failureResponse(
   failure: Failure,
   requestId: string,
-  dialect: Dialect | null = null,
+  { dialect, docsUrl }: Telling = { dialect: null, docsUrl: null },
 ): Response {
-  const { status, headers, body } = dialect?.error(failure, requestId) ?? openAiError(failure);
+  const { status, headers, body } =
+    dialect?.error(failure, requestId) ?? openAiError(failure, docsUrl);
   return new Response(JSON.stringify(body), {
     status,
     headers: {
@@ -35,9 +41,12 @@ export function failureResponse(
   });
 }
 
-function openAiError(failure: Failure): ErrorAnswer {
+function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
   const wire = wireOf(failure);
-  return { status: wire.status, headers: wire.headers ?? {}, body: { error: errorOf(wire) } };
+  const error = errorOf(wire);
+  const body =
+    docsUrl === null ? error : { ...error, docs_url: `${docsUrl}/errors#${anchorOf(failure)}` };
+  return { status: wire.status, headers: wire.headers ?? {}, body: { error: body } };
 }
 
 /** The `error` object alone: what a stream's error event carries once the status has been sent. */

@@ -22,6 +22,17 @@ export function wireOf(failure: Failure): Wire {
   return wireOfKind(failure.kind, failure);
 }
 
+/** Types and codes that say nothing finer than the status, or are a provider's own. */
+const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
+const REFUSAL_CODES = new Set(["context_length_exceeded", "content_filter"]);
+
+/** The heading of docs/errors.md that is about a failure: its code, else its type, else its kind. */
+export function anchorOf(failure: Failure): string {
+  const { code, type } = wireOf(failure);
+  const isOwn = failure.kind !== "invalid_request" || REFUSAL_CODES.has(code ?? "");
+  return (isOwn ? code : undefined) ?? (GENERAL.has(type) ? failure.kind : type);
+}
+
 function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): Wire {
   return WIRES[kind](failure);
 }

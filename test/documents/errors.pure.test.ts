@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { wireOf } from "../../src/http/failure-wire.ts";
+import { anchorOf, wireOf } from "../../src/http/failure-wire.ts";
 import type { Failure } from "../../src/lib/failure.ts";
 import { CALLER_CASES } from "../http/failure-cases.ts";
 import type { Case, Cases } from "../http/failure-cases.ts";
@@ -13,14 +13,6 @@ import { readPage, ROOT } from "./pages.ts";
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const page = readPage("docs/errors.md");
 const anchors = anchorsOf(page);
-/** Types that say nothing finer than the status. */
-const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
-
-function anchorOf(failure: Failure): string {
-  const { code, type } = wireOf(failure);
-  return code ?? (GENERAL.has(type) ? failure.kind : type);
-}
-
 it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
     expect(anchors).toContain(anchorOf(failure));

@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
+
+const DOCS_URL = "https://docs.example/docs";
+
+it("every error says where the documents speak of it, where the deployment has some", async () => {
+  const bindings = bindingsWith({ DOCS_URL });
+  const { key } = await openAccount();
+  const unknown = await send("/v1/models/none", { key, bindings });
+  const nobody = await send("/v1/models", { bindings });
+  const wrong = await send("/v1/users", { key, bindings, body: { external_id: 7 } });
+  const told = await Promise.all(
+    [unknown, nobody, wrong].map(async (response) => {
+      const { error } = await response.json<{ error: { docs_url: string } }>();
+      return error.docs_url;
+    }),
+  );
+  expect(told).toEqual(
+    ["model_not_found", "invalid_api_key", "invalid_request"].map(
+      (at) => `${DOCS_URL}/errors#${at}`,
+    ),
+  );
+});
+
+it("an error names no document without DOCS_URL", async () => {
+  expect(await errorOf(await send("/v1/models"), 401)).not.toHaveProperty("docs_url");
+});
+
+it("a DOCS_URL that is no URL is found before anything is served", async () => {
+  const bindings = bindingsWith({ DOCS_URL: "docs/" });
+  expect((await errorOf(await send("/v1/models", { bindings }), 503)).code).toBe("misconfigured");
+});
