@@ -94,7 +94,7 @@ const ORGANIZATION_OPERATIONS: readonly Operation[] = [
     tag: "Models",
     summary: "What is live in this region, aliases included",
     roles: ALL,
-    answers: { 200: record.models },
+    answers: { 200: record.listedModels },
   },
   {
     method: "get",
@@ -102,7 +102,7 @@ const ORGANIZATION_OPERATIONS: readonly Operation[] = [
     tag: "Models",
     summary: "One model; the slash in its id may be raw or encoded",
     roles: ALL,
-    answers: { 200: record.model },
+    answers: { 200: record.listedModel },
     errors: ["model_not_found"],
   },
   {

@@ -104,6 +104,28 @@ export const model = z
   .looseObject({ id: z.string(), object: z.literal("model"), created: count, owned_by: z.string() })
   .meta({ id: "Model" });
 export const models = record("Models", { object: z.literal("list"), data: z.array(model) });
+export const messagesModel = record("MessagesModel", {
+  type: z.literal("model"),
+  id: z.string(),
+  display_name: z.string(),
+  created_at: time,
+  lifecycle: z.literal("active"),
+  line: z.null(),
+  max_input_tokens: count,
+  max_tokens: count.nullable(),
+  deprecated_at: z.null(),
+  retires_at: z.null(),
+  capabilities: z.null(),
+});
+export const messagesModels = record("MessagesModels", {
+  data: z.array(messagesModel),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
+/** By the client's dialect: OpenAI's, or Anthropic's for who sends `anthropic-version` or `x-api-key`. */
+export const listedModels = z.union([models, messagesModels]);
+export const listedModel = z.union([model, messagesModel]);
 
 export const balance = z
   .looseObject({ credits_micro: micros, credits_dollars: dollars })

@@ -5,6 +5,8 @@ import type { Ability, Model, ModelKind } from "./model.ts";
 export type ListedModel = {
   readonly id: string;
   readonly object: "model";
+  /** Its name without its maker, for pickers. */
+  readonly display_name: string;
   /** Unix seconds. */
   readonly created: number;
   readonly owned_by: string;
@@ -44,6 +46,7 @@ export function listedModel(id: string, model: Model, region: Region): ListedMod
   return {
     id,
     object: "model",
+    display_name: id.slice(id.indexOf("/") + 1),
     created,
     owned_by: ownedBy,
     kind,

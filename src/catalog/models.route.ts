@@ -1,12 +1,25 @@
 import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { parseQuery } from "../http/parse-body.ts";
 import { listModels } from "./catalog.ts";
 import type { Catalog } from "./catalog.ts";
+import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
-/** GET /v1/models: what is live in this region, aliases included; also at zero balance. */
+/**
+ * GET /v1/models: what is live in this region, aliases included; also at zero balance. Clients of the
+ * Messages dialect get their own list, in pages.
+ */
 export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response {
-  return c.json({ object: "list", data: listModels(catalog) });
+  const models = listModels(catalog);
+  if (!speaksMessages(c)) return c.json({ object: "list", data: models });
+  const query = parseQuery(messagesListQuery, c.req.url);
+  return query.ok ? c.json(messagesList(models, query.value)) : fail(c, query.failure);
+}
+
+/** Who says a version of that dialect, or brings its key as it does. */
+function speaksMessages(c: Context<AppEnv>): boolean {
+  return ["anthropic-version", "x-api-key"].some((name) => (c.req.header(name) ?? "") !== "");
 }
 
 /** GET /v1/models/{id}, with or without its maker, the id's slash encoded or raw; 404 model_not_found. */
@@ -17,5 +30,5 @@ export function readModelRoute(c: Context<AppEnv>, catalog: Catalog): Response {
   if (model === undefined) {
     return fail(c, { kind: "model_not_found", model: name });
   }
-  return c.json(model);
+  return c.json(speaksMessages(c) ? messagesModel(model) : model);
 }

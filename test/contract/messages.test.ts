@@ -10,6 +10,7 @@ beforeAll(async () => {
 });
 
 const HI = { role: "user", content: "Hello there" };
+const VERSION = { "anthropic-version": "2023-06-01" };
 const asked = (headers: Record<string, string>, bearer?: string): Promise<Response> =>
   messages(bearer, {}, { headers });
 const count = (fields: Json): Promise<Response> => {
@@ -298,5 +299,60 @@ describe("POST /v1/messages/count_tokens", () => {
     const path = "/v1/messages/count_tokens";
     expect(await refusalOf(await send(path, { body: {} }))).toMatchObject({ status: 401 });
     expect(await refusalOf(await send(path, { key }))).toMatchObject({ status: 405 });
+  });
+});
+
+describe("GET /v1/models for clients of the Messages dialect", () => {
+  type Page = { data: Json[]; has_more: boolean; first_id: string | null; last_id: string | null };
+  const list = async (query: string, headers: Record<string, string> = VERSION): Promise<Page> => {
+    const response = await send(`/v1/models${query}`, { key, headers });
+    expect(response.status).toBe(200);
+    return response.json<Page>();
+  };
+
+  it("pages through every model that chats, once, forwards and backwards", async () => {
+    const whole = await list("?limit=1000");
+    expect(whole.has_more).toBe(false);
+    const ids = whole.data.map(({ id }) => id);
+    expect(ids).toContain("sandbox/echo");
+    expect(ids).not.toContain("sandbox/embed");
+    const forwards: unknown[] = [];
+    for (let after: string | null = ""; after !== null;) {
+      const page: Page = await list(`?limit=3${after === "" ? "" : `&after_id=${after}`}`);
+      expect(page.first_id).toBe(page.data[0]?.["id"]);
+      forwards.push(...page.data.map(({ id }) => id));
+      after = page.has_more ? page.last_id : null;
+    }
+    expect(forwards).toEqual(ids);
+    const before = await list(`?limit=3&before_id=${String(ids.at(-1))}`);
+    expect(before.data.map(({ id }) => id)).toEqual(ids.slice(-4, -1));
+    expect(before.has_more).toBe(ids.length > 4);
+  });
+
+  it("tells a model's name, age and window; x-api-key alone asks for this shape too", async () => {
+    const [first] = (await list("?limit=1", { "x-api-key": key })).data;
+    expect(first).toEqual({
+      type: "model",
+      id: expect.any(String),
+      display_name: expect.any(String),
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      lifecycle: "active",
+      line: null,
+      max_input_tokens: expect.any(Number),
+      max_tokens: expect.any(Number),
+      deprecated_at: null,
+      retires_at: null,
+      capabilities: null,
+    });
+    const one = await send("/v1/models/sandbox/echo", { key, headers: VERSION });
+    expect(await one.json()).toMatchObject({
+      type: "model",
+      id: "sandbox/echo",
+      display_name: "echo",
+    });
+  });
+
+  it.each(["?limit=0", "?limit=1001", "?limit=x"])("%s is a 400", async (query) => {
+    expect((await send(`/v1/models${query}`, { key, headers: VERSION })).status).toBe(400);
   });
 });

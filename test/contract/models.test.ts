@@ -57,6 +57,7 @@ describe("GET /v1/models: 200", () => {
     const response = await send("/v1/models/openai/gpt-4o", { key, bindings });
     expect(model.parse(await response.json())).toEqual({
       id: "openai/gpt-4o",
+      display_name: "gpt-4o",
       object: "model",
       created: Date.UTC(2024, 4, 13) / 1000,
       owned_by: "openai",

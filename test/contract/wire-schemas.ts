@@ -136,6 +136,7 @@ export const model = z.strictObject({
   id: z.string().min(1),
   object: z.literal("model"),
   created: z.int().min(1),
+  display_name: z.string().min(1),
   owned_by: z.string().min(1),
   kind: z.enum(["chat", "embeddings"]),
   context_length: z.int().min(1),
