@@ -1,5 +1,5 @@
 import OpenAI, { AuthenticationError, BadRequestError, NotFoundError } from "openai";
-import { zodResponseFormat } from "openai/helpers/zod";
+import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { gateway } from "./gateway.ts";
@@ -78,4 +78,71 @@ it("embeddings, models, and errors of its own classes", async () => {
     chat.create({ model: "sandbox/echo", messages: hello, max_tokens: -1 }),
   ).rejects.toBeInstanceOf(BadRequestError);
   await expect(client("svc_sk_none").models.list()).rejects.toBeInstanceOf(AuthenticationError);
+});
+
+it("responses: an answer, and what it cost", async () => {
+  const before = await at.balance();
+  const { data, response } = await client()
+    .responses.create({ model: "sandbox/echo", input: "Hello from a client" })
+    .withResponse();
+  expect(data.output_text).toContain("Hello from a client");
+  expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
+});
+
+it("responses: a stream, gathered by the SDK's own helper, which checks the order of events", async () => {
+  const stream = client().responses.stream({ model: "sandbox/echo", input: "Hello from a client" });
+  let text = "";
+  stream.on("response.output_text.delta", ({ delta }) => (text += delta));
+  const whole = await stream.finalResponse();
+  expect(whole.output_text).toBe(text);
+  expect(text).toContain("Hello from a client");
+  expect(whole.usage?.total_tokens).toBeGreaterThan(0);
+});
+
+it("responses: parse gives an answer of the schema", async () => {
+  const City = z.object({ city: z.string(), people: z.number() });
+  const { output_parsed: parsed } = await client().responses.parse({
+    model: "sandbox/echo",
+    input: "Hello from a client",
+    text: { format: zodTextFormat(City, "city") },
+  });
+  expect(City.parse(parsed)).toBeTruthy();
+});
+
+it("responses: a loop of tools by hand, in JSON and as a stream", async () => {
+  const tools: OpenAI.Responses.Tool[] = [
+    {
+      type: "function",
+      name: "get_weather",
+      parameters: { type: "object", properties: { city: { type: "string" } } },
+      strict: false,
+    },
+  ];
+  const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: "The weather in Paris" }];
+  const ask = { model: "sandbox/echo", tools, store: false };
+  const first = await client().responses.create({ ...ask, input, tool_choice: "required" });
+  const calls = first.output.filter((item) => item.type === "function_call");
+  expect(calls).toHaveLength(1);
+  for (const item of first.output) if (item.type !== "program") input.push(item as never);
+  for (const { call_id } of calls) {
+    input.push({ type: "function_call_output", call_id, output: "21 degrees" });
+  }
+  const second = await client()
+    .responses.stream({ ...ask, input })
+    .finalResponse();
+  expect(second.status).toBe("completed");
+  expect(second.output_text).toBeTruthy();
+});
+
+it("responses: errors are of its own classes", async () => {
+  const ask = { model: "sandbox/echo", input: "x" };
+  await expect(
+    client().responses.create({ ...ask, previous_response_id: "resp_1" }),
+  ).rejects.toBeInstanceOf(BadRequestError);
+  await expect(client().responses.retrieve("resp_1")).rejects.toBeInstanceOf(NotFoundError);
+  const cut = await client().responses.create({ ...ask, model: "sandbox/cut", stream: true });
+  const read = async () => {
+    for await (const event of cut) void event;
+  };
+  await expect(read()).rejects.toThrow("provider failed");
 });

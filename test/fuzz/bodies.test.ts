@@ -8,6 +8,7 @@ import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
 import type { Door } from "../../src/inference/doors/door.ts";
 import { embeddingsDoor } from "../../src/inference/doors/embeddings/embeddings.ts";
 import { messagesDoor } from "../../src/inference/doors/messages/messages.ts";
+import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
 import type { PaidRequest } from "../../src/inference/paid-request.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
@@ -77,7 +78,7 @@ function converted(door: Door) {
     const first = json.ok ? prepared(door, json.value, catalog) : json;
     if (!first.ok) return refused(first);
     const { body, native, bounds } = first.value;
-    must(JSON.stringify(native?.body) !== undefined, "no native body", native);
+    must(native === null || JSON.stringify(native.body) !== undefined, "no native body", native);
     const asChat = prepared(chatDoor, JSON.parse(JSON.stringify(body)) as object, catalog);
     must(asChat.ok, "no chat", body);
     const more = native !== null && (native.moreTokens > 0 || native.hourCache);
@@ -172,6 +173,15 @@ describe("a body of another dialect", () => {
     async () => {
       const check = converted(messagesDoor);
       expect(await faultsOf("Messages bodies", bodiesOf(seeds.MESSAGES, check))).toBe("");
+    },
+  );
+
+  it(
+    `of Responses is refused as a 400, or becomes a chat at the same price, in ${runsOf("Responses bodies")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const check = converted(responsesDoor);
+      expect(await faultsOf("Responses bodies", bodiesOf(seeds.RESPONSES, check))).toBe("");
     },
   );
 });

@@ -13,8 +13,9 @@ export const TIMEOUT_MS = 4 * 3_600_000;
 /** What each fuzzer gets of a thousand inputs: cheap ones most, the whole application least. */
 const SHARES = {
   "json text": 125,
-  "chat bodies": 80,
+  "chat bodies": 40,
   "Messages bodies": 40,
+  "Responses bodies": 40,
   "embeddings bodies": 80,
   "other bodies": 100,
   "messages between regions": 80,

@@ -302,3 +302,72 @@ export const MESSAGES: readonly object[] = [
     ],
   },
 ];
+
+const RESPONSE = { model: "sandbox/echo", input: "Hi" };
+const FIND = { type: "function", name: "find", parameters: { type: "object" }, strict: true };
+
+/** Bodies of POST /v1/responses. */
+export const RESPONSES: readonly object[] = [
+  RESPONSE,
+  {
+    ...RESPONSE,
+    instructions: "Be brief.",
+    stream: true,
+    store: true,
+    max_output_tokens: 64,
+    temperature: 0.5,
+    top_logprobs: 2,
+    include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+    reasoning: { effort: "high", summary: "auto" },
+    text: {
+      verbosity: "low",
+      format: { type: "json_schema", name: "x", schema: { type: "object" }, strict: true },
+    },
+    metadata: { a: "b" },
+    user: "ann",
+    prompt_cache_key: "k",
+    client_metadata: { session: "s" },
+  },
+  {
+    ...RESPONSE,
+    tools: [
+      FIND,
+      {
+        type: "custom",
+        name: "patch",
+        format: { type: "grammar", syntax: "lark", definition: "a" },
+      },
+      { type: "namespace", name: "files", tools: [FIND, { type: "custom", name: "write" }] },
+      { type: "web_search" },
+    ],
+    tool_choice: {
+      type: "allowed_tools",
+      mode: "auto",
+      tools: [{ type: "function", name: "find" }],
+    },
+    parallel_tool_calls: true,
+    input: [
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "Look." }] },
+      { type: "additional_tools", role: "developer", tools: [FIND] },
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "a" },
+          { type: "input_file", filename: "a.txt", file_data: "data:text/plain;base64,SGk=" },
+        ],
+      },
+      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "tk1.e30.x" },
+      { role: "assistant", content: [{ type: "output_text", text: "b" }], phase: "commentary" },
+      { type: "function_call", call_id: "c1", name: "find", arguments: "{}" },
+      { type: "custom_tool_call", call_id: "c2", name: "write", namespace: "files", input: "x" },
+      {
+        type: "custom_tool_call_output",
+        call_id: "c2",
+        output: [{ type: "input_text", text: "y" }],
+      },
+      { type: "function_call_output", call_id: "c1", output: '[{"type":"input_text","text":"z"}]' },
+      { type: "web_search_call", id: "ws_1", status: "completed" },
+      { type: "agent_message", content: [{ type: "input_text", text: "sub" }] },
+    ],
+  },
+];
