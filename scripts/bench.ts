@@ -16,6 +16,7 @@ import { kneeFigures, measureKnees } from "./bench/knee-run.ts";
 import { latencyFigures, latencyTable, linkFigures } from "./bench/latency.ts";
 import { linkRoundTrip } from "./bench/link-time.ts";
 import { closeConnections } from "./bench/load.ts";
+import { measureOpen, openFigures, RATES, ratesOf } from "./bench/open.ts";
 import { watchOthers } from "./bench/others.ts";
 import { progress } from "./bench/progress.ts";
 import { measureRounds, requestsOf, warmUp } from "./bench/rounds.ts";
@@ -28,22 +29,31 @@ const LINK_MS_MAX = 1000; // a peer gives up on home after 2 s
 
 const { values: options } = parseArgs({
   options: {
-    rounds: { type: "string", default: "20" },
+    rounds: { type: "string" },
     "link-ms": { type: "string" },
     against: { type: "string" },
     doors: { type: "boolean", default: false },
+    open: { type: "boolean", default: false },
+    rates: { type: "string" },
+    requests: { type: "string", default: "1000" },
     knee: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
-const rounds = Number(options.rounds);
+const rounds = Number(options.rounds ?? (options.open ? "5" : "20"));
+const requests = Number(options.requests);
+const rates = options.rates === undefined ? RATES : ratesOf(options.rates);
 const linkMs = options["link-ms"] === undefined ? undefined : Number(options["link-ms"]);
 
 if (options.help) {
   console.log(HELP);
 } else if (!Number.isSafeInteger(rounds) || rounds < 1) {
   misused("--rounds must be a whole number from 1");
+} else if (!Number.isSafeInteger(requests) || requests < rounds) {
+  misused("--requests must be a whole number, at least that of the rounds");
+} else if (rates === null) {
+  misused("--rates takes requests a second with commas, those of streams after an s: 10,50,s20");
 } else if (linkMs !== undefined && !(linkMs > 0 && linkMs <= LINK_MS_MAX)) {
   misused(`--link-ms must be a number of ms, more than 0 and at most ${LINK_MS_MAX}`);
 } else {
@@ -57,6 +67,7 @@ async function main(): Promise<void> {
   try {
     if (options.knee) await knee(directory, stops);
     else if (options.doors) await doors(directory, stops);
+    else if (options.open) await open(directory, stops);
     else if (options.against !== undefined) await against(options.against, directory, stops);
     else report(await measure(directory, stops));
   } catch (error) {
@@ -133,6 +144,21 @@ async function doors(directory: string, stops: Stoppable[]): Promise<void> {
   progress("");
   if (options.json) printJson(figures, { rounds: measured });
   else console.log(table(figures));
+}
+
+async function open(directory: string, stops: Stoppable[]): Promise<void> {
+  const asked = { rates: rates ?? RATES, requests, rounds };
+  const measured = await measureOpen(asked, directory, stops);
+  const figures = openFigures(measured.open, measured.others);
+  progress("");
+  if (options.json) printJson(figures, { rounds });
+  else {
+    console.log(table(figures));
+    console.log(
+      `\n${requests} requests a rate and place, in ${rounds} rounds there and back; times from when each was due; ` +
+        `streams: the first byte. How: npm run bench -- --help`,
+    );
+  }
 }
 
 async function knee(directory: string, stops: Stoppable[]): Promise<void> {

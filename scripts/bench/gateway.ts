@@ -37,6 +37,8 @@ export type Gateway = Stoppable & {
   readonly peer: Target;
   /** The other region once more, behind a long link; null unless `linkMs` was given. */
   readonly farPeer: Target | null;
+  /** The operator's door at home. */
+  readonly admin: AdminClient;
   /** Base URLs of home as the peer and as the far peer reach it. */
   readonly homeUrl: string;
   readonly homeUrlFromFar: string | null;
@@ -76,7 +78,8 @@ export async function startGateway(
     const regional = await openOrganization(home.admin, "regional", keys);
     const global = await openOrganization(home.admin, "global", keys);
     const near: Target = targetOf("peer", [peer, home], global);
-    const gateway = { home: targetOf("home", [home], regional), peer: near, homeUrl, stop };
+    const { admin } = home;
+    const gateway = { home: targetOf("home", [home], regional), peer: near, homeUrl, admin, stop };
     if (linkMs === undefined) return { ...gateway, farPeer: null, homeUrlFromFar: null };
     const link = await startProgram("link.ts", [String(euPort), String(linkMs)]);
     started.push(link);
@@ -159,7 +162,7 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
 function upstreamBindings(upstream: string): Record<string, string> {
   return {
     PROVIDERS: JSON.stringify([{ id: "bench", base_url: `${upstream}/v1`, regions: ["eu", "us"] }]),
-    MODELS: JSON.stringify(["model", "typical", "slow"].map(modelNamed)),
+    MODELS: JSON.stringify(["model", "typical", "steady", "slow"].map(modelNamed)),
   };
 }
 

@@ -13,6 +13,10 @@ storage in memory where there is a tmpfs. About two minutes.
                 either is of the other
   --doors       instead of all that: what each text door costs beside chat, at home, over an upstream that
                 speaks chat
+  --open        instead of all that: what is added at steady rates, most of all in the tail
+  --requests N  with --open: so many of each rate at each place, default 1000, which takes about 20 minutes;
+                p99.9 needs 10000
+  --rates R     with --open: requests a second, those of streams after an s; default 10,50,200,s20
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
   --help        this text
@@ -38,6 +42,10 @@ other way round next time; a ratio is the median of the rounds' own. With 40 rou
 hundredths apart on a quiet machine. A first byte "added" is one beyond the floor's in the same round. Calls and
 rows are counted by either commit's own counters.
 
+How steady rates are taken: an open loop, times from when a request was due; direct, floor, home and peer in
+turn, the other way round next time, 5 rounds unless --rounds says more, one organisation and a hundred. JSON to its last
+byte; streams, of 60 words with one every 5 ms, to their first.
+
 Names of figures (--json; value, unit, and where there are any least, quartiles, budget, aim, mark):
   object calls before the upstream call | object calls after it | D1 queries before the upstream call
   CPU per JSON, floor | Turnpike | ratio            CPU per JSON at a peer, both regions [, ratio]
@@ -57,6 +65,9 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
       object calls before the upstream call | object calls after it | D1 queries before it |
       rows written in objects | rows written in D1, per completion, C | now
   with --doors: CPU per JSON | stream, door NAME [to chat]
+  with --open: JSON at R/s | streams at R/s, PLACE: p50 | p99 | p99.9 over direct | over floor, in ms
+      PLACE floor, home, away with one organisation | 100 organisations
+      JSON at R/s, PLACE: p50 | p99 | p99.9 added, of the floor's      JSON at R/s: failed
   knee in all, rate | p50 at it | p99 at it | low load's rate | low load's p50 | low load's p99
   knee of one organisation, (the same six)
 `;

@@ -13,8 +13,13 @@ export type Offer = {
   /** How long after the step's end an answer still counts. */
   readonly patienceMs: number;
 };
-/** An answer: how long after it was due it came, when that was, and whether it was a whole 200. */
-type Answered = { readonly ms: number; readonly atMs: number; readonly isOk: boolean };
+/** An answer: how long after it was due its first byte and its last came, when that was, whether it was a whole 200. */
+export type Answered = {
+  readonly firstByteMs: number;
+  readonly ms: number;
+  readonly atMs: number;
+  readonly isOk: boolean;
+};
 
 const TICK_MS = 1;
 
@@ -25,7 +30,7 @@ const TICK_MS = 1;
  */
 export async function offer(offered: Offer): Promise<Step & { readonly failed: number }> {
   const { rate, seconds, patienceMs } = offered;
-  const answers = await Promise.all(await sendAll(offered));
+  const answers = await answersTo(offered);
   const good = answers.filter(({ isOk }) => isOk);
   const inTime = good.filter(({ atMs }) => atMs <= seconds * 1000 + patienceMs);
   const times = good.map(({ ms }) => ms);
@@ -38,13 +43,20 @@ export async function offer(offered: Offer): Promise<Step & { readonly failed: n
   };
 }
 
+/** Every answer to what is offered, in the order in which they were due. */
+export async function answersTo(offered: Offer): Promise<readonly Answered[]> {
+  return Promise.all(await sendAll(offered));
+}
+
 async function sendAll({ target, ask, rate, seconds }: Offer): Promise<Promise<Answered>[]> {
   const asked = prepare(ask);
   const begunAt = performance.now();
   const send = async (dueMs: number): Promise<Answered> => {
-    const { status, isWhole } = await attempt(target, asked);
+    const lateMs = performance.now() - begunAt - dueMs;
+    const { status, isWhole, firstByteMs } = await attempt(target, asked);
     const atMs = performance.now() - begunAt;
-    return { ms: atMs - dueMs, atMs, isOk: status === 200 && isWhole };
+    const isOk = status === 200 && isWhole;
+    return { firstByteMs: lateMs + firstByteMs, ms: atMs - dueMs, atMs, isOk };
   };
   const all = Math.max(1, Math.round(rate * seconds));
   const sent: Promise<Answered>[] = [];

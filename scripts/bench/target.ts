@@ -30,6 +30,8 @@ export type Ask = {
   readonly words: number;
   /** A word every 20 ms, as models write, instead of every 2 ms. */
   readonly isTypical?: boolean;
+  /** A word every 5 ms. */
+  readonly isSteady?: boolean;
 };
 
 /** When the first byte of the body and the last came, in ms since the request was begun. */

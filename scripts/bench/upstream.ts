@@ -1,6 +1,6 @@
 // The bench's upstream, in a process of its own: an OpenAI-compatible server that answers JSON at once
 // and streams a word every 2 ms, or every 20 ms when the model's name ends in "typical", as many as the
-// request's cap allows, at most 200. One whose name ends in "slow" begins after 50 ms and writes 25 words
+// request's cap allows, at most 200. One whose name ends in "steady" has a word every 5 ms; "slow" begins after 50 ms and writes 25 words
 // a second. Started with fork(): it sends its port to its parent and ends with it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
@@ -10,6 +10,7 @@ const WORDS = 200;
 /** Models leave time between words; without it a gateway reads many as one chunk and looks cheap. */
 const PACE_MS = 2;
 const TYPICAL_PACE_MS = 20;
+const STEADY_PACE_MS = 5;
 const SLOW = { firstMs: 50, paceMs: 40 } as const;
 const usage = { prompt_tokens: 20, completion_tokens: WORDS, total_tokens: 20 + WORDS };
 const head = { id: "chatcmpl-bench", created: 1_790_000_000, model: "bench" };
@@ -76,6 +77,7 @@ function writePaced(response: ServerResponse, rest: Buffer[], paceMs: number): v
 
 function paceOf(body: string): number {
   if (isFor("slow", body)) return SLOW.paceMs;
+  if (isFor("steady", body)) return STEADY_PACE_MS;
   return isFor("typical", body) ? TYPICAL_PACE_MS : PACE_MS;
 }
 

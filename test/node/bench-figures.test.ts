@@ -7,6 +7,7 @@ import type { Measured } from "../../scripts/bench/figures.ts";
 import { HELP } from "../../scripts/bench/help.ts";
 import { kneeFigures } from "../../scripts/bench/knee-run.ts";
 import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
+import { openFigures, ratesOf } from "../../scripts/bench/open.ts";
 import type { Kind, Place, Sample } from "../../scripts/bench/target.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 
@@ -106,6 +107,37 @@ it("two commits are compared round by round, over the same floor", () => {
   expect(named(rows, "first byte added, stream, ratio")?.value).toBe(1.5);
   expect(named(rows, "rows written in objects per completion, abc")?.value).toBe(6);
   expect(named(rows, "rows written in objects per completion, now")?.value).toBe(3);
+});
+
+it("what a steady rate adds is over direct and over the floor, and a failure is over its budget", () => {
+  const floor = [
+    [3, 3],
+    [4, 4],
+  ]; // adds 1, then 2
+  const times = {
+    direct: [
+      [2, 2],
+      [2, 2],
+    ],
+    floor,
+    "home, one organisation": [
+      [5, 5],
+      [8, 8],
+    ],
+  };
+  const rate = { kind: "json", perSecond: 50 } as const;
+  const rows = openFigures([{ rate, times, failed: 1 }], measured.others);
+  expect(named(rows, "JSON at 50/s, floor: p50 over direct")?.value).toBe(1.5);
+  const home = "JSON at 50/s, home, one organisation:";
+  expect(named(rows, `${home} p50 over floor`)).toMatchObject({ value: 3, quartiles: [2.5, 3.5] });
+  expect(named(rows, `${home} p99.9 over direct`)?.value).toBe(6);
+  expect(named(rows, `${home} p99 added, of the floor's`)?.value).toBe(3);
+  expect(mark(named(rows, "JSON at 50/s: failed") as Figure)).toBe("OVER");
+  expect(ratesOf("10,s20")).toEqual([
+    { kind: "json", perSecond: 10 },
+    { kind: "stream", perSecond: 20 },
+  ]);
+  expect(ratesOf("10,fast")).toBeNull();
 });
 
 it("a figure that was not measured keeps no budget", () => {
