@@ -139,35 +139,41 @@ export function openFigures(open: readonly Open[], others: Figure): Figure[] {
 }
 
 function figuresOf({ rate, times, failed }: Open): Figure[] {
-  const name = nameOf(rate);
-  const rows = Object.keys(times).flatMap((place): Figure[] => {
-    if (place === "direct") return [];
-    return Object.entries(SHARES).flatMap(([share, at]) => {
-      const bases = BASES.filter((base) => base !== place);
-      const over = bases.map((base): Figure => {
-        const added = estimate(addedIn(times, place, base, at));
-        const value = quantile(all(times, place), at) - quantile(all(times, base), at);
-        const what = `${name}, ${place}: ${share} over ${base}`;
-        return { name: what, value, unit: "ms", quartiles: added.quartiles };
-      });
-      return place === "floor" ? over : [...over, ofFloor(times, place, share, at, name)];
-    });
-  });
-  return [...rows, { name: `${name}: failed`, value: failed, unit: "", budget: 0 }];
+  const rows = Object.keys(times)
+    .filter((place) => place !== "direct")
+    .flatMap((place) => placeFigures(nameOf(rate), times, place));
+  return [...rows, { name: `${nameOf(rate)}: failed`, value: failed, unit: "", budget: 0 }];
 }
 
-/** How often a place adds what the floor adds, over direct: the median of the rounds' own ratios. */
-function ofFloor(
-  times: Open["times"],
-  place: string,
-  share: string,
-  at: number,
-  name: string,
-): Figure {
+function placeFigures(rate: string, times: Open["times"], place: string): Figure[] {
+  const figures: Figure[] = [];
+  for (const [share, at] of Object.entries(SHARES)) {
+    for (const base of BASES.filter((one) => one !== place)) {
+      const { quartiles } = estimate(addedIn(times, place, base, at));
+      const value = quantile(all(times, place), at) - quantile(all(times, base), at);
+      figures.push({
+        name: `${rate}, ${place}: ${share} over ${base}`,
+        value,
+        unit: "ms",
+        quartiles,
+      });
+    }
+    if (place === "floor") continue;
+    const { value, quartiles } = estimate(ofFloor(times, place, at));
+    figures.push({
+      name: `${rate}, ${place}: ${share} added, of the floor's`,
+      value,
+      unit: "x",
+      quartiles,
+    });
+  }
+  return figures;
+}
+
+/** Of each round, how often a place adds what the floor adds, over direct. */
+function ofFloor(times: Open["times"], place: string, at: number): number[] {
   const floor = addedIn(times, "floor", "direct", at);
-  const ratios = addedIn(times, place, "direct", at).map((ms, i) => ms / (floor[i] ?? NaN));
-  const { value, quartiles } = estimate(ratios);
-  return { name: `${name}, ${place}: ${share} added, of the floor's`, value, unit: "x", quartiles };
+  return addedIn(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
 }
 
 /** Of each round, what a place's quantile is more than another's. */

@@ -1,6 +1,6 @@
 import type { Producer } from "./producer.ts";
 import type { Finding } from "./rows.ts";
-import { failuresOf, runTests, sumOf, withFailures } from "./vitest-report.ts";
+import { failuresOf, IN_FULL, runTests, sumOf, withFailures } from "./vitest-report.ts";
 import type { RanTest } from "./vitest-report.ts";
 
 const count = (value: number): string => value.toLocaleString("en-US");
@@ -113,13 +113,10 @@ export const FROM_TESTS: readonly Producer[] = [
     what: "the fault matrix",
     seconds: 35,
     produce: async ({ scratch }) => [
-      matrixFinding(
-        await runTests(scratch, [
-          "test/node/fault-matrix.test.ts",
-          "test/wallet/fault-matrix-alarm.test.ts",
-          "test/wallet/fault-matrix-flush.test.ts",
-        ]),
-      ),
+      matrixFinding([
+        ...(await runTests(scratch, ["test/node/fault-matrix.long.test.ts"], IN_FULL)),
+        ...(await runTests(scratch, ["test/wallet/fault-matrix-"])),
+      ]),
     ],
   },
 ];

@@ -4,7 +4,7 @@ import { startCountedUpstream } from "./counted-upstream.ts";
 import type { CountedUpstream } from "./counted-upstream.ts";
 import type { Producer } from "./producer.ts";
 import type { Finding } from "./rows.ts";
-import { failuresOf, runTests, sumOf, withFailures } from "./vitest-report.ts";
+import { failuresOf, IN_FULL, runTests, sumOf, withFailures } from "./vitest-report.ts";
 import type { RanTest } from "./vitest-report.ts";
 import { untilResolved } from "./waiting.ts";
 import { inTurns, makeAccount, startPlace } from "./world.ts";
@@ -66,7 +66,7 @@ export const CLIENTS_THAT_LEAVE: Producer = {
   seconds: 35,
   produce: async ({ scratch, say }) => {
     say("resets at every byte");
-    const tests = await runTests(scratch, ["test/node/disconnect.test.ts"]);
+    const tests = await runTests(scratch, ["test/node/disconnect.test.ts"], IN_FULL);
     say(`${CLIENTS} clients leave paced streams`);
     const upstream = await startCountedUpstream(PACE_MS);
     try {

@@ -112,6 +112,7 @@ function copyTree(to: string, { suite, mutant }: Copy): void {
   const isNeeded = (from: string): boolean =>
     !from.endsWith(".test.ts") || from === path.join(ROOT, suite.test);
   cpSync(path.join(ROOT, folder), path.join(to, folder), { recursive: true, filter: isNeeded });
+  cpSync(path.join(ROOT, "test/effort.ts"), path.join(to, "test/effort.ts"));
   if (mutant === null) return;
   const file = path.join(to, mutant.file);
   writeFileSync(file, mutated(readFileSync(file, "utf8"), mutant));

@@ -62,6 +62,9 @@ export function withFailures(text: string, tests: readonly RanTest[]): string {
   return failures === 0 ? text : `${text}; ${failures} of ${tests.length} tests failed`;
 }
 
+/** As `npm run test:long` runs a file: with all that it can try. */
+export const IN_FULL = { variables: { TURNPIKE_LONG: "1" } } as const;
+
 /**
  * Runs test files (and, with `name`, only the tests whose name matches) and answers with all that ran. The
  * temporary files are in `scratch`. Throws when nothing ran.
