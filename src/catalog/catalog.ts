@@ -75,15 +75,24 @@ function bareNamesOf(
   return bare;
 }
 
-/** The model a name means here: alias, id, or an id without its maker; unknown, not live or of another kind: model_not_found. */
+/** The model a name means here: alias, id, or an id without its maker. Failure: model_not_found, which says so of a model of another kind. */
 export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): Result<Model> {
   const { models, aliases, bareNames } = catalog;
   const model = models.get(aliases.get(name) ?? name) ?? models.get(bareNames.get(name) ?? "");
-  if (model === undefined || model.kind !== kind) {
-    return refuse({ kind: "model_not_found", model: name });
-  }
-  return success(model);
+  if (model?.kind === kind) return success(model);
+  const message = model === undefined ? undefined : OTHER_KIND[model.kind](name);
+  return refuse({
+    kind: "model_not_found",
+    model: name,
+    ...(message !== undefined && { message }),
+  });
 }
+
+const OTHER_KIND: Readonly<Record<ModelKind, (name: string) => string>> = {
+  embeddings: (name) =>
+    `The model '${name}' makes embeddings and does not chat: ask /v1/embeddings.`,
+  chat: (name) => `The model '${name}' chats and makes no embeddings: ask /v1/chat/completions.`,
+};
 
 /** Every live model and alias, sorted by id. */
 export function listModels(catalog: Catalog): readonly ListedModel[] {

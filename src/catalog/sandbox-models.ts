@@ -1,7 +1,9 @@
 import { REGIONS } from "../lib/regions.ts";
-import { chat, embeddings, seenOn, TV } from "./entry.ts";
+import { chat, embeddings, seenOn, TV, TVR } from "./entry.ts";
 import type { CatalogueEntry } from "./entry.ts";
 
+/** Echoes; one thinks first, one calls a tool wherever it is given one. */
+const PLAIN = ["echo", "think", "agent"] as const;
 /** What each magic model forces; the sandbox provider knows how. */
 const MAGIC = [
   "slow-first-byte",
@@ -31,11 +33,11 @@ const ESTIMATE = 1;
 
 /** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
 export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
-  ...["echo", ...MAGIC].map((name) =>
+  ...[...PLAIN, ...MAGIC].map((name) =>
     chat(
       `sandbox/${name}`,
       RELEASED,
-      [128_000, 16_384, TV, ESTIMATE, 1_445],
+      [128_000, 16_384, name === "think" ? TVR : TV, ESTIMATE, 1_445],
       [at("sandbox", name, [1, 2], EVERYWHERE)],
     ),
   ),

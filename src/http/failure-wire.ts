@@ -79,8 +79,8 @@ const WIRES: Wires = {
     message: "This organization is suspended. Please contact support.",
   }),
   not_found: ({ message }) => invalidRequest(404, message),
-  model_not_found: ({ model }) => ({
-    ...invalidRequest(404, modelMessage(model), "model"),
+  model_not_found: ({ model, message = modelMessage(model) }) => ({
+    ...invalidRequest(404, message, "model"),
     code: "model_not_found",
   }),
   method_not_allowed: ({ allow }) => ({

@@ -22,7 +22,8 @@ export type Failure =
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
   | { readonly kind: "organization_suspended" }
   | { readonly kind: "not_found"; readonly message: string }
-  | { readonly kind: "model_not_found"; readonly model: string }
+  /** `message`: of a model that is there, for something else. */
+  | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }
   | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
   | { readonly kind: "request_timeout" }
   | {

@@ -124,11 +124,15 @@ it("a name resolves to the concrete model, or is not found: unknown, other kind,
     "sandbox/echo",
     "openai/text-embedding-3-small",
   ]) {
-    expect(resolveModel(catalog, name, "chat")).toEqual({
+    expect(resolveModel(catalog, name, "chat")).toMatchObject({
       ok: false,
       failure: { kind: "model_not_found", model: name },
     });
   }
+  const other = resolveModel(catalog, "openai/text-embedding-3-small", "chat");
+  expect(other).toMatchObject({
+    failure: { message: expect.stringContaining("/v1/embeddings") as string },
+  });
 });
 
 it("the list holds every live model and alias once, sorted, with created and owner", () => {

@@ -22,7 +22,7 @@ const WEATHER = {
 };
 const CLOCK = { type: "function", function: { name: "read_clock" } };
 const named = { type: "function", function: { name: "get_weather" } };
-const ask = [{ role: "user", content: "What is the weather in Oslo?" }];
+const ask = [{ role: "user", content: "get_weather in Oslo, please" }];
 
 const complete = async (fields: Record<string, unknown>): Promise<Completion> =>
   completionOf(await chat(key, { messages: ask, tools: [WEATHER, CLOCK], ...fields }));

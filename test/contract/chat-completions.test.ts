@@ -137,7 +137,6 @@ describe("POST /v1/chat/completions: 200", () => {
       { role: "assistant", content: "", refusal: null },
       { role: "assistant", content: [{ type: "refusal", refusal: "no" }], refusal: "no" },
       { role: "assistant", content: "a", function_call: null, audio: null },
-      { role: "function", name: "f", content: null },
       { role: "user", content: "last" },
     ];
     const answer = await complete({ messages });

@@ -1,11 +1,12 @@
+import { hashedBase62 } from "../hash.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { countPrompt } from "./conversation.ts";
 import { askedLogprobs, logprobsOf } from "./logprobs.ts";
 import { repliesTo } from "./reply.ts";
-import type { Reply } from "./reply.ts";
-import { tokensOf } from "./tokens.ts";
+import type { Mode, Reply } from "./reply.ts";
+import { countTokens, tokensOf } from "./tokens.ts";
 
 /** A whole chat answer, before it is written as one body (here) or as chunks (chunks.ts). */
 export type ChatAnswer = {
@@ -31,14 +32,15 @@ export type ReadAnswer =
   | { readonly ok: true; readonly answer: ChatAnswer }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-/** The sandbox's answer to a chat call; `opening` is said before the text. */
-export function answerTo(call: ProviderCall, nowMs: number, opening = ""): ReadAnswer {
-  const made = repliesTo(call.body, call.cap ?? Infinity, opening);
+/** The sandbox's answer to a chat call. */
+export function answerTo(call: ProviderCall, nowMs: number, mode: Mode = {}): ReadAnswer {
+  const made = repliesTo(call.body, call.cap ?? Infinity, mode);
   if (!made.ok) return made;
-  const output = made.replies.reduce((sum, reply) => sum + reply.tokens, 0);
+  const reasoning = made.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
+  const output = made.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
   const input = countPrompt(call.body);
   const alternatives = askedLogprobs(call.body);
-  const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 };
+  const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning };
   const split = alternatives === null ? null : tokensOf;
   const head = headOf(call, nowMs);
   return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
@@ -65,7 +67,15 @@ export function choiceLogprobs(answer: ChatAnswer, content: string | null): Json
 }
 
 function messageOf(reply: Reply): JsonObject {
-  const message = { role: "assistant", content: reply.content, refusal: null };
+  const message = {
+    role: "assistant",
+    content: reply.content,
+    refusal: null,
+    ...(reply.thought !== "" && {
+      reasoning_content: reply.thought,
+      reasoning_details: [thoughtDetail(reply.thought)],
+    }),
+  };
   if (reply.calls.length === 0) return message;
   const calls = reply.calls.map((call) => ({
     id: call.id,
@@ -73,6 +83,11 @@ function messageOf(reply: Reply): JsonObject {
     function: { name: call.name, arguments: call.arguments },
   }));
   return { ...message, tool_calls: calls };
+}
+
+/** What a thought needs to be sent back as it was. */
+export function thoughtDetail(thinking: string): JsonObject {
+  return { type: "sandbox.thinking", thinking, signature: hashedBase62(thinking, 24) };
 }
 
 function usageBody(usage: Usage): JsonObject {

@@ -4,6 +4,7 @@ import { eventsOf, isFinish, textEvent } from "./chunks.ts";
 import { wordsOf } from "./pieces.ts";
 import { FOREVER_MS } from "./play.ts";
 import type { Step } from "./play.ts";
+import type { Mode } from "./reply.ts";
 
 /** How long the slow models take, in ms. */
 export type SandboxDelays = {
@@ -17,8 +18,7 @@ export type SandboxDelays = {
 
 /** How a chat model of the sandbox gives its answer. */
 export type Behaviour = {
-  /** Said before the text. */
-  readonly opening?: string;
+  readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
   readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
   /** Without a stream: the answer after a wait in ms, or a failure; absent: at once. */
@@ -37,6 +37,8 @@ const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" 
 /** The sandbox's chat models that answer, by upstream id; those that never do are in faults.ts. */
 export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ["echo", { stream: atOnce }],
+  ["think", { stream: atOnce, mode: { thinks: true } }],
+  ["agent", { stream: atOnce, mode: { isEager: true } }],
   ["slow-first-byte", { stream: slowFirstByte, json: (delays) => delays.firstByteMs }],
   ["slow-stream", { stream: slowStream }],
   ["stall", { stream: stall, json: () => FOREVER_MS }],
@@ -45,7 +47,7 @@ export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behavi
   ["error-first", { stream: errorFirst, json: () => STREAM_ERROR }],
   ["no-usage", { stream: wordByWord, change: (answer) => ({ ...answer, usage: null }) }],
   ["huge-usage", { stream: wordByWord, change: withHugeUsage }],
-  ["split-utf8", { stream: inHalves, change: byCharacter, opening: MULTIBYTE }],
+  ["split-utf8", { stream: inHalves, change: byCharacter, mode: { opening: MULTIBYTE } }],
   ["endless", { stream: endless, json: () => FOREVER_MS }],
 ]);
 

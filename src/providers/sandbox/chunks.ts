@@ -1,8 +1,8 @@
 import type { JsonObject, StreamEvent } from "../provider.ts";
-import { choiceLogprobs } from "./answer.ts";
+import { choiceLogprobs, thoughtDetail } from "./answer.ts";
 import type { AnswerHead, ChatAnswer } from "./answer.ts";
 import { listOf, objectOf } from "../json-value.ts";
-import { fragmentsOf } from "./pieces.ts";
+import { fragmentsOf, wordsOf } from "./pieces.ts";
 import type { Reply } from "./reply.ts";
 import type { ToolCall } from "./tool-call.ts";
 
@@ -29,6 +29,12 @@ function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generat
   const open = { index, logprobs: null, finish_reason: null };
   const content = reply.content === null ? null : "";
   yield event(head, { ...open, delta: { role: "assistant", content, refusal: null } });
+  for (const piece of wordsOf(reply.thought)) {
+    yield event(head, { ...open, delta: { reasoning_content: piece } });
+  }
+  if (reply.thought !== "") {
+    yield event(head, { ...open, delta: { reasoning_details: [thoughtDetail(reply.thought)] } });
+  }
   const split = answer.split ?? reply.split;
   for (const piece of split(reply.content ?? "")) {
     const logprobs = choiceLogprobs(answer, piece);

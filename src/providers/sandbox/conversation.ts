@@ -8,6 +8,8 @@ export type Conversation = {
   readonly ask: string | null;
   /** The tool messages at the end, in order: what the last round of calls brought. */
   readonly results: readonly ToolResult[];
+  /** How often calls were made since the user last spoke. */
+  readonly rounds: number;
   /** How many messages there are: tells the turns of one conversation apart. */
   readonly turn: number;
 };
@@ -18,7 +20,10 @@ const TOKENS_PER_MESSAGE = 3;
 
 export function readConversation(body: JsonObject): Conversation {
   const messages = listOf(body["messages"]).map(objectOf);
-  const ask = messages.findLast((message) => message["role"] === "user");
+  const asked = messages.findLastIndex((message) => message["role"] === "user");
+  const ask = messages[asked];
+  const since = messages.slice(asked + 1);
+  const rounds = since.filter((message) => listOf(message["tool_calls"]).length > 0).length;
   const lastOther = messages.findLastIndex((message) => message["role"] !== "tool");
   const names = callNames(messages[lastOther]);
   const results = messages.slice(lastOther + 1).map((message) => ({
@@ -26,7 +31,7 @@ export function readConversation(body: JsonObject): Conversation {
     text: contentText(message["content"]),
   }));
   const text = ask === undefined ? "" : contentText(ask["content"]);
-  return { ask: text === "" ? null : text, results, turn: messages.length };
+  return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
 /** Prompt tokens: every message's text and tool calls, 3 for each message, and the tools' JSON. */

@@ -12,7 +12,7 @@ export function vectorOf(words: readonly string[], dimensions: number): readonly
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     for (let k = 0; k < COORDINATES_PER_WORD; k++) {
-      const hash = hash32(word, k);
+      const hash = hash32(`${k} ${word}`); // as a seed, k would cancel against a first letter
       const at = (hash >>> 1) % dimensions;
       sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }

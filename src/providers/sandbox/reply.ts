@@ -1,19 +1,23 @@
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { readConversation } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
-import { listOf, numberOf, objectOf } from "../json-value.ts";
+import { noFunctions } from "../conversation.ts";
+import { isObject, listOf, numberOf, objectOf } from "../json-value.ts";
 import { fragmentsOf, wordsOf } from "./pieces.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";
 import { draftCalls, withIds } from "./tool-call.ts";
 import type { CallDraft, ToolCall } from "./tool-call.ts";
+import { toolsOf } from "../tools.ts";
 import { chooseTools } from "./tool-choice.ts";
-import type { Tool } from "./tool-choice.ts";
+import type { Called } from "./tool-choice.ts";
 
 /** What one choice says: text or calls, why it ended, and its output tokens. */
 export type Reply = {
   /** Null when nothing but calls is said. */
   readonly content: string | null;
+  /** Said before everything else; "" where nothing was. */
+  readonly thought: string;
   readonly calls: readonly ToolCall[];
   readonly finish: "stop" | "length" | "tool_calls";
   readonly tokens: number;
@@ -26,6 +30,16 @@ export type Replies =
   | { readonly ok: true; readonly replies: readonly Reply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
+/** How a model of the sandbox replies. */
+export type Mode = {
+  /** Said before the text. */
+  readonly opening?: string;
+  /** Calls the first tool where no other is asked for. */
+  readonly isEager?: boolean;
+  /** Thinks before it answers. */
+  readonly thinks?: boolean;
+};
+
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
@@ -33,21 +47,40 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  * after `opening`. `cap` is the most output tokens of one choice; what does not fit is cut, as a real
  * model's is, arguments and JSON included, with `finish: "length"`.
  */
-export function repliesTo(body: JsonObject, cap: number, opening = ""): Replies {
+export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Replies {
+  const { opening = "", thinks = false } = mode;
+  const asked = toolsOf({ functions: body["functions"], function_call: body["function_call"] });
+  if ("kind" in asked) return { ok: false, failure: asked };
+  if (listOf(body["messages"]).some(isLegacy)) return { ok: false, failure: noFunctions() };
   const conversation = readConversation(body);
-  const choice = chooseTools(body, conversation);
+  const choice = chooseTools(body, conversation, mode.isEager ?? false);
   if (!choice.ok) return choice;
   const choices = Math.max(1, numberOf(body["n"]) ?? 1);
+  const thought = thinks && body["reasoning_effort"] !== "none" ? thoughtOf(conversation, cap) : "";
+  const left = cap - countTokens(thought);
   if (choice.tools.length === 0) {
-    const reply = textReply(body, opening + textFor(conversation), cap);
-    return { ok: true, replies: Array.from({ length: choices }, () => reply) };
+    const reply = textReply(body, opening + textFor(conversation), left);
+    return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
   }
-  const { drafts, finish, tokens } = callReply(choice.tools, cap);
+  const { drafts, finish, tokens } = callReply(choice.tools, left);
   const replies = Array.from({ length: choices }, (_, index): Reply => {
     const calls = withIds(drafts, `${conversation.turn} ${index} ${conversation.ask ?? ""}`);
-    return { content: null, calls, finish, tokens, split: wordsOf };
+    return { content: null, thought, calls, finish, tokens, split: wordsOf };
   });
   return { ok: true, replies };
+}
+
+/** The oldest way to call functions, which no provider takes any more. */
+function isLegacy(message: unknown): boolean {
+  const { role, function_call: call } = objectOf(message);
+  return role === "function" || isObject(call);
+}
+
+/** At most half of what may be said. */
+function thoughtOf({ ask, results }: Conversation, cap: number): string {
+  const about =
+    results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
+  return cutToTokens(`The user said: ${ask ?? "nothing"}. ${about}`, Math.floor(cap / 2));
 }
 
 function textFor(conversation: Conversation): string {
@@ -62,7 +95,14 @@ function textReply(body: JsonObject, text: string, cap: number): Reply {
   const whole = cutAtStop(formatted.text, body["stop"]);
   const content = cutToTokens(whole, cap);
   const finish = content.length < whole.length ? "length" : "stop";
-  return { content, calls: [], finish, tokens: countTokens(content), split: formatted.split };
+  return {
+    content,
+    thought: "",
+    calls: [],
+    finish,
+    tokens: countTokens(content),
+    split: formatted.split,
+  };
 }
 
 function formatText(format: JsonObject, text: string): Pick<Reply, "split"> & { text: string } {
@@ -88,7 +128,7 @@ function cutAtStop(text: string, stop: unknown): string {
 }
 
 /** As many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
-function callReply(tools: readonly Tool[], cap: number): CallReply {
+function callReply(tools: readonly Called[], cap: number): CallReply {
   const drafts: CallDraft[] = [];
   let tokens = 0;
   let cut = false;

@@ -47,7 +47,7 @@ async function chat(
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderAnswer> {
-  const read = answerTo(call, nowMs, behaviour.opening);
+  const read = answerTo(call, nowMs, behaviour.mode);
   if (!read.ok) return failed(read.failure);
   const answer = behaviour.change?.(read.answer, call.cap ?? Infinity) ?? read.answer;
   if (call.stream) {

@@ -1,7 +1,7 @@
 import { hashedBase62 } from "../hash.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { isObject, objectOf } from "../json-value.ts";
-import type { Tool } from "./tool-choice.ts";
+import type { Called } from "./tool-choice.ts";
 
 /** A call as OpenAI shows it; `arguments` is JSON text of an object. */
 export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
@@ -12,15 +12,16 @@ const ID_CHARACTERS = 24;
 export type CallDraft = Omit<ToolCall, "id">;
 
 /**
- * The calls of these tools, with arguments made from their schemas; a tool that is called again gets
+ * The calls of these tools, with the arguments that were ordered or made from their schemas; a tool that is called again gets
  * other ones where its schema leaves room.
  */
-export function draftCalls(tools: readonly Tool[]): readonly CallDraft[] {
+export function draftCalls(tools: readonly Called[]): readonly CallDraft[] {
   const times = new Map<string, number>();
   return tools.map((tool) => {
     const time = times.get(tool.name) ?? 0;
     times.set(tool.name, time + 1);
-    return { name: tool.name, arguments: argumentsOf(tool.parameters, time) };
+    const { name, parameters } = tool;
+    return { name, arguments: tool.arguments ?? argumentsOf(parameters, time) };
   });
 }
 

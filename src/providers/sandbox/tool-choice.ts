@@ -1,38 +1,57 @@
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import type { Conversation } from "./conversation.ts";
-import { listOf, objectOf, textOf } from "../json-value.ts";
+import { listOf, objectOf, parseObject, textOf } from "../json-value.ts";
 
 /** A function that the client offers; `parameters` is its JSON schema, undefined when it takes none. */
 export type Tool = {
   readonly name: string;
-  readonly description: string;
   readonly parameters: unknown;
 };
 
 /** The tools to call now, one entry for each call; none means: answer with text. */
 export type ToolChoice =
-  | { readonly ok: true; readonly tools: readonly Tool[] }
+  | { readonly ok: true; readonly tools: readonly Called[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
+
+/** A tool to call; `arguments` is JSON text where the client has said it. */
+export type Called = Tool & { readonly arguments?: string };
 
 /**
  * Decides which tools are called:
- * - after a tool's result, and with `tool_choice: "none"`, none (so every loop ends);
+ * - with `tool_choice: "none"` none;
+ * - what the last user message orders as `call <tool> <json>`, one order in each round of calls since;
+ * - after a tool's result none (so every loop ends);
  * - a named function: that one;
- * - otherwise those that the last user text asks for (see `askedFor`), and when it asks for none:
- *   with `required` the first, with `auto` none.
+ * - otherwise those whose name stands in the last user message, and when none does: with `required`, and
+ *   where `isEager`, the first; else none.
  * One tool is called twice when the text says "two" or "twice". `parallel_tool_calls: false` leaves
  * the first call only. A choice that names a tool that is not there is refused, as OpenAI does.
  */
-export function chooseTools(body: JsonObject, conversation: Conversation): ToolChoice {
+export function chooseTools(
+  body: JsonObject,
+  { ask, results, rounds }: Conversation,
+  isEager: boolean,
+): ToolChoice {
   const wish = readWish(body);
   if (!wish.ok) return wish;
-  if (conversation.results.length > 0) return { ok: true, tools: [] };
-  const ask = conversation.ask ?? "";
-  let chosen = wish.named ? wish.tools : askedFor(ask, wish.tools);
-  if (chosen.length === 0 && wish.forced) chosen = wish.tools.slice(0, 1);
-  if (chosen.length === 1 && /\b(?:two|twice)\b/i.test(ask)) chosen = [...chosen, ...chosen];
+  const text = ask ?? "";
+  const orders = ordersIn(text, wish.tools);
+  const order = orders[rounds];
+  if (order !== undefined) return { ok: true, tools: [order] };
+  if (results.length > 0 || orders.length > 0) return { ok: true, tools: [] };
+  let chosen = fitting(wish, text, isEager);
+  if (chosen.length === 1 && /\b(?:two|twice)\b/i.test(text)) chosen = [...chosen, ...chosen];
   if (body["parallel_tool_calls"] === false) chosen = chosen.slice(0, 1);
   return { ok: true, tools: chosen };
+}
+
+function fitting(
+  { tools, named, forced }: Extract<Wish, { ok: true }>,
+  text: string,
+  isEager: boolean,
+): readonly Tool[] {
+  const chosen = named ? tools : namedIn(text, tools);
+  return chosen.length === 0 && (forced || isEager) ? tools.slice(0, 1) : chosen;
 }
 
 type Wish =
@@ -73,7 +92,7 @@ function readTools(value: unknown): readonly Tool[] {
     const fn = objectOf(objectOf(item)["function"]);
     const name = textOf(fn["name"]);
     if (objectOf(item)["type"] !== "function" || name === "") continue;
-    tools.push({ name, description: textOf(fn["description"]), parameters: fn["parameters"] });
+    tools.push({ name, parameters: fn["parameters"] });
   }
   return tools;
 }
@@ -83,53 +102,33 @@ function refuse(message: string): Wish {
   return { ok: false, failure: { kind: "refused", ...detail } };
 }
 
-/**
- * The tools that a text asks for, by the first of these rules that finds any:
- * 1. tools whose whole name stands in it;
- * 2. tools whose name has a word in it that no other tool's name has;
- * 3. the one tool whose name and description share most words with it, the first of equals.
- * Words are compared in lower case; "get", "the" and their like count for nothing.
- */
-function askedFor(ask: string, tools: readonly Tool[]): readonly Tool[] {
-  if (tools.length === 0) return [];
+/** The tools whose name stands in a text. */
+function namedIn(ask: string, tools: readonly Tool[]): readonly Tool[] {
   const names = new Set(ask.split(/[^A-Za-z0-9_-]+/).map((name) => name.toLowerCase()));
-  const whole = tools.filter((tool) => names.has(tool.name.toLowerCase()));
-  if (whole.length > 0) return whole;
-  const asked = tellingWords(ask);
-  const nameWords = tools.map((tool) => tellingWords(tool.name));
-  const owners = new Map<string, number>();
-  for (const word of nameWords.flatMap((words) => [...words])) {
-    owners.set(word, (owners.get(word) ?? 0) + 1);
+  return tools.filter((tool) => names.has(tool.name.toLowerCase()));
+}
+
+/** `call <tool> <json>` in a text, in order; what names no tool or has no JSON object behind it is no such order. */
+function ordersIn(ask: string, tools: readonly Tool[]): readonly Called[] {
+  const orders: Called[] = [];
+  for (const match of ask.matchAll(/(?:^|\s)call\s+([\w.-]+)\s*(?=\{)/gi)) {
+    const tool = tools.find(({ name }) => name === match[1]);
+    const json = objectAt(ask, match.index + match[0].length);
+    if (tool !== undefined && json !== null) orders.push({ ...tool, arguments: json });
   }
-  const own = tools.filter((_, i) =>
-    [...(nameWords[i] ?? [])].some((word) => asked.has(word) && owners.get(word) === 1),
-  );
-  return own.length > 0 ? own : nearest(asked, tools);
+  return orders;
 }
 
-function nearest(asked: ReadonlySet<string>, tools: readonly Tool[]): readonly Tool[] {
-  let best: Tool | undefined;
-  let most = 0;
-  for (const tool of tools) {
-    const words = tellingWords(`${tool.name} ${tool.description}`);
-    const shared = [...words].filter((word) => asked.has(word)).length;
-    if (shared > most) [best, most] = [tool, shared];
+/** The JSON object that begins there, as it was written; null where there is none. */
+function objectAt(text: string, start: number): string | null {
+  let tries = 0;
+  for (let end = text.indexOf("}", start); end !== -1; end = text.indexOf("}", end + 1)) {
+    if (++tries > BRACES_MAX) return null;
+    const json = text.slice(start, end + 1);
+    if (parseObject(json) !== null) return json;
   }
-  return best === undefined ? [] : [best];
+  return null;
 }
 
-/** The lower-case words of a text or a snake_case or camelCase name that tell what it is about. */
-function tellingWords(text: string): Set<string> {
-  const words = text.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
-  return new Set((words.match(/[\p{L}\p{N}]{3,}/gu) ?? []).filter((word) => !COMMON.has(word)));
-}
-
-const COMMON = new Set(
-  (
-    "about all and any are based been before below call can current data default details does each example " +
-    "fetch for from function get given has have here how if information input into its let list make may more " +
-    "must name not now one only optional our output parameter parameters please provide provided return returns " +
-    "run set should some specific specified such tell that the their them then there these they this tool two " +
-    "twice use used user using value values want was what when where which who why will with would you your"
-  ).split(" "),
-);
+/** Each brace is a try: a text of nothing else may not take for ever. */
+const BRACES_MAX = 64;

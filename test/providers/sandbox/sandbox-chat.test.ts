@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { JsonObject } from "../../../src/providers/provider.ts";
 import { countTokens } from "../../../src/providers/sandbox/tokens.ts";
 import {
   CREATED,
@@ -10,6 +11,7 @@ import {
   open,
   say,
 } from "./sandbox-call.ts";
+import { messageOf } from "../adapter-kit.ts";
 import { sandbox, spoken, user } from "./sandbox-call.ts";
 
 const TEXT = "The quick  brown fox\njumps over the lazy dog.";
@@ -211,4 +213,51 @@ describe("logprobs", () => {
     const [bare] = (await complete({ messages: body.messages, logprobs: true })).choices;
     expect(bare.logprobs?.content[0]?.top_logprobs).toEqual([]);
   });
+});
+
+describe("think", () => {
+  const body = { messages: [user("one two")] };
+  const think = { upstreamId: "think" };
+
+  it("thinks before it answers, whole and streamed alike, and counts it as reasoning", async () => {
+    const completion = await complete(body, think);
+    const { message } = completion.choices[0];
+    const { reasoning_content: thought, reasoning_details: details } = message as unknown as {
+      reasoning_content: string;
+      reasoning_details: JsonObject[];
+    };
+    expect(thought).toBe("The user said: one two. I repeat what was said.");
+    expect(details).toEqual([
+      { type: "sandbox.thinking", thinking: thought, signature: expect.any(String) as string },
+    ]);
+    expect(message.content).toBe("one two");
+    const said = messageOf(await streamed(body, think));
+    expect(said).toMatchObject({ content: "one two", reasoning: thought, details });
+    const usage = said.usage?.kind === "usage" ? said.usage.usage : null;
+    expect(usage?.reasoning).toBeGreaterThan(5);
+    expect(usage?.output).toBeGreaterThan(usage?.reasoning ?? 0);
+  });
+
+  it("a cap leaves at least half of it for the answer; without effort nothing is thought", async () => {
+    const capped = messageOf(await streamed(body, { ...think, cap: 6 }));
+    expect(capped.content).toBe("one two");
+    expect(capped.reasoning).not.toBe("");
+    const none = await complete({ ...body, reasoning_effort: "none" }, think);
+    expect(none.choices[0].message).not.toHaveProperty("reasoning_content");
+  });
+});
+
+it("the oldest functions are refused, as by every provider", async () => {
+  const messages = [user("x")];
+  const call = { name: "f", arguments: "{}" };
+  const asked = [
+    { messages, functions: [{ name: "f" }] },
+    { messages, function_call: "auto" },
+    { messages: [...messages, { role: "function", name: "f", content: "x" }] },
+    { messages: [...messages, { role: "assistant", content: null, function_call: call }] },
+  ];
+  const kinds = await Promise.all(asked.map((one) => ask(one)));
+  for (const answer of kinds) {
+    expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused" } });
+  }
 });

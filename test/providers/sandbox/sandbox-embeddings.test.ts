@@ -108,3 +108,14 @@ describe("embed", () => {
     expect(answer).toMatchObject({ failure: { kind: "disabled", reason: "unknown_model" } });
   });
 });
+
+it.each([
+  ["cat", "bat"],
+  ["text 4", "text 5"],
+  ["a", "b"],
+])("tells %j from %j", async (one, other) => {
+  const [first, second] = await vectors([one, other]);
+  expect(dot(first, second)).toBeLessThan(0.9);
+  const words = await vectors([one.split(" ").at(-1), other.split(" ").at(-1)]);
+  expect(dot(words[0], words[1])).toBeLessThan(0.5);
+});

@@ -32,23 +32,52 @@ const allow = (mode: string): JsonObject => ({
 });
 
 describe("which tools are called", () => {
-  it("auto: those whose name, or a word of it that no other has, is in the text", async () => {
-    expect(await chosen("Please call get_time")).toEqual(["get_time"]);
-    expect(await chosen("What's the WEATHER in Paris?")).toEqual(["get_weather"]);
-    expect(await chosen("weather and time, please")).toEqual(["get_weather", "get_time"]);
-    expect(await chosen("search for it")).toEqual(["searchFiles"]);
+  it("auto: those whose name is in the text", async () => {
+    expect(await chosen("Please use get_time")).toEqual(["get_time"]);
+    expect(await chosen("GET_WEATHER and get_time, please")).toEqual(["get_weather", "get_time"]);
+    expect(await chosen("What's the weather in Paris?")).toEqual([]);
   });
 
-  it("auto: else the one whose description shares most words with the text", async () => {
-    expect(await chosen("The forecast?")).toEqual(["get_weather"]);
-    expect(await chosen("documents with that keyword, and the hour")).toEqual(["searchFiles"]);
+  it("an order of the user's: with these arguments, one in each round, then an answer", async () => {
+    const orders = 'call get_time {} then\ncall searchFiles {"q":"a } b","n":{"x":1}}';
+    const messages: JsonObject[] = [user(orders)];
+    const called = [];
+    for (let round = 0; round < 3; round++) {
+      // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
+      const { message, finish_reason } = (await complete({ messages, tools })).choices[0];
+      const [call] = message.tool_calls ?? [];
+      called.push(
+        call === undefined ? finish_reason : [call.function.name, call.function.arguments],
+      );
+      messages.push(message);
+      messages.push({ role: "tool", tool_call_id: call?.id, content: `result ${round}` });
+    }
+    expect(called).toEqual([
+      ["get_time", "{}"],
+      ["searchFiles", '{"q":"a } b","n":{"x":1}}'],
+      "stop",
+    ]);
   });
 
-  it("auto: a word that several names share asks for one tool only", async () => {
-    const two = { tools: [tool("search_files", "In folders"), tool("search_web", "Online")] };
-    expect(await chosen("search the web", two)).toEqual(["search_web"]);
-    expect(await chosen("search online", two)).toEqual(["search_web"]);
-    expect(await chosen("search it", two)).toEqual(["search_files"]);
+  it("an order for no tool, or without a JSON object, is none; braces are not tried for ever", async () => {
+    expect(await chosen('call nothing {"a":1}')).toEqual([]);
+    expect(await chosen("call get_timer {")).toEqual([]);
+    expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
+  });
+
+  it("the agent calls the first where none is asked for, and answers with its result", async () => {
+    const agent = { upstreamId: "agent" };
+    const first = await complete({ messages: [user("hello")], tools }, agent);
+    expect(names(first)).toEqual(["get_weather"]);
+    const [call] = first.choices[0].message.tool_calls ?? [];
+    const messages = [
+      user("hello"),
+      first.choices[0].message as JsonObject,
+      { role: "tool", tool_call_id: call?.id, content: "sunny" },
+    ];
+    const then = await complete({ messages, tools }, agent);
+    expect(then.choices[0].message.content).toBe("get_weather returned: sunny");
+    expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
 
   it("auto: none when nothing fits, and the answer is text", async () => {
@@ -62,7 +91,7 @@ describe("which tools are called", () => {
 
   it("required: what fits, else the first", async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
-    expect(await chosen("the time", { tool_choice: "required" })).toEqual(["get_time"]);
+    expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
   });
 
   it("a named function: that one whatever the text", async () => {
@@ -80,14 +109,14 @@ describe("which tools are called", () => {
   });
 
   it("twice when asked for two, with other arguments, and once without parallel calls", async () => {
-    const twice = { messages: [user("the weather in two cities")], tools };
+    const twice = { messages: [user("get_weather in two cities")], tools };
     const completion = await complete(twice);
     expect(names(completion)).toEqual(["get_weather", "get_weather"]);
     const args = completion.choices[0].message.tool_calls?.map((call) => call.function.arguments);
     expect(args).toEqual(['{"city":"city"}', '{"city":"city 2"}']);
     const single = { parallel_tool_calls: false };
-    expect(await chosen("weather twice", single)).toEqual(["get_weather"]);
-    expect(await chosen("weather and time", single)).toEqual(["get_weather"]);
+    expect(await chosen("get_weather twice", single)).toEqual(["get_weather"]);
+    expect(await chosen("get_weather and get_time", single)).toEqual(["get_weather"]);
   });
 
   it("a choice that cannot be is refused with its field", async () => {
@@ -111,7 +140,7 @@ describe("which tools are called", () => {
 
 describe("a call", () => {
   it("has content null, finish tool_calls, a stable id and arguments that fit", async () => {
-    const body = { messages: [user("weather")], tools };
+    const body = { messages: [user("get_weather")], tools };
     const completion = await complete(body);
     expect(completion.choices[0]).toMatchObject({
       message: {
@@ -133,8 +162,8 @@ describe("a call", () => {
   });
 
   it("ids differ between calls, choices and turns", async () => {
-    const first = await complete({ messages: [user("weather twice")], tools, n: 2 });
-    const later = await complete({ messages: [user("a"), user("weather twice")], tools });
+    const first = await complete({ messages: [user("get_weather twice")], tools, n: 2 });
+    const later = await complete({ messages: [user("a"), user("get_weather twice")], tools });
     const calls = [...first.choices, ...later.choices].flatMap(
       (choice) => choice.message.tool_calls,
     );
@@ -149,15 +178,15 @@ describe("a call", () => {
   });
 
   it("over the cap is cut within its arguments and says length", async () => {
-    const completion = await complete({ messages: [user("weather twice")], tools }, { cap: 4 });
+    const completion = await complete({ messages: [user("get_weather twice")], tools }, { cap: 4 });
     expect(completion.choices[0].finish_reason).toBe("length");
     expect(completion.usage?.completion_tokens).toBeLessThanOrEqual(4);
-    const tiny = await complete({ messages: [user("weather")], tools }, { cap: 1 });
+    const tiny = await complete({ messages: [user("get_weather")], tools }, { cap: 1 });
     expect(tiny.choices[0]).toMatchObject({ message: { content: null }, finish_reason: "length" });
   });
 
   it("streams id, type and name once, then arguments in pieces, calls one after the other", async () => {
-    const body = { messages: [user("weather twice and nothing else")], tools };
+    const body = { messages: [user("get_weather twice and nothing else")], tools };
     const choices = chunkChoices(await streamed(body));
     expect(choices[0]?.delta).toEqual({ role: "assistant", content: null, refusal: null });
     expect(choices.at(-1)).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
@@ -184,7 +213,7 @@ describe("a call", () => {
 
 describe("after a tool's result", () => {
   it("answers with text that holds every result, even under a forced choice", async () => {
-    const first = await complete({ messages: [user("weather and time")], tools });
+    const first = await complete({ messages: [user("get_weather and get_time")], tools });
     const assistant = first.choices[0].message;
     const contents = ['{"degrees":21}', [{ type: "text", text: "noon" }]];
     const results = (assistant.tool_calls ?? []).map((call, i) => ({
@@ -192,7 +221,7 @@ describe("after a tool's result", () => {
       tool_call_id: call.id,
       content: contents[i],
     }));
-    const messages = [user("weather and time"), assistant, ...results];
+    const messages = [user("get_weather and get_time"), assistant, ...results];
     for (const body of [
       { messages, tools },
       { messages, tools, tool_choice: "required" },
@@ -208,10 +237,10 @@ describe("after a tool's result", () => {
 
   it("calls again when the user asks again", async () => {
     const result = { role: "tool", tool_call_id: "call_x", content: "21" };
-    const messages = [user("weather"), { role: "assistant", content: null }, result];
+    const messages = [user("get_weather"), { role: "assistant", content: null }, result];
     const text = (await complete({ messages, tools })).choices[0].message.content;
     expect(text).toBe("The tool returned: 21");
-    expect(names(await complete({ messages: [...messages, user("the time")], tools }))).toEqual([
+    expect(names(await complete({ messages: [...messages, user("get_time")], tools }))).toEqual([
       "get_time",
     ]);
   });
