@@ -8,8 +8,8 @@ import { responsesDoor } from "./responses/responses.ts";
 /** Every way in that costs money. A door is a folder here and a row of this table. */
 export const DOORS: readonly Door[] = [
   chatDoor,
-  responsesDoor,
-  messagesDoor,
   completionsDoor,
+  responsesDoor,
   embeddingsDoor,
+  messagesDoor,
 ];
