@@ -20,7 +20,10 @@ import { logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 
-/** What travels with a request. `admission` and `admitted` are set by authentication. */
+/**
+ * What travels with a request. What may be missing where it is asked for says so; the rest is set before any
+ * handler runs that asks for it: `admission` and `admitted` by authentication.
+ */
 export type AppEnv = {
   Bindings: Env;
   Variables: {
@@ -35,9 +38,9 @@ export type AppEnv = {
      * Instead of `admission`: whose request it is if its key lives. Its wallet says so in the call that
      * holds for it; a request that comes to no hold asks by `admit` before it is answered.
      */
-    presumed: Presumed;
+    presumed?: Presumed;
     /** The place of a request that costs money among those in flight, or why it has none and is shed. */
-    slot: Slot | ShedReason;
+    slot?: Slot | ShedReason;
     admitted: Admitted;
     /** How long that verdict took: at a peer a key's first use asks its home. */
     admissionMs: number;
@@ -51,9 +54,9 @@ export type AppEnv = {
     peer: Region;
     peerBody: JsonObject;
     /** What the request failed with, for its log line; set by `fail`, and for an answer of home's. */
-    failure: LoggedFailure;
+    failure?: LoggedFailure;
     /** Whoever answers writes the request's line itself, once it has ended: a paid one's comes after its charge. */
-    logged: boolean;
+    logged?: boolean;
   };
 };
 
@@ -146,7 +149,7 @@ function finish(c: AppContext): void {
   }
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
   const config = c.get("config") as Config | undefined;
-  if ((c.get("logged") as boolean | undefined) === true) return;
+  if (c.get("logged") === true) return;
   if (c.res.status >= 400 || config?.logRequests === "all") log(c, admitted);
 }
 
@@ -159,7 +162,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
     durationMs: now(c.env) - c.get("startedMs"),
     orgId: admitted?.caller.orgId ?? null,
     keyId: admitted?.caller.keyId ?? null,
-    failure: (c.get("failure") as LoggedFailure | undefined) ?? null,
+    failure: c.get("failure") ?? null,
   });
 }
 

@@ -2,6 +2,7 @@ import type { Config, ConfigProblem } from "../config.ts";
 import { catalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import { Isolate } from "../http/isolate.ts";
 import type { Provider } from "../providers/provider.ts";
 import {
   BUILT_IN,
@@ -21,12 +22,12 @@ export type Deployment = {
   readonly problems: readonly ConfigProblem[];
 };
 
-const deployments = new WeakMap<Config, Deployment>();
-
 export function deploymentOf(config: Config): Deployment {
-  const known = deployments.get(config);
-  if (known !== undefined) return known;
-  const fresh: Deployment = {
+  return Isolate.of(config).get(makeDeployment);
+}
+
+function makeDeployment(config: Config): Deployment {
+  return {
     catalog: buildCatalog({ config, live: liveProviders(config) }),
     providers: buildProviders(config, sandboxProvider()),
     health: new RouteHealth(),
@@ -38,6 +39,4 @@ export function deploymentOf(config: Config): Deployment {
       ...providerProblems(config),
     ],
   };
-  deployments.set(config, fresh);
-  return fresh;
 }

@@ -29,7 +29,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   if (caller.home === config.region) {
     const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
     const wallet = (): Holding => wallets.getByName(caller.orgId);
-    const presumed = c.get("presumed") as Presumed | undefined;
+    const presumed = c.get("presumed");
     return {
       ...here,
       hold: (request, after) =>

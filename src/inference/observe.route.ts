@@ -17,7 +17,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
   if (status !== 401) handOver(c); // as in countRequests: a dead key costs no object call more
-  const failure = (c.get("failure") as string | undefined) ?? null;
+  const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || config.logRequests === "all";
   if (isTold) logRun(run, { route: routePath(c), status, failure });
 }

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
-import type { Config } from "../config.ts";
 import type { AppEnv } from "../http/context.ts";
+import { Isolate } from "../http/isolate.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import type { ShedReason } from "../lib/in-flight.ts";
@@ -12,7 +12,7 @@ const LINE_EVERY_MS = 1000;
 /** Requests shed since the last line, by reason, and when that was. */
 type Storm = { lineMs: number; counts: Partial<Record<ShedReason, number>> };
 
-const storms = new WeakMap<Config, Storm>();
+const makeStorm = (): Storm => ({ lineMs: 0, counts: {} });
 
 /**
  * Refuses a request that found no place, and counts it. They come in storms, so one line a second tells how
@@ -23,8 +23,7 @@ export function overloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   recorderOf(config).tally.count("shed", { reason });
   c.set("logged", config.logRequests !== "all");
-  const storm = storms.get(config) ?? { lineMs: 0, counts: {} };
-  storms.set(config, storm);
+  const storm = Isolate.of(config).get(makeStorm);
   storm.counts[reason] = (storm.counts[reason] ?? 0) + 1;
   // also after a clock that stepped back
   if (Math.abs(startedMs - storm.lineMs) >= LINE_EVERY_MS) {

@@ -2,9 +2,9 @@ import type { Context } from "hono";
 import type { Caller } from "../lib/caller.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { ShedReason, Slot } from "../lib/in-flight.ts";
+import type { Slot } from "../lib/in-flight.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
-import type { AppEnv, Presumed } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
 import { answer } from "./answer.ts";
 import { ask } from "./ask.ts";
 import { bounded } from "./bound.ts";
@@ -33,7 +33,7 @@ export type Visit = {
  * reads or holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
  */
 export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | Response {
-  const slot = c.get("slot") as Slot | ShedReason | undefined;
+  const slot = c.get("slot");
   if (typeof slot === "string") return fail(c, overloaded(c, slot).failure);
   const answered = Promise.withResolvers<Response>();
   c.executionCtx.waitUntil(toItsEnd({ c, door, slot, answered }));
@@ -87,7 +87,7 @@ export async function pay(run: Run): Promise<void> {
 
 /** Whose request it is: as far as this isolate knows, or as the key's limiter and wallet say. */
 async function admit({ c }: Visit): Promise<Result<Caller>> {
-  const presumed = presumedOf(c);
+  const presumed = c.get("presumed");
   if (presumed !== undefined) return success(presumed.caller);
   const admission = await c.get("admission");
   return admission.ok ? success(admission.value.caller) : admission;
@@ -105,7 +105,7 @@ async function bound({ c }: Visit, { asked }: Read): Promise<Result<PaidRequest>
  * first: it counts, and a dead key is told so before anything else.
  */
 async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> {
-  const admission = await presumedOf(c)?.admit();
+  const admission = await c.get("presumed")?.admit();
   return admission === undefined || admission.ok ? refusal : admission;
 }
 
@@ -126,10 +126,6 @@ async function toItsEnd(visit: Visit): Promise<void> {
     c.get("timers").close();
     slot?.release();
   }
-}
-
-function presumedOf(c: Context<AppEnv>): Presumed | undefined {
-  return c.get("presumed") as Presumed | undefined;
 }
 
 type Known = Pick<Run, "caller" | "idempotency" | "request">;

@@ -2,6 +2,7 @@ import type { Context, MiddlewareHandler, Next } from "hono";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
+import { Isolate } from "../http/isolate.ts";
 import { WHOLE_BYTES_MAX } from "../http/read-json.ts";
 import type { Admitted, Caller } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
@@ -17,8 +18,6 @@ import { KnownCallers } from "./known-callers.ts";
 
 /** Admission, attempts to store an outcome, and a margin. */
 const LEASE_SPARE_MS = 60_000;
-const rooms = new WeakMap<Config, InFlight>();
-const callers = new WeakMap<Config, KnownCallers>();
 
 /**
  * Verifies the key of every `/v1` request without I/O, then asks for its admission and sets `admission`,
@@ -73,25 +72,23 @@ function presumedCaller(c: Context<AppEnv>, { hash, home }: VerifiedKey): Caller
 }
 
 function callersOf(config: Config): KnownCallers {
-  const known = callers.get(config) ?? new KnownCallers();
-  callers.set(config, known);
-  return known;
+  return Isolate.of(config).get(makeCallers);
 }
 
 /** What this isolate has in flight under a configuration. */
 function inFlightOf(c: Context<AppEnv>): InFlight {
-  const config = c.get("config");
-  const known = rooms.get(config);
-  if (known !== undefined) return known;
-  const { numbers } = config;
-  const fresh = new InFlight({
+  return Isolate.of(c.get("config")).get(makeRoom);
+}
+
+const makeCallers = (): KnownCallers => new KnownCallers();
+
+function makeRoom({ numbers }: Config): InFlight {
+  return new InFlight({
     organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
     isolateMax: numbers.ISOLATE_IN_FLIGHT_MAX,
     bytesMax: numbers.ISOLATE_BODIES_MIB_MAX * 1024 * 1024,
     leaseMs: numbers.BODY_TIMEOUT_MS + numbers.REQUEST_DEADLINE_S * 1000 + LEASE_SPARE_MS,
   });
-  rooms.set(config, fresh);
-  return fresh;
 }
 
 /** What a body takes at once; 0 for a larger one, which takes as it comes. */

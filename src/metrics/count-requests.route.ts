@@ -1,6 +1,7 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import type { AppEnv } from "../http/context.ts";
+import { Isolate } from "../http/isolate.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { Config } from "../config.ts";
@@ -9,16 +10,12 @@ import { REGION_METRICS } from "./region-metrics.do.ts";
 import { counterSeries, histogramOf } from "./tally.ts";
 import type { Histogram } from "./tally.ts";
 
-const recorders = new WeakMap<Config, Recorder>();
-
 /** The counts of this isolate under a configuration. */
 export function recorderOf(config: Config): Recorder {
-  const known = recorders.get(config);
-  if (known !== undefined) return known;
-  const fresh = new Recorder(config.numbers.METRICS_DELAY_MS);
-  recorders.set(config, fresh);
-  return fresh;
+  return Isolate.of(config).get(makeRecorder);
 }
+
+const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
 
 /**
  * Counts every answer by route and status, around everything else. Only a request that was admitted, or
