@@ -21,6 +21,8 @@ export type Publication = {
   readonly updatedAt: number;
   /** What changed, read while it is sent: the first batch of pages at once, the others after each batch. */
   readonly pages: Iterable<BookPage>;
+  /** Alerts with smaller ids go from the book; null: none does. */
+  readonly alertsFrom: string | null;
   /** Every end user is among the pages: rows that are not are leftovers and go. */
   readonly everything: boolean;
 };
@@ -94,7 +96,7 @@ export async function writePublication(
   db: D1Database,
   publication: Publication,
 ): Promise<BookHead | null> {
-  const { pages, everything } = publication;
+  const { pages, everything, alertsFrom } = publication;
   let batch = [
     headStatement(db, publication.orgId),
     balanceStatement(db, publication),
@@ -112,6 +114,14 @@ export async function writePublication(
       await send();
     }
     batch.push(pageStatement(db, publication, page));
+  }
+  if (alertsFrom !== null) {
+    const { orgId, epoch, revision } = publication;
+    batch.push(
+      db
+        .prepare(`DELETE FROM alerts WHERE org_id = ?1 AND id < ?2 AND ${CURRENT}`)
+        .bind(orgId, alertsFrom, epoch, revision),
+    );
   }
   if (everything) batch.push(leftoverStatement(db, publication));
   if (batch.length > 0) await send();

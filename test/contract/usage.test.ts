@@ -77,7 +77,7 @@ describe("GET /v1/usage: 200", () => {
 
   it("a request belongs to the day it was admitted on, though it ends on the next", async () => {
     const own = await openAccount();
-    setClock(Date.UTC(2033, 1, 20, 23, 59, 59, 900));
+    setClock(Date.UTC(2033, 1, 20, 23, 59, 30));
     const response = await chat(own.key, { model: "sandbox/slow-stream", stream: true });
     setClock(Date.UTC(2033, 1, 21, 0, 1));
     await response.text();

@@ -1,6 +1,9 @@
-import { evictDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { credit, newWallet, pay, rowsOf, setClock, valueOf } from "./wallet-desk.ts";
 
 afterEach(() => setClock(null));
@@ -101,3 +104,52 @@ describe("an alert", () => {
     expect(await kinds()).toContainEqual({ kind: "low_balance", n: 33 });
   });
 });
+
+describe("old alerts", () => {
+  it("beyond the newest 10,000 go from the wallet and from the book, as do those of 90 days ago", async () => {
+    const { stub, orgId } = await newWallet(1000);
+    await pay(stub, 1);
+    valueOf(await stub.poke());
+    const now = Date.now();
+    await runInDurableObject(stub, (_wallet: Wallet, state) => {
+      for (let i = 0; i < 10_050; i++) {
+        state.storage.sql.exec(
+          `INSERT INTO alerts (id, kind, limit_micro, value_micro, created_at, seq, changed)
+          VALUES (?, 'user_daily', 1, 1, ?, 1, 1000)`,
+          mintId("alert_", now - i),
+          now - i,
+        );
+      }
+    });
+    await pay(stub, 1);
+    valueOf(await stub.poke());
+    expect(valueOf(await stub.alerts(1, 0)).total).toBe(10_000);
+    expect(await inBook(orgId)).toBe(10_000);
+    setClock(now + 91 * DAY);
+    for (let publishes = 0; publishes < 2; publishes++) {
+      // oxlint-disable-next-line no-await-in-loop -- a batch each
+      await pay(stub, 1);
+      // oxlint-disable-next-line no-await-in-loop
+      valueOf(await stub.poke());
+    }
+    expect(valueOf(await stub.alerts(1, 0)).total).toBe(0);
+    expect(await inBook(orgId)).toBe(0);
+  });
+
+  it("are logged without the end user's name", async () => {
+    const { stub } = await newWallet(1000);
+    const logged = vi.spyOn(console, "warn").mockReturnValue(undefined);
+    const { endUser } = valueOf(
+      await stub.putEndUser("jane.doe@example.com", { dailyQuotaMicro: micros(100) }),
+    );
+    await pay(stub, 90, "jane.doe@example.com");
+    const lines = logged.mock.calls.map(([line]) => String(line));
+    logged.mockRestore();
+    expect(lines.filter((line) => line.includes(endUser.id))).toHaveLength(1);
+    expect(lines.join("\n")).not.toContain("jane.doe");
+  });
+});
+
+function inBook(orgId: string): Promise<unknown> {
+  return env.DB.prepare("SELECT count(*) AS n FROM alerts WHERE org_id = ?").bind(orgId).first("n");
+}

@@ -7,7 +7,7 @@ import {
   writePublication,
 } from "../book.store.ts";
 import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
-import { selectAlertsAfter } from "../tables/alert-rows.do.ts";
+import { forgetOldAlerts, selectAlertsAfter } from "../tables/alert-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import { changeRow, takeCheckpoint } from "./memory.do.ts";
@@ -112,6 +112,7 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
     creditsMicro: books.balance,
     updatedAt: desk.nowMs,
     pages: pagesOf(desk.sql, row, endUserIds),
+    alertsFrom: forgetOldAlerts(desk),
     everything: row.publishAll,
   };
 }

@@ -1,5 +1,5 @@
 import { timestamp } from "../../lib/clock.ts";
-import { mintId } from "../../lib/id.ts";
+import { idFloor, mintId } from "../../lib/id.ts";
 import { logWarning } from "../../lib/log.ts";
 import { micros } from "../../lib/money.ts";
 import { PAGE_ROWS } from "../book.store.ts";
@@ -11,11 +11,17 @@ import type { Crossing } from "../rules/alerts.ts";
 import type { AlertRecord } from "../wallet-contract.ts";
 
 /**
- * So many alerts of a kind and an end user are kept in 24 hours: each stays for good, here and in the book that
- * all organisations share, and a customer can change a limit a thousand times a minute.
+ * So many alerts of a kind and an end user are kept in 24 hours: a customer can change a limit a thousand times a
+ * minute.
  */
 const DAILY_ALERTS_MAX = 32;
 const DAY_MS = 86_400_000;
+/** An organisation's newest alerts are kept, here and in the book that all share; none longer than this. */
+export const ALERTS_MAX = 10_000;
+const ALERT_MS = 90 * DAY_MS;
+const ALERT_ID = "alert_";
+/** What goes of them at once. */
+const GONE_MAX = 5000;
 
 /**
  * Keeps and logs the crossings that were not told before: once per end user, period and limit, and
@@ -25,7 +31,7 @@ const DAY_MS = 86_400_000;
 export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
     if (wasTold(desk, crossing) || wasToldEnough(desk, crossing)) continue;
-    const id = mintId("alert_", desk.nowMs);
+    const id = mintId(ALERT_ID, desk.nowMs);
     desk.sql.exec(
       `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
         value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -45,7 +51,7 @@ export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: num
       org_id: desk.memory.row.orgId,
       id,
       kind: crossing.kind,
-      external_id: crossing.externalId,
+      end_user_id: crossing.endUserId, // its external_id may be a person's name
       period: crossing.period,
       threshold: crossing.threshold,
       limit_micro: crossing.limitMicro,
@@ -106,6 +112,23 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .exec<Row>(`SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`, limit, offset)
     .toArray()
     .map(alertOf);
+}
+
+/** Removes a batch of the oldest alerts; the id before which none is left, or null when all stay. */
+export function forgetOldAlerts({ sql, nowMs }: Desk): string | null {
+  const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
+  const [newest] = sql
+    .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", ALERTS_MAX)
+    .toArray();
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM alerts WHERE id IN
+      (SELECT id FROM alerts WHERE id < ?1 OR id <= ?2 ORDER BY id LIMIT ${GONE_MAX})`,
+    aged,
+    newest?.id ?? "",
+  );
+  if (rowsWritten === 0) return null;
+  const [oldest] = sql.exec<{ id: string }>("SELECT id FROM alerts ORDER BY id LIMIT 1").toArray();
+  return oldest?.id ?? aged;
 }
 
 /** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */
