@@ -1,6 +1,8 @@
 import { atMost } from "../lib/at-most.ts";
 import type { Usage } from "../lib/usage.ts";
+import { tooLarge } from "./http-provider.ts";
 import type { Answer } from "./http-provider.ts";
+import { withSpent } from "./spent.ts";
 import type { JsonObject, ProviderAnswer, ProviderCall, ProviderFailure } from "./provider.ts";
 import { wireUsage } from "./wire-usage.ts";
 
@@ -8,6 +10,8 @@ import { wireUsage } from "./wire-usage.ts";
 const BATCHES_AT_ONCE = 4;
 /** The same where a request takes one text: Workers lets six wait for their headers, and queues the rest. */
 const TEXTS_AT_ONCE = 6;
+/** The most numbers that the answer to one call may hold, all its slices together: 20 MB of them. */
+const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
 /** The texts of an embeddings request, or the refusal for a provider that takes no tokens. */
 export function textsOf(call: ProviderCall): readonly string[] | ProviderFailure {
@@ -57,17 +61,39 @@ async function answersOf(
 ): Promise<readonly ProviderAnswer[]> {
   const slices: (readonly string[])[] = [];
   for (let at = 0; at < texts.length; at += size) slices.push(texts.slice(at, at + size));
-  const failures: ProviderAnswer[] = [];
+  const failures: ProviderFailure[] = [];
+  let values = 0;
   const limit = Math.min(size === 1 ? TEXTS_AT_ONCE : BATCHES_AT_ONCE, slices.length);
   const answers = await atMost(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(call, slice);
     // A call of one slice is repeated by whoever made it, on another route if there is one.
     if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(call, slice);
-    if (answer.kind === "failure") failures.push(answer);
+    if (answer.kind === "failure") failures.push(answer.failure);
+    else if (answer.kind === "json") values += valuesIn(answer.body);
+    if (values > VALUES_MAX) failures.push(tooLarge(call));
     return answer;
   });
-  return failures.length > 0 ? failures : answers;
+  const [failure] = failures;
+  return failure === undefined
+    ? answers
+    : [{ kind: "failure", failure: withDone(failure, answers) }];
+}
+
+/** What the other slices have used is paid for where the request itself made one fail. */
+function withDone(failure: ProviderFailure, answers: readonly ProviderAnswer[]): ProviderFailure {
+  const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
+  return withSpent(failure, { usage: done.length === 0 ? null : summed(done), said: "" });
+}
+
+/** How many numbers an embedding list holds: 16 characters of base64 are three of them. */
+function valuesIn(body: JsonObject): number {
+  let values = 0;
+  for (const { embedding } of body["data"] as readonly JsonObject[]) {
+    if (Array.isArray(embedding)) values += embedding.length;
+    else if (typeof embedding === "string") values += (embedding.length * 3) / 16;
+  }
+  return values;
 }
 
 /** Whether a second try may save what the other slices have cost. */

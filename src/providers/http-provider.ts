@@ -154,7 +154,7 @@ async function jsonAnswer(
   call: ProviderCall,
 ): Promise<ProviderAnswer> {
   const text = await boundedText(response, JSON_BYTES_MAX);
-  if (text === null) return failed({ kind: "retry", reason: "body_too_large" });
+  if (text === null) return failed(tooLarge(call));
   const raw = parseObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
   const inside = wire.failureInside(raw);
@@ -162,6 +162,24 @@ async function jsonAnswer(
   const answer = wire.answer(raw, call, response.headers);
   if (answer === null) return failed({ kind: "retry", reason: "bad_answer" });
   return "kind" in answer ? failed(answer) : { kind: "json", ...answer };
+}
+
+const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;
+/** Of each token and each of its alternatives among log probabilities, bytes. */
+const LOGPROB_BYTES = 64;
+
+/** The failure of an answer that is too large to be held; what was asked for can be too large. */
+export function tooLarge({ kind, body }: ProviderCall): ProviderFailure {
+  const refused = { kind: "refused", reason: "body_too_large" } as const;
+  if (kind === "embeddings") {
+    const message = `${TOO_LARGE}send fewer inputs at once, or ask for fewer 'dimensions'.`;
+    return { ...refused, message, param: "input", spent: { usage: null, output: 0 } };
+  }
+  if (body["logprobs"] !== true) return { kind: "retry", reason: "body_too_large" };
+  const entries = 1 + Number(body["top_logprobs"] ?? 0);
+  const output = Math.floor(JSON_BYTES_MAX / (LOGPROB_BYTES * entries));
+  const message = `${TOO_LARGE}ask for it as a stream.`;
+  return { ...refused, message, param: "logprobs", spent: { usage: null, output } };
 }
 
 /**

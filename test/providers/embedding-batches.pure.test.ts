@@ -93,3 +93,38 @@ it("the catalogue bounds the inputs exactly where a request takes one text", () 
   // Rounds of six at 5 seconds each end before the 120 seconds that an answer has.
   expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
 });
+
+it("an answer of more than 20 MB of numbers is refused with what it has cost, and no more is sent", async () => {
+  const vector = Array.from({ length: 1_000_000 }, () => 1);
+  const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+  let sent = 0;
+  const answer = await inBatches(callFor(20), 1, () => {
+    sent++;
+    return Promise.resolve({ kind: "json", ...embeddingList([vector], usage) });
+  });
+  expect(answer).toMatchObject({
+    kind: "failure",
+    failure: {
+      kind: "refused",
+      param: "input",
+      message: expect.stringContaining("20 MB") as string,
+    },
+  });
+  const spent = answer.kind === "failure" ? answer.failure.spent : undefined;
+  expect(spent?.usage?.input).toBeGreaterThanOrEqual(3 * 7);
+  expect(sent).toBeLessThan(20);
+});
+
+it("a slice that its text made fail leaves the others paid for", async () => {
+  const refused: ProviderFailure = { kind: "refused", reason: "400", param: "input" };
+  const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+  let sent = 0;
+  const answer = await inBatches(callFor(3), 1, () =>
+    Promise.resolve(
+      ++sent === 3
+        ? { kind: "failure", failure: refused }
+        : { kind: "json", ...embeddingList([[1]], usage) },
+    ),
+  );
+  expect(answer).toMatchObject({ failure: { ...refused, spent: { usage: { input: 14 } } } });
+});
