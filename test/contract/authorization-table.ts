@@ -13,9 +13,10 @@ const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 /** Method, route as app.ts has it, the roles that may, the status they get, a body. */
 export type Row = readonly [string, string, readonly Role[], number, object?];
 
-/** Every endpoint below /v1. */
+/** Every endpoint below /v1 that speaks of refusals in OpenAI's words; test/node/doors.test.ts asks the others. */
 export const ROWS: readonly Row[] = [
   ["POST", "/v1/chat/completions", EVERYONE, 200, SAY],
+  ["POST", "/v1/completions", EVERYONE, 200, { model: "sandbox/echo", prompt: "Hello there" }],
   ["POST", "/v1/responses", EVERYONE, 200, { model: "sandbox/echo", input: "Hello there" }],
   ["POST", "/v1/embeddings", EVERYONE, 200, VECTOR],
   ["GET", "/v1/models", EVERYONE, 200],
