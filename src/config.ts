@@ -163,13 +163,13 @@ export function parseConfig(bindings: object): ParsedConfig {
 }
 
 function docsUrlOf(
-  url: string,
+  value: string,
   complain: (variable: string, problem: string) => void,
 ): string | null {
-  if (url === "") return null;
-  if (!/^https?:\/\/\S+[^/\s]$/.test(url))
-    complain("DOCS_URL", "must be a URL without a slash at its end");
-  return url;
+  if (value === "") return null;
+  if (/^https?:\/\/\S+[^/\s]$/.test(value)) return value;
+  complain("DOCS_URL", "must be a URL without a slash at its end");
+  return null;
 }
 
 const parsed = new WeakMap<object, ParsedConfig>();
