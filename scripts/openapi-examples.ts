@@ -72,6 +72,7 @@ async function askInference(org: string): Promise<void> {
   const messages = [{ role: "user", content: "Hello" }];
   const chat = { model: "smart", max_tokens: 64, user: "ann", messages };
   const answer = await ask("POST /v1/chat/completions", { body: chat });
+  await ask("POST /v1/completions", { body: { model: "smart", prompt: "Hello", max_tokens: 16 } });
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });

@@ -1,6 +1,7 @@
 import { chatBody } from "../../src/inference/chat-request.ts";
 import { embeddingsBody } from "../../src/inference/embeddings-request.ts";
 import { countBody, messagesBody } from "../../src/inference/doors/messages/request.ts";
+import { completionsBody } from "../../src/inference/doors/completions/completions.ts";
 import { responsesBody } from "../../src/inference/doors/responses/request.ts";
 import { newKeySchema } from "../../src/keys/new-key.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
@@ -39,6 +40,16 @@ const PAID_OPERATIONS: readonly Operation[] = [
     roles: ALL,
     body: chatBody,
     answers: { 200: record.completion },
+    errors: PAID,
+  },
+  {
+    method: "post",
+    path: "/v1/completions",
+    tag: "Inference",
+    summary: "Legacy text completions, as JSON or as a stream",
+    roles: ALL,
+    body: completionsBody,
+    answers: { 200: record.textCompletion },
     errors: PAID,
   },
   {

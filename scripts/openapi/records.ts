@@ -73,6 +73,19 @@ export const response = z
   })
   .meta({ id: "Response" });
 
+/** As OpenAI's legacy completions. */
+export const textCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("text_completion"),
+    created: count,
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({ index: count, text: z.string(), finish_reason: z.string().nullable() }),
+    ),
+    usage: completionUsage,
+  })
+  .meta({ id: "TextCompletion" });
 /** As Anthropic's; content blocks are passed on. */
 export const message = z
   .looseObject({

@@ -42,7 +42,7 @@ it("no file names a document that is not in the repository", () => {
       .map((name) => `${folder}/${name}`),
   );
   const named = [...files, "README.md", "wrangler.toml"].flatMap((file) =>
-    [...readPage(file).matchAll(/(?<![\w/.-])[\w/-][\w./-]*\.md\b/g)]
+    [...readPage(file).matchAll(/(?<![\w/.-])[\w/-][\w./-]*\w{2}\.md\b/g)]
       .filter(([name]) => !name.endsWith("README.md") && !existsSync(path.join(ROOT, name)))
       .filter(([name]) => !existsSync(path.join(ROOT, path.dirname(file), name)))
       .filter(([name]) => !existsSync(path.join(ROOT, "docs", name)))

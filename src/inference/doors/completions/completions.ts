@@ -25,7 +25,7 @@ const MAX_TOKENS_DEFAULT = 16;
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
 /** What changes the answer and a chat model cannot do is refused, unless it says what is so anyway. */
-const body = z.looseObject({
+export const completionsBody = z.looseObject({
   model: chat.model,
   prompt: z.union(
     [text, z.array(text).check(z.length(1, "must hold one text: send a request for each"))],
@@ -63,7 +63,7 @@ const KEPT = [
 ] as const;
 
 function parse(value: object): Result<Asked> {
-  const parsed = parseBody(body, withoutNulls(value));
+  const parsed = parseBody(completionsBody, withoutNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
   const content = typeof prompt === "string" ? prompt : (prompt[0] ?? "");
