@@ -37,6 +37,15 @@ const DOOR_LOADS: Readonly<Record<string, DoorLoad>> = {
     ask: (ask) =>
       asked({ prompt: `${SYSTEM}\n${USER}`, max_tokens: ask.words }, ask, "data: [DONE]\n\n"),
   },
+  responses: {
+    path: "responses",
+    ask: (ask) =>
+      asked(
+        { instructions: SYSTEM, input: USER, max_output_tokens: Math.max(16, ask.words) },
+        ask,
+        "data: [DONE]\n\n",
+      ),
+  },
   messages: {
     path: "messages",
     ask: (ask) =>
