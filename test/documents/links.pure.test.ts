@@ -38,6 +38,7 @@ it("no file names a document that is not in the repository", () => {
   const folders = ["src", "scripts", "docs", "test"];
   const files = folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => !file.includes("node_modules"))
       .filter((name) => /\.(?:ts|md)$/.test(name) && !name.startsWith("documents/"))
       .map((name) => `${folder}/${name}`),
   );

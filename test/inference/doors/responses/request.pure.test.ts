@@ -14,7 +14,7 @@ import {
 
 function encoded(type: string) {
   const file_data = `data:${type};base64,${btoa("# Hi")}`;
-  return { role: "user", content: [{ type: "input_file", filename: "a.md", file_data }] };
+  return { role: "user", content: [{ type: "input_file", filename: "a.txt", file_data }] };
 }
 
 function file(part: object) {
@@ -142,7 +142,7 @@ describe("input", () => {
 
   it("reads a file of text, and says that it cannot read another", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
-      { role: "user", content: 'File "a.md":\n# Hi' },
+      { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);
     expect(refused({ input: [encoded("application/pdf")] }).param).toBe(
       "input[0].content[0].file_data",
