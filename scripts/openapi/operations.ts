@@ -16,10 +16,13 @@ const SENIORS = "owner, admin, billing";
 
 const PAID = [
   "insufficient_balance",
+  "key_budget_exceeded",
   "organization_suspended",
+  "model_not_allowed",
   "model_not_found",
   "context_length_exceeded",
   "end_user_quota_exceeded",
+  "tokens",
   "too_many_end_users",
   "idempotency_replay",
   "idempotency_in_progress",

@@ -141,7 +141,12 @@ export const listedModels = z.union([models, messagesModels]);
 export const listedModel = z.union([model, messagesModel]);
 
 export const balance = z
-  .looseObject({ credits_micro: micros, credits_dollars: dollars })
+  .looseObject({
+    credits_micro: micros,
+    credits_dollars: dollars,
+    held_micro: micros,
+    available_micro: micros,
+  })
   .meta({ id: "Balance" });
 
 const keyFields = {

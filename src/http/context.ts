@@ -190,7 +190,10 @@ function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted |
 }
 
 /** On every answer to an authenticated request, whatever its outcome. */
-function setCallerHeaders(headers: Headers, { caller, rate }: Admitted): void {
+function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted): void {
   headers.set("openai-organization", caller.orgId);
   for (const [name, value] of Object.entries(rateHeaders(rate))) headers.set(name, value);
+  if (tokens === undefined) return;
+  const ofTokens = Object.entries(rateHeaders(tokens, "tokens"));
+  for (const [name, value] of ofTokens) headers.set(name, value);
 }

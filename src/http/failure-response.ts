@@ -12,6 +12,11 @@ export type ErrorObject = {
   readonly retry_after?: number;
   readonly balance_micro?: number;
   readonly required_micro?: number;
+  readonly held_micro?: number;
+  readonly left_micro?: number;
+  readonly quota_micro?: number;
+  readonly budget_micro?: number;
+  readonly resets_at?: string;
   readonly generation_id?: string;
   readonly key_id?: string;
   /** Where the documents say what to do about it. */

@@ -1,4 +1,5 @@
 import type { Failure } from "../lib/failure.ts";
+import { timestamp } from "../lib/clock.ts";
 import { orList } from "../lib/or-list.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
@@ -54,13 +55,25 @@ const WIRES: Wires = {
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
   // One body for missing, malformed, unknown and revoked keys: it tells a guesser nothing.
-  invalid_api_key: () => ({
+  // That one of ours has expired only its holder is told.
+  invalid_api_key: ({ expiredAt }) => ({
     status: 401,
     type: "invalid_api_key",
-    message: "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
+    message:
+      expiredAt === undefined
+        ? "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'."
+        : `This API key expired at ${timestamp(expiredAt)}. Please use another one.`,
     headers: { "www-authenticate": "Bearer" },
   }),
   balance_too_low: balanceTooLow,
+  key_budget_exceeded: keyBudgetExceeded,
+  model_not_allowed: ({ model }) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "model_not_allowed",
+    param: "model",
+    message: `This API key may not use the model '${shortened(model)}'.`,
+  }),
   region_mismatch: ({ home }) => ({
     status: 403,
     type: "region_mismatch",
@@ -121,6 +134,15 @@ const WIRES: Wires = {
     invalidRequest(413, `The request body must be at most ${bytesMax} bytes.`),
   unsupported_media_type: ({ message }) => invalidRequest(415, message),
   rate_limited: rateLimited,
+  tokens_limited: tokensLimited,
+  tokens_over_limit: ({ limit, prompt, required }) => ({
+    ...invalidRequest(
+      400,
+      `This request may come to ${required} tokens, ${prompt} of them its prompt, and this API key has ${limit} a minute: it can never pass.`,
+      prompt < limit ? "max_tokens" : null,
+    ),
+    code: "tokens",
+  }),
   quota_exceeded: quotaExceeded,
   too_many_end_users: () => ({
     status: 429,
@@ -158,16 +180,60 @@ const WIRES: Wires = {
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
 };
 
+/** Agents stop at the words "Insufficient credits" alone. */
 function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
-  const { balanceMicro, requiredMicro, onlyHolds } = failure;
-  const needs = `This request needs at least ${requiredMicro} micro-credits and ${balanceMicro} are free.`;
+  const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
+  const wire = { status: 402, type: "insufficient_balance" };
+  const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
+  return onlyHolds
+    ? {
+        ...wire,
+        message: `This request needs at least ${requiredMicro} micro-credits. Of the balance of ${balanceMicro}, ${heldMicro} are held by requests under way. Please retry after 1s.`,
+        extra: { ...extra, held_micro: heldMicro },
+        headers: RETRY_SOON,
+      }
+    : {
+        ...wire,
+        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. Please add credits.`,
+        extra,
+        headers: DO_NOT_RETRY,
+      };
+}
+
+function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): Wire {
+  const { period, budgetMicro, resetsAt } = failure;
+  const name = period === null ? "budget" : `budget of the ${period}`;
+  const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
+  const { left, extra, headers } = shortage(failure, resetsAt);
   return {
     status: 402,
     type: "insufficient_balance",
-    message: onlyHolds
-      ? `${needs} Open requests hold the rest of the balance. Please retry after 1s.`
-      : `${needs} Please add credits.`,
-    extra: { balance_micro: balanceMicro, required_micro: requiredMicro },
+    code: "key_budget_exceeded",
+    message: failure.onlyHolds
+      ? `This API key has ${left} of its ${name}. Please retry after 1s.`
+      : `Insufficient credits: this API key has ${left} of its ${name}. ${end}`,
+    extra: { budget_micro: budgetMicro, ...extra },
+    headers,
+  };
+}
+
+type Short = FailureOf["key_budget_exceeded"] | FailureOf["quota_exceeded"];
+
+/** What is left of a quota or a budget, in words, in numbers, and whether it is worth to come again. */
+function shortage(
+  { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
+  resetsAt: number | null,
+): { readonly left: string } & Required<Pick<Wire, "extra" | "headers">> {
+  const whole = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
+  const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
+  return {
+    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro},`,
+    extra: {
+      left_micro: leftMicro,
+      required_micro: requiredMicro,
+      ...(resetsAt !== null && { resets_at: timestamp(resetsAt) }),
+      ...(onlyHolds && { held_micro: heldMicro }),
+    },
     headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
   };
 }
@@ -191,18 +257,37 @@ function rateLimited({ scope, limit, retryAfterMs, orgId }: FailureOf["rate_limi
   };
 }
 
+function tokensLimited(failure: FailureOf["tokens_limited"]): Wire {
+  const { limit, remaining, required, retryAfterMs } = failure;
+  const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
+  return {
+    status: 429,
+    type: "rate_limit_exceeded",
+    code: "tokens",
+    message: `Rate limit of ${limit} tokens per minute for this API key reached: ${remaining} are left and this request may come to ${required}. Please retry after ${seconds}s.`,
+    extra: { retry_after: seconds },
+    headers: {
+      "retry-after": String(seconds),
+      "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+      ...rateHeaders({ limit, remaining, resetMs: seconds * 1000 }, "tokens"),
+    },
+  };
+}
+
 /** "You exceeded your current ... quota" makes clients stop; a hold in the way must not. */
-function quotaExceeded({ period, onlyHolds }: FailureOf["quota_exceeded"]): Wire {
-  const [name, reset] =
-    period === "day" ? ["daily", "midnight UTC"] : ["monthly", "the 1st of the month, UTC"];
+function quotaExceeded(failure: FailureOf["quota_exceeded"]): Wire {
+  const { period, quotaMicro, onlyHolds, resetsAt } = failure;
+  const name = period === "day" ? "daily" : "monthly";
+  const { left, extra, headers } = shortage(failure, resetsAt);
   return {
     status: 429,
     type: "api_error",
     code: "end_user_quota_exceeded",
     message: onlyHolds
-      ? `Open requests hold what is left of this end user's ${name} quota. Please retry after 1s.`
-      : `You exceeded your current ${name} quota for this end user. Raise the quota, wait for its reset at ${reset}, or omit 'user'.`,
-    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+      ? `This end user has ${left} of its ${name} quota. Please retry after 1s.`
+      : `You exceeded your current ${name} quota for this end user: it has ${left} of it. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
+    extra: { quota_micro: quotaMicro, ...extra },
+    headers,
   };
 }
 
@@ -225,8 +310,11 @@ function replayMessage(made: "generation" | "key", id: string): string {
 const MODEL_SHOWN_MAX = 100;
 
 function modelMessage(model: string): string {
-  const shown = model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
-  return `The model '${shown}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+  return `The model '${shortened(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+}
+
+function shortened(model: string): string {
+  return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
 }
 
 /** 1 to `most`; a broken number counts as 1. */

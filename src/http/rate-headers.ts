@@ -1,11 +1,14 @@
 import type { RateState } from "../lib/caller.ts";
 
-/** The key's limit as OpenAI's headers tell it; resets are written `12s`, `1m0s`. */
-export function rateHeaders({ limit, remaining, resetMs }: RateState): Record<string, string> {
+/** What is left of the key's requests or tokens, as OpenAI's headers tell it; resets are written `12s`, `1m0s`. */
+export function rateHeaders(
+  { limit, remaining, resetMs }: RateState,
+  what: "requests" | "tokens" = "requests",
+): Record<string, string> {
   return {
-    "x-ratelimit-limit-requests": String(limit),
-    "x-ratelimit-remaining-requests": String(remaining),
-    "x-ratelimit-reset-requests": duration(resetMs),
+    [`x-ratelimit-limit-${what}`]: String(limit),
+    [`x-ratelimit-remaining-${what}`]: String(remaining),
+    [`x-ratelimit-reset-${what}`]: duration(resetMs),
   };
 }
 

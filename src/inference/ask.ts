@@ -1,6 +1,6 @@
 import type { Failure, Result } from "../lib/failure.ts";
 import { refuse } from "../lib/failure.ts";
-import type { Micros } from "../lib/money.ts";
+import type { HoldGrant } from "../wallet/wallet-contract.ts";
 import type { Route } from "../catalog/model.ts";
 import type { Spent } from "../providers/provider.ts";
 import { failover } from "../providers/failover.ts";
@@ -22,11 +22,11 @@ export type Answering =
  * Asks the routes that the grant pays for, in order, until one answers. Once one has, nobody else will be
  * asked: the request's body is let go.
  */
-export async function ask(run: Run, granted: Micros): Promise<Answering> {
+export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
   }
-  const offers = affordable(run, granted);
+  const offers = affordable(run, grant);
   const last: { asked: Asked | null; spent: SpentThere | null } = { asked: null, spent: null };
   const served = await callRoute(run, offers, {
     onAsked: (asked) => {
@@ -64,12 +64,13 @@ function askedOf(
 }
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
-function affordable(run: Run, granted: Micros): Offer[] {
+function affordable(run: Run, { granted, tokens }: HoldGrant): Offer[] {
   const { routes, prompt, cap, native } = run.request;
   return routes.flatMap((route) => {
     const provider = run.services.providers.get(route.provider);
-    const routeCap = cap === null ? null : affordableCap(route, prompt, cap, granted);
-    if (provider === undefined || (cap !== null && routeCap === null)) return [];
+    const paidFor = cap === null ? null : affordableCap(route, prompt, cap, granted);
+    if (provider === undefined || (cap !== null && paidFor === null)) return [];
+    const routeCap = paidFor === null ? null : Math.min(paidFor, tokensLeft(run, tokens?.granted));
     return [
       {
         route,
@@ -83,6 +84,12 @@ function affordable(run: Run, granted: Micros): Offer[] {
       },
     ];
   });
+}
+
+/** What the tokens granted of the key's limit leave to each choice after the prompt. */
+function tokensLeft({ request: { cap, prompt } }: Run, granted: number | undefined): number {
+  if (granted === undefined) return Infinity;
+  return Math.floor((granted - prompt.bound) / (cap?.choices ?? 1));
 }
 
 async function callRoute(

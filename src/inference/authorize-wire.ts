@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import type { Failure } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
+import { BUDGET_PERIODS } from "../lib/key-terms.ts";
 import { keyHash as hash } from "../keys/key-hash.ts";
 import { micros } from "../lib/money.ts";
-import type { Micros } from "../lib/money.ts";
 import type { Reached } from "../lib/reach-object.ts";
-import type { HoldRequest } from "../wallet/wallet-contract.ts";
+import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
 
 /** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
 export type AuthorizeRequest = {
@@ -14,7 +14,7 @@ export type AuthorizeRequest = {
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
 /** `granted` is 0 where nothing was to be held. */
-export type Authorized = { readonly granted: Micros };
+export type Authorized = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
 const word = z.string().check(z.minLength(1), z.maxLength(256));
@@ -25,7 +25,11 @@ const requestSchema = z.object({
     z.object({
       id: word,
       least: amount,
+      sure: amount,
       most: amount,
+      has_cap: z.boolean(),
+      tokens: z.object({ prompt: amount, least: amount, most: amount }),
+      model: z.nullable(z.object({ sent: z.string(), id: z.string() })),
       user: z.nullable(z.string()),
       idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
     }),
@@ -35,8 +39,9 @@ const requestSchema = z.object({
 /** The body of `authorize`, without its version. */
 export function authorizeBody({ keyHash, hold }: AuthorizeRequest): object {
   if (hold === null) return { key_hash: keyHash, hold };
-  const { id, least, most, externalId: user, idempotency } = hold;
-  return { key_hash: keyHash, hold: { id, least, most, user, idempotency } };
+  const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
+  const asked = { id, least, sure, most, has_cap: hasCap, tokens, model, user, idempotency };
+  return { key_hash: keyHash, hold: asked };
 }
 
 /** What a peer sent, or null when it is not what `authorize` takes. */
@@ -45,26 +50,50 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   if (!parsed.success) return null;
   const { key_hash: keyHash, hold } = parsed.data;
   if (hold === null) return { keyHash, hold };
-  const { user: externalId, least, most, ...rest } = hold;
-  if (least > most) return null;
-  return { keyHash, hold: { ...rest, least: micros(least), most: micros(most), externalId } };
+  const { user: externalId, has_cap: hasCap, least, sure, most, ...rest } = hold;
+  if (least > sure || sure > most) return null;
+  const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
+  return { keyHash, hold: { ...rest, ...bounds, hasCap, externalId } };
 }
 
 const flag = z.boolean();
+/** What a request needs and open requests hold: see `Shortage` in lib/failure.ts. */
+const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
 /** The refusals that home may give; anything else is no answer. */
 const refusal = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("invalid_api_key") }),
+  z.object({ kind: z.literal("invalid_api_key"), expiredAt: z.optional(amount) }),
   z.object({ kind: z.literal("organization_suspended") }),
-  z.object({
-    kind: z.literal("balance_too_low"),
-    balanceMicro: amount,
-    requiredMicro: amount,
-    onlyHolds: flag,
-  }),
+  z.object({ kind: z.literal("invalid_request"), message: z.string(), param: z.nullable(word) }),
+  z.object({ kind: z.literal("model_not_allowed"), model: z.string() }),
+  z.object({ kind: z.literal("balance_too_low"), balanceMicro: amount, ...shortage }),
   z.object({
     kind: z.literal("quota_exceeded"),
     period: z.enum(["day", "month"]),
-    onlyHolds: flag,
+    quotaMicro: amount,
+    leftMicro: amount,
+    resetsAt: amount,
+    ...shortage,
+  }),
+  z.object({
+    kind: z.literal("key_budget_exceeded"),
+    period: z.nullable(z.enum(BUDGET_PERIODS)),
+    budgetMicro: amount,
+    leftMicro: amount,
+    resetsAt: z.nullable(amount),
+    ...shortage,
+  }),
+  z.object({
+    kind: z.literal("tokens_limited"),
+    limit: amount,
+    remaining: amount,
+    required: amount,
+    retryAfterMs: amount,
+  }),
+  z.object({
+    kind: z.literal("tokens_over_limit"),
+    limit: amount,
+    prompt: amount,
+    required: amount,
   }),
   z.object({
     kind: z.literal("rate_limited"),
@@ -83,8 +112,9 @@ const refusal = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("overloaded") }),
   z.object({ kind: z.literal("storage_unavailable") }),
 ]);
+const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
 const answerSchema = z.discriminatedUnion("ok", [
-  z.object({ ok: z.literal(true), granted: amount }),
+  z.object({ ok: z.literal(true), granted: amount, tokens: z.optional(tokens) }),
   z.object({ ok: z.literal(false), failure: refusal, may_hold: z._default(flag, false) }),
 ]);
 
@@ -97,7 +127,10 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   if (!parsed.success) return null;
   const answer = parsed.data;
   if (answer.ok) {
-    return { unanswered: false, result: success({ granted: micros(answer.granted) }) };
+    const granted = micros(answer.granted);
+    const { tokens: ofLimit } = answer;
+    const grant = ofLimit === undefined ? { granted } : { granted, tokens: ofLimit };
+    return { unanswered: false, result: success(grant) };
   }
   const failure = answer.failure as Failure;
   return answer.may_hold

@@ -26,8 +26,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const held = reached.result;
   if (!held.ok) return c.json(refused(held.failure));
   const { org_id, key_id, member_id, rpm_limit } = key.value;
-  const { granted } = held.value;
-  return c.json({ ok: true, org_id, key_id, member_id, rpm_limit, granted });
+  return c.json({ ok: true, org_id, key_id, member_id, rpm_limit, ...held.value });
 }
 
 function refused(failure: Failure): object {

@@ -16,10 +16,15 @@ export type OutputCap = {
   /** Below this the request is refused rather than cut. */
   readonly least: number;
   readonly choices: number;
+  /** Whether the client said what is the most; a default may be cut to what is left. */
+  readonly isAsked: boolean;
 };
 
-/** What one request may cost at its dearest route: hold at least `least`, at most `most`. */
-export type Bounds = { readonly least: Micros; readonly most: Micros };
+/**
+ * What one request may cost at its dearest route: hold at least `least`, at most `most`. `sure`: the least by
+ * the prompt's hard bound instead of its estimate.
+ */
+export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
 /** What a chat request says about its output; `thinks`: it asks for reasoning. */
 export type AskedOutput = {
@@ -37,7 +42,7 @@ export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput):
   const wanted = asked.cap ?? Math.max(floor, Math.min(asked.defaultCap, room));
   const whole = Math.min(wanted, model.maxOutput);
   const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, floor));
-  return { whole, least, choices: asked.choices };
+  return { whole, least, choices: asked.choices, isAsked: asked.cap !== null };
 }
 
 /** The least and the most that a request can cost, over every candidate route. */
@@ -55,9 +60,10 @@ export function costBounds(
       }),
     );
   const least = worst(prompt.estimate, cap?.least ?? 0);
+  const sure = worst(prompt.bound, cap?.least ?? 0);
   const most = worst(prompt.bound, cap?.whole ?? 0);
-  assert(least <= most, "the least cost passes the most");
-  return { least: micros(least), most: micros(most) };
+  assert(least <= sure && sure <= most, "the least cost passes the most");
+  return { least: micros(least), sure: micros(sure), most: micros(most) };
 }
 
 /**

@@ -32,13 +32,16 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     const presumed = c.get("presumed");
     return {
       ...here,
-      hold: (request, after) =>
-        presumed === undefined
-          ? reachObject(() => wallet().hold(request, caller.keyHash), {
-              after,
-              attemptsMax: ATTEMPTS,
-            })
-          : admitAndHold(c, presumed, { wallet, request, after }),
+      hold: async (request, after) =>
+        showTokens(
+          c,
+          presumed === undefined
+            ? await reachObject(() => wallet().hold(request, caller.keyHash), {
+                after,
+                attemptsMax: ATTEMPTS,
+              })
+            : await admitAndHold(c, presumed, { wallet, request, after }),
+        ),
       wallet: (orgId) => wallets.getByName(orgId),
       outbox: (orgId) => outboxes.getByName(ownShard(orgId)),
     };
@@ -47,13 +50,21 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const at = { requestId: c.get("requestId"), now: clock, spentMs: c.get("admissionMs") };
   return {
     ...here,
-    hold: (hold) => authorizeAtHome(home, { keyHash: caller.keyHash, hold }, at),
+    hold: async (hold) =>
+      showTokens(c, await authorizeAtHome(home, { keyHash: caller.keyHash, hold }, at)),
     wallet: null,
     outbox: (orgId) => outboxes.getByName(peerShard(caller.home, orgId)),
   };
 }
 
 type Holding = Pick<WalletCalls, "hold" | "admitAndHold">;
+
+/** The request's headers say what is left of the key's token limit, if it has one. */
+function showTokens(c: Context<AppEnv>, reached: Reached<HoldGrant>): Reached<HoldGrant> {
+  const tokens = !reached.unanswered && reached.result.ok ? reached.result.value.tokens : undefined;
+  if (tokens !== undefined) c.set("admitted", { ...c.get("admitted"), tokens });
+  return reached;
+}
 
 /** Both in one call; once the key is admitted, the request's headers say what is left of its minute. */
 function admitAndHold(

@@ -32,4 +32,9 @@ export type RateState = {
 };
 
 /** An admitted request: who, and what is left of the key's minute. */
-export type Admitted = { readonly caller: Caller; readonly rate: RateState };
+export type Admitted = {
+  readonly caller: Caller;
+  readonly rate: RateState;
+  /** Of its token limit, once it holds; left out for a key without one. */
+  readonly tokens?: RateState;
+};

@@ -1,3 +1,4 @@
+import type { BudgetPeriod } from "./key-terms.ts";
 import type { Micros } from "./money.ts";
 
 /**
@@ -11,13 +12,19 @@ export type Failure =
       readonly param: string | null;
       readonly code?: string;
     }
-  | { readonly kind: "invalid_api_key" }
-  | {
-      readonly kind: "balance_too_low";
-      readonly balanceMicro: Micros;
-      readonly requiredMicro: Micros;
-      readonly onlyHolds: boolean;
-    }
+  /** `expiredAt` (Unix ms): a key of ours whose time is up. */
+  | { readonly kind: "invalid_api_key"; readonly expiredAt?: number }
+  /** The balance with what open requests hold of it. */
+  | ({ readonly kind: "balance_too_low"; readonly balanceMicro: Micros } & Shortage)
+  /** `leftMicro`: of the budget, held or not. `resetsAt`: Unix ms; null for a budget that is for good. */
+  | ({
+      readonly kind: "key_budget_exceeded";
+      readonly period: BudgetPeriod | null;
+      readonly budgetMicro: Micros;
+      readonly leftMicro: Micros;
+      readonly resetsAt: number | null;
+    } & Shortage)
+  | { readonly kind: "model_not_allowed"; readonly model: string }
   | { readonly kind: "region_mismatch"; readonly home: string }
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
   | { readonly kind: "organization_suspended" }
@@ -51,12 +58,29 @@ export type Failure =
       /** Whose key it is: every answer to a known key names its organisation. */
       readonly orgId?: string;
     }
-  /** `onlyHolds`: open holds alone are in the way, a retry soon may pass. */
+  /** The key's own limit. `remaining` of it is too little for `required`. */
   | {
+      readonly kind: "tokens_limited";
+      readonly limit: number;
+      readonly remaining: number;
+      readonly required: number;
+      readonly retryAfterMs: number;
+    }
+  /** More tokens than the key's limit has in any minute; `prompt` of them before any output. */
+  | {
+      readonly kind: "tokens_over_limit";
+      readonly limit: number;
+      readonly prompt: number;
+      readonly required: number;
+    }
+  /** `leftMicro`: of the quota, held or not. `resetsAt`: Unix ms. */
+  | ({
       readonly kind: "quota_exceeded";
       readonly period: "day" | "month";
-      readonly onlyHolds: boolean;
-    }
+      readonly quotaMicro: Micros;
+      readonly leftMicro: Micros;
+      readonly resetsAt: number;
+    } & Shortage)
   | { readonly kind: "too_many_end_users" }
   | { readonly kind: "internal" }
   | { readonly kind: "upstream_error" }
@@ -65,6 +89,13 @@ export type Failure =
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "misconfigured" };
+
+/** What a request needs at least, and what open requests hold. `onlyHolds`: they alone are in the way. */
+type Shortage = {
+  readonly requiredMicro: Micros;
+  readonly heldMicro: Micros;
+  readonly onlyHolds: boolean;
+};
 
 /** A value or a failure. Failures are returned, bugs are thrown. */
 export type Result<T> = Success<T> | Refusal;

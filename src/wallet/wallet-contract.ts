@@ -1,6 +1,8 @@
 import type { Scope } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
+import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
+import type { TokenAsk } from "./rules/token-window.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
 import type { Micros } from "../lib/money.ts";
@@ -14,6 +16,14 @@ export type HoldRequest = {
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
+  /** The least by the prompt's hard bound: at least this where a budget must not be passed. */
+  readonly sure: Micros;
+  /** Whether the client bounds its output; otherwise it is granted half of what is free at most. */
+  readonly hasCap: boolean;
+  /** By the prompt's bound, for a key's token limit. */
+  readonly tokens: TokenAsk;
+  /** The name that was sent and the id it came to; null where a peer does not say: then a key with a list is refused. */
+  readonly model: { readonly sent: string; readonly id: string } | null;
   /** The request's `user`, or null. */
   readonly externalId: string | null;
   readonly keyId: string;
@@ -22,7 +32,11 @@ export type HoldRequest = {
   /** The request's Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
 };
-export type HoldGrant = { readonly granted: Micros };
+/** `tokens`: what was granted of the key's token limit, and what is left of it; left out without one. */
+export type HoldGrant = {
+  readonly granted: Micros;
+  readonly tokens?: MinuteState & { readonly granted: number };
+};
 /** The key's place in its minute was taken, whatever became of the hold. */
 export type AdmittedHold = {
   readonly admitted: AdmittedKey;
@@ -198,6 +212,10 @@ export type WalletCalls = {
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   /** A key's new limit counts from this turn on. */
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
+  /** A key's new terms count from this turn on, for what it has spent before as well. */
+  setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
+  /** How a key stands by its terms; takes no place in its minute. `invalid_api_key` as for `admit`. */
+  keyStanding(keyHash: string): Promise<Result<KeyStanding>>;
   /**
    * For a key (its hash) that was admitted before, or that a peer has admitted: `invalid_api_key` when it has
    * died since, as while a large body was read.

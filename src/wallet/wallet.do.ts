@@ -3,10 +3,19 @@ import { assert } from "../lib/assert.ts";
 import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import type { AdmittedKey } from "../lib/limiter-contract.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { forgetWallet, ownsBook, readBookHead } from "./book.store.ts";
-import { admit, admitAndHold, changeBy, gateOf, holdFor, tellKeys } from "./object/admission.do.ts";
+import {
+  admit,
+  admitAndHold,
+  changeBy,
+  gateOf,
+  holdFor,
+  keyStanding,
+  tellKeys,
+} from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { Decisions, unavailable } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
@@ -86,7 +95,15 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return tellKeys(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
   }
 
-  async hold(request: Contract.HoldRequest, keyHash?: string): Promise<Result<Contract.HoldGrant>> {
+  async setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.setTerms(desk, keyHash, terms));
+  }
+
+  keyStanding(keyHash: string): Promise<Result<KeyStanding>> {
+    return keyStanding(this.#gate, keyHash);
+  }
+
+  hold(request: Contract.HoldRequest, keyHash?: string): Promise<Result<Contract.HoldGrant>> {
     return holdFor(this.#gate, request, keyHash);
   }
 

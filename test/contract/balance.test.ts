@@ -7,6 +7,7 @@ beforeAll(async () => {
   account = await openAccount({ credits: 12_345_678 });
 });
 
+type Balance = Record<"credits_micro" | "held_micro" | "available_micro", number>;
 const read = async (key: string): Promise<unknown> => (await send("/v1/balance", { key })).json();
 
 describe("GET /v1/balance: 200", () => {
@@ -17,6 +18,8 @@ describe("GET /v1/balance: 200", () => {
     expect(await response.json()).toEqual({
       credits_micro: 12_345_678,
       credits_dollars: 12.345678,
+      held_micro: 0,
+      available_micro: 12_345_678,
     });
   });
 
@@ -29,12 +32,12 @@ describe("GET /v1/balance: 200", () => {
     [123_456_789_012_345, 123_456_789.012345],
   ])("%i micros are %d dollars", async (micros, dollars) => {
     const { key } = await openAccount({ credits: micros });
-    expect(await read(key)).toEqual({ credits_micro: micros, credits_dollars: dollars });
+    expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
   it("is 0 for an organisation without credits; reads still work, a completion is 402 (37)", async () => {
     const { key } = await openAccount({ credits: 0 });
-    expect(await read(key)).toEqual({ credits_micro: 0, credits_dollars: 0 });
+    expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
       expect([path, (await send(path, { key })).status]).toEqual([path, 200]);
     }
@@ -51,12 +54,15 @@ describe("GET /v1/balance: 200", () => {
     expect(await balanceOf(key)).toBe(4000 - cost);
   });
 
-  it("holds are not deducted", async () => {
+  it("what requests under way hold is said, and not deducted from the balance", async () => {
     const { key } = await openAccount({ credits: 1_000_000 });
     const open = await chat(key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();
     await reader?.read();
-    expect(await balanceOf(key)).toBe(1_000_000);
+    const { credits_micro, held_micro, available_micro } = (await read(key)) as Balance;
+    expect(credits_micro).toBe(1_000_000);
+    expect(held_micro).toBeGreaterThan(0);
+    expect(available_micro).toBe(1_000_000 - held_micro);
     await reader?.cancel();
   });
 

@@ -112,7 +112,17 @@ describe("POST /v1/chat/completions: 400, with param", () => {
 });
 
 describe("POST /v1/chat/completions: 402", () => {
-  it("tells what is free and what is needed, as integers, and asks for no retry (37, 100)", async () => {
+  it("two requests without a cap pass at once: the first leaves half of what is free", async () => {
+    const { key: busy, orgId } = await openAccount({ credits: 1000 });
+    const open = await chat(busy, { model: "sandbox/stall", stream: true });
+    expect(open.status).toBe(200);
+    const held = await env.WALLET.getByName(orgId).balance();
+    expect(held).toMatchObject({ value: { heldMicro: 500 } });
+    expect((await chat(busy)).status).toBe(200);
+    await open.body?.cancel();
+  });
+
+  it("tells the balance and what is needed, as integers, and asks for no retry (37, 100)", async () => {
     const { key: poor } = await openAccount({ credits: 99 });
     const response = await chat(poor);
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -121,7 +131,7 @@ describe("POST /v1/chat/completions: 402", () => {
     expect(response.headers.has("x-route")).toBe(false);
     const error = await errorOf(response, 402);
     expect(error).toEqual({
-      message: expect.stringContaining("99"),
+      message: expect.stringMatching(/^Insufficient credits: .* 99\./),
       type: "insufficient_balance",
       param: null,
       code: null,
@@ -137,11 +147,13 @@ describe("POST /v1/chat/completions: 402", () => {
 
   it("says retry soon when open requests alone are in the way", async () => {
     const { key: busy } = await openAccount({ credits: 300 });
-    const open = await chat(busy, { model: "sandbox/stall", stream: true });
+    const open = await chat(busy, { model: "sandbox/stall", stream: true, max_tokens: 500 });
     const response = await chat(busy);
     expect(response.headers.get("retry-after")).toBe("1");
     expect(response.headers.get("x-should-retry")).toBe("true");
-    expect(await errorOf(response, 402)).toMatchObject({ balance_micro: 0 });
+    const error = await errorOf(response, 402);
+    expect(error).toMatchObject({ balance_micro: 300, held_micro: 300 });
+    expect(error.message).toContain("held by requests under way");
     await open.body?.cancel();
   });
 });
@@ -196,6 +208,10 @@ describe("POST /v1/chat/completions: 429", () => {
       type: "api_error",
       code: "end_user_quota_exceeded",
       param: null,
+      quota_micro: period === "daily" ? 0 : 10,
+      left_micro: period === "daily" ? 0 : 10,
+      required_micro: expect.any(Number),
+      resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
     });
     expect((await chat(account.key)).status).toBe(200); // without user the organisation pays
   });

@@ -6,6 +6,7 @@ import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
 import { outcomeToWire } from "../../src/regions/outbox-wire.ts";
 import { settleOf, voidOf } from "../regions/outbox-fixture.ts";
+import { holdOf } from "../wallet/wallet-desk.ts";
 import { bindingsWith, openAccount } from "./client.ts";
 import type { Account } from "./client.ts";
 import { sayAsPeer } from "./peer-client.ts";
@@ -26,7 +27,7 @@ const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.org
 /** A hold that a peer's request has at its home; the id of the request. */
 async function held(): Promise<string> {
   const id = mintId("req_", Date.now());
-  const hold = { id, least: micros(10), most: micros(1000), externalId: null, idempotency: null };
+  const hold = holdOf(10, { id, most: micros(1000) });
   const answer = await wallet().hold({ ...hold, keyId: account.keyId, peer: true });
   expect(answer.ok).toBe(true);
   return id;

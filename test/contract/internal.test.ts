@@ -205,7 +205,17 @@ describe("a key's hash in a peer's message", () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
-    const hold = { id: newId(), least: 10, most: 20, user: null, idempotency: null };
+    const hold = {
+      id: newId(),
+      least: 10,
+      sure: 10,
+      most: 20,
+      has_cap: true,
+      tokens: { prompt: 1, least: 2, most: 2 },
+      model: null,
+      user: null,
+      idempotency: null,
+    };
     expect(await sayAsPeer("authorize", { key_hash: known.hash, hold })).toEqual({
       status: 200,
       body: { ok: false, failure: { kind: "invalid_api_key" } },

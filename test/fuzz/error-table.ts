@@ -27,10 +27,19 @@ export const ERRORS: Readonly<Record<number, readonly Row[]>> = {
       headers: { "x-should-retry": /^(true|false)$/ },
       extra: ["balance_micro", "required_micro"],
     },
+    {
+      type: "insufficient_balance",
+      codes: ["key_budget_exceeded"],
+      headers: { "x-should-retry": /^(true|false)$/ },
+      extra: ["budget_micro", "left_micro", "required_micro"],
+    },
   ],
   403: [
     { type: "region_mismatch", codes: [null] },
-    { type: "permission_denied", codes: ["role_required", "organization_suspended"] },
+    {
+      type: "permission_denied",
+      codes: ["role_required", "organization_suspended", "model_not_allowed"],
+    },
   ],
   404: [invalid(null, "model_not_found")],
   405: [{ ...invalid(null), headers: { allow: /^[A-Z]+(, [A-Z]+)*$/ } }],

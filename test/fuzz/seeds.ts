@@ -172,7 +172,11 @@ export const AUTHORIZE: readonly object[] = [
     hold: {
       id: `req_${ID}`,
       least: 10,
+      sure: 20,
       most: 100,
+      has_cap: false,
+      tokens: { prompt: 1, least: 2, most: 3 },
+      model: { sent: "smart", id: "acme/one" },
       user: "user-42",
       idempotency: { name: HASH, body: HASH },
     },
@@ -202,13 +206,18 @@ export const FORWARD_ANSWERS: readonly object[] = [
   { ok: true, status: 200, headers: { "content-type": "application/json" }, body: "{}" },
   { ok: true, status: 405, headers: { allow: "GET, HEAD", "x-should-retry": "false" }, body: "" },
 ];
+const SHORTAGE = { heldMicro: 2, requiredMicro: 2, onlyHolds: true };
+const LEFT = { ...SHORTAGE, leftMicro: 1, resetsAt: 1e12 };
 export const AUTHORIZE_ANSWERS: readonly object[] = [
   { ok: true, org_id: "o", key_id: "k", member_id: "m", rpm_limit: 60, granted: 100 },
+  { ok: true, granted: 100, tokens: { granted: 5, limit: 9, remaining: 4, resetMs: 60_000 } },
+  { ok: false, failure: { kind: "balance_too_low", balanceMicro: 3, ...SHORTAGE } },
+  { ok: false, failure: { kind: "quota_exceeded", period: "day", quotaMicro: 9, ...LEFT } },
+  { ok: false, failure: { kind: "key_budget_exceeded", period: null, budgetMicro: 9, ...LEFT } },
   {
     ok: false,
-    failure: { kind: "balance_too_low", balanceMicro: 1, requiredMicro: 2, onlyHolds: true },
+    failure: { kind: "tokens_limited", limit: 9, remaining: 1, required: 2, retryAfterMs: 5 },
   },
-  { ok: false, failure: { kind: "quota_exceeded", period: "day", onlyHolds: false } },
   {
     ok: false,
     failure: { kind: "rate_limited", scope: "organization", limit: 5, retryAfterMs: 100 },

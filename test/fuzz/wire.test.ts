@@ -49,7 +49,7 @@ const READERS: readonly Reader[] = [
       written(readAuthorizeAnswer(body), (one) => {
         if (one.unanswered) return { ok: false, failure: one.failure, may_hold: true };
         const { result } = one;
-        return result.ok ? { ok: true, granted: result.value.granted } : result;
+        return result.ok ? { ok: true, ...result.value } : result;
       }),
   },
   { good: seeds.OUTCOMES, read: (body) => written(outcomeFromWire(body, "us"), outcomeToWire) },

@@ -126,7 +126,7 @@ describe("the log", () => {
         status: 429,
         org_id: "org-1",
         key_id: "key_1",
-        failure: "quota_exceeded",
+        failure: "too_many_end_users",
       },
       { ...common, ...nobody, method: "GET", route: "/*", status: 404, failure: "not_found" },
     ]);

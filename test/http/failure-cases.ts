@@ -95,6 +95,28 @@ export const CALLER_CASES = {
       },
       { "www-authenticate": "Bearer" },
     ],
+    [
+      { kind: "invalid_api_key", expiredAt: Date.UTC(2026, 10, 23) },
+      401,
+      {
+        type: "invalid_api_key",
+        ...nulls,
+        message: "This API key expired at 2026-11-23T00:00:00.000Z. Please use another one.",
+      },
+      { "www-authenticate": "Bearer" },
+    ],
+  ],
+  model_not_allowed: [
+    [
+      { kind: "model_not_allowed", model: "smart" },
+      403,
+      {
+        type: "permission_denied",
+        code: "model_not_allowed",
+        param: "model",
+        message: "This API key may not use the model 'smart'.",
+      },
+    ],
   ],
   region_mismatch: [
     [

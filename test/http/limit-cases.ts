@@ -15,6 +15,7 @@ export const LIMIT_CASES = {
       {
         kind: "balance_too_low",
         balanceMicro: micros(20),
+        heldMicro: micros(5),
         requiredMicro: micros(30),
         onlyHolds: false,
       },
@@ -23,7 +24,7 @@ export const LIMIT_CASES = {
         type: "insufficient_balance",
         ...nulls,
         message:
-          "This request needs at least 30 micro-credits and 20 are free. Please add credits.",
+          "Insufficient credits: this request needs at least 30 micro-credits and the balance is 20. Please add credits.",
         balance_micro: 20,
         required_micro: 30,
       },
@@ -32,8 +33,9 @@ export const LIMIT_CASES = {
     [
       {
         kind: "balance_too_low",
-        balanceMicro: micros(0),
-        requiredMicro: micros(1),
+        balanceMicro: micros(9),
+        heldMicro: micros(8),
+        requiredMicro: micros(2),
         onlyHolds: true,
       },
       402,
@@ -41,11 +43,134 @@ export const LIMIT_CASES = {
         type: "insufficient_balance",
         ...nulls,
         message:
-          "This request needs at least 1 micro-credits and 0 are free. Open requests hold the rest of the balance. Please retry after 1s.",
-        balance_micro: 0,
-        required_micro: 1,
+          "This request needs at least 2 micro-credits. Of the balance of 9, 8 are held by requests under way. Please retry after 1s.",
+        balance_micro: 9,
+        required_micro: 2,
+        held_micro: 8,
       },
       soon,
+    ],
+  ],
+  key_budget_exceeded: [
+    [
+      {
+        kind: "key_budget_exceeded",
+        period: "week",
+        budgetMicro: micros(100),
+        leftMicro: micros(3),
+        heldMicro: micros(0),
+        requiredMicro: micros(4),
+        resetsAt: Date.UTC(2026, 10, 23),
+        onlyHolds: false,
+      },
+      402,
+      {
+        type: "insufficient_balance",
+        code: "key_budget_exceeded",
+        param: null,
+        message:
+          "Insufficient credits: this API key has 3 of 100 micro-credits left, and this request needs at least 4, of its budget of the week. It resets at 2026-11-23T00:00:00.000Z.",
+        budget_micro: 100,
+        left_micro: 3,
+        required_micro: 4,
+        resets_at: "2026-11-23T00:00:00.000Z",
+      },
+      stop,
+    ],
+    [
+      {
+        kind: "key_budget_exceeded",
+        period: null,
+        budgetMicro: micros(100),
+        leftMicro: micros(0),
+        heldMicro: micros(0),
+        requiredMicro: micros(4),
+        resetsAt: null,
+        onlyHolds: false,
+      },
+      402,
+      {
+        type: "insufficient_balance",
+        code: "key_budget_exceeded",
+        param: null,
+        message:
+          "Insufficient credits: this API key has 0 of 100 micro-credits left, and this request needs at least 4, of its budget. It does not reset.",
+        budget_micro: 100,
+        left_micro: 0,
+        required_micro: 4,
+      },
+      stop,
+    ],
+    [
+      {
+        kind: "key_budget_exceeded",
+        period: "day",
+        budgetMicro: micros(100),
+        leftMicro: micros(50),
+        heldMicro: micros(48),
+        requiredMicro: micros(4),
+        resetsAt: Date.UTC(2026, 10, 23),
+        onlyHolds: true,
+      },
+      402,
+      {
+        type: "insufficient_balance",
+        code: "key_budget_exceeded",
+        param: null,
+        message:
+          "This API key has 50 of 100 micro-credits left, 48 held by requests under way, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
+        budget_micro: 100,
+        left_micro: 50,
+        required_micro: 4,
+        held_micro: 48,
+        resets_at: "2026-11-23T00:00:00.000Z",
+      },
+      soon,
+    ],
+  ],
+  tokens_limited: [
+    [
+      { kind: "tokens_limited", limit: 500, remaining: 20, required: 30, retryAfterMs: 1500 },
+      429,
+      {
+        type: "rate_limit_exceeded",
+        code: "tokens",
+        param: null,
+        message:
+          "Rate limit of 500 tokens per minute for this API key reached: 20 are left and this request may come to 30. Please retry after 2s.",
+        retry_after: 2,
+      },
+      {
+        "retry-after": "2",
+        "retry-after-ms": "1500",
+        "x-ratelimit-limit-tokens": "500",
+        "x-ratelimit-remaining-tokens": "20",
+        "x-ratelimit-reset-tokens": "2s",
+      },
+    ],
+  ],
+  tokens_over_limit: [
+    [
+      { kind: "tokens_over_limit", limit: 500, prompt: 20, required: 600 },
+      400,
+      {
+        type: "invalid_request_error",
+        code: "tokens",
+        param: "max_tokens",
+        message:
+          "This request may come to 600 tokens, 20 of them its prompt, and this API key has 500 a minute: it can never pass.",
+      },
+    ],
+    [
+      { kind: "tokens_over_limit", limit: 500, prompt: 700, required: 764 },
+      400,
+      {
+        type: "invalid_request_error",
+        code: "tokens",
+        param: null,
+        message:
+          "This request may come to 764 tokens, 700 of them its prompt, and this API key has 500 a minute: it can never pass.",
+      },
     ],
   ],
   rate_limited: [
@@ -93,35 +218,51 @@ export const LIMIT_CASES = {
   ],
   quota_exceeded: [
     [
-      { kind: "quota_exceeded", period: "day", onlyHolds: false },
+      {
+        kind: "quota_exceeded",
+        period: "day",
+        quotaMicro: micros(100),
+        leftMicro: micros(3),
+        heldMicro: micros(1),
+        requiredMicro: micros(4),
+        resetsAt: Date.UTC(2026, 10, 23),
+        onlyHolds: false,
+      },
       429,
       {
         ...api,
         code: "end_user_quota_exceeded",
         message:
-          "You exceeded your current daily quota for this end user. Raise the quota, wait for its reset at midnight UTC, or omit 'user'.",
+          "You exceeded your current daily quota for this end user: it has 3 of 100 micro-credits left, and this request needs at least 4, of it. Raise the quota, wait for its reset at 2026-11-23T00:00:00.000Z, or omit 'user'.",
+        quota_micro: 100,
+        left_micro: 3,
+        required_micro: 4,
+        resets_at: "2026-11-23T00:00:00.000Z",
       },
       stop,
     ],
     [
-      { kind: "quota_exceeded", period: "month", onlyHolds: false },
-      429,
       {
-        ...api,
-        code: "end_user_quota_exceeded",
-        message:
-          "You exceeded your current monthly quota for this end user. Raise the quota, wait for its reset at the 1st of the month, UTC, or omit 'user'.",
+        kind: "quota_exceeded",
+        period: "month",
+        quotaMicro: micros(100),
+        leftMicro: micros(100),
+        heldMicro: micros(97),
+        requiredMicro: micros(4),
+        resetsAt: Date.UTC(2026, 11, 1),
+        onlyHolds: true,
       },
-      stop,
-    ],
-    [
-      { kind: "quota_exceeded", period: "month", onlyHolds: true },
       429,
       {
         ...api,
         code: "end_user_quota_exceeded",
         message:
-          "Open requests hold what is left of this end user's monthly quota. Please retry after 1s.",
+          "This end user has 100 of 100 micro-credits left, 97 held by requests under way, and this request needs at least 4, of its monthly quota. Please retry after 1s.",
+        quota_micro: 100,
+        left_micro: 100,
+        required_micro: 4,
+        held_micro: 97,
+        resets_at: "2026-12-01T00:00:00.000Z",
       },
       soon,
     ],

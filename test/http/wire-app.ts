@@ -37,7 +37,7 @@ app.all("/v1/models", methodNotAllowed(["GET"]));
 app.get("/v1/models/:id{.+}", (c) => c.json({ id: c.req.param("id") }));
 app.post("/v1/chat/completions", (c) => {
   c.set("admitted", admitted);
-  return fail(c, { kind: "quota_exceeded", period: "day", onlyHolds: false });
+  return fail(c, { kind: "too_many_end_users" });
 });
 app.all("/v1/chat/completions", methodNotAllowed(["POST"]));
 app.get("/v1/copied", () => Response.redirect("http://eu.test/elsewhere", 302));

@@ -43,7 +43,11 @@ type Asked = { readonly choices?: number; readonly estimate?: number; readonly l
 function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
   const { choices = 1, estimate = 10, least = 64 } = asked;
   const prompt = { bound: estimate, estimate, likely: estimate };
-  const routes = ableRoutes(model, { chat, prompt, cap: { whole: 100, least, choices } });
+  const routes = ableRoutes(model, {
+    chat,
+    prompt,
+    cap: { whole: 100, least, choices, isAsked: true },
+  });
   if (routes.ok) return routes.value.map((route) => route.upstreamId).join("");
   return routes.failure.kind === "invalid_request" ? `400 ${routes.failure.param}` : "?";
 }
@@ -138,6 +142,7 @@ describe("thinking", () => {
       whole: 90,
       least: 64,
       choices: 1,
+      isAsked: true,
     });
   });
 });

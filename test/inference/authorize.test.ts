@@ -7,7 +7,11 @@ import { micros } from "../../src/lib/money.ts";
 const HOLD = {
   id: "req_000000000000000000000000",
   least: micros(10),
+  sure: micros(12),
   most: micros(20),
+  hasCap: true,
+  tokens: { prompt: 1, least: 2, most: 2 },
+  model: { sent: "smart", id: "acme/one" },
   externalId: null,
   idempotency: null,
 };

@@ -61,7 +61,7 @@ function runThrough({ name, body }: DoorRow) {
   run.request = {
     ...run.request,
     reply: asked.value.reply,
-    cap: { whole: 100, least: 64, choices: 1 },
+    cap: { whole: 100, least: 64, choices: 1, isAsked: true },
   };
   return { run, asking: asking.promise, charged, answered: answered.promise };
 }

@@ -29,9 +29,10 @@ async function openHold(account: Account, keyId: string): Promise<string> {
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
   const wallet = wallets.getByName(account.orgId) as unknown as Pick<WalletCalls, "hold">;
   const id = mintId("req_", Date.now());
-  const [least, most] = [micros(100), micros(100)];
-  const none = { externalId: null, peer: false, idempotency: null };
-  expect((await wallet.hold({ id, least, most, keyId, ...none })).ok).toBe(true);
+  const bounds = { least: micros(100), sure: micros(100), most: micros(100), hasCap: true };
+  const tokens = { prompt: 1, least: 2, most: 2 };
+  const none = { externalId: null, peer: false, idempotency: null, model: null };
+  expect((await wallet.hold({ id, ...bounds, tokens, keyId, ...none })).ok).toBe(true);
   return id;
 }
 

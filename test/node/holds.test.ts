@@ -69,7 +69,12 @@ describe("requests at once, decided before any settles", () => {
     expect(refused).toHaveLength(ASKED - ADMITTED);
     for (const { headers, body } of refused) {
       expect(JSON.parse(body.slice(body.indexOf("{"), body.lastIndexOf("}") + 1))).toMatchObject({
-        error: { type: "insufficient_balance", balance_micro: 0, required_micro: least },
+        error: {
+          type: "insufficient_balance",
+          balance_micro: ADMITTED * least,
+          held_micro: ADMITTED * least,
+          required_micro: least,
+        },
       });
       expect(headers.get("retry-after")).toBe("1");
       expect(headers.get("x-should-retry")).toBe("true");

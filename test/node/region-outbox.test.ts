@@ -45,7 +45,11 @@ async function outcome(account: Account, cost: number | null): Promise<OutcomeIt
   const hold = {
     id: holdId,
     least: micros(1),
+    sure: micros(1),
     most: micros(5000),
+    hasCap: true,
+    tokens: { prompt: 1, least: 2, most: 2 },
+    model: null,
     externalId: null,
     idempotency: null,
   };

@@ -16,6 +16,7 @@ export function tombstone(id: string, now: number): Known {
     admittedAt: now,
     period: periodOf(now),
     granted: null,
+    tokens: null,
     charged: nothing,
     shortfall: nothing,
     failure: null,

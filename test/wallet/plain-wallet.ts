@@ -72,7 +72,11 @@ export class PlainWallet {
     if (!lapsed.ok) return `refused ${lapsed.failure.kind}`;
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
-    const granted = decideHold(this.books, { least, most, endUser, period }, this.rules);
+    const granted = decideHold(
+      this.books,
+      { least, sure: least, most, hasCap: true, endUser, budget: null, period },
+      this.rules,
+    );
     if (!granted.ok) return `refused ${granted.failure.kind}`;
     if (endUser !== null) this.users.set(endUser.externalId, endUser);
     const endUserId = endUser?.id ?? null;
@@ -80,7 +84,7 @@ export class PlainWallet {
     const shared = { id, granted: granted.value, period, ...who };
     const admittedAt = this.now;
     openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
-    const nothing = { charged: micros(0), shortfall: micros(0), failure: null };
+    const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens: null };
     this.rows.set(id, { ...shared, ...nothing, state: "held", least, most, admittedAt });
     this.idempotency.granted(id, named, admittedAt);
     this.#lapse(lapsed.value);
@@ -98,7 +102,7 @@ export class PlainWallet {
     }
     const cost = micros(amount);
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
-    const posting = decideSettle(this.books, { known, cost, endUser }, this.rules);
+    const posting = decideSettle(this.books, { known, cost, endUser, budget: null }, this.rules);
     closeHold(this.books, id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);

@@ -43,6 +43,10 @@ export function holdOf(amount: number, more: Partial<HoldRequest> = {}): HoldReq
     id: newId(),
     least: micros(amount),
     most: micros(amount),
+    sure: more.least ?? micros(amount),
+    hasCap: true,
+    tokens: { prompt: 1, least: 2, most: 2 },
+    model: { sent: "smart", id: "acme/one" },
     externalId: null,
     keyId: "key_test",
     peer: false,
@@ -149,6 +153,7 @@ export function backToVersion(sql: SqlStorage, version: 1 | 2 | 5): void {
       '$.estimated', json(iif(detail ->> 6, 'true', 'false')), '$.finishReason', detail ->> 7)
     WHERE state = 'settled';
     ALTER TABLE requests DROP COLUMN key; ALTER TABLE requests DROP COLUMN end_user;
+    ALTER TABLE keys DROP COLUMN terms; ALTER TABLE requests DROP COLUMN tokens; DROP TABLE key_budgets;
     ALTER TABLE requests DROP COLUMN sold; ALTER TABLE requests DROP COLUMN named; DROP TABLE names;
     UPDATE schema_version SET version = 5`,
   );

@@ -35,18 +35,37 @@ describe("a hold", () => {
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
       balanceMicro: 9,
+      heldMicro: 0,
       requiredMicro: 10,
       onlyHolds: false,
     });
     expect(await rowsOf(stub, "SELECT * FROM requests")).toEqual([]);
     expect(valueOf(await stub.hold(holdOf(9))).granted).toBe(9);
-    expect(failureOf(await stub.hold(holdOf(5)))).toMatchObject({ onlyHolds: true });
+    expect(failureOf(await stub.hold(holdOf(5)))).toEqual({
+      kind: "balance_too_low",
+      balanceMicro: 9,
+      heldMicro: 9,
+      requiredMicro: 5,
+      onlyHolds: true,
+    });
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
 
   it("is granted what is affordable between least and most", async () => {
     const { stub } = await newWallet(50);
     expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
+  });
+
+  it("of a request without a cap is granted half of what is free, never less than it needs", async () => {
+    const { stub } = await newWallet(1000);
+    const open = { most: micros(800), hasCap: false };
+    const granted = [];
+    for (const least of [10, 10, 200, 50]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      granted.push(valueOf(await stub.hold(holdOf(least, open))).granted);
+    }
+    expect(granted).toEqual([500, 250, 200, 50]);
+    expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
   });
 
   it("sent twice holds once; with other content it throws and changes nothing (10, 12)", async () => {

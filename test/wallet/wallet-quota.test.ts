@@ -41,11 +41,43 @@ describe("an end user's quota", () => {
     await pay(stub, 99, "u");
     const last = await stub.hold(holdOf(1, { externalId: "u", most: micros(50) }));
     expect(valueOf(last).granted).toBe(1);
-    expect(failureOf(await holdFor(stub, 0))).toEqual({
+    expect(failureOf(await holdFor(stub, 0))).toMatchObject({
       kind: "quota_exceeded",
       period: "day",
+      quotaMicro: 100,
+      leftMicro: 1,
+      heldMicro: 1,
+      requiredMicro: 0,
       onlyHolds: true,
     });
+  });
+
+  it("lets two first requests without a cap pass at once", async () => {
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "u", 100, 60));
+    const open = { externalId: "u", most: micros(500), hasCap: false };
+    const answers = [await stub.hold(holdOf(10, open)), await stub.hold(holdOf(10, open))];
+    expect(answers.map((answer) => valueOf(answer).granted)).toEqual([30, 15]);
+  });
+
+  it("says in its refusal what is left, what was needed and when it begins anew", async () => {
+    setClock(Date.UTC(2031, 4, 14, 13));
+    const { stub } = await newWallet(1000);
+    valueOf(await quota(stub, "u", 100, null));
+    valueOf(await quota(stub, "m", null, 100));
+    const refusals = [];
+    for (const user of ["u", "m"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await pay(stub, 70, user);
+      // oxlint-disable-next-line no-await-in-loop
+      refusals.push(failureOf(await holdFor(stub, 40, user)));
+    }
+    const numbers = { quotaMicro: 100, leftMicro: 30, heldMicro: 0, requiredMicro: 40 };
+    const rest = { kind: "quota_exceeded", ...numbers, onlyHolds: false };
+    expect(refusals).toEqual([
+      { ...rest, period: "day", resetsAt: Date.UTC(2031, 4, 15) },
+      { ...rest, period: "month", resetsAt: Date.UTC(2031, 5, 1) },
+    ]);
   });
 
   it("by default bounds 100 first requests at once of a user never seen (42)", async () => {
@@ -68,7 +100,7 @@ describe("an end user's quota", () => {
       // oxlint-disable-next-line no-await-in-loop
       periods.push(failureOf(await holdFor(stub, 1, user)));
     }
-    expect(periods).toEqual(
+    expect(periods).toMatchObject(
       ["day", "month", "month"].map((period) => ({
         kind: "quota_exceeded",
         period,

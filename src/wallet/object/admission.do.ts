@@ -2,12 +2,15 @@ import { configOf } from "../../config.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
+import { NO_TERMS } from "../../lib/key-terms.ts";
+import type { KeyStanding } from "../../lib/key-terms.ts";
 import type { AdmittedKey } from "../../lib/limiter-contract.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import { KeyAdmissions } from "./key-admissions.do.ts";
+import { standingBy } from "./key-terms.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -54,7 +57,7 @@ export function admitAndHold(
     if (!place.ok) return replayFor(gate, desk, { keyHash, request }) ?? place;
     let isRepeat = false;
     try {
-      const held = hold(desk, request);
+      const held = hold(desk, request, place.value.record.terms);
       ({ isRepeat } = held);
       const admitted = isRepeat ? keys.standing(desk, keyHash) : place.value.admitted;
       return success({ admitted: admitted ?? place.value.admitted, held: held.answer });
@@ -71,21 +74,40 @@ function replayFor(
   { keyHash, request }: { readonly keyHash: string; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
   const admitted = keys.standing(desk, keyHash);
-  const held = admitted === null ? null : replay(desk, request);
+  const live = keys.live(desk, keyHash);
+  const held = live.ok ? replay(desk, request, live.value.terms) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
 /** See `WalletCalls.hold`. */
-export function holdFor(
-  { decisions, keys }: Gate,
+export async function holdFor(
+  gate: Gate,
   request: HoldRequest,
   keyHash?: string,
-): Result<HoldGrant> {
-  return decisions.decide((desk) =>
-    keyHash !== undefined && keys.isDead(desk, keyHash)
-      ? refuse({ kind: "invalid_api_key" })
-      : hold(desk, request).answer,
-  );
+): Promise<Result<HoldGrant>> {
+  const { decisions, keys } = gate;
+  if (keyHash === undefined) {
+    return decisions.decide((desk) => hold(desk, request, NO_TERMS).answer);
+  }
+  return decideFor(gate, keyHash, (desk) => {
+    const live = keys.live(desk, keyHash);
+    return live.ok ? hold(desk, request, live.value.terms).answer : live;
+  });
+}
+
+/** See `WalletCalls.keyStanding`. */
+export function keyStanding(gate: Gate, keyHash: string): Promise<Result<KeyStanding>> {
+  const { keys } = gate;
+  return decideFor(gate, keyHash, (desk) => {
+    const live = keys.live(desk, keyHash);
+    const admitted = keys.standing(desk, keyHash);
+    if (!live.ok || admitted === null) return live.ok ? unavailable() : live;
+    const { limit, remaining, resetMs } = admitted;
+    return success({
+      ...standingBy(desk, live.value),
+      requests: { limit, remaining, resetMs },
+    });
+  });
 }
 
 /**
@@ -98,10 +120,10 @@ export function changeBy<T>(
   decision: (desk: Desk) => Result<T>,
 ): Result<T> {
   return decisions.decide((desk) => {
-    const isDead = keyHash !== undefined && keys.isDead(desk, keyHash);
-    if (!isDead && !desk.memory.row.suspended) return decision(desk);
+    const dead = keyHash === undefined ? null : keys.isDead(desk, keyHash);
+    if (dead === null && !desk.memory.row.suspended) return decision(desk);
     touchStorage(desk);
-    return refuse({ kind: isDead ? "invalid_api_key" : "organization_suspended" });
+    return dead ?? refuse({ kind: "organization_suspended" });
   });
 }
 

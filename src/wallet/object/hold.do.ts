@@ -1,8 +1,10 @@
 import { numberVar } from "../../config.ts";
 import { assert } from "../../lib/assert.ts";
-import { refuse, success } from "../../lib/failure.ts";
+import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { idFloor, mintedAt } from "../../lib/id.ts";
+import { allowsModel } from "../../lib/key-terms.ts";
+import type { KeyTerms } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, decideName, rateWait, refuseId } from "../rules/hold-guards.ts";
 import { RULES, decideHold, openHold } from "../rules/ledger.ts";
@@ -18,6 +20,7 @@ import {
 } from "../tables/request-rows.do.ts";
 import type { NewRequest } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
+import { budgetOf, tokensOf } from "./key-terms.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -26,58 +29,128 @@ export const END_USERS_MAX = 100_000;
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
 export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-/** Reserves money for one request, or says why not. See `WalletCalls.hold`. */
-export function hold(desk: Desk, request: HoldRequest): Held {
+/** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
+export function hold(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
   const { books, row, room } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
   if (wrongId !== null) return anew(wrongId);
-  if (books.holds.has(request.id)) return { answer: recall(desk, request), isRepeat: true };
+  if (books.holds.has(request.id)) return again(desk, request, terms);
   // A wallet whose book is another's holds nothing new, nor one that may not have the room to settle it.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
+  const amounts = [request.least, request.sure, request.most];
   assert(
-    Number.isSafeInteger(request.least) && Number.isSafeInteger(request.most),
+    amounts.every((amount) => Number.isSafeInteger(amount)),
     "a hold is in whole micros",
   );
-  const terms = termsOf(desk, request);
-  const answer = terms.ok ? grant(desk, request, terms.value) : remember(desk, request, terms);
-  return answer === null ? { answer: recall(desk, request), isRepeat: true } : anew(answer);
+  const grant = guarded(desk, request, terms);
+  const answer = grant.ok
+    ? granted(desk, request, { ...grant.value, terms })
+    : remember(desk, request, grant);
+  return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
 /** What a request that came before was answered, open or over; null for one that never came. */
-export function replay(desk: Desk, request: HoldRequest): Result<HoldGrant> | null {
-  return selectRequest(desk.sql, request.id) === null ? null : recall(desk, request);
+export function replay(
+  desk: Desk,
+  request: HoldRequest,
+  terms: KeyTerms,
+): Result<HoldGrant> | null {
+  const known = selectRequest(desk.sql, request.id);
+  if (known === null) return null;
+  // A key's own end user is not sent.
+  const externalId = request.externalId ?? known.externalId;
+  const answer = RULES.recallHold(known, { ...request, externalId });
+  assert(answer !== null, "a known id has an answer");
+  return answer.ok
+    ? success(grantOf(desk, request, { ...known, granted: answer.value, terms }))
+    : answer;
+}
+
+function again(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
+  const answer = replay(desk, request, terms);
+  assert(answer !== null, "a known id has a row");
+  return { answer, isRepeat: true };
 }
 
 function anew(answer: Result<HoldGrant>): Held {
   return { answer, isRepeat: false };
 }
 
+/** With what is left of the key's token limit, if it has one. */
+function grantOf(
+  desk: Desk,
+  { keyId }: HoldRequest,
+  {
+    granted: amount,
+    tokens,
+    terms,
+  }: { readonly granted: Micros; readonly tokens: number | null; readonly terms: KeyTerms },
+): HoldGrant {
+  if (tokens === null || terms.tpmLimit === null) return { granted: amount };
+  const state = tokensOf(desk, keyId).state(terms.tpmLimit, desk.nowMs);
+  return { granted: amount, tokens: { ...state, granted: tokens } };
+}
+
 /** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
-type Terms = {
+type Grant = {
   readonly payer: Payer;
   readonly granted: Micros;
+  /** Of the key's token limit; null without one. */
+  readonly tokens: number | null;
   readonly lapsed: string | null;
 };
 
 /**
- * Suspended, then the Idempotency-Key, then the rate limit and what it would cost: a repeat is one on an empty balance too.
- * A hold that is sent twice may be refused here as its own repeat: its first answer is recalled then.
+ * The guards, in order: what the request may not ask for, then the Idempotency-Key (a repeat is one on an
+ * empty balance too), then the minute, and last what it would cost. All of them only look: a hold that
+ * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
  */
-function termsOf(desk: Desk, request: HoldRequest): Result<Terms> {
+function guarded(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<Grant> {
   if (desk.memory.row.suspended) return refuse({ kind: "organization_suspended" });
+  const notAllowed = refuseModel(request, terms) ?? refuseUser(request, terms);
+  if (notAllowed !== null) return notAllowed;
   const lapsed = lapsedBy(desk, request);
   if (!lapsed.ok) return lapsed;
   const limited = refuseRate(desk);
   if (limited !== null) return limited;
-  const payer = endUserFor(desk, request.externalId);
+  const tokens = tokensFor(desk, request, terms);
+  if (!tokens.ok) return tokens;
+  const payer = endUserFor(desk, request.externalId ?? terms.endUser);
   if (payer === "too_many") return refuse({ kind: "too_many_end_users" });
-  const granted = decideHold(desk.memory.books, {
-    least: request.least,
-    most: request.most,
+  const amount = decideHold(desk.memory.books, {
+    ...request,
     endUser: payer?.user ?? null,
+    budget: budgetOf(desk, request.keyId, terms),
     period: desk.period,
   });
-  return granted.ok ? success({ payer, granted: granted.value, lapsed: lapsed.value }) : granted;
+  if (!amount.ok) return amount;
+  return success({ payer, granted: amount.value, tokens: tokens.value, lapsed: lapsed.value });
+}
+
+/** A peer that does not say what it asks for may ask for nothing of a list. */
+function refuseModel({ model }: HoldRequest, terms: KeyTerms): Refusal | null {
+  if (terms.allowedModels === null || (model !== null && allowsModel(terms, model))) return null;
+  return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
+}
+
+function refuseUser({ externalId }: HoldRequest, { endUser }: KeyTerms): Refusal | null {
+  if (externalId === null || endUser === null || externalId === endUser) return null;
+  return invalid("This API key is for requests of another end user.", "user");
+}
+
+/** How many tokens of the key's minute the request gets; null for a key without a token limit. */
+function tokensFor(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<number | null> {
+  const { tpmLimit: limit } = terms;
+  if (limit === null) return success(null);
+  const { prompt, least: leastOutput, most } = request.tokens;
+  const least = request.hasCap ? most : leastOutput; // what the client asked for is not cut
+  const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most }, desk.nowMs);
+  if (verdict.kind === "granted") return success(verdict.tokens);
+  if (verdict.kind === "never") {
+    return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });
+  }
+  const { remaining, retryAfterMs } = verdict;
+  return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
 }
 
 function lapsedBy({ sql, nowMs }: Desk, { idempotency }: HoldRequest): Result<string | null> {
@@ -116,23 +189,30 @@ function refuseRate({ memory, nowMs }: Desk): Refusal | null {
 }
 
 /** Stores and applies a grant; null, and nothing changed, when the id is known. */
-function grant(
+function granted(
   desk: Desk,
   request: HoldRequest,
-  { payer, granted, lapsed }: Terms,
+  { payer, granted: amount, tokens, lapsed, terms }: Grant & { readonly terms: KeyTerms },
 ): Result<HoldGrant> | null {
   const { memory, nowMs } = desk;
   const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   const expiresAt = nowMs + ttlSeconds * 1000;
   const endUserId = payer?.user.id ?? null;
   const floorId = floorFor(desk, request.id);
-  const row = { request, granted, endUserId, expiresAt };
+  const { id, keyId } = request;
+  const externalId = payer?.user.externalId ?? null;
+  const row = {
+    request: { ...request, externalId },
+    granted: amount,
+    tokens,
+    endUserId,
+    expiresAt,
+  };
   if (!storeGrant(desk, row, { payer, lapsed, floorId })) return null;
   memory.floorId = floorId;
-  const { id, externalId, keyId } = request;
   openHold(memory.books, {
     id,
-    granted,
+    granted: amount,
     externalId,
     endUserId,
     keyId,
@@ -140,19 +220,20 @@ function grant(
     period: desk.period,
     expiresAt,
   });
+  if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
   if (payer?.isNew === true) {
     memory.endUsers += 1;
     memory.unpublished.add(payer.user.id);
   }
   memory.changed = true;
-  return success({ granted });
+  return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 
-type GrantedRow = Pick<NewRequest, "granted" | "endUserId" | "expiresAt"> & {
+type GrantedRow = Pick<NewRequest, "granted" | "tokens" | "endUserId" | "expiresAt"> & {
   readonly request: HoldRequest;
 };
-type Beside = Pick<Terms, "payer" | "lapsed"> & { readonly floorId: string };
+type Beside = Pick<Grant, "payer" | "lapsed"> & { readonly floorId: string };
 
 /** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
 function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Beside): boolean {
@@ -194,6 +275,7 @@ function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal |
     request,
     state: "refused",
     granted: null,
+    tokens: null,
     endUserId: null,
     admittedAt: desk.nowMs,
     period: desk.period,
@@ -201,12 +283,4 @@ function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal |
     failure: refusal.failure,
   });
   return refusal;
-}
-
-function recall(desk: Desk, request: HoldRequest): Result<HoldGrant> {
-  const known = selectRequest(desk.sql, request.id);
-  assert(known !== null, "a known id has a row");
-  const answer = RULES.recallHold(known, request);
-  assert(answer !== null, "a known id has an answer");
-  return answer.ok ? success({ granted: answer.value }) : answer;
 }

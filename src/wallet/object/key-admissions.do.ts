@@ -7,6 +7,8 @@ import type {
   KeyRegister,
   LimiterRecord,
 } from "../../lib/limiter-contract.ts";
+import { NO_TERMS, termsText } from "../../lib/key-terms.ts";
+import type { KeyTerms } from "../../lib/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
@@ -22,8 +24,10 @@ import {
   unlearnKeys,
   updateChecked,
   updateKeyLimit,
+  updateKeyTerms,
 } from "../tables/key-rows.do.ts";
 import type { KeyRecord, KnownKey } from "../tables/key-rows.do.ts";
+import { budgetOf } from "./key-terms.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** Once in so long of use a key's record is refreshed, and its use noted in the book. */
@@ -92,9 +96,24 @@ export class KeyAdmissions {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  /** Whether the key has ended here for good. */
-  isDead({ sql }: Desk, hash: string): boolean {
-    return (this.#key(sql, hash)?.revokedAt ?? null) !== null;
+  /** What the key may do; or `invalid_api_key`, when it is not known here, has ended for good, or its time is up. */
+  live({ sql, clockMs }: Desk, hash: string): Result<KeyRecord> {
+    const key = this.#key(sql, hash);
+    if (key === null || key.record === null || key.revokedAt !== null) {
+      return refuse({ kind: "invalid_api_key" });
+    }
+    const { expiresAt } = key.record.terms;
+    if (expiresAt !== null && clockMs >= expiresAt) {
+      return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
+    }
+    return success(key.record);
+  }
+
+  /** Whether the key has ended here, also one that has not been met. */
+  isDead(desk: Desk, hash: string): Refusal | null {
+    if (!this.knows(desk, hash)) return null;
+    const live = this.live(desk, hash);
+    return live.ok ? null : live;
   }
 
   /** Asks the register who the key is. Null when it is known now; else `invalid_api_key` or our own fault. */
@@ -110,11 +129,12 @@ export class KeyAdmissions {
 
   /** The next place in the key's minute, not yet taken, or why there is none: `invalid_api_key`, `rate_limited`. */
   place(desk: Desk, hash: string): Result<Place> {
+    const live = this.live(desk, hash);
+    if (!live.ok) return live;
+    const record = live.value;
     const key = this.#key(desk.sql, hash);
-    if (key === null || key.record === null || key.revokedAt !== null) {
-      return refuse({ kind: "invalid_api_key" });
-    }
-    const { record, window } = key;
+    assert(key !== null, "a living key is known");
+    const { window } = key;
     const { clockMs } = desk;
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clamp(desk, hash, key);
     const limit = record.rpmLimit;
@@ -138,8 +158,10 @@ export class KeyAdmissions {
   /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
   standing(desk: Desk, hash: string): AdmittedKey | null {
     const key = this.#key(desk.sql, hash);
-    if (key === null || key.record === null || key.revokedAt !== null) return null;
-    const { record, window } = key;
+    const live = this.live(desk, hash);
+    if (key === null || !live.ok) return null;
+    const { window } = key;
+    const record = live.value;
     const next = window.decide(record.rpmLimit, desk.clockMs);
     const left = next.admitted
       ? { remaining: next.remaining + 1, resetMs: next.resetMs }
@@ -160,6 +182,15 @@ export class KeyAdmissions {
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
     updateKeyLimit(sql, hash, rpmLimit);
     this.#amend(hash, { rpmLimit });
+  }
+
+  /** New terms count from this turn on. */
+  setTerms(desk: Desk, hash: string, terms: KeyTerms): void {
+    this.#outdate(hash);
+    updateKeyTerms(desk.sql, hash, terms);
+    this.#amend(hash, { terms });
+    const record = this.#key(desk.sql, hash)?.record;
+    if (record !== null && record !== undefined) budgetOf(desk, record.keyId, terms);
   }
 
   async #learn(hash: string): Promise<Refusal | null> {
@@ -212,7 +243,13 @@ export class KeyAdmissions {
     const desk = this.#keeping.desk();
     if (desk === null) return;
     if (said.ok) {
-      if (!question.isStale) this.setLimit(desk, hash, said.value.rpm_limit);
+      if (question.isStale) return;
+      this.setLimit(desk, hash, said.value.rpm_limit);
+      const { terms } = said.value;
+      const known = this.#key(desk.sql, hash)?.record?.terms ?? NO_TERMS;
+      if (terms !== undefined && termsText(terms) !== termsText(known)) {
+        this.setTerms(desk, hash, terms);
+      }
     } else if (said.failure.kind === "invalid_api_key") {
       unlearnKey(desk.sql, hash); // the next request asks again
       this.#known.delete(hash);
@@ -259,5 +296,5 @@ function admittedBy(
 function recordOf({ clockMs, memory }: Desk, said: LimiterRecord): KeyRecord {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = said;
   assert(said.org_id === memory.row.orgId, "a key is admitted by its own organisation's wallet");
-  return { keyId, memberId, scope, rpmLimit, checkedAt: clockMs };
+  return { keyId, memberId, scope, rpmLimit, terms: said.terms ?? NO_TERMS, checkedAt: clockMs };
 }

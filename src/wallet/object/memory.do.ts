@@ -3,9 +3,12 @@ import { micros } from "../../lib/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
-import { emptyBooks, openHold } from "../rules/ledger.ts";
+import { RULES, emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
+import type { Budget } from "../rules/budget.ts";
 import { addSpend } from "../rules/quota.ts";
+import type { TokenWindow } from "../rules/token-window.ts";
+import { putBudget, selectBudgets, selectTokens } from "../tables/key-budget-rows.do.ts";
 import type { EndUser, Period } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
@@ -32,6 +35,11 @@ export type Memory = {
   readonly unsaved: Map<string, EndUser>;
   /** End users whose change the book has not acknowledged, by id. */
   readonly unpublished: Set<string>;
+  /** The keys that ever had a budget, by id, and those whose spend only the rows after the checkpoint show. */
+  readonly budgets: Map<string, Budget>;
+  readonly unsavedKeys: Set<string>;
+  /** Tokens of the last minute of the keys with a token limit, by id. */
+  readonly tokens: Map<string, TokenWindow>;
   /** Number of end users. */
   endUsers: number;
   /** Usage since the newest checkpoint. */
@@ -68,6 +76,9 @@ export function loadMemory(sql: SqlStorage): Memory {
     floorId: checkpoint.floor_id,
     unsaved: new Map(),
     unpublished: new Set(),
+    budgets: selectBudgets(sql),
+    unsavedKeys: new Set(),
+    tokens: new Map(),
     endUsers: sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users").one().n,
     usage: new Map(),
     rateLog: [],
@@ -86,6 +97,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   }
   memory.changed = memory.books.seq > checkpoint.seq || unpublished(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
+  for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
   return memory;
 }
 
@@ -110,7 +122,19 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   for (const posted of selectPosted(sql, memory.floorId, seq)) {
     addUsage(memory.usage, posted);
     if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, posted);
+    chargeKey(memory, posted);
   }
+}
+
+/** Adds a charge to its key's spend, of a key with a budget. */
+export function chargeKey(
+  { budgets, unsavedKeys }: Memory,
+  { keyId, period, charged }: Pick<PostedUsage, "keyId" | "period" | "charged">,
+): void {
+  const budget = budgets.get(keyId);
+  if (budget === undefined) return;
+  budgets.set(keyId, { ...budget, spend: RULES.addKeySpend(budget.spend, period, charged) });
+  unsavedKeys.add(keyId);
 }
 
 /** When the newest request that is not in the ledger was admitted, Unix ms; 0 without any. */
@@ -299,6 +323,10 @@ export function takeCheckpoint(desk: Desk): void {
   desk.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
+    for (const keyId of memory.unsavedKeys) {
+      const budget = memory.budgets.get(keyId);
+      if (budget !== undefined) putBudget(sql, budget, row.revision);
+    }
     for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
     thin(sql);
     sql.exec(
@@ -315,6 +343,7 @@ export function takeCheckpoint(desk: Desk): void {
   memory.floorId = floorId;
   for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
   memory.unsaved.clear();
+  memory.unsavedKeys.clear();
   memory.usage.clear();
 }
 

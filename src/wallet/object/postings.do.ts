@@ -28,7 +28,7 @@ import type {
   Settlement,
   VoidAnswer,
 } from "../wallet-contract.ts";
-import { findEndUser } from "./memory.do.ts";
+import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** Charges what a request cost, once. See `WalletCalls.settle`. */
@@ -54,7 +54,8 @@ export function settle(desk: Desk, settlement: Settlement): Result<SettleAnswer>
 function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): SettleAnswer {
   const { memory } = desk;
   const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
-  const posting = decideSettle(memory.books, { known, cost: settlement.cost, endUser });
+  const budget = memory.budgets.get(known.keyId) ?? null;
+  const posting = decideSettle(memory.books, { known, cost: settlement.cost, endUser, budget });
   const charged = spentBy(endUser, posting, known.period);
   const balance = micros(memory.books.balance - posting.charged);
   const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
@@ -75,13 +76,16 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
   memory.books.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
   const { generation } = settlement;
-  addUsage(memory.usage, {
+  const posted = {
     ...known,
     charged: posting.charged,
     model: generation.model,
     promptTokens: promptTokens(generation.usage),
     completionTokens: generation.usage.output,
-  });
+  };
+  addUsage(memory.usage, posted);
+  chargeKey(memory, posted);
+  memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
   memory.changed = true;
   report(desk, settlement, posting);
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
@@ -126,13 +130,15 @@ function report(desk: Desk, settlement: Settlement, posting: Posting): void {
 export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = desk;
-  const known = memory.books.holds.has(id) ? "held" : selectRequest(sql, id);
+  const open = memory.books.holds.get(id);
+  const known = open !== undefined ? "held" : selectRequest(sql, id);
   if (known === null) {
     const nothing = micros(0);
     insertRequest(sql, {
       request: { id, least: nothing, most: nothing, externalId: null, keyId: "" },
       state: "voided",
       granted: null,
+      tokens: null,
       endUserId: null,
       admittedAt: nowMs,
       period: desk.period,
@@ -146,6 +152,7 @@ export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
   }
   if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
   closeHold(memory.books, id);
+  if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
   return success({ kind: "voided" });
 }
 

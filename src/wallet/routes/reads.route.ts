@@ -26,12 +26,17 @@ export function askOwnWallet<T>(
   return readObject(() => call(wallets.getByName(orgId)));
 }
 
-/** GET /v1/balance: the posted balance, always current; what is held is not deducted. */
+/** GET /v1/balance: the posted balance, always current, and what of it requests under way hold. */
 export async function balanceRoute(c: Context<AppEnv>): Promise<Response> {
   const answer = await askOwnWallet(c, (wallet) => wallet.balance());
   if (!answer.ok) return fail(c, answer.failure);
-  const { creditsMicro } = answer.value;
-  return c.json({ credits_micro: creditsMicro, credits_dollars: dollarsOf(creditsMicro) });
+  const { creditsMicro, heldMicro } = answer.value;
+  return c.json({
+    credits_micro: creditsMicro,
+    credits_dollars: dollarsOf(creditsMicro),
+    held_micro: heldMicro,
+    available_micro: creditsMicro - heldMicro,
+  });
 }
 
 /** GET /v1/alerts?limit&offset: crossings of quotas and of the balance's threshold, newest first. */

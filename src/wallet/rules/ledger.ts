@@ -3,8 +3,10 @@ import { refuse, success } from "../../lib/failure.ts";
 import type { Failure, Result } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
-import { NOTHING, NO_CAP, addSpend, quotaLeft } from "./quota.ts";
-import type { EndUser, Left, PerPeriod, Period } from "./quota.ts";
+import { addKeySpend, budgetLeft } from "./budget.ts";
+import type { Budget } from "./budget.ts";
+import { NOTHING, NO_CAP, addSpend, endOf, quotaLeft } from "./quota.ts";
+import type { EndUser, PerPeriod, Period } from "./quota.ts";
 
 /** The state of a request: `held` is open, every other one is final (`expired` may still be settled). */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
@@ -21,6 +23,8 @@ export type Known = {
   readonly admittedAt: number;
   readonly period: Period;
   readonly granted: Micros | null;
+  /** Granted of its key's token limit; null without one. */
+  readonly tokens: number | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
   /** Why it was refused, when it was. */
@@ -49,6 +53,10 @@ export type Rules = {
   readonly charge: (cost: Micros, held: Micros, free: number) => Micros;
   readonly quotaLeft: typeof quotaLeft;
   readonly addSpend: typeof addSpend;
+  readonly budgetLeft: typeof budgetLeft;
+  readonly addKeySpend: typeof addKeySpend;
+  /** The most that one request may have of what is free. */
+  readonly share: (free: number, hasCap: boolean) => number;
 };
 
 /** An outcome decided before: what was charged, or that nothing can be. */
@@ -64,40 +72,124 @@ export const RULES: Rules = {
   charge: (cost, held, free) => micros(Math.min(cost, held + Math.max(0, free))),
   quotaLeft,
   addSpend,
+  budgetLeft,
+  addKeySpend,
+  share: (free, hasCap) => (hasCap ? free : Math.floor(free / 2)),
 };
 
 /** What is asked for: the end user as it is, or as it would be made; null without one. */
 export type Ask = {
   readonly least: Micros;
   readonly most: Micros;
+  /** The least by the prompt's hard bound: a budget is never passed, so nothing is granted on an estimate. */
+  readonly sure: Micros;
+  /** Whether the client has bounded its output; otherwise half of what is free is left to the next request. */
+  readonly hasCap: boolean;
   readonly endUser: EndUser | null;
+  /** Its key's; null without one. */
+  readonly budget: Budget | null;
   readonly period: Period;
 };
 
-/** Grants between least and most, or says what is in the way: quota before balance, month before day. */
+/** One amount that a request must fit into: what is left of it, and what open holds have of that. */
+type Purse = {
+  readonly left: number;
+  readonly held: Micros;
+  readonly least: Micros;
+  /** A quota or budget of nothing blocks also what costs nothing. */
+  readonly blocksAtZero: boolean;
+  readonly refuse: (onlyHolds: boolean) => Failure;
+};
+
+/**
+ * Grants between least and most, or says what is in the way: the end user's month, its day, the key's
+ * budget, the balance.
+ */
 export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result<Micros> {
-  assert(ask.least >= 0 && ask.least <= ask.most, "a hold needs 0 <= least <= most");
-  const user = ask.endUser;
-  const left = (held = NOTHING): Left =>
-    user === null ? NO_CAP : rules.quotaLeft(user, ask.period, held);
-  const held = user === null ? NOTHING : heldBy(books, user.id, ask.period);
-  const verdict = weigh(ask, freeOf(books), left(held));
-  if (typeof verdict === "number") return success(verdict);
-  const onlyHolds = typeof weigh(ask, books.balance, left()) === "number";
-  if (verdict !== "balance") return refuse({ kind: "quota_exceeded", period: verdict, onlyHolds });
-  return refuse({
-    kind: "balance_too_low",
-    balanceMicro: freeOf(books),
-    requiredMicro: ask.least,
-    onlyHolds,
+  const { least, most, sure, hasCap } = ask;
+  assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
+  const purses = [...userPurses(books, ask, rules), ...budgetPurses(books, ask, rules)];
+  purses.push(balancePurse(books, ask));
+  const short = purses.find((purse) => !fits(purse, purse.left - purse.held));
+  if (short !== undefined) {
+    return refuse(short.refuse(purses.every((purse) => fits(purse, purse.left))));
+  }
+  const free = Math.min(...purses.map((purse) => purse.left - purse.held));
+  const needed = Math.max(...purses.map((purse) => purse.least));
+  return success(micros(Math.max(needed, Math.min(most, rules.share(free, hasCap)))));
+}
+
+function fits({ least, blocksAtZero }: Purse, amount: number): boolean {
+  return amount >= least && (amount > 0 || !blocksAtZero);
+}
+
+function balancePurse({ balance, held }: Books, { least }: Ask): Purse {
+  const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
+  return {
+    left: balance,
+    held,
+    least,
+    blocksAtZero: false,
+    refuse: (onlyHolds) => ({ ...failure, requiredMicro: least, onlyHolds }),
+  };
+}
+
+function userPurses(books: Books, { endUser, least, period }: Ask, rules: Rules): Purse[] {
+  if (endUser === null) return [];
+  const left = rules.quotaLeft(endUser, period, NOTHING);
+  const held = heldBy(books, endUser.id, period);
+  const quotas = [
+    ["month", endUser.monthlyQuota, left.monthly, held.monthly],
+    ["day", endUser.dailyQuota, left.daily, held.daily],
+  ] as const;
+  return quotas.flatMap(([which, quotaMicro, leftOf, heldMicro]) => {
+    if (quotaMicro === null) return [];
+    return {
+      left: leftOf,
+      held: heldMicro,
+      least,
+      blocksAtZero: true,
+      refuse: (onlyHolds) => ({
+        kind: "quota_exceeded",
+        period: which,
+        quotaMicro,
+        leftMicro: notBelowZero(leftOf),
+        heldMicro,
+        requiredMicro: least,
+        resetsAt: endOf(period, which),
+        onlyHolds,
+      }),
+    };
   });
 }
 
-function weigh(ask: Ask, free: Micros, left: Left): Micros | "month" | "day" | "balance" {
-  if (left.monthly <= 0 || left.monthly < ask.least) return "month";
-  if (left.daily <= 0 || left.daily < ask.least) return "day";
-  if (free < ask.least) return "balance";
-  return micros(Math.min(ask.most, free, left.daily, left.monthly));
+function budgetPurses(books: Books, { budget, sure, period }: Ask, rules: Rules): Purse[] {
+  if (budget === null || budget.budgetMicro === null) return [];
+  const { budgetMicro, budgetPeriod } = budget;
+  const left = rules.budgetLeft(budget, period, micros(0));
+  const held = heldOfKey(books, budget, period);
+  return [
+    {
+      left,
+      held,
+      least: sure,
+      blocksAtZero: true,
+      refuse: (onlyHolds) => ({
+        kind: "key_budget_exceeded",
+        period: budgetPeriod,
+        budgetMicro,
+        leftMicro: notBelowZero(left),
+        heldMicro: held,
+        requiredMicro: sure,
+        resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
+        onlyHolds,
+      }),
+    },
+  ];
+}
+
+function notBelowZero(amount: number): Micros {
+  return micros(Math.max(0, Number.isFinite(amount) ? amount : 0));
 }
 
 /** The answer an id got before: its grant, its refusal, or that it is over. Other content is a bug. */
@@ -114,8 +206,8 @@ function recallHold(known: Known, content: HoldContent): Result<Micros> | null {
 }
 
 /**
- * Charges at most what is held plus what is free. A hold that expired has nothing held any more, and
- * its end user's day and month of admission bound it too: losing it was our fault.
+ * Charges at most what is held plus what is free, and never over its key's budget. A hold that expired has
+ * nothing held any more, and its end user's day and month of admission bound it too: losing it was our fault.
  */
 export function decideSettle(
   books: Books,
@@ -123,21 +215,24 @@ export function decideSettle(
     readonly known: Known | OpenHold;
     readonly cost: Micros;
     readonly endUser: EndUser | null;
+    readonly budget: Budget | null;
   },
   rules: Rules = RULES,
 ): Posting {
-  const { known, cost, endUser } = settled;
+  const { known, cost, endUser, budget } = settled;
   assert(cost >= 0, "a cost is never negative");
+  const { period } = known;
+  const ofBudget =
+    budget === null ? Infinity : rules.budgetLeft(budget, period, heldOfKey(books, budget, period));
   const open = books.holds.get(known.id);
   if (open !== undefined) {
-    const charged = rules.charge(cost, open.granted, freeOf(books));
+    const charged = rules.charge(cost, open.granted, Math.min(freeOf(books), ofBudget));
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
-  const { period } = known;
   const left =
     endUser === null ? NO_CAP : rules.quotaLeft(endUser, period, heldBy(books, endUser.id, period));
-  const free = Math.min(freeOf(books), left.daily, left.monthly);
+  const free = Math.min(freeOf(books), left.daily, left.monthly, ofBudget);
   const charged = rules.charge(cost, micros(0), free);
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
@@ -200,7 +295,8 @@ export type Books = {
   /** Sum of what the open holds were granted. */
   held: Micros;
   readonly holds: Map<string, OpenHold>;
-  readonly holdsByEndUser: Map<string, Set<OpenHold>>;
+  /** By whom they count against: end user and key. */
+  readonly holdsByPayer: Map<string, Set<OpenHold>>;
   /** No open hold expires before this; Infinity without any. */
   nextExpiry: number;
 };
@@ -211,7 +307,7 @@ export function emptyBooks(): Books {
     balance: micros(0),
     held: micros(0),
     holds: new Map(),
-    holdsByEndUser: new Map(),
+    holdsByPayer: new Map(),
     nextExpiry: Infinity,
   };
 }
@@ -225,11 +321,30 @@ export function freeOf(books: Books): Micros {
 export function heldBy(books: Books, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
-  for (const hold of books.holdsByEndUser.get(endUserId) ?? []) {
+  for (const hold of books.holdsByPayer.get(endUserId) ?? []) {
     if (hold.period.day === period.day) daily += hold.granted;
     if (hold.period.month === period.month) monthly += hold.granted;
   }
   return { daily: micros(daily), monthly: micros(monthly) };
+}
+
+/** What a key's open holds reserve of its budget, by their period of admission. */
+export function heldOfKey(
+  books: Books,
+  { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
+  period: Period,
+): Micros {
+  let held = 0;
+  for (const hold of books.holdsByPayer.get(keyId) ?? []) {
+    if (budgetPeriod === null || hold.period[budgetPeriod] === period[budgetPeriod]) {
+      held += hold.granted;
+    }
+  }
+  return micros(held);
+}
+
+function payersOf({ endUserId, keyId }: OpenHold): readonly string[] {
+  return endUserId === null ? [keyId] : [keyId, endUserId];
 }
 
 export function openHold(books: Books, hold: OpenHold): void {
@@ -238,9 +353,10 @@ export function openHold(books: Books, hold: OpenHold): void {
   books.held = micros(books.held + hold.granted);
   assert(books.held <= books.balance, "holds never exceed the balance");
   books.nextExpiry = Math.min(books.nextExpiry, hold.expiresAt);
-  if (hold.endUserId === null) return;
-  const others = books.holdsByEndUser.get(hold.endUserId) ?? new Set();
-  books.holdsByEndUser.set(hold.endUserId, others.add(hold));
+  for (const payer of payersOf(hold)) {
+    const others = books.holdsByPayer.get(payer) ?? new Set();
+    books.holdsByPayer.set(payer, others.add(hold));
+  }
 }
 
 /** Forgets a hold that has come to its end; one that is not open is left alone. */
@@ -249,10 +365,11 @@ export function closeHold(books: Books, id: string): void {
   if (hold === undefined) return;
   books.holds.delete(id);
   books.held = micros(books.held - hold.granted);
-  if (hold.endUserId === null) return;
-  const others = books.holdsByEndUser.get(hold.endUserId);
-  others?.delete(hold);
-  if (others?.size === 0) books.holdsByEndUser.delete(hold.endUserId);
+  for (const payer of payersOf(hold)) {
+    const others = books.holdsByPayer.get(payer);
+    others?.delete(hold);
+    if (others?.size === 0) books.holdsByPayer.delete(payer);
+  }
 }
 
 /** The open holds whose time is up at `nowMs`, in the order of their admission. */

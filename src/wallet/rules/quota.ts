@@ -27,7 +27,7 @@ export type PerPeriod = { readonly daily: Micros; readonly monthly: Micros };
 export const NOTHING: PerPeriod = { daily: micros(0), monthly: micros(0) };
 
 export function noSpend(period: Period): Spend {
-  return { ...period, ...NOTHING };
+  return { day: period.day, month: period.month, ...NOTHING };
 }
 
 /** What was spent in `period`; a slot whose period has passed reads 0, so nothing ever resets it. */
@@ -78,8 +78,11 @@ export function microsOrNull(value: number | null): Micros | null {
   return value === null ? null : micros(value);
 }
 
-/** The UTC day (YYYY-MM-DD) and month (YYYY-MM) of one clock read; both sort like time. */
-export type Period = { readonly day: string; readonly month: string };
+/**
+ * The UTC day (YYYY-MM-DD), its week (the day of its Monday) and month (YYYY-MM) of one clock read; all sort
+ * like time.
+ */
+export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
 const DAY_MS = 86_400_000;
 /** The days asked for last: a wallet asks for today several times in each turn. */
@@ -97,5 +100,16 @@ export function periodOf(ms: number): Period {
 }
 
 export function periodOfDay(day: string): Period {
-  return { day, month: day.slice(0, 7) };
+  const ms = Date.parse(day);
+  const sinceMonday = (new Date(ms).getUTCDay() + 6) % 7;
+  const week = timestamp(ms - sinceMonday * DAY_MS).slice(0, 10);
+  return { day, week, month: day.slice(0, 7) };
+}
+
+/** When a day, week or month is over, Unix ms. */
+export function endOf(period: Period, which: keyof Period): number {
+  if (which === "day") return Date.parse(period.day) + DAY_MS;
+  if (which === "week") return Date.parse(period.week) + 7 * DAY_MS;
+  const [year, month] = period.month.split("-").map(Number);
+  return Date.UTC(year ?? 0, month ?? 0); // months count from 0: this is the next one
 }

@@ -1,5 +1,7 @@
 import { assert } from "../../lib/assert.ts";
 import type { Scope } from "../../lib/caller.ts";
+import { termsOfText, termsText } from "../../lib/key-terms.ts";
+import type { KeyTerms } from "../../lib/key-terms.ts";
 import { RateWindow } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
 import type { UsedKey } from "../wallet-contract.ts";
@@ -13,6 +15,7 @@ export type KeyRecord = {
   readonly memberId: string;
   readonly scope: Scope;
   readonly rpmLimit: number;
+  readonly terms: KeyTerms;
   readonly checkedAt: number;
 };
 
@@ -33,6 +36,7 @@ type Row = {
   member_id: string | null;
   scope: Scope | null;
   rpm_limit: number | null;
+  terms: string | null;
   checked_at: number | null;
   revoked_at: number | null;
 };
@@ -41,7 +45,7 @@ type Row = {
 export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   const [row] = sql
     .exec<Row>(
-      `SELECT number, key_id, member_id, scope, rpm_limit, checked_at, revoked_at
+      `SELECT number, key_id, member_id, scope, rpm_limit, terms, checked_at, revoked_at
       FROM keys WHERE hash = ?`,
       hash,
     )
@@ -70,21 +74,24 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
 function recordOf(row: Row): KeyRecord | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
-  return { keyId, memberId, scope, rpmLimit, checkedAt: row.checked_at ?? 0 };
+  const terms = termsOfText(row.terms);
+  return { keyId, memberId, scope, rpmLimit, terms, checkedAt: row.checked_at ?? 0 };
 }
 
 /** Keeps what the register says; a tombstone stays. */
 export function putKey(sql: SqlStorage, hash: string, record: KeyRecord): void {
   sql.exec(
-    `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, checked_at)
-    VALUES (?, ?, ?, ?, ?, ?)
+    `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, checked_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (hash) DO UPDATE SET key_id = excluded.key_id, member_id = excluded.member_id,
-      scope = excluded.scope, rpm_limit = excluded.rpm_limit, checked_at = excluded.checked_at`,
+      scope = excluded.scope, rpm_limit = excluded.rpm_limit, terms = excluded.terms,
+      checked_at = excluded.checked_at`,
     hash,
     record.keyId,
     record.memberId,
     record.scope,
     record.rpmLimit,
+    termsText(record.terms),
     record.checkedAt,
   );
 }
@@ -112,6 +119,10 @@ export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
 
 export function updateKeyLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {
   sql.exec("UPDATE keys SET rpm_limit = ? WHERE hash = ?", rpmLimit, hash);
+}
+
+export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): void {
+  sql.exec("UPDATE keys SET terms = ? WHERE hash = ?", termsText(terms), hash);
 }
 
 export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number): void {

@@ -20,6 +20,7 @@ type Row = {
   least: number;
   most: number;
   granted: number | null;
+  tokens: number | null;
   external_id: string | null;
   end_user_id: string | null;
   key_id: string;
@@ -40,7 +41,7 @@ export const MODEL =
 export function selectRequest(sql: SqlStorage, id: string): Known | null {
   const [row] = sql
     .exec<Row>(
-      `SELECT id, state, admitted_at, period_day, least, most, granted, external_id, ${END_USER_ID},
+      `SELECT id, state, admitted_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
         ${KEY_ID}, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
       FROM requests WHERE id = ?`,
       id,
@@ -58,6 +59,7 @@ export function selectRequest(sql: SqlStorage, id: string): Known | null {
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
     granted: microsOrNull(row.granted),
+    tokens: row.tokens,
     charged: micros(row.charged),
     shortfall: micros(row.shortfall),
     failure: row.detail === null ? null : (JSON.parse(row.detail) as Failure),
@@ -71,10 +73,12 @@ export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Perio
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
 export type NewRequest = {
-  readonly request: Omit<HoldRequest, "peer" | "idempotency"> &
+  readonly request: Pick<HoldRequest, "id" | "least" | "most" | "externalId" | "keyId"> &
     Partial<Pick<HoldRequest, "idempotency">>;
   readonly state: "held" | "refused" | "voided";
   readonly granted: Micros | null;
+  /** Reserved of its key's token limit. */
+  readonly tokens: number | null;
   readonly endUserId: string | null;
   readonly admittedAt: number;
   readonly period: Period;
@@ -88,8 +92,8 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
   const insert = (): boolean =>
     sql.exec(
       `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-        end_user, key_id, key, detail, period_day, named)
-      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM end_users WHERE end_users.id = ?), '', number, ?, ?, ?
+        end_user, key_id, key, detail, period_day, named, tokens)
+      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM end_users WHERE end_users.id = ?), '', number, ?, ?, ?, ?
       FROM names WHERE text = ? ON CONFLICT (id) DO NOTHING`,
       request.id,
       made.state,
@@ -103,6 +107,7 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
       made.failure === null ? null : JSON.stringify(made.failure),
       made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
       (request.idempotency ?? null) === null ? 0 : 1,
+      made.tokens,
       request.keyId,
     ).rowsWritten > 0;
   return insert() || (insertText(sql, request.keyId) && insert());

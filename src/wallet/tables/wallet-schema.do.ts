@@ -156,6 +156,21 @@ const MIGRATIONS: readonly string[] = [
     number INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE
   ) STRICT;`,
+  `ALTER TABLE keys ADD COLUMN terms TEXT; -- JSON; null: none
+  ALTER TABLE requests ADD COLUMN tokens INTEGER; -- reserved of its key's token limit; null: it has none
+  CREATE TABLE key_budgets ( -- of the keys that ever had one; spend as of the newest checkpoint
+    key_id TEXT PRIMARY KEY NOT NULL,
+    budget INTEGER CHECK (budget >= 0), -- null: none any more
+    period TEXT CHECK (period IN ('day', 'week', 'month')), -- null with a budget: for good
+    day TEXT NOT NULL,
+    daily INTEGER NOT NULL CHECK (daily >= 0),
+    week TEXT NOT NULL,
+    weekly INTEGER NOT NULL CHECK (weekly >= 0),
+    month TEXT NOT NULL,
+    monthly INTEGER NOT NULL CHECK (monthly >= 0),
+    total INTEGER NOT NULL CHECK (total >= 0),
+    changed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

@@ -1,0 +1,60 @@
+import type { BudgetPeriod, KeyTerms } from "../../lib/key-terms.ts";
+import { micros } from "../../lib/money.ts";
+import type { Micros } from "../../lib/money.ts";
+import type { Period } from "./quota.ts";
+
+/** What was spent in the day, week or month that begins with `since`. */
+type Slot = { readonly since: string; readonly spent: Micros };
+
+/** What a key has spent in all, and in the newest day, week and month that it was charged in. */
+export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
+
+/** A key's budget, null once it has none any more, and what it has spent. */
+export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
+  readonly keyId: string;
+  readonly spend: KeySpend;
+};
+
+export function noKeySpend({ day, week, month }: Period): KeySpend {
+  const spent = micros(0);
+  return {
+    day: { since: day, spent },
+    week: { since: week, spent },
+    month: { since: month, spent },
+    total: spent,
+  };
+}
+
+/** Adds a charge to the slots of its period of admission: that of a passed one is not kept. */
+export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
+  const added = (name: BudgetPeriod): Slot => {
+    const slot = spend[name];
+    if (period[name] < slot.since) return slot;
+    const before = period[name] === slot.since ? slot.spent : 0;
+    return { since: period[name], spent: micros(before + charged) };
+  };
+  return {
+    day: added("day"),
+    week: added("week"),
+    month: added("month"),
+    total: micros(spend.total + charged),
+  };
+}
+
+/** What counts against a budget in `period`; a slot whose period has passed reads 0, so nothing ever resets it. */
+export function budgetSpent({ budgetPeriod, spend }: Budget, period: Period): Micros {
+  if (budgetPeriod === null) return spend.total;
+  const slot = spend[budgetPeriod];
+  return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
+}
+
+/**
+ * `budget - spent - held`, below 0 when overdrawn. Of a period that has passed nothing is left, as of a
+ * quota: only a late settle asks for it.
+ */
+export function budgetLeft(budget: Budget, period: Period, held: Micros): number {
+  const { budgetMicro, budgetPeriod, spend } = budget;
+  if (budgetMicro === null) return Infinity;
+  if (budgetPeriod !== null && period[budgetPeriod] < spend[budgetPeriod].since) return 0;
+  return budgetMicro - budgetSpent(budget, period) - held;
+}

@@ -1,0 +1,76 @@
+import type { MinuteState } from "../../lib/key-terms.ts";
+
+const WINDOW_MS = 60_000;
+
+/** A request's tokens, dated at its hold: what was reserved, then what it came to. */
+type Counted = { readonly id: string; readonly at: number; tokens: number };
+
+/** What a request may come to: its prompt's bound, with the least and the most output that it may have. */
+export type TokenAsk = {
+  readonly prompt: number;
+  readonly least: number;
+  readonly most: number;
+};
+
+export type TokenVerdict =
+  | { readonly kind: "granted"; readonly tokens: number }
+  | { readonly kind: "never" }
+  | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
+
+/**
+ * A key's tokens of the last minute, request by request: never more than its limit in any 60 s. A charge
+ * takes the place of what was reserved; above it, it counts at once and delays what comes later.
+ */
+export class TokenWindow {
+  /** By request, oldest first. */
+  readonly #counted = new Map<string, Counted>();
+
+  /**
+   * Between the least and the most tokens, as many as are left. `never`: no window has room for the least. Waits are 1 ms
+   * to 60 s.
+   */
+  decide(limit: number, ask: Pick<TokenAsk, "least" | "most">, nowMs: number): TokenVerdict {
+    if (ask.least > limit) return { kind: "never" };
+    const remaining = limit - this.#count(nowMs);
+    if (ask.least <= remaining) {
+      return { kind: "granted", tokens: Math.min(ask.most, remaining) };
+    }
+    let free = remaining;
+    let retryAfterMs = 0;
+    for (const { at, tokens } of this.#counted.values()) {
+      free += tokens;
+      retryAfterMs = Math.min(WINDOW_MS, Math.max(1, at + WINDOW_MS - nowMs));
+      if (free >= ask.least) break;
+    }
+    return { kind: "full", remaining: Math.max(0, remaining), retryAfterMs };
+  }
+
+  /** Takes in a request that was granted, or read from its row. */
+  add(id: string, at: number, tokens: number): void {
+    this.#counted.set(id, { id, at, tokens });
+  }
+
+  /** What a request came to in the end; one that is not of the last minute is left alone. */
+  correct(id: string, tokens: number): void {
+    const counted = this.#counted.get(id);
+    if (counted !== undefined) counted.tokens = tokens;
+  }
+
+  /** What is left, and when the oldest of what counts will not any more. */
+  state(limit: number, nowMs: number): MinuteState {
+    const remaining = Math.max(0, limit - this.#count(nowMs));
+    const [oldest] = this.#counted.values();
+    const resetMs = oldest === undefined ? 0 : Math.max(1, oldest.at + WINDOW_MS - nowMs);
+    return { limit, remaining, resetMs: Math.min(WINDOW_MS, resetMs) };
+  }
+
+  /** The tokens that count at `nowMs`; those before it are forgotten. */
+  #count(nowMs: number): number {
+    let sum = 0;
+    for (const { id, at, tokens } of this.#counted.values()) {
+      if (at <= nowMs - WINDOW_MS) this.#counted.delete(id);
+      else sum += tokens;
+    }
+    return sum;
+  }
+}

@@ -1,0 +1,303 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { NO_TERMS } from "../../src/lib/key-terms.ts";
+import type { KeyTerms } from "../../src/lib/key-terms.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
+import { evict, gatedKey, inside, standingOf } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import {
+  countWrites,
+  differences,
+  failureOf,
+  GENERATION,
+  holdOf,
+  rowsOf,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+
+const NOON = Date.UTC(2031, 4, 14, 12); // a Wednesday
+const DAY_MS = 86_400_000;
+
+beforeEach(() => {
+  setClock(NOON);
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+/** A key with these terms, that its wallet has met. */
+async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<GatedKey> {
+  const key = await gatedKey({ rpmLimit: 1000, balance });
+  valueOf(await key.stub.admit(key.hash));
+  valueOf(await key.stub.setKeyTerms(key.hash, { ...NO_TERMS, ...terms }));
+  return key;
+}
+
+/** One of the key's own requests, as at home. */
+function requestOf({ row }: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
+  return holdOf(amount, { keyId: row.id, ...more });
+}
+
+async function ask(key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
+  const request = requestOf(key, amount, more);
+  return { request, held: valueOf(await key.stub.admitAndHold(key.hash, request)).held };
+}
+
+async function spend(key: GatedKey, amount: number): Promise<void> {
+  const { request, held } = await ask(key, amount);
+  valueOf(held);
+  valueOf(await settle(key.stub, request.id, amount));
+}
+
+/** What a refused request is told. */
+const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) =>
+  failureOf((await ask(key, amount, more)).held);
+
+describe("a key's budget", () => {
+  it.each(["home", "peer"])(
+    "pays for exactly 20 of 200 worst cases at once, of a %s's requests, and not a micro more after it",
+    async (from) => {
+      const key = await limited({ budgetMicro: micros(200), budgetPeriod: "week" });
+      const requests = Array.from({ length: 200 }, () =>
+        requestOf(key, 10, { peer: from === "peer" }),
+      );
+      const answers = await Promise.all(requests.map((one) => key.stub.hold(one, key.hash)));
+      const granted = requests.filter((_, index) => answers[index]?.ok === true);
+      expect(granted).toHaveLength(20);
+      expect(failureOf(answers.find((answer) => !answer.ok) ?? { ok: true, value: 0 })).toEqual({
+        kind: "key_budget_exceeded",
+        period: "week",
+        budgetMicro: 200,
+        leftMicro: 200,
+        heldMicro: 200,
+        requiredMicro: 10,
+        resetsAt: Date.UTC(2031, 4, 19),
+        onlyHolds: true,
+      });
+      await evict(key);
+      await Promise.all(granted.map(({ id }) => settle(key.stub, id, 12))); // more than was held
+      expect((await standingOf(key)).held).toBe(0);
+      expect(valueOf(await key.stub.balance()).creditsMicro).toBe(9800);
+      await evict(key);
+      expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0, heldMicro: 0, onlyHolds: false });
+      expect(await differences(key.stub)).toEqual([]);
+    },
+  );
+
+  it.each([
+    ["day", NOON + DAY_MS / 2],
+    ["week", Date.UTC(2031, 4, 19)],
+    ["month", Date.UTC(2031, 5, 1)],
+  ] as const)(
+    "of a %s begins anew with it, and what was held before counts before",
+    async (budgetPeriod, next) => {
+      const key = await limited({ budgetMicro: micros(100), budgetPeriod });
+      await spend(key, 60);
+      setClock(next - 1000);
+      const { request, held } = await ask(key, 40);
+      valueOf(held);
+      expect(await refusal(key, 1)).toMatchObject({ resetsAt: next });
+      setClock(next + 1000);
+      await spend(key, 90);
+      valueOf(await settle(key.stub, request.id, 40));
+      await evict(key);
+      expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toMatchObject({
+        spentMicro: 90,
+        leftMicro: 10,
+      });
+      expect(await refusal(key, 11)).toMatchObject({ leftMicro: 10 });
+    },
+  );
+
+  it("that is for good never begins anew; 0 blocks what costs nothing too", async () => {
+    const key = await limited({ budgetMicro: micros(100) });
+    await spend(key, 100);
+    setClock(NOON + 400 * DAY_MS);
+    expect(await refusal(key, 0)).toMatchObject({ period: null, leftMicro: 0, resetsAt: null });
+    const none = await limited({ budgetMicro: micros(0), budgetPeriod: "day" });
+    expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
+  });
+
+  it("counts what the key spent before it had one, published or not, and follows a change at once", async () => {
+    const key = await limited({});
+    await spend(key, 30);
+    valueOf(await key.stub.poke());
+    await spend(key, 20);
+    const terms = { ...NO_TERMS, budgetMicro: micros(60), budgetPeriod: "month" as const };
+    valueOf(await key.stub.setKeyTerms(key.hash, terms));
+    expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toMatchObject({ spentMicro: 50 });
+    await evict(key);
+    expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toMatchObject({ spentMicro: 50 });
+    expect(await refusal(key, 11)).toMatchObject({ leftMicro: 10 });
+    valueOf(await key.stub.setKeyTerms(key.hash, { ...terms, budgetMicro: micros(61) }));
+    await spend(key, 11);
+    valueOf(await key.stub.setKeyTerms(key.hash, NO_TERMS));
+    await spend(key, 1000);
+    expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
+  });
+
+  it("is held by the prompt's bound, never by its estimate", async () => {
+    const key = await limited({ budgetMicro: micros(100) });
+    const more = { least: micros(50), sure: micros(101), most: micros(200) };
+    expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
+    const fits = await ask(key, 50, { ...more, sure: micros(80), hasCap: false });
+    expect(valueOf(fits.held).granted).toBe(80);
+  });
+
+  it("bounds a charge that comes after its hold has expired", async () => {
+    const key = await limited({ budgetMicro: micros(100) });
+    const { request, held } = await ask(key, 60);
+    valueOf(held);
+    setClock(NOON + 3 * 3_600_000);
+    await spend(key, 80);
+    expect(valueOf(await settle(key.stub, request.id, 60))).toEqual({
+      kind: "settled",
+      charged: 20,
+      shortfall: 40,
+    });
+    expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toMatchObject({ spentMicro: 100 });
+    expect(await differences(key.stub)).toEqual([]);
+  });
+});
+
+const tokens = (count: number, most = count) => ({ tokens: { prompt: 1, least: count, most } });
+
+describe("a key's token limit", () => {
+  it("counts what is reserved, then what it came to, in any 60 s", async () => {
+    const key = await limited({ tpmLimit: 100 });
+    const first = await ask(key, 1, tokens(60));
+    expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
+    expect(await refusal(key, 1, tokens(41))).toMatchObject({
+      kind: "tokens_limited",
+      limit: 100,
+      remaining: 40,
+      required: 41,
+    });
+    setClock(NOON + 20_000);
+    await evict(key);
+    expect(await refusal(key, 1, tokens(41))).toMatchObject({ remaining: 40 });
+    valueOf(await settle(key.stub, first.request.id, 1)); // GENERATION: 4 tokens in, 5 out
+    valueOf((await ask(key, 1, tokens(91))).held);
+    await evict(key);
+    const full = (await refusal(key, 1, tokens(1))) as { remaining: number; retryAfterMs: number };
+    expect(full.remaining).toBe(0);
+    expect(full.retryAfterMs).toBeLessThan(60_000); // when the nine of the first leave
+    setClock(NOON + 75_000);
+    valueOf((await ask(key, 1, tokens(9))).held); // the first nine have left, the others not
+    expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
+  });
+
+  it("lets exactly what fits through of 200 at once; a void gives its tokens back", async () => {
+    const key = await limited({ tpmLimit: 100 });
+    const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
+    const answers = await Promise.all(
+      requests.map((one) =>
+        key.stub.admitAndHold(key.hash, one).then((each) => valueOf(each).held),
+      ),
+    );
+    const granted = requests.filter((_, index) => answers[index]?.ok === true);
+    expect(granted).toHaveLength(14);
+    valueOf(await key.stub.void(granted[0]?.id ?? ""));
+    valueOf((await ask(key, 1, tokens(9))).held);
+    expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
+  });
+
+  it("cuts what has no cap to what is left, refuses what has one, and what can never fit is a 400", async () => {
+    const key = await limited({ tpmLimit: 100 });
+    expect(await refusal(key, 1, tokens(20, 101))).toEqual({
+      kind: "tokens_over_limit",
+      limit: 100,
+      prompt: 1,
+      required: 101,
+    });
+    valueOf((await ask(key, 1, tokens(70))).held);
+    expect(await refusal(key, 1, tokens(20, 80))).toMatchObject({ kind: "tokens_limited" });
+    const cut = await ask(key, 1, { ...tokens(20, 80), hasCap: false });
+    expect(valueOf(cut.held).tokens?.granted).toBe(30);
+    await evict(key);
+    const again = valueOf(await key.stub.admitAndHold(key.hash, cut.request)).held;
+    expect(valueOf(again).tokens).toMatchObject({ granted: 30, remaining: 0 });
+  });
+});
+
+describe("a key's other terms", () => {
+  it("models: by the id, the maker, or the alias as it is sent", async () => {
+    const key = await limited({ allowedModels: ["smart", "other/*"] });
+    const models: [sent: string, id: string, passes: boolean][] = [
+      ["smart", "acme/one", true],
+      ["acme/one", "acme/one", false],
+      ["fast", "other/two", true],
+    ];
+    for (const [sent, id, passes] of models) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const said = await refusal(key, 1, { model: { sent, id } });
+      expect(said).toEqual(passes ? null : { kind: "model_not_allowed", model: sent });
+    }
+    expect(await refusal(key, 1, { model: null })).toMatchObject({ kind: "model_not_allowed" });
+  });
+
+  it("expiry: dead from that moment on, at every door of the wallet, by home's clock", async () => {
+    const key = await limited({ expiresAt: NOON + 5000 });
+    await spend(key, 1);
+    setClock(NOON + 5000);
+    const expired = { kind: "invalid_api_key", expiredAt: NOON + 5000 };
+    const { stub, hash } = key;
+    const answers = [
+      await stub.admit(hash),
+      await stub.admitAndHold(hash, requestOf(key, 1)),
+      await stub.hold(requestOf(key, 1, { peer: true }), hash),
+      await stub.putEndUser("u", {}, hash),
+      await stub.keyStanding(hash),
+    ];
+    expect(answers.map(failureOf)).toEqual(answers.map(() => expired));
+  });
+
+  it("end user: all requests are of it, and of no other", async () => {
+    const key = await limited({ endUser: "u" });
+    const { request, held } = await ask(key, 5);
+    valueOf(held);
+    valueOf(await settle(key.stub, request.id, 5));
+    valueOf((await ask(key, 5, { externalId: "u" })).held);
+    expect(await refusal(key, 5, { externalId: "v" })).toMatchObject({ param: "user" });
+    const again = valueOf(await key.stub.admitAndHold(key.hash, request)).held;
+    expect(valueOf(again).granted).toBe(5);
+    const { dailySpendMicro } = valueOf(await key.stub.readEndUser("u"));
+    expect(dailySpendMicro).toBe(5);
+    expect(valueOf(await key.stub.generation(request.id)).externalId).toBe("u");
+  });
+
+  it("cost no row: a limited request writes as many as any other", async () => {
+    const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
+    const counts = [];
+    for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
+      // oxlint-disable no-await-in-loop -- one after the other
+      const key = await limited(terms);
+      await spend(key, 1); // sets the alarm, and names what it has in common with others
+      const written = await inside(key, (wallet, _sql, { storage }) =>
+        countWrites(storage, async () => {
+          const request = requestOf(key, 1);
+          valueOf(valueOf(await wallet.admitAndHold(key.hash, request)).held);
+          const settlement = { id: request.id, cost: micros(1), generation: GENERATION };
+          valueOf(await wallet.settle(settlement));
+        }),
+      );
+      counts.push(written);
+      // oxlint-enable no-await-in-loop
+    }
+    expect(counts).toEqual([3, 3]);
+  });
+
+  it("stay in the wallet's own table", async () => {
+    const key = await limited({ tpmLimit: 5 });
+    await evict(key);
+    expect(valueOf(await key.stub.keyStanding(key.hash)).terms).toEqual({
+      ...NO_TERMS,
+      tpmLimit: 5,
+    });
+    expect(await rowsOf(key.stub, "SELECT terms FROM keys")).toHaveLength(1);
+  });
+});
