@@ -64,6 +64,18 @@ const TABLES = {
     key: ["day"],
     columns: ["requests", "prompt_tokens", "completion_tokens", "cost_micro"],
   },
+  key_spend: {
+    key: ["key_id"],
+    columns: [
+      "day",
+      "daily_spend_micro",
+      "week",
+      "weekly_spend_micro",
+      "month",
+      "monthly_spend_micro",
+      "total_spend_micro",
+    ],
+  },
 } as const;
 
 const ALERT_COLUMNS = [
@@ -161,7 +173,7 @@ export async function readBookCopy(db: D1Database, orgId: string): Promise<BookC
 }
 
 /** The tables that are read in pages, each by its key. */
-const PAGED = { end_users: "id", daily_usage: "day", alerts: "id" } as const;
+const PAGED = { end_users: "id", daily_usage: "day", key_spend: "key_id", alerts: "id" } as const;
 export type PagedTable = keyof typeof PAGED;
 
 /** All rows of an organisation in one table of the book, page by page. */

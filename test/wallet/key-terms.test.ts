@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
@@ -11,6 +12,7 @@ import {
   failureOf,
   GENERATION,
   holdOf,
+  lose,
   rowsOf,
   setClock,
   settle,
@@ -138,6 +140,24 @@ describe("a key's budget", () => {
     valueOf(await key.stub.setKeyTerms(key.hash, NO_TERMS));
     await spend(key, 1000);
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
+  });
+
+  it("has spent what it had spent in a wallet that is rebuilt from the book", async () => {
+    const key = await limited({ budgetMicro: micros(100), budgetPeriod: "month" });
+    await spend(key, 70);
+    valueOf(await key.stub.poke());
+    const { org_id: orgId } = key.row;
+    expect(
+      await env.DB.prepare("SELECT * FROM key_spend WHERE org_id = ?").bind(orgId).first(),
+    ).toMatchObject({ key_id: key.row.id, weekly_spend_micro: 70, total_spend_micro: 70 });
+    await lose(key.stub);
+    valueOf(await key.stub.rebuild(orgId));
+    valueOf(await key.stub.admit(key.hash));
+    const terms = { ...NO_TERMS, budgetMicro: micros(100), budgetPeriod: "day" as const };
+    valueOf(await key.stub.setKeyTerms(key.hash, terms));
+    expect(await refusal(key, 31)).toMatchObject({ leftMicro: 30 });
+    await spend(key, 30);
+    expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
   it("is held by the prompt's bound, never by its estimate", async () => {

@@ -138,6 +138,9 @@ function* pagesOf(
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
   }
+  for (const rows of rowPages((last) => selectKeySpend(sql, since, last?.["key_id"] ?? ""))) {
+    yield { table: "key_spend", rows };
+  }
   for (const rows of rowPages((last) =>
     selectAlertsAfter(sql, last ?? { changed: since, id: "~" }),
   )) {
@@ -171,6 +174,18 @@ function selectDays(sql: SqlStorage, since: number, after: BookRow[string]): Boo
     .exec<BookRow>(
       `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro FROM totals
       WHERE dimension = 'day' AND day > ? AND changed > ? ORDER BY day LIMIT ${PAGE_ROWS}`,
+      after,
+      since,
+    )
+    .toArray();
+}
+
+function selectKeySpend(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT key_id, day, daily AS daily_spend_micro, week, weekly AS weekly_spend_micro, month,
+        monthly AS monthly_spend_micro, total AS total_spend_micro FROM key_budgets
+      WHERE key_id > ? AND changed > ? ORDER BY key_id LIMIT ${PAGE_ROWS}`,
       after,
       since,
     )

@@ -90,6 +90,15 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
       value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${PAGES("daily_usage")}`,
     changed,
   );
+  // What the budgets are, their keys' terms say at the next hold.
+  sql.exec(
+    `INSERT OR REPLACE INTO key_budgets (key_id, day, daily, week, weekly, month, monthly, total,
+      changed)
+    SELECT value ->> 'key_id', value ->> 'day', value ->> 'daily_spend_micro', value ->> 'week',
+      value ->> 'weekly_spend_micro', value ->> 'month', value ->> 'monthly_spend_micro',
+      value ->> 'total_spend_micro', ? FROM ${PAGES("key_spend")}`,
+    changed,
+  );
   sql.exec(
     `INSERT OR IGNORE INTO alerts (id, kind, external_id, period, threshold, limit_micro,
       value_micro, created_at, seq, changed)
@@ -125,7 +134,7 @@ export async function copyBook(
     if (copy === null) return null;
     forgetCopy(sql);
     sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
-    for (const table of ["end_users", "daily_usage", "alerts"] as const) {
+    for (const table of ["end_users", "daily_usage", "key_spend", "alerts"] as const) {
       for await (const rows of readBookPages(db, orgId, table)) {
         sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
       }
