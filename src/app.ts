@@ -1,5 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
+import type { Context } from "hono";
+import { isModelName } from "./catalog/catalog.ts";
 import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
 import { failUnexpectedly, requestContext } from "./http/context.ts";
 import type { AppEnv } from "./http/context.ts";
@@ -14,10 +16,16 @@ import { deploymentOf } from "./inference/deployment.ts";
 import { outcomesPeer } from "./inference/outcomes.peer.ts";
 import { answerPaid } from "./inference/paid-path.route.ts";
 import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";
-import { requireAdmission, startAdmission } from "./keys/admission.route.ts";
+import { requireAdmission, requireUnlimited, startAdmission } from "./keys/admission.route.ts";
 import { forwardPeer } from "./keys/forward.peer.ts";
 import { forwardToHome } from "./keys/forward.route.ts";
-import { createKeyRoute, listKeysRoute, revokeKeyRoute } from "./keys/keys.route.ts";
+import {
+  createKeyRoute,
+  listKeysRoute,
+  ownKeyRoute,
+  patchKeyRoute,
+  revokeKeyRoute,
+} from "./keys/keys.route.ts";
 import { lookupPeer } from "./keys/keys.peer.ts";
 import { findKey } from "./keys/keys.store.ts";
 import { revocationsPeer } from "./keys/revocations.peer.ts";
@@ -60,6 +68,10 @@ export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: r
 /** What costs money; how many of these an isolate works on at once is bounded. */
 const PAID_PATHS: ReadonlySet<string> = new Set(DOORS.map((door) => door.path));
 
+/** Whether a name is an id, an alias or `maker/*` of what is sold here. */
+const isSold = (c: Context<AppEnv>) => (name: string) =>
+  isModelName(deploymentOf(c.var.config).catalog, name);
+
 /** Who may read what was spent, and change what may be. */
 const requireAccountant = requireRole("owner", "admin", "billing");
 
@@ -97,14 +109,19 @@ app.get("/v1/models/:id{.+}", (c) => readModelRoute(c, deploymentOf(c.var.config
 app.all("/v1/models/:id{.+}", methodNotAllowed(["GET"]));
 
 app.use("/v1/*", forwardToHome);
+app.get("/v1/key", ownKeyRoute);
+app.all("/v1/key", methodNotAllowed(["GET"]));
+
+app.use("/v1/*", requireUnlimited);
 app.get("/v1/balance", balanceRoute);
 app.all("/v1/balance", methodNotAllowed(["GET"]));
 
 app.get("/v1/keys", requireMember, listKeysRoute);
-app.post("/v1/keys", requireMember, createKeyRoute);
+app.post("/v1/keys", requireMember, (c) => createKeyRoute(c, isSold(c)));
 app.all("/v1/keys", methodNotAllowed(["GET", "POST"]));
+app.patch("/v1/keys/:id", requireMember, (c) => patchKeyRoute(c, isSold(c)));
 app.delete("/v1/keys/:id", readMember, revokeKeyRoute);
-app.all("/v1/keys/:id", methodNotAllowed(["DELETE"]));
+app.all("/v1/keys/:id", methodNotAllowed(["PATCH", "DELETE"]));
 
 app.get("/v1/users", listEndUsersRoute);
 app.post("/v1/users", putEndUserRoute);

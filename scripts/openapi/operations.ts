@@ -3,7 +3,7 @@ import { embeddingsBody } from "../../src/inference/embeddings-request.ts";
 import { countBody, messagesBody } from "../../src/inference/doors/messages/request.ts";
 import { completionsBody } from "../../src/inference/doors/completions/completions.ts";
 import { responsesBody } from "../../src/inference/doors/responses/request.ts";
-import { newKeySchema } from "../../src/keys/new-key.ts";
+import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
 import { MISSING, PAGE, USAGE } from "./operation.ts";
@@ -174,6 +174,24 @@ const ORGANIZATION_OPERATIONS: readonly Operation[] = [
     body: newKeySchema,
     answers: { 201: record.freshKey },
     errors: [...CHANGE, "too_many_keys", "idempotency_replay", "idempotency_mismatch"],
+  },
+  {
+    method: "patch",
+    path: "/v1/keys/{id}",
+    tag: "Keys",
+    summary: "Change a key: its name, its limits; what is new counts from this answer on",
+    roles: "owner, admin; everyone else its own, and only to something tighter",
+    body: keyChangeSchema,
+    answers: { 200: record.key },
+    errors: [...CHANGE, ...MISSING, "role_required"],
+  },
+  {
+    method: "get",
+    path: "/v1/key",
+    tag: "Keys",
+    summary: "The calling key, what is left of each limit, and when it comes back",
+    roles: ALL,
+    answers: { 200: record.ownKey },
   },
   {
     method: "delete",

@@ -159,8 +159,34 @@ const keyFields = {
   created_at: time,
   last_used_at: time.nullable(),
   revoked: z.boolean(),
+  // Shown by a key that has any of them.
+  budget_dollars: dollars.nullable().optional().describe("What it may spend; null for no budget."),
+  budget_period: z.enum(["day", "week", "month"]).nullable().optional(),
+  spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
+  tpm_limit: z.int().nullable().optional().describe("Tokens in any 60 s."),
+  allowed_models: z.array(z.string()).nullable().optional(),
+  end_user: z.string().nullable().optional(),
+  expires_at: time.nullable().optional(),
 };
+const minute = z.strictObject({ limit: z.int(), remaining: z.int(), reset_ms: z.int() });
 export const key = record("Key", keyFields);
+/** The calling key, and what is left of each of its limits. */
+export const ownKey = record("OwnKey", {
+  ...keyFields,
+  limits: z.strictObject({
+    requests: minute,
+    tokens: minute.nullable(),
+    budget: z
+      .strictObject({
+        period: z.enum(["day", "week", "month"]).nullable(),
+        spent_dollars: z.number(),
+        held_dollars: z.number(),
+        left_dollars: z.number(),
+        resets_at: time.nullable(),
+      })
+      .nullable(),
+  }),
+});
 /** A revoked key; while the book is away only what its register knows of it. */
 export const revokedKey = record("RevokedKey", {
   ...keyFields,

@@ -94,6 +94,14 @@ const OTHER_KIND: Readonly<Record<ModelKind, (name: string) => string>> = {
   chat: (name) => `The model '${name}' chats and makes no embeddings: ask /v1/chat/completions.`,
 };
 
+/** Whether a name is an id, with or without its maker, or an alias here, or `maker/*` of a maker that is sold here. */
+export function isModelName({ models, aliases, bareNames }: Catalog, name: string): boolean {
+  if (models.has(name) || aliases.has(name) || bareNames.has(name)) return true;
+  if (!name.endsWith("/*")) return false;
+  const maker = name.slice(0, -1);
+  return [...models.keys()].some((id) => id.startsWith(maker));
+}
+
 /** Every live model and alias, sorted by id. */
 export function listModels(catalog: Catalog): readonly ListedModel[] {
   const { region } = catalog;

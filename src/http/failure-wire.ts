@@ -85,6 +85,13 @@ const WIRES: Wires = {
     code: "role_required",
     message: `This request needs the role ${orList(roles)} in the organization.`,
   }),
+  key_is_limited: () => ({
+    status: 403,
+    type: "permission_denied",
+    code: "key_is_limited",
+    message:
+      "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
+  }),
   organization_suspended: () => ({
     status: 403,
     type: "permission_denied",

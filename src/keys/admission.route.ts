@@ -131,3 +131,16 @@ export async function requireAdmission(
   await next();
   return undefined;
 }
+
+/**
+ * Lets a key with limits of its own no further: what manages keys, quotas or settings could lift them.
+ * Goes after what such a key may do.
+ */
+export async function requireUnlimited(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
+  await next();
+  return undefined;
+}

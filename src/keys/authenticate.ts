@@ -106,6 +106,10 @@ async function onceMore<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /** The caller, with what its admission says is left of its key's minute. */
-export function admittedFor(caller: Caller, { limit, remaining, resetMs }: RateState): Admitted {
-  return { caller, rate: { limit, remaining, resetMs } };
+export function admittedFor(
+  caller: Caller,
+  { limit, remaining, resetMs, isLimited }: RateState & Pick<Admitted, "isLimited">,
+): Admitted {
+  const rate = { limit, remaining, resetMs };
+  return { caller, rate, ...(isLimited === true && { isLimited }) };
 }

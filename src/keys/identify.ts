@@ -2,6 +2,7 @@ import type { Admitted, Region } from "../lib/caller.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
+import { isLimited } from "../lib/key-terms.ts";
 import type { Identified, LimiterRecord } from "../lib/limiter-contract.ts";
 
 /** A fresh stub of the limiter with this name. */
@@ -34,5 +35,6 @@ export function admittedAs(key: LimiterRecord, keyHash: string, home: Region): A
   return {
     caller: { keyId, keyHash, orgId, memberId, scope, home },
     rate: { limit, remaining: limit, resetMs: 0 },
+    ...(key.terms !== undefined && isLimited(key.terms) && { isLimited: true }),
   };
 }

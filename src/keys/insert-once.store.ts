@@ -3,7 +3,12 @@ import type { Result } from "../lib/failure.ts";
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { KeyRow } from "./key-record.ts";
-import { findKeyByHash, insertKeyStatement, whyNotInserted } from "./keys.store.ts";
+import {
+  findKeyByHash,
+  insertKeyStatement,
+  insertTermsStatements,
+  whyNotInserted,
+} from "./keys.store.ts";
 import type { NewKey } from "./keys.store.ts";
 
 /** The key that asks, and the Idempotency-Key it asks with. */
@@ -45,6 +50,7 @@ async function insertBoth(
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
       .bind(keyId, key.created_at - IDEMPOTENCY_MS),
     insertKeyStatement(db, key, keyId),
+    ...insertTermsStatements(db, key),
     db
       .prepare(
         `INSERT INTO idempotency_keys (key_id, name, body, made_key_id, created_at)
@@ -52,7 +58,8 @@ async function insertBoth(
       )
       .bind(keyId, idempotency.name, idempotency.body, key.id),
   ]);
-  return made?.results[0] ?? null;
+  const [row] = made?.results ?? [];
+  return row === undefined ? null : { ...key, ...row };
 }
 
 type Earlier = { readonly body: string; readonly made_key_id: string };

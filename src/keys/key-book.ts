@@ -1,4 +1,5 @@
 import type { Scope } from "../lib/caller.ts";
+import type { KeyTermsRow } from "../lib/key-terms.ts";
 
 /** What the book of a key's home says of it. Times are Unix ms. */
 export type BookedKey = {
@@ -8,7 +9,7 @@ export type BookedKey = {
   readonly scope: Scope;
   readonly rpm_limit: number;
   readonly revoked_at: number | null;
-};
+} & Partial<KeyTermsRow>;
 
 /**
  * Where a limiter learns who its key is: this region's own book, or, for a global key away from home,
@@ -22,7 +23,7 @@ export type KeyBook = {
   touch(
     keyHash: string,
     usedAt: number,
-  ): Promise<Pick<BookedKey, "revoked_at" | "rpm_limit"> | null>;
+  ): Promise<(Pick<BookedKey, "revoked_at" | "rpm_limit"> & Partial<KeyTermsRow>) | null>;
 };
 
 /** The key's home gave no answer in time, or none that makes sense. */

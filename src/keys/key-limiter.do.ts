@@ -5,6 +5,8 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
+import { termsOfText, termsText } from "../lib/key-terms.ts";
+import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 import { bookOf } from "./book-of.ts";
@@ -12,6 +14,7 @@ import { revokeKeyByHash } from "./keys.store.ts";
 import { isRepeatedWrite } from "./forwarded-writes.do.ts";
 import { HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
+import { termsOf } from "./key-record.ts";
 import type { Admission, Identified } from "../lib/limiter-contract.ts";
 import {
   createTables,
@@ -145,6 +148,12 @@ export class KeyLimiter extends DurableObject<Env> {
     this.#amendLimit(rpmLimit);
   }
 
+  /** The key's terms were changed in the book: as `setLimit`. */
+  setTerms(terms: KeyTerms): void {
+    this.#limitsSet++;
+    this.#amendTerms(termsText(terms));
+  }
+
   #decide(): Admission {
     const { window, record, revokedAt } = this.#remember();
     if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
@@ -178,7 +187,18 @@ export class KeyLimiter extends DurableObject<Env> {
     const { record, revokedAt } = this.#remember();
     if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
     const { key_id, org_id, member_id, scope, rpm_limit } = record;
-    return success({ key_id, org_id, member_id, scope, rpm_limit });
+    const terms = termsOfText(record.terms);
+    if (terms.expiresAt !== null && terms.expiresAt <= now(this.env)) {
+      return refuse({ kind: "invalid_api_key", expiredAt: terms.expiresAt });
+    }
+    return success({
+      key_id,
+      org_id,
+      member_id,
+      scope,
+      rpm_limit,
+      ...(record.terms !== null && { terms }),
+    });
   }
 
   /** The clock jumped back: what lies in its future counts as admitted now. */
@@ -235,7 +255,10 @@ export class KeyLimiter extends DurableObject<Env> {
       const answer = await this.#book().touch(this.#hash(), usedAt);
       if (answer === null) this.#forget();
       else if (answer.revoked_at !== null) this.revoke(answer.revoked_at);
-      else if (limitsSet === this.#limitsSet) this.#amendLimit(answer.rpm_limit);
+      else if (limitsSet === this.#limitsSet) {
+        this.#amendLimit(answer.rpm_limit);
+        this.#amendTerms(termsText(termsOf(answer)));
+      }
     } catch (error) {
       // The book may be down: admissions go on with the record that is known.
       this.#memory = null;
@@ -254,6 +277,13 @@ export class KeyLimiter extends DurableObject<Env> {
     if (record === null || record.rpm_limit === rpmLimit) return;
     this.ctx.storage.sql.exec("UPDATE record SET rpm_limit = ?", rpmLimit);
     this.#amend({ rpm_limit: rpmLimit });
+  }
+
+  #amendTerms(terms: string | null): void {
+    const { record } = this.#remember();
+    if (record === null || record.terms === terms) return;
+    this.ctx.storage.sql.exec("UPDATE record SET terms = ?", terms);
+    this.#amend({ terms });
   }
 
   /** Memory follows what was just written to the record. */

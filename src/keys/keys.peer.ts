@@ -19,7 +19,10 @@ export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   if (!body.ok) return fail(c, body.failure);
   const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
   const key = await identifyGlobalKey((name) => limiters.getByName(name), body.value.key_hash);
-  if (key.ok) return c.json({ ok: true, ...key.value });
+  if (key.ok) {
+    const { terms: _, ...record } = key.value; // its home alone decides by them
+    return c.json({ ok: true, ...record });
+  }
   if (key.failure.kind !== "invalid_api_key") return fail(c, key.failure);
   return c.json({ ok: false, failure: key.failure });
 }

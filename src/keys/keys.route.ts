@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseFields } from "../http/parse-body.ts";
+import { readFields } from "../http/read-fields.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now } from "../lib/clock.ts";
@@ -10,18 +11,33 @@ import type { Failure, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { readObject } from "../lib/reach-object.ts";
+import type { KeyStanding } from "../lib/key-terms.ts";
+import { changeKeyEverywhere } from "./change-key.ts";
+import type { ChangeServices } from "./change-key.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
 import { KEY_READ_ONLY, keyRecord } from "./key-record.ts";
-import { findKey, insertKey } from "./keys.store.ts";
+import { findKey, findKeyByHash, insertKey } from "./keys.store.ts";
 import type { KeyOwner } from "./keys.store.ts";
 import type { KeyRow } from "./key-record.ts";
-import { mintKeyOf, newKeySchema } from "./new-key.ts";
+import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
 import { keysQuery, keysView, listedKeys } from "./listed-keys.ts";
 import type { KeysPage } from "./listed-keys.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
+import { standingView } from "./terms.ts";
 
 type AppContext = Context<AppEnv>;
+/** Whether a name is sold here; app.ts knows. */
+type IsModel = (name: string) => boolean;
+type KeyServices = Omit<RevocationServices, "wallet" | "limiter"> & {
+  readonly limiter: (
+    keyHash: string,
+  ) => ReturnType<RevocationServices["limiter"]> & ReturnType<ChangeServices["limiter"]>;
+  readonly wallet: (orgId: string) => ReturnType<RevocationServices["wallet"]> &
+    ReturnType<ChangeServices["wallet"]> & {
+      keyStanding(keyHash: string): Promise<Result<KeyStanding>>;
+    };
+};
 
 /**
  * GET /v1/keys: the organisation's live keys and its newest 100 revoked ones, newest first; of a `member`
@@ -33,7 +49,7 @@ export async function listKeysRoute(c: AppContext): Promise<Response> {
   const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), asked.value);
   const page = await askBook(read, "keys_unreadable", fieldsOf(c));
   if (!page.ok) return fail(c, page.failure);
-  return c.json(keysView(page.value, (row) => keyRecord(row, c.var.config.region)));
+  return c.json(keysView(page.value, (row) => keyRecord(row, c.var.config.region, now(c.env))));
 }
 
 /**
@@ -41,7 +57,7 @@ export async function listKeysRoute(c: AppContext): Promise<Response> {
  * what its maker may and no more. A caller that was revoked meanwhile is 401 and made nothing. With an
  * Idempotency-Key once a day: a repeat is 409 and names the key it made, with another body 422.
  */
-export async function createKeyRoute(c: AppContext): Promise<Response> {
+export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<Response> {
   const { config, member, admitted } = c.var;
   const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
@@ -51,18 +67,58 @@ export async function createKeyRoute(c: AppContext): Promise<Response> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId } = admitted.caller;
-  const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env) };
+  const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), isModel };
   const fresh = await mintKeyOf(mint, { id: member.id, org_id: orgId }, fields.value);
+  if (!fresh.ok) return fail(c, fresh.failure);
+  const { row, key } = fresh.value;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
   const insert = (): Promise<Result<KeyRow>> =>
     idempotency === null
-      ? insertKey(c.env.DB, fresh.row, keyId)
-      : insertKeyOnce(c.env.DB, fresh.row, { keyId, idempotency });
+      ? insertKey(c.env.DB, row, keyId)
+      : insertKeyOnce(c.env.DB, row, { keyId, idempotency });
   const asked = await askBook(insert, "key_not_inserted", fieldsOf(c));
   const inserted = asked.ok ? asked.value : asked;
   if (!inserted.ok) return fail(c, inserted.failure);
-  return c.json({ ...keyRecord(inserted.value, config.region), key: fresh.key }, 201);
+  return c.json({ ...keyRecord(inserted.value, config.region, mint.now), key }, 201);
+}
+
+/**
+ * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organisation, everyone else
+ * its own and only to something tighter (403 `role_required`). What is new counts from the answer on.
+ */
+export async function patchKeyRoute(c: AppContext, isModel: IsModel): Promise<Response> {
+  const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
+  if (!fields.ok) return fail(c, fields.failure);
+  const { member, admitted } = c.var;
+  const id = c.req.param("id") ?? "";
+  const mayWiden = member.role === "owner" || member.role === "admin";
+  const owner = { orgId: admitted.caller.orgId, memberId: mayWiden ? null : member.id };
+  const services = { ...keyServices(c), isModel };
+  const change = (): Promise<Result<KeyRow>> =>
+    changeKeyEverywhere(services, {
+      find: () => findKey(c.env.DB, id, owner),
+      fields: fields.value,
+      mayWiden,
+    });
+  const asked = await askBook(change, "key_not_changed", fieldsOf(c));
+  const changed = asked.ok ? asked.value : asked;
+  if (!changed.ok) return fail(c, changed.failure);
+  return c.json(keyRecord(changed.value, c.var.config.region, services.now));
+}
+
+/** GET /v1/key: the calling key's record, what is left of each of its limits, and when it comes back. */
+export async function ownKeyRoute(c: AppContext): Promise<Response> {
+  const { keyHash, orgId } = c.var.admitted.caller;
+  const read = (): Promise<KeyRow | null> => findKeyByHash(c.env.DB, keyHash);
+  const row = await askBook(read, "key_unreadable", fieldsOf(c));
+  if (!row.ok) return fail(c, row.failure);
+  if (row.value === null) return fail(c, { kind: "invalid_api_key" });
+  const { wallet, now: nowMs } = keyServices(c);
+  const standing = await readObject(() => wallet(orgId).keyStanding(keyHash));
+  if (!standing.ok) return fail(c, standing.failure);
+  const record = keyRecord(row.value, c.var.config.region, nowMs);
+  return c.json({ ...record, ...standingView(standing.value) });
 }
 
 /**
@@ -81,9 +137,10 @@ export async function revokeKeyRoute(c: AppContext): Promise<Response> {
       : refuse(unread);
   if (!found.ok) return revokeWithoutBook(c, id, found.failure);
   if (found.value === null) return fail(c, { kind: "not_found", message: "No such key." });
-  const revoked = await revokeKeyEverywhere(revocationServices(c), found.value);
+  const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
   if (!revoked.ok) return fail(c, revoked.failure);
-  return c.json(keyRecord(revoked.value, config.region));
+  const row = { ...found.value, ...revoked.value }; // with its terms, which an update does not return
+  return c.json(keyRecord(row, config.region, now(c.env)));
 }
 
 /** For a key of the caller's own member that its wallet has met; `failure` for any other. */
@@ -94,12 +151,13 @@ async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): P
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return fail(c, failure);
   const { keyHash: hash, scope, rpmLimit: rpm_limit } = used.value;
   const key = { id, hash, org_id: orgId, scope, revoked_at: null };
-  const revoked = await revokeKeyEverywhere(revocationServices(c), key);
+  const revoked = await revokeKeyEverywhere(keyServices(c), key);
   if (!revoked.ok) return fail(c, revoked.failure);
   return c.json({ id, region: c.var.config.region, scope, rpm_limit, revoked: true });
 }
 
-function revocationServices(c: AppContext): RevocationServices {
+/** What calls about a key work with. */
+function keyServices(c: AppContext): KeyServices {
   const { jurisdiction, peers } = c.var.config;
   const limiters = inJurisdiction(c.env.KEY_LIMITER, jurisdiction);
   const wallets = inJurisdiction(c.env.WALLET, jurisdiction);

@@ -1,5 +1,8 @@
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { isLimited, rowOfTerms } from "../lib/key-terms.ts";
+import type { KeyTerms, KeyTermsRow } from "../lib/key-terms.ts";
+import { termsOf } from "./key-record.ts";
 import type { KeyRow } from "./key-record.ts";
 
 /** Live keys of one organisation, at most. */
@@ -12,9 +15,27 @@ export const LISTED_REVOKED = 100;
 /** A key that is about to be inserted: never used, not revoked. */
 export type NewKey = Omit<KeyRow, "last_used_at" | "revoked_at">;
 
+const TERM_COLUMNS: readonly (keyof KeyTermsRow)[] = [
+  "budget_micro",
+  "budget_period",
+  "tpm_limit",
+  "allowed_models",
+  "end_user",
+  "expires_at",
+];
+const TERMS = TERM_COLUMNS.join(", ");
+/** A key with its terms, and what it has spent of its budget as far as its wallet has published it. */
+const WHOLE = `keys.*, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
+  month, monthly_spend_micro, total_spend_micro`;
+const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
+  LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
+
 /** The key with this hash, revoked or not, or null. Every function here throws when D1 fails. */
 export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | null> {
-  return db.prepare("SELECT * FROM keys WHERE hash = ?").bind(hash).first<KeyRow>();
+  return db
+    .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
+    .bind(hash)
+    .first<KeyRow>();
 }
 
 /**
@@ -52,17 +73,37 @@ export function insertKeyStatement(
     );
 }
 
+/** For the same batch, after the key: its terms, when it was inserted and has any. */
+export function insertTermsStatements(db: D1Database, key: NewKey): readonly D1PreparedStatement[] {
+  const terms = termsOf(key);
+  if (!isLimited(terms)) return [];
+  const row = rowOfTerms(terms);
+  return [
+    db
+      .prepare(
+        `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
+         SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, created_at FROM keys WHERE id = ?1`,
+      )
+      .bind(key.id, ...TERM_COLUMNS.map((column) => row[column])),
+  ];
+}
+
 /**
- * Inserts a key. Failures: `conflict` at 1,000 live keys or 10,000 new ones; without an active member
- * `not_found` for an operator; `invalid_api_key` for a caller whose key or member has ended.
+ * Inserts a key with its terms, both or none. Failures: `conflict` at 1,000 live keys or 10,000 new ones;
+ * without an active member `not_found` for an operator; `invalid_api_key` for a caller whose key or member
+ * has ended.
  */
 export async function insertKey(
   db: D1Database,
   key: NewKey,
   callerKeyId: string | null,
 ): Promise<Result<KeyRow>> {
-  const inserted = await insertKeyStatement(db, key, callerKeyId).first<KeyRow>();
-  return inserted === null ? whyNotInserted(db, key, callerKeyId) : success(inserted);
+  const [inserted] = await db.batch<KeyRow>([
+    insertKeyStatement(db, key, callerKeyId),
+    ...insertTermsStatements(db, key),
+  ]);
+  const [row] = inserted?.results ?? [];
+  return row === undefined ? whyNotInserted(db, key, callerKeyId) : success({ ...key, ...row });
 }
 
 /** The failure of an insert that made no key, as `insertKey` describes them. */
@@ -100,8 +141,8 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
-    .prepare(`SELECT * FROM (${live}) UNION ALL SELECT * FROM (${revokedOf(owner)})
-      ORDER BY created_at DESC, id DESC`)
+    .prepare(`SELECT ${WHOLE} FROM (SELECT * FROM (${live}) UNION ALL
+      SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();
   return results;
@@ -117,7 +158,8 @@ export async function listRevokedKeys(
   { limit, after }: { readonly limit: number; readonly after: ListedKey | null },
 ): Promise<readonly KeyRow[]> {
   const { results } = await db
-    .prepare(`SELECT * FROM (${revokedOf(owner)})`)
+    .prepare(`SELECT ${WHOLE} FROM (${revokedOf(owner)}) AS keys ${JOINED}
+      ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, limit, after?.created_at ?? null, after?.id ?? null)
     .all<KeyRow>();
   return results;
@@ -138,24 +180,66 @@ export function findKey(
   { orgId, memberId }: KeyOwner,
 ): Promise<KeyRow | null> {
   return db
-    .prepare("SELECT * FROM keys WHERE id = ?1 AND org_id = ?2 AND (?3 IS NULL OR member_id = ?3)")
+    .prepare(
+      `SELECT ${WHOLE} FROM keys ${JOINED}
+       WHERE keys.id = ?1 AND keys.org_id = ?2 AND (?3 IS NULL OR keys.member_id = ?3)`,
+    )
     .bind(id, orgId, memberId)
     .first<KeyRow>();
 }
 
-/** Sets what is given of a key of this organisation; null when it has no such key. */
-export function updateKey(
+/** What a change sets of a key: all of it, as it is to be. */
+export type KeyChange = Pick<KeyRow, "name" | "rpm_limit"> & { readonly terms: KeyTerms };
+
+/**
+ * Sets a key that is still as `before` says; null when it is not, or is gone. The time of the change only
+ * grows, so that no two changes are taken for one.
+ */
+export async function changeKey(
   db: D1Database,
-  key: { readonly id: string; readonly orgId: string },
-  change: { readonly name?: string | undefined; readonly rpm_limit?: number | undefined },
+  before: KeyRow,
+  change: KeyChange,
+  nowMs: number,
 ): Promise<KeyRow | null> {
-  return db
-    .prepare(
-      `UPDATE keys SET name = coalesce(?3, name), rpm_limit = coalesce(?4, rpm_limit)
-       WHERE id = ?1 AND org_id = ?2 RETURNING *`,
-    )
-    .bind(key.id, key.orgId, change.name ?? null, change.rpm_limit ?? null)
-    .first<KeyRow>();
+  const changedAt = Math.max(nowMs, (before.changed_at ?? 0) + 1);
+  const row = rowOfTerms(change.terms);
+  const hasTerms = isLimited(change.terms) || (before.changed_at ?? null) !== null;
+  const [changed] = await db.batch<KeyRow>([
+    db
+      .prepare(
+        `UPDATE keys SET name = ?3, rpm_limit = ?4 WHERE id = ?1 AND org_id = ?2 AND name = ?5
+           AND rpm_limit = ?6 AND (SELECT changed_at FROM key_terms WHERE key_id = ?1) IS ?7 RETURNING *`,
+      )
+      .bind(
+        before.id,
+        before.org_id,
+        change.name,
+        change.rpm_limit,
+        before.name,
+        before.rpm_limit,
+        before.changed_at ?? null,
+      ),
+    ...(hasTerms
+      ? [
+          db
+            .prepare(
+              // when the statement before it changed the key: nothing else has come in between
+              `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
+               SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE changes() = 1
+               ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
+            )
+            .bind(
+              before.id,
+              before.org_id,
+              ...TERM_COLUMNS.map((column) => row[column]),
+              changedAt,
+            ),
+        ]
+      : []),
+  ]);
+  const [set] = changed?.results ?? [];
+  if (set === undefined) return null;
+  return { ...before, ...set, ...row, ...(hasTerms && { changed_at: changedAt }) };
 }
 
 /** Marks a key of this organisation as revoked, keeping the first time; null when it has no such key. */
@@ -185,14 +269,19 @@ export async function revokeKeyByHash(
 }
 
 /** What the book says of a key when its use is noted. */
-export type TouchedKey = Pick<KeyRow, "revoked_at" | "rpm_limit">;
+export type TouchedKey = Pick<KeyRow, "revoked_at" | "rpm_limit"> & KeyTermsRow;
+
+/** An update returns no join. */
+const TERMS_OF_RETURNED = TERM_COLUMNS.map(
+  (column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`,
+).join(", ");
 
 /** Moves `last_used_at` forward, never back; null when the book has no such key. */
 export function touchKey(db: D1Database, hash: string, usedAt: number): Promise<TouchedKey | null> {
   return db
     .prepare(
       `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?)
-       WHERE hash = ? RETURNING revoked_at, rpm_limit`,
+       WHERE hash = ? RETURNING revoked_at, rpm_limit, ${TERMS_OF_RETURNED}`,
     )
     .bind(usedAt, hash)
     .first<TouchedKey>();

@@ -1,10 +1,14 @@
 import { assert } from "../lib/assert.ts";
+import { termsText } from "../lib/key-terms.ts";
 import type { BookedKey } from "./key-book.ts";
+import { termsOf } from "./key-record.ts";
 import type { LimiterRecord } from "../lib/limiter-contract.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 
 export type StoredRecord = Omit<LimiterRecord, "terms"> & {
+  /** As `termsText` writes them. */
+  readonly terms: string | null;
   /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
   readonly touched_at: number;
 };
@@ -26,8 +30,9 @@ export function readMemory(sql: SqlStorage): LimiterMemory {
     .one();
   if (tables === 0) return { window: new RateWindow(), record: null, revokedAt: null };
   const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
+  addTerms(sql);
   const [record] = sql.exec<StoredRecord>(
-    "SELECT key_id, org_id, member_id, scope, rpm_limit, touched_at FROM record",
+    "SELECT key_id, org_id, member_id, scope, rpm_limit, terms, touched_at FROM record",
   );
   const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
   return {
@@ -44,12 +49,19 @@ export function createTables(sql: SqlStorage): void {
     CREATE TABLE IF NOT EXISTS record (
       one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
       member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
-      touched_at INTEGER NOT NULL
+      touched_at INTEGER NOT NULL, terms TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS tombstone (
       one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL
     ) STRICT;
   `);
+}
+
+/** Objects of before keys had terms. */
+function addTerms(sql: SqlStorage): void {
+  const columns = sql.exec<{ name: string }>("SELECT name FROM pragma_table_info('record')");
+  if (columns.toArray().some(({ name }) => name === "terms")) return;
+  sql.exec("ALTER TABLE record ADD COLUMN terms TEXT");
 }
 
 /** Exactly one row written: the output gate holds the answer until it is durable. */
@@ -74,14 +86,16 @@ export function storeClamp(storage: DurableObjectStorage, clockMs: number): void
 /** `touchedAt` as in `StoredRecord`. */
 export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number): void {
   sql.exec(
-    `INSERT OR REPLACE INTO record (one, key_id, org_id, member_id, scope, rpm_limit, touched_at)
-     VALUES (1, ?, ?, ?, ?, ?, ?)`,
+    `INSERT OR REPLACE INTO record
+       (one, key_id, org_id, member_id, scope, rpm_limit, touched_at, terms)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?)`,
     key.id,
     key.org_id,
     key.member_id,
     key.scope,
     key.rpm_limit,
     touchedAt,
+    termsText(termsOf(key)),
   );
 }
 

@@ -1,10 +1,14 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
+import { isLimited, rowOfTerms } from "../lib/key-terms.ts";
 import { mintKey } from "./api-key.ts";
 import { RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./key-record.ts";
 import type { KeyRow } from "./key-record.ts";
+import { newTerms, termFields } from "./terms.ts";
 
 /** What a label of a key may be: 1 to 100 characters, no control characters, not only spaces. */
 const keyNameSchema = z.string().check(
@@ -22,12 +26,13 @@ export const newKeyChoices = {
 };
 
 /** The body of every call that creates a key. */
-export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices });
+export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices, ...termFields });
 
-/** What an operator may change of a key that exists. */
+/** What may be changed of a key that exists. */
 export const keyChangeSchema = z.object({
   name: z.optional(keyNameSchema),
   rpm_limit: z.optional(rpmLimitSchema),
+  ...termFields,
 });
 
 /** Where a key is made: its home, the secrets it is minted with, and the clock, Unix ms. */
@@ -35,17 +40,21 @@ export type Mint = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
+  /** Whether a name is sold here: an id, an alias or `maker/*`. */
+  readonly isModel: (name: string) => boolean;
 };
 
 /** A key that is in no book yet; `key` is shown once. */
 export type FreshKey = { readonly row: KeyRow; readonly key: string };
 
-/** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. */
+/** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. 400 with `param` for terms. */
 export async function mintKeyOf(
   mint: Mint,
   member: { readonly id: string; readonly org_id: string },
   fields: z.infer<typeof newKeySchema>,
-): Promise<FreshKey> {
+): Promise<Result<FreshKey>> {
+  const terms = newTerms(fields, mint);
+  if (!terms.ok) return terms;
   const scope = fields.scope ?? "regional";
   const { key, hash, prefix } = await mintKey({
     home: mint.region,
@@ -64,6 +73,7 @@ export async function mintKeyOf(
     created_at: mint.now,
     last_used_at: null,
     revoked_at: null,
+    ...(isLimited(terms.value) && rowOfTerms(terms.value)),
   };
-  return { row, key };
+  return success({ row, key });
 }

@@ -11,7 +11,7 @@ const BOOK_TIMEOUT_MS = 5000;
 /** Statements of one organisation that an isolate has in D1 at the same time: D1 is the whole region's. */
 const AT_ONCE = 8;
 /** How long one more waits for its turn before it is refused, and how often it looks. */
-const PATIENCE_MS = 2000;
+const PATIENCE_MS = 5000;
 const LOOK_MS = 10;
 /** What has not ended by then was given up with its request: its place is free. */
 const LEASE_MS = 30_000;
@@ -22,7 +22,7 @@ const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 /**
  * What the book (D1) answers to a statement of an organisation. A book that fails or is slow is our own
  * fault: `storage_unavailable` or `overloaded`, with one log line of this event and these fields; so is an
- * organisation that has had eight statements under way here for two seconds: `overloaded`. What was sent
+ * organisation that has had eight statements under way here for five seconds: `overloaded`. What was sent
  * late may still be carried out, so a repeat must do no harm.
  */
 export async function askBook<T>(

@@ -37,4 +37,6 @@ export type Admitted = {
   readonly rate: RateState;
   /** Of its token limit, once it holds; left out for a key without one. */
   readonly tokens?: RateState;
+  /** A key with limits of its own: it pays and looks, and manages nothing. Left out for any other. */
+  readonly isLimited?: boolean;
 };

@@ -28,6 +28,7 @@ export type Failure =
   | { readonly kind: "region_mismatch"; readonly home: string }
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
   | { readonly kind: "organization_suspended" }
+  | { readonly kind: "key_is_limited" }
   | { readonly kind: "not_found"; readonly message: string }
   /** `message`: of a model that is there, for something else. */
   | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }

@@ -25,6 +25,8 @@ export type AdmittedKey = {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
+  /** As `Admitted` has it. */
+  readonly isLimited?: boolean;
 };
 
 /** The KeyLimiter's answer to `admit()`: plain values. The object is named by the key's hash. */

@@ -4,7 +4,7 @@ import type { Result } from "../lib/failure.ts";
 import { success } from "../lib/failure.ts";
 import { organizationChangeSchema } from "../organizations/organization.ts";
 import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
-import { followBook } from "./follow-book.ts";
+import { followBook } from "../lib/follow-book.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 

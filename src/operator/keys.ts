@@ -1,13 +1,13 @@
 import { parseFields } from "../http/parse-body.ts";
+import { changeKeyEverywhere } from "../keys/change-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
 import type { KeyRow } from "../keys/key-record.ts";
-import { findKey, updateKey } from "../keys/keys.store.ts";
+import { findKey } from "../keys/keys.store.ts";
 import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";
 import { keyChangeSchema } from "../keys/new-key.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { followBook } from "./follow-book.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
@@ -34,7 +34,7 @@ export async function getKey(
   return found.ok ? success(withMember(context, found.value)) : found;
 }
 
-/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then wallet and limiter: a new limit counts at once. */
+/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then limiter and wallet: what is new counts at once. */
 export async function patchKey(
   context: OperatorContext,
   request: OperatorRequest,
@@ -42,23 +42,12 @@ export async function patchKey(
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], request.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(request);
-  const changed = await updateKey(context.db, { id, orgId }, fields.value);
-  if (changed === null) return noSuchKey();
-  const followed = await followBook(changed, {
-    tell: (row) => tellLimit(context, row),
-    reread: () => findKey(context.db, id, { orgId, memberId: null }),
-    isSame: (one, other) => one.rpm_limit === other.rpm_limit,
+  const changed = await changeKeyEverywhere(context, {
+    find: () => findKey(context.db, id, { orgId, memberId: null }),
+    fields: fields.value,
+    mayWiden: true,
   });
-  return followed.ok ? success(withMember(context, followed.value)) : followed;
-}
-
-/**
- * Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
- * before the first is out of date with the second, and one after it says the new limit.
- */
-async function tellLimit(context: OperatorContext, row: KeyRow): Promise<Result<null>> {
-  await context.limiter(row.hash).setLimit(row.rpm_limit);
-  return context.wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit);
+  return changed.ok ? success(withMember(context, changed.value)) : changed;
 }
 
 /** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */
@@ -69,7 +58,7 @@ export async function deleteKey(
   const found = await keyOf(context, request);
   if (!found.ok) return found;
   const revoked = await revokeKeyEverywhere(context, found.value);
-  return revoked.ok ? success(withMember(context, revoked.value)) : revoked;
+  return revoked.ok ? success(withMember(context, { ...found.value, ...revoked.value })) : revoked;
 }
 
 async function keyOf(context: OperatorContext, request: OperatorRequest): Promise<Result<KeyRow>> {
@@ -87,5 +76,5 @@ function noSuchKey(): Result<never> {
 }
 
 function withMember(context: OperatorContext, row: KeyRow): JsonObject {
-  return { ...keyRecord(row, context.region), member_id: row.member_id };
+  return { ...keyRecord(row, context.region, context.now), member_id: row.member_id };
 }

@@ -1,6 +1,7 @@
 import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
+import type { KeyTerms } from "../lib/key-terms.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
@@ -21,6 +22,7 @@ export type OperatorWallet = Pick<
   | "configure"
   | "revokeKey"
   | "setKeyLimit"
+  | "setKeyTerms"
   | "discard"
   | "ledger"
   | "reconcile"
@@ -30,6 +32,7 @@ export type OperatorWallet = Pick<
 export type OperatorLimiter = {
   revoke(revokedAt: number): Promise<number>;
   setLimit(rpmLimit: number): Promise<void>;
+  setTerms(terms: KeyTerms): Promise<void>;
   tellBook(): Promise<void>;
 };
 
@@ -43,6 +46,8 @@ export type OperatorContext = {
   readonly aliases: ReadonlyMap<string, string>;
   /** The routes that this isolate does not ask freely. */
   readonly breakers: readonly RouteStanding[];
+  /** Whether a name is sold here: an id, an alias or `maker/*`. */
+  readonly isModel: (name: string) => boolean;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
   /** A stub of this organisation's wallet. */

@@ -1,6 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context, Next } from "hono";
+import { isModelName } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
@@ -17,7 +18,7 @@ import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
 type DeploymentOf = (config: Config) => {
-  readonly catalog: Pick<Catalog, "aliases">;
+  readonly catalog: Catalog;
   readonly health: RouteHealth;
 };
 type Deployment = ReturnType<DeploymentOf>;
@@ -87,6 +88,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
     peers: config.peers.map(({ region }) => region),
     version: config.version,
     aliases: catalog.aliases,
+    isModel: (name) => isModelName(catalog, name),
     breakers: health.standings(nowMs),
     keySecrets: config.keySecrets,
     now: nowMs,

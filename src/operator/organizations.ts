@@ -73,9 +73,11 @@ export async function postOrganization(
     scope: key_scope,
     rpm_limit,
   });
+  if (!first.ok) return first;
+  const { row, key } = first.value;
   const wallet = context.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
-  const also = [insertKeyStatement(context.db, first.row, null)];
+  const also = [insertKeyStatement(context.db, row, null)];
   const created = await createOrganization(context.db, { organization, owner, epoch, also });
   if (!created.ok) {
     await wallet.discard().catch((error: unknown) => {
@@ -86,7 +88,7 @@ export async function postOrganization(
   return success({
     organization: await withBalance(context, organization),
     member: memberRecord(owner),
-    key: { ...keyRecord(first.row, context.region), key: first.key },
+    key: { ...keyRecord(row, context.region, context.now), key },
   });
 }
 
@@ -121,9 +123,11 @@ export async function postMemberKey(
   if (!fields.ok) return fields;
   const member = { id: request.params["member_id"] ?? "", org_id: request.params["id"] ?? "" };
   const fresh = await mintKeyOf(context, member, fields.value);
-  const inserted = await insertKey(context.db, fresh.row, null);
+  if (!fresh.ok) return fresh;
+  const { row, key } = fresh.value;
+  const inserted = await insertKey(context.db, row, null);
   if (!inserted.ok) return inserted;
-  return success({ ...keyRecord(inserted.value, context.region), key: fresh.key });
+  return success({ ...keyRecord(inserted.value, context.region, context.now), key });
 }
 
 /** The organisation that the path names, or `not_found`. */

@@ -19,12 +19,17 @@ export const ROWS: readonly Row[] = [
   ["POST", "/v1/completions", EVERYONE, 200, { model: "sandbox/echo", prompt: "Hello there" }],
   ["POST", "/v1/responses", EVERYONE, 200, { model: "sandbox/echo", input: "Hello there" }],
   ["POST", "/v1/embeddings", EVERYONE, 200, VECTOR],
+  ["POST", "/v1/completions", EVERYONE, 200, { model: "sandbox/echo", prompt: "Hello there" }],
+  ["POST", "/v1/messages", EVERYONE, 200, { ...SAY, max_tokens: 16 }],
+  ["POST", "/v1/messages/count_tokens", EVERYONE, 200, SAY],
   ["GET", "/v1/models", EVERYONE, 200],
   ["GET", "/v1/models/:id{.+}", EVERYONE, 200],
   ["GET", "/v1/balance", EVERYONE, 200],
   ["GET", "/v1/keys", EVERYONE, 200],
   ["POST", "/v1/keys", EVERYONE, 201, { name: "made by a test" }],
+  ["PATCH", "/v1/keys/:id", EVERYONE, 200, { name: "renamed by a test" }],
   ["DELETE", "/v1/keys/:id", EVERYONE, 200],
+  ["GET", "/v1/key", EVERYONE, 200],
   ["GET", "/v1/users", EVERYONE, 200],
   ["POST", "/v1/users", EVERYONE, 200, { external_id: "there already" }],
   ["GET", "/v1/users/:external_id{.+}", EVERYONE, 200],
@@ -41,6 +46,7 @@ export const ROWS: readonly Row[] = [
 
 /** What belongs to a member: a colleague's is to a `member` as if it did not exist. */
 export const OWN_ONLY: readonly Row[] = [
+  ["PATCH", "/v1/keys/:id", ["owner", "admin"], 200, { name: "renamed by a test" }],
   ["DELETE", "/v1/keys/:id", SENIORS, 200],
   ["GET", "/v1/generations/:id", SENIORS, 200],
 ];

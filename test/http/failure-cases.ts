@@ -142,6 +142,19 @@ export const CALLER_CASES = {
       },
     ],
   ],
+  key_is_limited: [
+    [
+      { kind: "key_is_limited" },
+      403,
+      {
+        type: "permission_denied",
+        code: "key_is_limited",
+        param: null,
+        message:
+          "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
+      },
+    ],
+  ],
   organization_suspended: [
     [
       { kind: "organization_suspended" },

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import type { Result } from "../../src/lib/failure.ts";
-import { followBook } from "../../src/operator/follow-book.ts";
+import { followBook } from "../../src/lib/follow-book.ts";
 import type { JsonObject } from "../../src/operator/operator-context.ts";
 import { WatchedBook } from "../keys/key-fixture.ts";
 import { call, makeOrganization, walletOf, wallets } from "./operator-fixture.ts";

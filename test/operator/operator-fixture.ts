@@ -67,6 +67,11 @@ export class FakeWallet implements OperatorWallet {
     return success(null);
   }
 
+  async setKeyTerms(): ReturnType<OperatorWallet["setKeyTerms"]> {
+    this.check();
+    return success(null);
+  }
+
   async ledger(afterSeq: number, limit: number): ReturnType<OperatorWallet["ledger"]> {
     const rows = [...this.references].map(([reference, amountMicro], i) => ({
       seq: i + 1,
@@ -116,6 +121,7 @@ export function context(): OperatorContext {
     peers: ["us"],
     version: "test",
     aliases: new Map([["smart", "sandbox/echo"]]),
+    isModel: (name) => name.startsWith("sandbox/"),
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),

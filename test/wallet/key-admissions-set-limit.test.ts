@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { KeyTerms } from "../../src/lib/key-terms.ts";
 import { patchKey } from "../../src/operator/keys.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { context } from "../operator/operator-fixture.ts";
@@ -120,6 +121,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const limiter = () => ({
     revoke: () => Promise.reject(new Error("not asked for")),
     tellBook: () => Promise.reject(new Error("not asked for")),
+    setTerms: (terms: KeyTerms) => registerOf(key).setTerms(terms),
     setLimit: async (limit: number) => {
       begun.resolve();
       await may.promise;

@@ -7,7 +7,7 @@ import type {
   KeyRegister,
   LimiterRecord,
 } from "../../lib/limiter-contract.ts";
-import { NO_TERMS, termsText } from "../../lib/key-terms.ts";
+import { isLimited, NO_TERMS, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
@@ -286,11 +286,12 @@ export class KeyAdmissions {
 
 function admittedBy(
   { memory }: Desk,
-  { keyId, memberId, scope, rpmLimit: limit }: KeyRecord,
+  { keyId, memberId, scope, rpmLimit: limit, terms }: KeyRecord,
   { remaining, resetMs }: { readonly remaining: number; readonly resetMs: number },
 ): AdmittedKey {
   const { orgId } = memory.row;
-  return { keyId, orgId, memberId, scope, limit, remaining, resetMs };
+  const rate = { limit, remaining, resetMs };
+  return { keyId, orgId, memberId, scope, ...rate, ...(isLimited(terms) && { isLimited: true }) };
 }
 
 function recordOf({ clockMs, memory }: Desk, said: LimiterRecord): KeyRecord {

@@ -1,6 +1,6 @@
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { reachObject } from "../lib/reach-object.ts";
+import { refuse, success } from "./failure.ts";
+import type { Result } from "./failure.ts";
+import { reachObject } from "./reach-object.ts";
 
 const ROUNDS_MAX = 20;
 

@@ -1,0 +1,84 @@
+import type * as z from "zod/mini";
+import { refuse } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { followBook } from "../lib/follow-book.ts";
+import { termsText } from "../lib/key-terms.ts";
+import type { KeyTerms } from "../lib/key-terms.ts";
+import { termsOf } from "./key-record.ts";
+import type { KeyRow } from "./key-record.ts";
+import { changeKey } from "./keys.store.ts";
+import type { keyChangeSchema } from "./new-key.ts";
+import { changedTerms, isTighter } from "./terms.ts";
+import type { TermsContext } from "./terms.ts";
+
+/** Tries to write what was decided about a row that nobody else has changed meanwhile. */
+const ROUNDS_MAX = 5;
+
+/** What a change works with; fresh stubs, by the key's hash and by the organisation's id. */
+export type ChangeServices = TermsContext & {
+  readonly db: D1Database;
+  readonly limiter: (keyHash: string) => {
+    setLimit(rpmLimit: number): Promise<void>;
+    setTerms(terms: KeyTerms): Promise<void>;
+  };
+  readonly wallet: (orgId: string) => {
+    setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
+    setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
+  };
+};
+
+/** The change of a key: which one, of whom, and whether it may gain by it. */
+export type KeyChanging = {
+  readonly find: () => Promise<KeyRow | null>;
+  readonly fields: z.infer<typeof keyChangeSchema>;
+  /** Else only to something tighter: `role_required`. */
+  readonly mayWiden: boolean;
+};
+
+/**
+ * Changes a key in the book, then where it is known and admitted: what is new counts from the answer on. A
+ * repeat completes what an earlier call left half done. Refusals: `not_found`, `invalid_request`,
+ * `role_required`; our own faults. Throws when D1 fails.
+ */
+export async function changeKeyEverywhere(
+  services: ChangeServices,
+  { find, fields, mayWiden }: KeyChanging,
+): Promise<Result<KeyRow>> {
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    // oxlint-disable-next-line no-await-in-loop -- decided anew after a change that came in between
+    const row = await find();
+    if (row === null) return refuse({ kind: "not_found", message: "No such key." });
+    const before = termsOf(row);
+    const terms = changedTerms(before, fields, services);
+    if (!terms.ok) return terms;
+    const { name = row.name, rpm_limit = row.rpm_limit } = fields;
+    const isWider = rpm_limit > row.rpm_limit || !isTighter(before, terms.value);
+    if (isWider && !mayWiden) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
+    const change = { name, rpm_limit, terms: terms.value };
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    const changed = await changeKey(services.db, row, change, services.now);
+    if (changed !== null) return tellOf(services, changed, find);
+  }
+  return refuse({ kind: "overloaded" });
+}
+
+function tellOf(
+  { limiter, wallet }: ChangeServices,
+  changed: KeyRow,
+  reread: () => Promise<KeyRow | null>,
+): Promise<Result<KeyRow>> {
+  return followBook(changed, {
+    // Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
+    // before the first is out of date with the second, and one after it says what is new.
+    tell: async (row) => {
+      const terms = termsOf(row);
+      await limiter(row.hash).setLimit(row.rpm_limit);
+      await limiter(row.hash).setTerms(terms);
+      const limited = await wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit);
+      return limited.ok ? wallet(row.org_id).setKeyTerms(row.hash, terms) : limited;
+    },
+    reread,
+    isSame: (one, other) =>
+      one.rpm_limit === other.rpm_limit && termsText(termsOf(one)) === termsText(termsOf(other)),
+  });
+}

@@ -1,0 +1,256 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { addMember, createKey, deleteKey, keysOf, postKey, statusOf } from "./key-client.ts";
+
+const DAY_MS = 86_400_000;
+const TERMS = {
+  budget_dollars: 2.5,
+  budget_period: "day",
+  tpm_limit: 5000,
+  allowed_models: ["sandbox/*", "smart"],
+  end_user: "ann",
+  expires_at: "2099-01-31T00:00:00.000Z",
+};
+const NONE = {
+  budget_dollars: null,
+  budget_period: null,
+  tpm_limit: null,
+  allowed_models: null,
+  end_user: null,
+  expires_at: null,
+};
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+  await addCredits(account.orgId, 5_000_000);
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+function patch(key: string, id: string, body: unknown): Promise<Response> {
+  return send(`/v1/keys/${id}`, { method: "PATCH", key, body });
+}
+
+async function ownKey(key: string): Promise<Record<string, unknown>> {
+  const response = await send("/v1/key", { key });
+  expect(response.status).toBe(200);
+  return response.json<Record<string, unknown>>();
+}
+
+describe("POST /v1/keys with terms", () => {
+  it("201: the record has them all, as the list and the operator's list have", async () => {
+    const { key, ...made } = await createKey(account.key, TERMS);
+    expect(made).toMatchObject({ ...TERMS, spent_dollars: 0 });
+    expect((await keysOf(account.key)).find((one) => one.id === made.id)).toEqual(made);
+    const path = `/orgs/${account.orgId}/keys/${made.id}`;
+    expect(await (await admin("GET", path)).json()).toMatchObject({ ...TERMS, id: made.id });
+    expect((await chat(key, { user: undefined })).status).toBe(200);
+  });
+
+  it("201: a key without any shows none of them, whether they are left out or null", async () => {
+    for (const fields of [{}, NONE]) {
+      const made = await createKey(account.key, fields);
+      expect(Object.keys(made)).not.toContain("budget_dollars");
+      expect(
+        await env.DB.prepare("SELECT * FROM key_terms WHERE key_id = ?").bind(made.id).first(),
+      ).toBeNull();
+    }
+  });
+
+  it.each<[string, unknown, string?]>([
+    ["budget_dollars", -1],
+    ["budget_dollars", 0.0000001],
+    ["budget_dollars", "5"],
+    ["budget_period", "year"],
+    ["budget_period", "day"],
+    ["tpm_limit", 0],
+    ["tpm_limit", 1.5],
+    ["allowed_models", []],
+    ["allowed_models", "smart"],
+    ["allowed_models", ["sandbox/echo", "no/such"], "allowed_models[1]"],
+    ["allowed_models", ["nobody/*"], "allowed_models[0]"],
+    ["allowed_models", Array.from({ length: 101 }, () => "smart")],
+    ["end_user", ""],
+    ["end_user", "a\u0000"],
+    ["expires_at", "2001-01-01T00:00:00Z"],
+    ["expires_at", "tomorrow"],
+    ["expires_at", "2099-01-01"],
+    ["expires_at", 4070908800],
+  ])("400 names a wrong %s: %j, and nothing is written", async (field, value, param = field) => {
+    const before = await keysOf(account.key);
+    const response = await postKey(account.key, { name: "x", [field]: value });
+    expect((await errorOf(response, 400)).param).toBe(param);
+    expect(await keysOf(account.key)).toEqual(before);
+  });
+});
+
+describe("PATCH /v1/keys/{id}", () => {
+  it("200: sets what is given and keeps the rest; null takes a limit away", async () => {
+    const made = await createKey(account.key, TERMS);
+    const changed = await patch(account.key, made.id, { budget_dollars: 4, name: "renamed" });
+    expect(await changed.json()).toMatchObject({ ...TERMS, budget_dollars: 4, name: "renamed" });
+    const free = await (await patch(account.key, made.id, { ...NONE, rpm_limit: 9 })).json();
+    expect(free).toMatchObject({ id: made.id, rpm_limit: 9 });
+    expect(Object.keys(free as object)).not.toContain("budget_dollars");
+    const again = await patch(account.key, made.id, { tpm_limit: 7 });
+    expect(await again.json()).toMatchObject({ ...NONE, tpm_limit: 7 });
+  });
+
+  it("a client may send back what it read", async () => {
+    const made = await createKey(account.key, TERMS);
+    const read = (await keysOf(account.key)).find((one) => one.id === made.id);
+    const response = await patch(account.key, made.id, read);
+    expect([response.status, await response.json()]).toEqual([200, read]);
+  });
+
+  it("a member, or billing, changes its own alone, and only to something tighter", async () => {
+    const member = await addMember(account, "member");
+    const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
+    for (const tighter of [
+      { budget_dollars: 1 },
+      { tpm_limit: 4000 },
+      { allowed_models: ["sandbox/echo"] },
+      { expires_at: "2098-01-01T00:00:00Z" },
+      { rpm_limit: 5 },
+      { name: "mine" },
+    ]) {
+      expect([tighter, (await patch(member.key, own.id, tighter)).status]).toEqual([tighter, 200]);
+    }
+    for (const wider of [
+      { budget_dollars: 1.5 },
+      { budget_dollars: null },
+      { budget_period: "month" },
+      { tpm_limit: 4001 },
+      { allowed_models: null },
+      { allowed_models: ["sandbox/echo", "smart"] },
+      { end_user: null },
+      { end_user: "bob" },
+      { expires_at: "2098-01-01T00:00:01Z" },
+      { expires_at: null },
+      { rpm_limit: 6 },
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop -- each in its turn
+      const error = await errorOf(await patch(member.key, own.id, wider), 403);
+      expect([wider, error.code]).toEqual([wider, "role_required"]);
+    }
+    expect((await keysOf(member.key)).find((one) => one.id === own.id)).toMatchObject({
+      budget_dollars: 1,
+      tpm_limit: 4000,
+      allowed_models: ["sandbox/echo"],
+      rpm_limit: 5,
+    });
+    await errorOf(await patch(member.key, account.keyId, { name: "x" }), 404);
+    const admins = await addMember(account, "admin");
+    expect((await patch(admins.key, own.id, { budget_dollars: 9 })).status).toBe(200);
+  });
+
+  it("two changes at once end as one of them says, in the book and where the key is used", async () => {
+    const made = await createKey(account.key, TERMS);
+    const answers = await Promise.all(
+      [1, 2, 3, 4, 5].map((budget_dollars) => patch(account.key, made.id, { budget_dollars })),
+    );
+    const ok = answers.filter(({ status }) => status === 200);
+    expect(ok.length).toBeGreaterThan(0);
+    const listed = (await keysOf(account.key)).find((one) => one.id === made.id) as unknown;
+    const { budget_dollars } = listed as { budget_dollars: number };
+    const { limits } = await ownKey(made.key);
+    expect(limits).toMatchObject({ budget: { left_dollars: budget_dollars } });
+  });
+
+  it("an operator's counts at once too", async () => {
+    const made = await createKey(account.key);
+    const path = `/orgs/${account.orgId}/keys/${made.id}`;
+    expect((await chat(made.key)).status).toBe(200);
+    expect((await admin("PATCH", path, { budget_dollars: 0 })).status).toBe(200);
+    expect((await errorOf(await chat(made.key), 402)).code).toBe("key_budget_exceeded");
+    expect((await admin("PATCH", path, { budget_dollars: null })).status).toBe(200);
+    expect((await chat(made.key)).status).toBe(200);
+  });
+});
+
+describe("GET /v1/key", () => {
+  it("the calling key's record and what is left of each limit", async () => {
+    const made = await createKey(account.key, {
+      budget_dollars: 1,
+      tpm_limit: 5000,
+      rpm_limit: 50,
+    });
+    expect((await chat(made.key)).status).toBe(200);
+    const own = await ownKey(made.key);
+    const { requests, tokens, budget } = own["limits"] as Record<string, Record<string, number>>;
+    expect(own).toMatchObject({ id: made.id, name: "fresh", budget_dollars: 1, revoked: false });
+    expect(requests).toMatchObject({ limit: 50, remaining: 48 });
+    expect(tokens?.["limit"]).toBe(5000);
+    expect(tokens?.["remaining"]).toBeLessThan(5000);
+    expect(budget?.["spent_dollars"]).toBeGreaterThan(0);
+    expect((budget?.["spent_dollars"] ?? 0) + (budget?.["left_dollars"] ?? 0)).toBeCloseTo(1, 6);
+    expect(budget?.["resets_at"]).toBeNull();
+  });
+
+  it("of a key without limits: requests alone", async () => {
+    const { limits } = await ownKey(account.key);
+    expect(limits).toMatchObject({ requests: { limit: 1000 }, tokens: null, budget: null });
+  });
+});
+
+describe("a key with limits", () => {
+  it.each(Object.entries(TERMS).filter(([name]) => name !== "budget_period"))(
+    "with %s: pays and looks, and is 403 key_is_limited wherever it could lift it",
+    async (field, value) => {
+      const made = await createKey(account.key, { [field]: value });
+      expect((await chat(made.key)).status).toBe(200);
+      for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/key"]) {
+        expect([path, (await send(path, { key: made.key })).status]).toEqual([path, 200]);
+      }
+      const org = `/v1/orgs/${account.orgId}`;
+      for (const [method, path, body] of [
+        ["GET", "/v1/balance"],
+        ["GET", "/v1/keys"],
+        ["POST", "/v1/keys", { name: "better" }],
+        ["PATCH", `/v1/keys/${made.id}`, { [field]: null }],
+        ["DELETE", `/v1/keys/${account.keyId}`],
+        ["GET", "/v1/users"],
+        ["POST", "/v1/users", { external_id: "ann", daily_quota_dollars: null }],
+        ["GET", "/v1/usage"],
+        ["GET", "/v1/alerts"],
+        ["PATCH", org, { name: "mine" }],
+        ["PATCH", `${org}/settings`, { default_user_daily_quota_dollars: null }],
+      ] as const) {
+        // oxlint-disable-next-line no-await-in-loop -- each in its turn
+        const response = await send(path, { method, key: made.key, body });
+        // oxlint-disable-next-line no-await-in-loop -- the same
+        expect([path, (await errorOf(response, 403)).code]).toEqual([path, "key_is_limited"]);
+      }
+      expect(await statusOf(account.key)).toBe(200);
+      expect((await deleteKey(account.key, made.id)).status).toBe(200);
+      expect(await statusOf(made.key)).toBe(401);
+    },
+  );
+
+  it("that has expired is 401 everywhere, and lives again when its time is moved", async () => {
+    const made = await createKey(account.key, {
+      expires_at: new Date(Date.now() + DAY_MS).toISOString(),
+    });
+    expect((await chat(made.key)).status).toBe(200);
+    shiftClock(DAY_MS + 1000);
+    for (const response of [
+      await chat(made.key),
+      await send("/v1/models", { key: made.key }),
+      await send("/v1/key", { key: made.key }),
+    ]) {
+      expect((await errorOf(response, 401)).message).toContain("expired");
+    }
+    const later = new Date(Date.now() + 3 * DAY_MS).toISOString();
+    expect((await patch(account.key, made.id, { expires_at: later })).status).toBe(200);
+    expect((await chat(made.key)).status).toBe(200);
+  });
+});
