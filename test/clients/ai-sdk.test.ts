@@ -7,6 +7,8 @@ import { gateway } from "./gateway.ts";
 
 const at = gateway();
 const MODELS = {
+  "@ai-sdk/openai, as it is": () =>
+    createOpenAI({ apiKey: at.key, baseURL: at.baseUrl })("sandbox/echo"),
   "@ai-sdk/openai, chat": () =>
     createOpenAI({ apiKey: at.key, baseURL: at.baseUrl }).chat("sandbox/echo"),
   "@ai-sdk/anthropic": () =>
