@@ -163,6 +163,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(calls[0]?.body["stream"]).toBe(true);
     expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well." }]);
     expect(message).toMatchObject({ model: "mock/claude", stop_reason: "end_turn" });
+    expect(started).not.toHaveProperty("output_tokens_details"); // nothing is thought yet
     expect(started).toMatchObject({
       input_tokens: 100,
       cache_read_input_tokens: 60,

@@ -108,6 +108,12 @@ export function envelope({
   return { id, type: "message", role: "assistant", model, container: null };
 }
 
+/** What `message_start` says of a prompt that the upstream has counted; of the output it says a first token. */
+export function begunUsage(usage: Usage): JsonObject {
+  const { output_tokens_details: _, ...begun } = usageOf({ ...usage, output: 1 }, null);
+  return begun;
+}
+
 /** Tokens of a prompt that nobody counted yet; at least one: clients take 0 for "not known". */
 export function startUsage(likely: number): JsonObject {
   return {

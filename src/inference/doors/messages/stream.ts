@@ -9,7 +9,7 @@ import {
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { Usage } from "../../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../door.ts";
-import { envelope, startUsage, stopOf, usageOf } from "./answer.ts";
+import { begunUsage, envelope, startUsage, stopOf, usageOf } from "./answer.ts";
 import type { Said } from "./answer.ts";
 import { errorOf } from "./dialect.ts";
 import { callExtra, claudeBlock, signatureOf } from "./thoughts.ts";
@@ -259,8 +259,7 @@ const PING = eventOf("ping", {});
 
 function startOfMessage(head: Head, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
-  const known =
-    usage === null ? startUsage(head.promptTokens) : { ...usageOf(usage, null), output_tokens: 1 };
+  const known = usage === null ? startUsage(head.promptTokens) : begunUsage(usage);
   const message = { ...envelope(head), content: [], ...stop, usage: known };
   return eventOf("message_start", { message });
 }
