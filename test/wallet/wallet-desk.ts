@@ -155,6 +155,8 @@ export function backToVersion(sql: SqlStorage, version: 1 | 2 | 5): void {
     ALTER TABLE requests DROP COLUMN key; ALTER TABLE requests DROP COLUMN end_user;
     ALTER TABLE keys DROP COLUMN terms; ALTER TABLE requests DROP COLUMN tokens; DROP TABLE key_budgets;
     ALTER TABLE requests DROP COLUMN sold; ALTER TABLE requests DROP COLUMN named; DROP TABLE names;
+    DROP INDEX end_users_by_departure; DROP INDEX end_users_by_account;
+    ALTER TABLE end_users DROP COLUMN departed; ALTER TABLE end_users DROP COLUMN account;
     UPDATE schema_version SET version = 5`,
   );
   if (version === 5) return;

@@ -190,7 +190,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user", () => {
-  it("deleted in flight leaves the charge to the organisation; the next one is new and at 0 (51)", async () => {
+  it("deleted in flight is charged; the next one of its name has a new id and what was spent (51)", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -203,7 +203,7 @@ describe("an end user", () => {
     const again = valueOf(await stub.putEndUser("u", {}));
     expect(again.created).toBe(true);
     expect(again.endUser.id).not.toBe(id);
-    expect(await spendOf(stub, "u")).toEqual([0, 0]);
+    expect(await spendOf(stub, "u")).toEqual([25, 25]);
     expect(valueOf(await stub.balance()).creditsMicro).toBe(75);
   });
 

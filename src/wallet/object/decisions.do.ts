@@ -202,7 +202,7 @@ export class Schedule {
 
   /** Whether rows may be old enough; asked at every alarm, so it also learns of the first row. */
   retainIsDue(desk: Desk): boolean {
-    if (roomIsDue(desk)) return true;
+    if (roomIsDue(desk) || desk.memory.departed.until <= desk.nowMs) return true;
     this.#retainAt ??= retentionDue(desk);
     return this.#retainAt !== null && this.#retainAt <= desk.nowMs;
   }
@@ -252,6 +252,7 @@ export class Schedule {
       this.#publishAt ?? Infinity,
       memory.books.nextExpiry,
       this.#retainAt ?? Infinity,
+      memory.departed.until,
     );
     if (due === Infinity) return;
     const platformMs = now({});

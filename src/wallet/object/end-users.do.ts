@@ -5,15 +5,10 @@ import type { Refusal, Result } from "../../lib/failure.ts";
 import { DOLLARS_MAX } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
-import { noSpend, spentIn } from "../rules/quota.ts";
+import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { raiseAlerts } from "../tables/alert-rows.do.ts";
-import {
-  deleteEndUserRow,
-  insertEndUser,
-  selectEndUserPage,
-  updateEndUserLimits,
-} from "../tables/end-user-rows.do.ts";
+import { selectEndUserPage, updateEndUserLimits } from "../tables/end-user-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../tables/wallet-schema.do.ts";
 import type {
@@ -26,7 +21,7 @@ import type {
   SettingsChange,
   SettingsRecord,
 } from "../wallet-contract.ts";
-import { END_USERS_MAX } from "./hold.do.ts";
+import { depart, madeEndUser, newEndUser, storeEndUser } from "./departures.do.ts";
 import { changeRow, findEndUser, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -44,19 +39,12 @@ export function putEndUser(
   if (known !== null) {
     return success({ created: false, endUser: alter(desk, known, change) });
   }
-  if (desk.memory.endUsers >= END_USERS_MAX) return refuse({ kind: "too_many_end_users" });
-  const { dailyQuota, monthlyQuota, alertThreshold } = desk.memory.row.settings;
-  const made: EndUser = {
-    id: crypto.randomUUID(),
-    externalId,
-    ...changed({ dailyQuota, monthlyQuota, alertThreshold }, change),
-    createdAt: desk.nowMs,
-    spend: noSpend(desk.period),
-  };
-  insertEndUser(desk.sql, made, nextRevision(desk));
-  desk.memory.endUsers += 1;
-  told(desk, made);
-  return success({ created: true, endUser: recordOf(desk, made) });
+  const fresh = newEndUser(desk, externalId);
+  if (fresh === null) return refuse({ kind: "too_many_end_users" });
+  const made = { ...fresh, user: { ...fresh.user, ...changed(fresh.user, change) } };
+  desk.storage.transactionSync(() => storeEndUser(desk, made));
+  madeEndUser(desk, made);
+  return success({ created: true, endUser: recordOf(desk, made.user) });
 }
 
 /** Changes what is given; `not_found` for an end user that is not there. */
@@ -83,15 +71,11 @@ export function listEndUsers(desk: Desk, limit: number, offset: number): Result<
   return success({ endUsers, total: desk.memory.endUsers });
 }
 
-/** Forgets an end user; its requests in flight settle on the organisation alone. */
+/** Forgets an end user, but for what it has spent this month: see `depart`. */
 export function deleteEndUser(desk: Desk, externalId: string): Result<{ externalId: string }> {
   const known = findEndUser(desk, "external_id", externalId);
   if (known === null) return missing();
-  desk.storage.transactionSync(() => deleteEndUserRow(desk.sql, known.id, nextRevision(desk)));
-  desk.memory.endUsers -= 1;
-  desk.memory.unsaved.delete(known.id);
-  desk.memory.unpublished.delete(known.id);
-  desk.memory.changed = true;
+  depart(desk, known);
   return success({ externalId });
 }
 

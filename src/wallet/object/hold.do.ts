@@ -8,9 +8,7 @@ import type { KeyTerms } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, decideName, rateWait, refuseId } from "../rules/hold-guards.ts";
 import { RULES, decideHold, openHold } from "../rules/ledger.ts";
-import { noSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
-import { insertEndUser } from "../tables/end-user-rows.do.ts";
 import {
   insertName,
   insertRequest,
@@ -20,11 +18,11 @@ import {
 } from "../tables/request-rows.do.ts";
 import type { NewRequest } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
+import { madeEndUser, newEndUser, storeEndUser } from "./departures.do.ts";
+import type { NewEndUser } from "./departures.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
-import { findEndUser, nextRevision } from "./memory.do.ts";
+import { findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
-
-export const END_USERS_MAX = 100_000;
 
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
 export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
@@ -119,7 +117,7 @@ function guarded(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<Gran
   if (payer === "too_many") return refuse({ kind: "too_many_end_users" });
   const amount = decideHold(desk.memory.books, {
     ...request,
-    endUser: payer?.user ?? null,
+    endUser: payer?.counted ?? null,
     budget: budgetOf(desk, request.keyId, terms),
     period: desk.period,
   });
@@ -159,24 +157,21 @@ function lapsedBy({ sql, nowMs }: Desk, { idempotency }: HoldRequest): Result<st
   return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
 }
 
-type Payer = { readonly user: EndUser; readonly isNew: boolean } | null;
+/** `counted`: with the id that its open holds have now. `made`: null for an end user that is there. */
+type Payer = {
+  readonly user: EndUser;
+  readonly counted: EndUser;
+  readonly made: NewEndUser | null;
+} | null;
 
 function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
   if (externalId === null) return null;
   const known = findEndUser(desk, "external_id", externalId);
-  if (known !== null) return { user: known, isNew: false };
-  if (desk.memory.endUsers >= END_USERS_MAX) return "too_many";
-  const { dailyQuota, monthlyQuota, alertThreshold } = desk.memory.row.settings;
-  const user = {
-    id: crypto.randomUUID(),
-    externalId,
-    dailyQuota,
-    monthlyQuota,
-    alertThreshold,
-    createdAt: desk.nowMs,
-    spend: noSpend(desk.period),
-  };
-  return { user, isNew: true };
+  if (known !== null) return { user: known, counted: known, made: null };
+  const made = newEndUser(desk, externalId);
+  if (made === null) return "too_many";
+  const { user, departed } = made;
+  return { user, counted: { ...user, id: departed?.user.id ?? user.id }, made };
 }
 
 /** The organisation's own rate limit, if it has one. */
@@ -210,6 +205,7 @@ function granted(
   };
   if (!storeGrant(desk, row, { payer, lapsed, floorId })) return null;
   memory.floorId = floorId;
+  if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
   openHold(memory.books, {
     id,
     granted: amount,
@@ -222,10 +218,6 @@ function granted(
   });
   if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
-  if (payer?.isNew === true) {
-    memory.endUsers += 1;
-    memory.unpublished.add(payer.user.id);
-  }
   memory.changed = true;
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
@@ -240,11 +232,12 @@ function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Bes
   const { memory, nowMs, sql } = desk;
   const { id, idempotency } = row.request;
   const times = { admittedAt: nowMs, period: desk.period };
+  const made = payer?.made ?? null;
   const write = (): boolean => {
     // Before its first request, which names it by its number.
-    if (payer?.isNew === true) {
+    if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
-      insertEndUser(sql, payer.user, nextRevision(desk));
+      storeEndUser(desk, made);
     }
     if (!insertRequest(sql, { ...row, ...times, state: "held", failure: null })) return false;
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
@@ -252,7 +245,7 @@ function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Bes
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;
   };
-  const isOneRow = idempotency === null && payer?.isNew !== true && floorId === memory.floorId;
+  const isOneRow = idempotency === null && made === null && floorId === memory.floorId;
   // One statement is a transaction by itself; a savepoint around it would cost two more.
   return isOneRow ? write() : desk.storage.transactionSync(write);
 }

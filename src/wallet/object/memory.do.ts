@@ -12,7 +12,13 @@ import { putBudget, selectBudgets, selectTokens } from "../tables/key-budget-row
 import type { EndUser, Period } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
-import { selectEndUser, updateEndUserSpend } from "../tables/end-user-rows.do.ts";
+import {
+  selectDeparted,
+  selectEndUser,
+  selectEndUserCount,
+  updateEndUserSpend,
+} from "../tables/end-user-rows.do.ts";
+import type { Departed } from "../tables/end-user-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
@@ -40,8 +46,9 @@ export type Memory = {
   readonly unsavedKeys: Set<string>;
   /** Tokens of the last minute of the keys with a token limit, by id. */
   readonly tokens: Map<string, TokenWindow>;
-  /** Number of end users. */
+  /** Number of end users; those that departed are not among them. */
   endUsers: number;
+  departed: Departed;
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
@@ -79,7 +86,8 @@ export function loadMemory(sql: SqlStorage): Memory {
     budgets: selectBudgets(sql),
     unsavedKeys: new Set(),
     tokens: new Map(),
-    endUsers: sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users").one().n,
+    endUsers: selectEndUserCount(sql),
+    departed: selectDeparted(sql),
     usage: new Map(),
     rateLog: [],
     changed: false,
@@ -90,7 +98,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   memory.newest = Math.max(memory.newest, memory.clock);
   for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) openHold(memory.books, hold);
   for (const user of sql.exec<{ id: string }>(
-    "SELECT id FROM end_users WHERE changed > ?",
+    "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
     row.acknowledged,
   )) {
     memory.unpublished.add(user.id);
@@ -150,7 +158,7 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
 
 function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
   const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
-  if (user === null) return; // deleted since: the organisation paid
+  if (user === null) return; // gone since: the organisation paid
   const spend = addSpend(user.spend, posted.period, posted.charged);
   memory.unsaved.set(id, { ...user, spend });
 }

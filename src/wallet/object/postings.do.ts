@@ -91,7 +91,7 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** The end user after the charge; one deleted in the meantime stays so, the organisation paid. */
+/** The end user after the charge, also one that departed; null when none is known: the organisation paid. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
   const spend = RULES.addSpend(endUser.spend, period, posting.charged);

@@ -4,6 +4,7 @@ import { reasonOf } from "../../lib/log.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
+import { forgetDeparted } from "./departures.do.ts";
 import { changeRow, takeCheckpoint } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -32,7 +33,8 @@ export function retain(desk: Desk): boolean {
   rollUp(desk, { fromId: "", endId, only: "true" });
   const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
   const minutes = deleteDeadMinutes(desk.sql, desk.nowMs - UNPAID_MS);
-  return room || unpaid || paid || names || minutes;
+  const departed = forgetDeparted(desk, BATCH_ROWS);
+  return room || unpaid || paid || names || minutes || departed;
 }
 
 /** Looks at what is stored. */

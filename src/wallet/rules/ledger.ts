@@ -359,6 +359,20 @@ export function openHold(books: Books, hold: OpenHold): void {
   }
 }
 
+/** The open holds of one end user count against another from now on. */
+export function moveHolds(books: Books, fromId: string, toId: string): void {
+  for (const hold of books.holdsByPayer.get(fromId) ?? []) {
+    const moved = { ...hold, endUserId: toId };
+    books.holds.set(hold.id, moved); // keeps its place
+    for (const payer of payersOf(hold)) books.holdsByPayer.get(payer)?.delete(hold);
+    for (const payer of payersOf(moved)) {
+      const others = books.holdsByPayer.get(payer) ?? new Set();
+      books.holdsByPayer.set(payer, others.add(moved));
+    }
+  }
+  books.holdsByPayer.delete(fromId);
+}
+
 /** Forgets a hold that has come to its end; one that is not open is left alone. */
 export function closeHold(books: Books, id: string): void {
   const hold = books.holds.get(id);

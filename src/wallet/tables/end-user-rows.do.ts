@@ -1,7 +1,7 @@
 import { micros } from "../../lib/money.ts";
 import { PAGE_ROWS } from "../book.store.ts";
 import type { BookRow } from "../book.store.ts";
-import { microsOrNull } from "../rules/quota.ts";
+import { endOf, microsOrNull, periodOfDay } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 
 type Row = {
@@ -20,22 +20,31 @@ type Row = {
 const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
   day, daily_spend, created_at`;
 
-/** One end user, its spend as of the newest checkpoint; null when there is none. */
+/** One end user, its spend as of the newest checkpoint; null when there is none. One that departed has an id alone. */
 export function selectEndUser(
   sql: SqlStorage,
   column: "id" | "external_id",
   value: string,
 ): EndUser | null {
-  const [row] = sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM end_users WHERE ${column} = ?`, value)
-    .toArray();
+  const which = column === "id" ? "id = ?" : "external_id = ? AND departed IS NULL";
+  const [row] = sql.exec<Row>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value).toArray();
   return row === undefined ? null : endUserOf(row);
+}
+
+/** How many there are, without the departed. */
+export function selectEndUserCount(sql: SqlStorage): number {
+  return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
+    .n;
 }
 
 /** A page in the order of creation: a new end user comes last and moves nobody. */
 export function selectEndUserPage(sql: SqlStorage, limit: number, offset: number): EndUser[] {
   return sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM end_users ORDER BY number LIMIT ? OFFSET ?`, limit, offset)
+    .exec<Row>(
+      `SELECT ${COLUMNS} FROM end_users WHERE departed IS NULL ORDER BY number LIMIT ? OFFSET ?`,
+      limit,
+      offset,
+    )
     .toArray()
     .map(endUserOf);
 }
@@ -48,7 +57,8 @@ const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
 export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): BookRow[] {
   return sql
     .exec<BookRow>(
-      `SELECT ${BOOK_COLUMNS} FROM end_users WHERE id IN (SELECT value FROM json_each(?))`,
+      `SELECT ${BOOK_COLUMNS} FROM end_users
+      WHERE id IN (SELECT value FROM json_each(?)) AND departed IS NULL`,
       JSON.stringify(ids),
     )
     .toArray();
@@ -58,15 +68,22 @@ export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): BookRow
 export function selectEndUsersAfter(sql: SqlStorage, id: BookRow[string]): BookRow[] {
   return sql
     .exec<BookRow>(
-      `SELECT ${BOOK_COLUMNS} FROM end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
+      `SELECT ${BOOK_COLUMNS} FROM end_users
+      WHERE id > ? AND departed IS NULL ORDER BY id LIMIT ${PAGE_ROWS}`,
       id,
     )
     .toArray();
 }
 
-export function insertEndUser(sql: SqlStorage, user: EndUser, changed: number): void {
+/** `account`: what its requests had for its number before it departed; null for one that is new. */
+export function insertEndUser(
+  sql: SqlStorage,
+  user: EndUser,
+  { changed, account }: { readonly changed: number; readonly account: number | null },
+): void {
   sql.exec(
-    `INSERT INTO end_users (${COLUMNS}, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO end_users (${COLUMNS}, changed, account)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     user.id,
     user.externalId,
     user.monthlyQuota,
@@ -78,6 +95,7 @@ export function insertEndUser(sql: SqlStorage, user: EndUser, changed: number): 
     user.spend.daily,
     user.createdAt,
     changed,
+    account,
   );
 }
 
@@ -108,9 +126,84 @@ export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: numb
   );
 }
 
-export function deleteEndUserRow(sql: SqlStorage, id: string, changed: number): void {
-  sql.exec("DELETE FROM end_users WHERE id = ?", id);
-  sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, changed);
+/** How many departed end users are kept, and until when the first of them is, Unix ms. */
+export type Departed = { readonly count: number; readonly until: number };
+
+export function selectDeparted(sql: SqlStorage): Departed {
+  const { count, month } = sql
+    .exec<{ count: number; month: string | null }>(
+      "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",
+    )
+    .one();
+  return { count, until: month === null ? Infinity : endOfMonth(month) };
+}
+
+export function endOfMonth(month: string): number {
+  return endOf(periodOfDay(`${month}-01`), "month");
+}
+
+/** Who departed in `month` under this hash, its spend as of the newest checkpoint; null when nobody did. */
+export function selectDepartedEndUser(
+  sql: SqlStorage,
+  hash: string,
+  month: string,
+): { readonly user: EndUser; readonly account: number } | null {
+  const [row] = sql
+    .exec<Row & { account: number }>(
+      `SELECT ${COLUMNS}, coalesce(account, number) AS account FROM end_users
+      WHERE external_id = ? AND departed = ?`,
+      hash,
+      month,
+    )
+    .toArray();
+  return row === undefined ? null : { user: endUserOf(row), account: row.account };
+}
+
+/** The end user is gone from the book and from all that is read; its row stays with what it spent. */
+export function updateDeparted(
+  sql: SqlStorage,
+  id: string,
+  left: { readonly hash: string; readonly month: string; readonly changed: number },
+): void {
+  sql.exec(
+    `UPDATE end_users SET external_id = ?, departed = ?, monthly_quota = NULL, daily_quota = NULL
+    WHERE id = ?`,
+    left.hash,
+    left.month,
+    id,
+  );
+  sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, left.changed);
+}
+
+/** Takes away the departed of a hash. */
+export function deleteDepartedHash(sql: SqlStorage, hash: string): string[] {
+  return deleteDeparted(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
+}
+
+/** Takes away those that departed before `month`, at most `rowsMax`. */
+export function deleteDepartedBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
+  return deleteDeparted(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
+}
+
+/** Takes away the oldest of the departed. */
+export function deleteOldestDeparted(sql: SqlStorage): string[] {
+  return deleteDeparted(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
+}
+
+/** The ids of those that went. */
+function deleteDeparted(
+  sql: SqlStorage,
+  which: string,
+  bindings: readonly (string | number)[],
+): string[] {
+  return sql
+    .exec<{ id: string }>(
+      `DELETE FROM end_users WHERE number IN
+        (SELECT number FROM end_users WHERE departed IS NOT NULL AND ${which}) RETURNING id`,
+      ...bindings,
+    )
+    .toArray()
+    .map(({ id }) => id);
 }
 
 function endUserOf(row: Row): EndUser {

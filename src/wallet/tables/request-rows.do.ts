@@ -31,8 +31,8 @@ type Row = {
 
 /** A request's key and end user as they are read; rows of an older program have the texts themselves. */
 export const KEY_ID = "coalesce((SELECT text FROM names WHERE number = key), key_id) AS key_id";
-export const END_USER_ID =
-  "coalesce((SELECT end_users.id FROM end_users WHERE number = end_user), end_user_id) AS end_user_id";
+export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
+    (SELECT end_users.id FROM end_users WHERE number = end_user), end_user_id) AS end_user_id`;
 /** A settled request's model. */
 export const MODEL =
   "coalesce((SELECT text ->> '$.model' FROM names WHERE number = sold), model) AS model";
@@ -93,7 +93,7 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
     sql.exec(
       `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
         end_user, key_id, key, detail, period_day, named, tokens)
-      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM end_users WHERE end_users.id = ?), '', number, ?, ?, ?, ?
+      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(account, end_users.number) FROM end_users WHERE end_users.id = ?), '', names.number, ?, ?, ?, ?
       FROM names WHERE text = ? ON CONFLICT (id) DO NOTHING`,
       request.id,
       made.state,

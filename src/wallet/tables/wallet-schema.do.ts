@@ -171,6 +171,10 @@ const MIGRATIONS: readonly string[] = [
     total INTEGER NOT NULL CHECK (total >= 0),
     changed INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
+  `ALTER TABLE end_users ADD COLUMN departed TEXT; -- month it was deleted in, its external_id a hash; null: it is there
+  ALTER TABLE end_users ADD COLUMN account INTEGER; -- what its requests have for its number; null: its number
+  CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;
+  CREATE UNIQUE INDEX end_users_by_account ON end_users (account) WHERE account IS NOT NULL;`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

@@ -1,0 +1,21 @@
+import { expect, it } from "vitest";
+import { sha256 } from "../../src/lib/sha256.ts";
+
+/** As the platform makes it. */
+async function awaited(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+it("is the hash of the standard's own example", () => {
+  expect(sha256("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+});
+
+it("is the platform's, of every length around three blocks and of every kind of character", async () => {
+  const texts = Array.from({ length: 400 }, (_, length) => "aé€😀\n".repeat(100).slice(0, length));
+  const plain = Array.from({ length: 200 }, (_, length) => "x".repeat(length));
+  for (const text of [...texts, ...plain]) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    expect(sha256(text)).toBe(await awaited(text));
+  }
+});
