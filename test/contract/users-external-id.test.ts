@@ -130,7 +130,7 @@ describe("PATCH /v1/users/{external_id}: 200", () => {
   it.each([
     "{}",
     `{"id":"x","external_id":"other","monthly_spend_dollars":0,"daily_spend_dollars":0,
-      "created_at":"2000-01-01T00:00:00.000Z","dailyQuotaMicro":1,"__proto__":{"alert_threshold":0}}`,
+      "created_at":"2000-01-01T00:00:00.000Z"}`,
   ])("fields that are none of the three change nothing: %s", async (body) => {
     const { key } = await openAccount();
     await putUser(key, { external_id: "u", daily_quota_dollars: 5, alert_threshold: 0.5 });

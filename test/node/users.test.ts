@@ -137,7 +137,6 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
       const settings = {
         default_user_daily_quota_dollars: turn % 2 === 0 ? null : 1,
         low_balance_threshold_dollars: 0.99,
-        credits_micro: 5_000_000,
       };
       return (await manage(account, ["PATCH", path], settings)).status;
     });
