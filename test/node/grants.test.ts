@@ -45,6 +45,9 @@ beforeEach(() => {
   mock.script(null);
 });
 
+/** What must be free for a request without a cap to be granted `amount`: it may have half. */
+const twice = (amount: number): number => 2 * amount;
+
 const request = { model: "local/chat", messages: [{ role: "user", content: "how long?" }] };
 const open = (credits: number): Promise<Account> => Account.open(() => regions.eu, { credits });
 
@@ -54,17 +57,18 @@ function capSent(): unknown {
 }
 
 describe("a request whose whole output is not affordable", () => {
-  it("is granted less, says so, and the upstream sees that cap", async () => {
-    const account = await open(promptBound + 500 * OUTPUT + 1);
+  it("is granted what half of the balance pays for, says so, and the upstream sees that cap", async () => {
+    const credits = twice(promptBound + 500 * OUTPUT + 1) + 1;
+    const account = await open(credits);
     const response = await account.chat(request);
     expect(response.status).toBe(200);
     expect(response.headers.get("x-granted-max-tokens")).toBe("500");
     expect(capSent()).toBe(500);
     const cost = Number(response.headers.get("x-cost-micro"));
-    expect(await account.balance()).toBe(promptBound + 500 * OUTPUT + 1 - cost);
+    expect(await account.balance()).toBe(credits - cost);
   });
 
-  it("streams under the same cap", async () => {
+  it("with a cap of its own is granted all that is free, streamed too", async () => {
     const account = await open(promptBound + 700 * OUTPUT);
     const response = await account.chat({ ...request, stream: true, max_completion_tokens: 5000 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("700");
@@ -73,7 +77,7 @@ describe("a request whose whole output is not affordable", () => {
   });
 
   it("with three choices is granted a third each (20)", async () => {
-    const account = await open(promptBound + 3 * 200 * OUTPUT + 5);
+    const account = await open(twice(promptBound + 3 * 200 * OUTPUT + 5) + 1);
     const response = await account.chat({ ...request, n: 3 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("200");
     expect(capSent()).toBe(200);
@@ -95,12 +99,20 @@ describe("a request whose whole output is not affordable", () => {
   });
 
   it("says nothing when all of it was affordable, and still names a cap upstream (21)", async () => {
-    const account = await open(promptBound + DEFAULT_OUTPUT * OUTPUT);
+    const whole = promptBound + DEFAULT_OUTPUT * OUTPUT;
+    const account = await open(twice(whole));
     const response = await account.chat(request);
     expect(response.headers.get("x-granted-max-tokens")).toBeNull();
     expect(capSent()).toBe(DEFAULT_OUTPUT);
     await account.chat({ ...request, max_tokens: 9 });
     expect(capSent()).toBe(9);
+
+    const oneLess = await (await open(twice(whole) - 1)).chat(request);
+    expect(oneLess.headers.get("x-granted-max-tokens")).toBe(String(DEFAULT_OUTPUT - 1));
+    expect(capSent()).toBe(DEFAULT_OUTPUT - 1);
+    const capped = await (await open(whole)).chat({ ...request, max_tokens: DEFAULT_OUTPUT });
+    expect(capped.headers.get("x-granted-max-tokens")).toBeNull();
+    expect(capSent()).toBe(DEFAULT_OUTPUT);
   });
 
   it("never answers below 0, though the upstream reports more than it was allowed (6)", async () => {
@@ -129,12 +141,17 @@ describe("a request whose whole output is not affordable", () => {
 describe("an end user's nearly used quota", () => {
   const withUser = { ...request, user: "ann" };
 
-  it("grants less, says so, and the upstream sees that cap", async () => {
+  it("grants half of what is left, all of it to a cap, says so, and the upstream sees that cap", async () => {
     const account = await open(1_000_000);
-    await account.settings({ defaultUserDailyQuotaMicro: promptBound + 300 * OUTPUT });
+    const quota = twice(promptBound + 300 * OUTPUT);
+    await account.settings({ defaultUserDailyQuotaMicro: quota });
     const response = await account.chat(withUser);
     expect(response.headers.get("x-granted-max-tokens")).toBe("300");
     expect(capSent()).toBe(300);
+    const capped = await account.chat({ ...request, user: "bob", max_tokens: 5000 });
+    const all = Math.floor((quota - promptBound) / OUTPUT);
+    expect(capped.headers.get("x-granted-max-tokens")).toBe(String(all));
+    expect(capSent()).toBe(all);
     expect((await account.chat(request)).headers.get("x-granted-max-tokens")).toBeNull();
   });
 
