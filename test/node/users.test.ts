@@ -130,17 +130,19 @@ const costOf = (paid: readonly Paid[], user: string): number =>
   paid.filter((one) => one.user === user).reduce((sum, one) => sum + one.cost, 0);
 
 describe("200 paid requests lose no spend and overspend nothing", () => {
-  it("beside 200 changes of settings (148)", async () => {
+  it("beside 200 changes of settings, each fourth of which would set the balance and is refused (148)", async () => {
     const account = await open();
     const path = `/orgs/${account.orgId}/settings`;
     const { paid, changed } = await race(account, ["a", "b"], async (turn) => {
       const settings = {
         default_user_daily_quota_dollars: turn % 2 === 0 ? null : 1,
         low_balance_threshold_dollars: 0.99,
+        ...(turn % 4 === 0 && { credits_micro: 5_000_000 }),
       };
       return (await manage(account, ["PATCH", path], settings)).status;
     });
-    expect(new Set(changed)).toEqual(new Set([200]));
+    expect(changed.filter((status) => status === 400)).toHaveLength(PAID / 4);
+    expect(new Set(changed)).toEqual(new Set([200, 400]));
     expect(new Set(paid.map((one) => one.status))).toEqual(new Set([200]));
     for (const user of ["a", "b"]) expect(await spendOf(account, user)).toBe(costOf(paid, user));
   });
