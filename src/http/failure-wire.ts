@@ -217,8 +217,8 @@ function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): Wire {
     type: "insufficient_balance",
     code: "key_budget_exceeded",
     message: failure.onlyHolds
-      ? `This API key has ${left} of its ${name}. Please retry after 1s.`
-      : `Insufficient credits: this API key has ${left} of its ${name}. ${end}`,
+      ? `This API key has ${left}, of its ${name}. Please retry after 1s.`
+      : `Insufficient credits: this API key has ${left}, of its ${name}. ${end}`,
     extra: { budget_micro: budgetMicro, ...extra },
     headers,
   };
@@ -234,7 +234,7 @@ function shortage(
   const whole = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
   const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
   return {
-    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro},`,
+    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
     extra: {
       left_micro: leftMicro,
       required_micro: requiredMicro,
@@ -291,8 +291,8 @@ function quotaExceeded(failure: FailureOf["quota_exceeded"]): Wire {
     type: "api_error",
     code: "end_user_quota_exceeded",
     message: onlyHolds
-      ? `This end user has ${left} of its ${name} quota. Please retry after 1s.`
-      : `You exceeded your current ${name} quota for this end user: it has ${left} of it. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
+      ? `This end user has ${left}, of its ${name} quota. Please retry after 1s.`
+      : `You exceeded your current ${name} quota for this end user: it has ${left}. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
     extra: { quota_micro: quotaMicro, ...extra },
     headers,
   };

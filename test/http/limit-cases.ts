@@ -233,7 +233,7 @@ export const LIMIT_CASES = {
         ...api,
         code: "end_user_quota_exceeded",
         message:
-          "You exceeded your current daily quota for this end user: it has 3 of 100 micro-credits left, and this request needs at least 4, of it. Raise the quota, wait for its reset at 2026-11-23T00:00:00.000Z, or omit 'user'.",
+          "You exceeded your current daily quota for this end user: it has 3 of 100 micro-credits left, and this request needs at least 4. Raise the quota, wait for its reset at 2026-11-23T00:00:00.000Z, or omit 'user'.",
         quota_micro: 100,
         left_micro: 3,
         required_micro: 4,
