@@ -19,7 +19,6 @@ export const ROWS: readonly Row[] = [
   ["POST", "/v1/completions", EVERYONE, 200, { model: "sandbox/echo", prompt: "Hello there" }],
   ["POST", "/v1/responses", EVERYONE, 200, { model: "sandbox/echo", input: "Hello there" }],
   ["POST", "/v1/embeddings", EVERYONE, 200, VECTOR],
-  ["POST", "/v1/completions", EVERYONE, 200, { model: "sandbox/echo", prompt: "Hello there" }],
   ["GET", "/v1/models", EVERYONE, 200],
   ["GET", "/v1/models/:id{.+}", EVERYONE, 200],
   ["GET", "/v1/balance", EVERYONE, 200],

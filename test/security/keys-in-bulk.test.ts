@@ -1,7 +1,8 @@
 import { beforeEach, expect, it } from "vitest";
 import { admin, errorOf, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { createKey, deleteKey, fillKeys, keysOf, postKey } from "../contract/key-client.ts";
+import { createKey, deleteKey, fillKeys, postKey } from "../contract/key-client.ts";
+import type { KeyBody } from "../contract/key-client.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -24,18 +25,37 @@ it("10,000 keys in 24 hours are the most, however many of them were revoked", as
   expect((await send("/v1/models", { key: account.key })).status).toBe(200);
 });
 
-it("a list has every live key and the newest 4,000 revoked ones, though 30,000 were made", async () => {
+type Listed = { readonly keys: readonly KeyBody[]; readonly next_after?: string };
+async function listed(query = ""): Promise<Listed> {
+  const response = await send(`/v1/keys${query}`, { key: account.key });
+  expect(response.status).toBe(200);
+  return response.json<Listed>();
+}
+
+it("a list has every live key and the newest 100 revoked ones; pages of 100 have the rest of 30,000", async () => {
   await fillKeys(account, 500, { createdAt: 1 });
   await fillKeys(account, 26_000, { createdAt: 2, revokedAt: 3 });
   await fillKeys(account, 3999, { createdAt: 4, revokedAt: 5 });
   const { id } = await createKey(account.key);
   expect((await deleteKey(account.key, id)).status).toBe(200);
-  const listed = await keysOf(account.key);
-  expect(listed.filter((one) => !one.revoked)).toHaveLength(501);
-  const revoked = listed.filter((one) => one.revoked);
-  expect(revoked).toHaveLength(4000);
+  const { keys, next_after } = await listed();
+  expect(keys.filter((one) => !one.revoked)).toHaveLength(501);
+  const revoked = keys.filter((one) => one.revoked);
+  expect(revoked).toHaveLength(100);
   expect(revoked[0]?.id).toBe(id);
   expect(new Set(revoked.slice(1).map((one) => Date.parse(one.created_at)))).toEqual(new Set([4]));
-  const places = listed.map((one) => one.created_at);
+  const places = keys.map((one) => one.created_at);
   expect(places).toEqual(places.toSorted().toReversed());
+  const seen = [...revoked];
+  for (let after = next_after; after !== undefined;) {
+    // oxlint-disable-next-line no-await-in-loop -- each page names the next
+    const page = await listed(`?revoked=true&limit=100&after=${after}`);
+    expect(page.keys.length).toBeLessThanOrEqual(100);
+    seen.push(...page.keys);
+    after = page.next_after;
+  }
+  expect(seen.every((one) => one.revoked)).toBe(true);
+  expect([seen.length, new Set(seen.map((one) => one.id)).size]).toEqual([30_000, 30_000]);
+  const moments = seen.map((one) => one.created_at);
+  expect(moments).toEqual(moments.toSorted().toReversed());
 });
