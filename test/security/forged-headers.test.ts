@@ -1,6 +1,7 @@
 import { beforeAll, afterEach, describe, expect, it, vi } from "vitest";
-import { admin, balanceOf, chat, openAccount, send } from "../contract/client.ts";
+import { admin, balanceOf, bindingsWith, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import type { Mock } from "vitest";
 import { mockUpstream, upstreamCompletion } from "../contract/upstream.ts";
 
 let account: Account;
@@ -42,7 +43,6 @@ const forged = (): Readonly<Record<string, string>> => ({
   "x-region": "us",
   "x-cost-micro": "0",
   "x-ratelimit-remaining-requests": "1000000",
-  "x-api-key": other.key,
   "api-key": other.key,
   "proxy-authorization": `Bearer ${other.key}`,
   "x-authorization": `Bearer ${other.key}`,
@@ -106,11 +106,113 @@ describe("headers of proxies, platforms and other gateways change nothing", () =
   });
 });
 
-describe("a key, or the operator's token, that is not in Authorization is none", () => {
+/** Namespaces of objects that count who is asked for, and have none. */
+const objects = (): { readonly asked: Mock<() => never>; readonly bindings: Env } => {
+  const asked = vi.fn<() => never>(() => {
+    throw new Error("no object may be asked");
+  });
+  const none = { getByName: asked, get: asked, idFromName: asked, jurisdiction: () => none };
+  return { asked, bindings: bindingsWith({ KEY_LIMITER: none, WALLET: none }) };
+};
+/** As long and as ours as the key itself, of a secret that is not. */
+const forgedKey = (key: string): string => key.slice(0, -1) + (key.endsWith("a") ? "b" : "a");
+const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
+
+describe("x-api-key is a credential below /v1, and nothing anywhere else", () => {
+  it.each(PATHS)(
+    "%s: what is no key of ours is 401, as without one; no object is asked",
+    async (path) => {
+      const plain = await told(await send(path));
+      expect(plain).toHaveProperty("status", 401);
+      for (const forgery of [
+        forgedKey(other.key),
+        "sk-ant-theirs",
+        "svc_",
+        " ",
+        "",
+        "null",
+        "a".repeat(32),
+      ]) {
+        const { asked, bindings } = objects();
+        const headers = { "x-api-key": forgery };
+        expect([forgery, await told(await send(path, { headers, bindings }))]).toEqual([
+          forgery,
+          plain,
+        ]);
+        expect(asked).not.toHaveBeenCalled();
+      }
+    },
+  );
+
+  it("of two that differ and are both of the form of ours none counts: 401, no object is asked", async () => {
+    for (const path of PATHS) {
+      const plain = await told(await send(path));
+      for (const second of [other.key, forgedKey(account.key), "svc_"]) {
+        const { asked, bindings } = objects();
+        const headers = { "x-api-key": second };
+        const sent = await send(path, { key: account.key, headers, bindings });
+        expect(await told(sent)).toEqual(plain);
+        expect(asked).not.toHaveBeenCalled();
+      }
+    }
+  });
+
+  it("a key in it alone, or beside a foreign bearer, is its owner's; the objects are asked", async () => {
+    for (const authorization of [undefined, "Bearer sk-theirs", `Basic ${btoa("a:b")}`]) {
+      const headers = {
+        "x-api-key": other.key,
+        ...(authorization !== undefined && { authorization }),
+      };
+      const answer = await send(`/v1/orgs/${other.orgId}`, { headers });
+      expect(answer.status).toBe(200);
+      const { asked, bindings } = objects();
+      expect((await send("/v1/balance", { headers, bindings })).status).toBe(503);
+      expect(asked).toHaveBeenCalled();
+    }
+  });
+
+  it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
+    "%s: a foreign or an empty one beside a key of ours changes nothing",
+    async (path) => {
+      const target = path.replace("OTHER", other.orgId);
+      const plain = await told(await send(target, { key: account.key }));
+      for (const foreign of ["sk-ant-theirs", "", account.key]) {
+        const headers = { "x-api-key": foreign };
+        expect(await told(await send(target, { key: account.key, headers }))).toEqual(plain);
+      }
+    },
+  );
+
+  it("never reaches an upstream; the key's owner alone pays", async () => {
+    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+    const before = [await balanceOf(account.key), await balanceOf(other.key)];
+    const body = { model: "mock/chat", messages: [{ role: "user", content: "Hi" }] };
+    const headers = { "x-api-key": other.key, authorization: "Bearer sk-theirs" };
+    const sent = await send("/v1/chat/completions", { body, bindings, headers });
+    expect(sent.status).toBe(200);
+    const names = Object.keys(calls[0]?.headers ?? {}).toSorted();
+    expect(names).toEqual(["accept", "authorization", "content-type", "user-agent"]);
+    expect(JSON.stringify(calls[0]?.headers)).not.toMatch(/svc_|sk-theirs/);
+    const [mine, theirs] = [await balanceOf(account.key), await balanceOf(other.key)];
+    expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
+  });
+
+  it("opens no operator's call, and takes none away", async () => {
+    const token = "a".repeat(32);
+    for (const secret of [token, account.key]) {
+      const headers = { "x-api-key": secret };
+      expect((await send("/admin/v1/orgs", { headers })).status).toBe(401);
+      expect((await send("/admin/v1/orgs", { key: account.key, headers })).status).toBe(401);
+      expect((await send("/admin/v1/orgs", { key: token, headers })).status).toBe(200);
+    }
+  });
+});
+
+describe("a key, or the operator's token, that is in neither is none", () => {
   it.each<[string, (secret: string) => Parameters<typeof send>]>([
     ["in the query", (secret) => [`?key=${secret}&api_key=${secret}&access_token=${secret}`]],
     ["in a cookie", (secret) => ["", { headers: { cookie: `key=${secret}; token=${secret}` } }]],
-    ["in x-api-key", (secret) => ["", { headers: { "x-api-key": secret, "api-key": secret } }]],
+    ["in api-key", (secret) => ["", { headers: { "api-key": secret, "x-key": secret } }]],
     ["as Basic", (secret) => ["", { headers: { authorization: `Basic ${btoa(`${secret}:`)}` } }]],
     ["as Basic's password", (s) => ["", { headers: { authorization: `Basic ${btoa(`:${s}`)}` } }]],
     ["for a proxy", (s) => ["", { headers: { "proxy-authorization": `Bearer ${s}` } }]],
