@@ -32,6 +32,9 @@ const ITS_OWN = new Set([
   "x-ratelimit-reset-requests",
 ]);
 
+/** A model says which region it is sold in: the one that is asked. */
+const REGIONS_OF_IT = /"regions":\["(eu|us)"\]/g;
+
 /** One request, its path as written here and a body with any method, which `fetch` would not send. */
 async function sent(region: TestRegion, line: string, { body = "", headers = {} }: Wire) {
   const [method = "", written = ""] = line.split(" ");
@@ -56,8 +59,13 @@ async function sent(region: TestRegion, line: string, { body = "", headers = {} 
   return {
     status: answer.statusCode,
     headers: Object.fromEntries(kept),
-    body: received.replaceAll(/"last_used_at":("[^"]*"|null)/g, ""),
+    body: received.replaceAll(/"last_used_at":("[^"]*"|null)/g, "").replaceAll(REGIONS_OF_IT, ""),
   };
+}
+
+/** The JSON of an end user, filled up with spaces to so many bytes. */
+function padded(bytes: number): string {
+  return `${'{"external_id":"a/b"'.padEnd(bytes - 1)}}`;
 }
 
 const ROWS: readonly Row[] = [
@@ -84,7 +92,8 @@ const ROWS: readonly Row[] = [
   [404, "GET /v1/modelsx"],
   [404, "GET /v1/embeddings/x"],
   [404, "GET /v1/embeddingsx"],
-  [404, "POST /v1/responses", json("{}")],
+  [404, "POST /v1/responsesx", json("{}")],
+  [400, "POST /v1/responses", json("{}")],
   [400, "GET /v1/users/%zz"],
   [405, "GET /v1/chat/completions"],
   [405, "GET /v1/embeddings/"],
@@ -103,8 +112,8 @@ const ROWS: readonly Row[] = [
   [415, "POST /v1/keys", { body: "{}", headers: { "content-type": "text/plain" } }],
   [415, "POST /v1/users", { body: "{}", headers: { ...JSON_TYPE, "content-encoding": "br" } }],
   [400, "POST /v1/users", json('{"external_id":"\u0000"}')],
-  [200, "POST /v1/users", json(`{"external_id":"a/b","x":"${"x".repeat(MIB - 28)}"}`)],
-  [413, "POST /v1/users", json(`{"external_id":"a/b","x":"${"x".repeat(MIB - 27)}"}`)],
+  [200, "POST /v1/users", json(padded(MIB))],
+  [413, "POST /v1/users", json(padded(MIB + 1))],
   [400, "PATCH /v1/users/a%2Fb", json('{"daily_quota_dollars":-1}')],
   [200, "PATCH /v1/users/a%2Fb", json('{"daily_quota_dollars":2}')],
   [404, "GET /v1/orgs/none"],
