@@ -1,6 +1,7 @@
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import type { Operation } from "../../scripts/openapi/operation.ts";
 import { error } from "../../scripts/openapi/records.ts";
+import { routingPath } from "../../src/http/routing-path.ts";
 import * as z from "zod";
 
 const OPERATION_PATHS = OPERATIONS.map((operation) => ({
@@ -18,7 +19,7 @@ function tail({ path }: Operation): string {
  * Passes over streams, paths that are no operation and the errors of other dialects than OpenAI's.
  */
 export async function checkDocumented(request: Request, response: Response): Promise<void> {
-  const at = new URL(request.url).pathname;
+  const at = routingPath(request);
   const found = OPERATION_PATHS.find(
     ({ operation, pattern }) =>
       operation.method === request.method.toLowerCase() && pattern.test(at),
