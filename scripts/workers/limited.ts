@@ -1,4 +1,4 @@
-/** The gateway as every test of regions runs it: refused what the platform refuses and local workerd takes. */
+/** The gateway as every test runs it: refused what the platform refuses and local workerd takes. */
 import { env as bound } from "cloudflare:workers";
 import worker, * as gateway from "../../src/index.ts";
 import { limitBook, limitStorage } from "./platform-limits.ts";
