@@ -27,20 +27,16 @@ const idempotency = inFile("src/wallet/rules/hold-guards.ts");
 const rate = inFile("src/lib/rate-window.ts");
 
 const MONEY: readonly Mutant[] = [
-  ledger(
-    "a grant fits what is free",
-    "Math.min(ask.most, free, left.daily, left.monthly)",
-    "Math.min(ask.most, left.daily, left.monthly)",
-  ),
+  ledger("a grant fits what is free", "purses.push(balancePurse(books, ask));", ""),
   ledger(
     "a grant fits the day's quota",
-    "Math.min(ask.most, free, left.daily, left.monthly)",
-    "Math.min(ask.most, free, left.monthly)",
+    '["day", endUser.dailyQuota, left.daily, held.daily],',
+    "",
   ),
   ledger(
     "a grant fits the month's quota",
-    "Math.min(ask.most, free, left.daily, left.monthly)",
-    "Math.min(ask.most, free, left.daily)",
+    '["month", endUser.monthlyQuota, left.monthly, held.monthly],',
+    "",
   ),
   ledger(
     "a settled request is not settled again",
@@ -55,8 +51,8 @@ const MONEY: readonly Mutant[] = [
   ),
   ledger(
     "a late charge fits the end user's quotas",
-    "Math.min(freeOf(books), left.daily, left.monthly)",
-    "freeOf(books)",
+    "Math.min(freeOf(books), left.daily, left.monthly, ofBudget)",
+    "Math.min(freeOf(books), ofBudget)",
   ),
   ledger(
     "a late charge has nothing held",

@@ -53,6 +53,19 @@ export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | 
  *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte
  */
 async function walk(visit: Visit): Promise<void> {
+  const run = await begun(visit);
+  if (run === null) return;
+  await pay(run).catch((error: unknown) =>
+    visit.answered.resolve(failUnexpectedly(error, visit.c)),
+  );
+  observe(visit.c, run, (await visit.answered.promise).status);
+}
+
+/**
+ * Up to where there is money in it; null where it was refused. A function of its own: what it has read is let go
+ * with it, and a long stream does not keep its prompt.
+ */
+async function begun(visit: Visit): Promise<Run | null> {
   const reading = startReading(visit); // while the key is admitted
   const caller = await admit(visit);
   if (!caller.ok) return refused(visit, caller);
@@ -60,11 +73,7 @@ async function walk(visit: Visit): Promise<void> {
   if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
   const request = await bound(visit, asked.value);
   if (!request.ok) return refused(visit, await afterAdmission(visit, request));
-  const run = runOf(visit, { ...asked.value, request: request.value });
-  await pay(run).catch((error: unknown) =>
-    visit.answered.resolve(failUnexpectedly(error, visit.c)),
-  );
-  observe(visit.c, run, (await visit.answered.promise).status);
+  return runOf(visit, { ...asked.value, request: request.value });
 }
 
 /** The rest of the path, from where there is money in it. One promise owns the hold to its end. */
@@ -109,10 +118,11 @@ async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> 
   return admission === undefined || admission.ok ? refusal : admission;
 }
 
-function refused({ c, answered }: Visit, refusal: NotRead): void {
+function refused({ c, answered }: Visit, refusal: NotRead): null {
   // Shed requests are counted where they are answered.
   const { failure } = "shed" in refusal ? overloaded(c, refusal.shed) : refusal;
   answered.resolve(fail(c, failure));
+  return null;
 }
 
 /** The whole way, with whatever it throws answered; then its place is free. */

@@ -179,7 +179,7 @@ it.each([...PROFILES])(
           expect([sent["model"], sent[profile.capField]]).toEqual([upstreamId, 256]);
         },
       ),
-      { numRuns: effort(100, 3000) },
+      { numRuns: effort(300, 3000) },
     );
     expect(converted > 50 || name === "voyage").toBe(true);
   },
