@@ -69,8 +69,16 @@ const MONEY: readonly Mutant[] = [
     "amount < 0 && balance < books.held",
     "amount < 0 && balance < 0",
   ),
-  quota("held counts for the day", "spent.daily + held.daily", "spent.daily"),
-  quota("held counts for the month", "spent.monthly + held.monthly", "spent.monthly"),
+  ledger(
+    "held counts for the day",
+    '["day", endUser.dailyQuota, left.daily, held.daily],',
+    '["day", endUser.dailyQuota, left.daily, NOTHING.daily],',
+  ),
+  ledger(
+    "held counts for the month",
+    '["month", endUser.monthlyQuota, left.monthly, held.monthly],',
+    '["month", endUser.monthlyQuota, left.monthly, NOTHING.monthly],',
+  ),
   quota("a period that has passed has nothing left", "passed ? 0 : quota - used", "quota - used"),
   quota(
     "an older day does not take the slot",
