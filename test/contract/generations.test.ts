@@ -177,7 +177,7 @@ describe("GET /v1/generations/{id}: 404", () => {
 });
 
 function prepareAllButKeys(sql: string): D1PreparedStatement {
-  if (sql.startsWith("SELECT * FROM keys WHERE id")) throw new Error("D1_ERROR: away");
+  if (sql.includes("WHERE keys.id = ?1")) throw new Error("D1_ERROR: away");
   return env.DB.prepare(sql);
 }
 const busy = (): Promise<never> =>
