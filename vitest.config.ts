@@ -93,7 +93,7 @@ export default defineConfig({
         test: {
           name: "pure",
           ...patience,
-          isolate: false,
+          isolate: true, // some replace the timers: none of the others may find theirs gone
           sequence: { groupOrder: 2 },
           ...testsIn("test/**/*.pure.test.ts"),
         },

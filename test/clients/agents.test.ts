@@ -24,7 +24,7 @@ it("an agent's loop with a tool, over Responses as it is", async () => {
     model: "sandbox/echo",
     tools: [weather],
   });
-  const { finalOutput } = await runner.run(agent, "The weather in Paris");
+  const { finalOutput } = await runner.run(agent, 'call get_weather {"city":"Paris"}');
   expect(finalOutput).toBeTruthy();
   expect(calls).toBe(1);
 });

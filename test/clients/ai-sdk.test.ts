@@ -34,7 +34,7 @@ describe.each(Object.entries(MODELS))("%s", (_, model) => {
     let calls = 0;
     const { steps } = await generateText({
       model: model(),
-      prompt: "The weather in Paris",
+      prompt: 'call get_weather {"city":"Paris"}',
       stopWhen: stepCountIs(3),
       tools: {
         get_weather: tool({

@@ -43,7 +43,7 @@ it("runTools: the tool is called and the loop ends", async () => {
   let calls = 0;
   const runner = client().chat.completions.runTools({
     model: "sandbox/echo",
-    messages: [{ role: "user", content: "The weather in Paris" }],
+    messages: [{ role: "user", content: 'call get_weather {"city":"Paris"}' }],
     tools: [
       {
         type: "function",
@@ -118,7 +118,9 @@ it("responses: a loop of tools by hand, in JSON and as a stream", async () => {
       strict: false,
     },
   ];
-  const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: "The weather in Paris" }];
+  const input: OpenAI.Responses.ResponseInput = [
+    { role: "user", content: 'call get_weather {"city":"Paris"}' },
+  ];
   const ask = { model: "sandbox/echo", tools, store: false };
   const first = await client().responses.create({ ...ask, input, tool_choice: "required" });
   const calls = first.output.filter((item) => item.type === "function_call");
