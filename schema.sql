@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS members (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS members_by_organization ON members (org_id, created_at);
 
--- API keys. The key itself is never stored: `hash` is its HMAC and names its limiter.
+-- API keys. The key itself is never stored: `hash` is its HMAC and names its register.
 CREATE TABLE IF NOT EXISTS keys (
   id TEXT PRIMARY KEY NOT NULL, -- key_ + 24
   hash TEXT NOT NULL UNIQUE,

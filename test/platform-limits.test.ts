@@ -72,7 +72,7 @@ test("D1 is refused the same", async () => {
 });
 
 test("a call to an object carries at most 32 MiB", async () => {
-  const stub = env.KEY_LIMITER.getByName("platform-limits") as unknown as {
+  const stub = env.KEY_REGISTER.getByName("platform-limits") as unknown as {
     authorize(given: string): Promise<unknown>;
   };
   const refused = await stub.authorize("x".repeat(32 * 1024 * 1024)).then(() => "taken", String);

@@ -3,7 +3,7 @@ export const HELP = `npm run bench [-- OPTIONS]
 
 Measures a completion through the gateway, at home and in the other region with a global key, against a
 bare pass-through Worker (the floor) and the upstream mock alone: CPU per request of the workerd processes,
-times, rows, calls, list price. Everything is on: limiter, wallet, outbox, metrics. Direct workerd sockets,
+times, rows, calls, list price. Everything is on: register, wallet, outbox, metrics. Direct workerd sockets,
 storage in memory where there is a tmpfs. About two minutes.
 
   --rounds N    rounds of slices, default 20: 25 times of each kind and place a round

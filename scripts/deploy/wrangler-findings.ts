@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 const COMPATIBILITY_DAYS_MAX = 365;
 /** The Durable Objects by the name under which src asks for them. */
 const OBJECTS = {
-  KEY_LIMITER: "KeyLimiter",
+  KEY_REGISTER: "KeyRegister",
   WALLET: "Wallet",
   REGION_OUTBOX: "RegionOutbox",
   REGION_METRICS: "RegionMetrics",

@@ -2,7 +2,7 @@ import { FROM_PROGRAMS } from "./from-programs.ts";
 import { FROM_TESTS } from "./from-tests.ts";
 import { INVALID_KEYS } from "./invalid-keys.ts";
 import { CLIENTS_THAT_LEAVE } from "./leaving.ts";
-import { EVICTION_ATTACK, LIMIT_OF_A_MINUTE } from "./limiter-load.ts";
+import { EVICTION_ATTACK, LIMIT_OF_A_MINUTE } from "./register-load.ts";
 import { MIXED_LOAD } from "./mixed-load.ts";
 import { MODEL_AND_MUTANTS } from "./mutate.ts";
 import { OUTAGE } from "./outage.ts";

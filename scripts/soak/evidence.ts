@@ -1,6 +1,6 @@
 import { getLedger, getOrganization, getUsage, postReconcile } from "../admin-client.ts";
 import { atOnce } from "../at-once.ts";
-import type { GrantLog, LimiterLog } from "./judge-keys.ts";
+import type { GrantLog, RegisterLog } from "./judge-keys.ts";
 import type { EndUser, Estate, LedgerRow } from "./judge-money.ts";
 import { booksOf } from "./healing.ts";
 import type { Tenant } from "./tenants.ts";
@@ -80,18 +80,18 @@ function numberOrNull(value: string | number | null | undefined): number | null 
   return value === null || value === undefined ? null : Number(value);
 }
 
-/** What has been stored of each key's admissions, in both regions: by wallets at home, by limiters away. */
-export async function limiterLogsOf(
+/** What has been stored of each key's admissions, in both regions: by wallets at home, by registers away. */
+export async function registerLogsOf(
   { regions }: World,
   tenants: readonly Tenant[],
-): Promise<readonly LimiterLog[]> {
+): Promise<readonly RegisterLog[]> {
   const homes = REGIONS.map(async (home) => {
     const keys = await keysOf(regions[home]);
     const wallets = await walletsAt(regions[home], tenants, true);
     const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));
     const away = home === "eu" ? "us" : "eu";
     const looks = await looksAt(regions[away], keys);
-    return keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i): LimiterLog[] => [
+    return keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i): RegisterLog[] => [
       { keyId, region: home, limit, admissions: atHome.get(hash) ?? [] },
       { keyId, region: away, limit, admissions: looks[i]?.admissions ?? [] },
     ]);
@@ -100,14 +100,14 @@ export async function limiterLogsOf(
   return logs.filter(({ admissions }) => admissions.length > 0);
 }
 
-type LimiterLook = { readonly admissions: readonly number[] } | null;
+type RegisterLook = { readonly admissions: readonly number[] } | null;
 
-async function looksAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<LimiterLook[]> {
-  const looks: LimiterLook[] = [];
+async function looksAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<RegisterLook[]> {
+  const looks: RegisterLook[] = [];
   for (let at = 0; at < keys.length; at += NAMES_AT_ONCE) {
     const names = keys.slice(at, at + NAMES_AT_ONCE).map(({ hash }) => hash);
-    const asked = { kind: "KEY_LIMITER", names, detailed: true };
-    looks.push(...(await region.control<LimiterLook[]>("look", asked)));
+    const asked = { kind: "KEY_REGISTER", names, detailed: true };
+    looks.push(...(await region.control<RegisterLook[]>("look", asked)));
   }
   return looks;
 }

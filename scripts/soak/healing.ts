@@ -84,11 +84,11 @@ export async function residueOf(region: SoakedRegion, keys: number): Promise<Res
   const after = await control<Counts>("counts");
   const count = async (kind: string): Promise<number> =>
     (await miniflare.listDurableObjectIds(kind, `turnpike-${name}`)).length;
-  const [limiters, wallets, outboxes] = [
-    await count("KeyLimiter"),
+  const [registers, wallets, outboxes] = [
+    await count("KeyRegister"),
     await count("Wallet"),
     await count("RegionOutbox"),
   ];
   const alarms = after.alarms - before.alarms;
-  return { region: name, alarms, objects: wallets + outboxes, limiters, keys };
+  return { region: name, alarms, objects: wallets + outboxes, registers, keys };
 }

@@ -10,8 +10,8 @@ const CLOCK_SLACK_MS = 20;
 export type Revocation = { readonly deletingMs: number; readonly deletedMs: number | null };
 export type Revocations = ReadonlyMap<string, Revocation>;
 
-/** What a limiter has stored of a key in a region. */
-export type LimiterLog = {
+/** What a register has stored of a key in a region. */
+export type RegisterLog = {
   readonly keyId: string;
   readonly region: RegionName;
   readonly limit: number;
@@ -51,12 +51,12 @@ export function judgeRevocations(traces: readonly Trace[], revocations: Revocati
 }
 
 /**
- * Never more than the limit in any 60 s, by what limiters and wallets have stored and, on its own, by what
+ * Never more than the limit in any 60 s, by what registers and wallets have stored and, on its own, by what
  * clients saw: so many admitted requests of which all were sent and answered within less than 60 s.
  */
 export function judgeLimits(
   traces: readonly Trace[],
-  logs: readonly LimiterLog[],
+  logs: readonly RegisterLog[],
   grants: readonly GrantLog[],
 ): Verdict {
   const broken: string[] = [];
@@ -89,7 +89,7 @@ export function judgeLimits(
   broken.push(...refusedTooEarly(traces, logs));
   return {
     promise: "no limit passed in any 60 s",
-    figure: `fullest ${fullest.toFixed(3)} of its limit, ${logs.length} limiters, ${limited.length} organisations`,
+    figure: `fullest ${fullest.toFixed(3)} of its limit, ${logs.length} registers, ${limited.length} organisations`,
     broken,
   };
 }
@@ -110,11 +110,11 @@ export function mostWithin(spans: readonly Span[]): number {
 }
 
 /** A 429 of the key's is true: the limit was used up by what had been stored in the 60 s before. */
-function refusedTooEarly(traces: readonly Trace[], logs: readonly LimiterLog[]): string[] {
-  const byLimiter = new Map(logs.map((log) => [`${log.keyId} ${log.region}`, log]));
+function refusedTooEarly(traces: readonly Trace[], logs: readonly RegisterLog[]): string[] {
+  const byRegister = new Map(logs.map((log) => [`${log.keyId} ${log.region}`, log]));
   return traces.flatMap((trace) => {
     if (trace.status !== 429 || trace.type !== "rate_limit_exceeded") return [];
-    const log = byLimiter.get(`${trace.keyId} ${trace.region}`);
+    const log = byRegister.get(`${trace.keyId} ${trace.region}`);
     const isWhole = log !== undefined && log.admissions.length < 1000;
     if (!isWhole || trace.isOrganizationLimit) return [];
     const sinceMs = trace.sentMs - WINDOW_MS - CLOCK_SLACK_MS;

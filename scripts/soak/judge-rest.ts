@@ -40,8 +40,8 @@ export type Residue = {
   /** Alarms of wallets and outboxes that went off in the last seconds, and how many of these objects there are. */
   readonly alarms: number;
   readonly objects: number;
-  /** Limiters that have storage, and keys that were ever made. */
-  readonly limiters: number;
+  /** Registers that have storage, and keys that were ever made. */
+  readonly registers: number;
   readonly keys: number;
 };
 export type MemorySample = {
@@ -128,17 +128,17 @@ export function judgeRest(
   };
 }
 
-/** At rest no alarm spins, and only keys that were made have a limiter. */
+/** At rest no alarm spins, and only keys that were made have a register. */
 export function judgeResidue(residues: readonly Residue[]): Verdict {
-  const broken = residues.flatMap(({ region, alarms, objects, limiters, keys }) => [
+  const broken = residues.flatMap(({ region, alarms, objects, registers, keys }) => [
     ...(alarms > objects ? [`${region}: ${alarms} alarms of ${objects} objects at rest`] : []),
-    ...(limiters > keys ? [`${region}: ${limiters} limiters of ${keys} keys`] : []),
+    ...(registers > keys ? [`${region}: ${registers} registers of ${keys} keys`] : []),
   ]);
   const sum = (of: (one: Residue) => number): number =>
     residues.reduce((all, one) => all + of(one), 0);
   return {
     promise: "no growth: alarms rest, forged keys leave nothing",
-    figure: `${sum((one) => one.alarms)} alarms at rest, ${sum((one) => one.limiters)} limiters, ${sum((one) => one.keys)} keys known`,
+    figure: `${sum((one) => one.alarms)} alarms at rest, ${sum((one) => one.registers)} registers, ${sum((one) => one.keys)} keys known`,
     broken,
   };
 }

@@ -2,7 +2,7 @@ import { judgeAnswers } from "./judge-answers.ts";
 import type { Parties } from "./judge-answers.ts";
 import { judgeCharges } from "./judge-charges.ts";
 import { judgeLimits, judgeRevocations } from "./judge-keys.ts";
-import type { GrantLog, LimiterLog } from "./judge-keys.ts";
+import type { GrantLog, RegisterLog } from "./judge-keys.ts";
 import { judgeBooks, judgeBounds, judgeLedgers } from "./judge-money.ts";
 import type { Estate, Reading } from "./judge-money.ts";
 import { judgeMishaps } from "./judge-mishaps.ts";
@@ -26,7 +26,7 @@ export type Evidence = {
   readonly readings: readonly Reading[];
   readonly depths: readonly Depth[];
   readonly outboxes: readonly OutboxDepth[];
-  readonly limiters: readonly LimiterLog[];
+  readonly registers: readonly RegisterLog[];
   readonly grants: readonly GrantLog[];
   readonly residues: readonly Residue[];
   readonly memory: readonly MemorySample[];
@@ -53,7 +53,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgeExpiries(evidence.grants, restarts, load),
     judgeCharges(traces, estates, { kills: restarts, afterMs }),
     judgeRevocations(traces, parties.revocations),
-    judgeLimits(traces, evidence.limiters, evidence.grants),
+    judgeLimits(traces, evidence.registers, evidence.grants),
     judgeAnswers(traces, restarts, parties),
     judgeUnavailable(traces, windows, room),
     judgePlaces(evidence.crowds, room.inFlightMax),

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { clockMs } from "./client.ts";
 import { crowdsOf } from "./crowds.ts";
-import { estatesOf, grantLogsOf, keysOf, limiterLogsOf } from "./evidence.ts";
+import { estatesOf, grantLogsOf, keysOf, registerLogsOf } from "./evidence.ts";
 import { Faults } from "./faults.ts";
 import { outboxDepth, quiet, residueOf } from "./healing.ts";
 import { judge } from "./judge.ts";
@@ -87,7 +87,7 @@ async function load(
   progress("filling the room of some organisations at rest");
   const crowds = await crowdsOf(tenants, traffic, IN_FLIGHT_MAX);
   await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
-  progress("reading ledgers, books and limiters");
+  progress("reading ledgers, books and registers");
   const { traces, leftOut } = traffic;
   const verdicts = judge({
     ...(await gather(world, tenants, { traffic, revoking, faults, watch })),
@@ -127,7 +127,7 @@ async function gather(world: World, tenants: readonly Tenant[], actors: Actors) 
     depths: watch.depths,
     memory: [...watch.memory, ...world.heaps],
     outboxes: await Promise.all(REGIONS.map((name) => outboxDepth(regions[name]))),
-    limiters: await limiterLogsOf(world, tenants),
+    registers: await registerLogsOf(world, tenants),
     grants: await grantLogsOf(world, tenants),
     residues,
     holdMaxMs: times.peerHoldS * 1000 + ALARM_SLACK_MS,

@@ -50,7 +50,7 @@ export type Trace = {
   readonly usage: Usage | null;
   /** The header, in seconds. */
   readonly retryAfter: string | null;
-  /** Whether the key's limiter let it pass: the answer says what is left of its limit, and no 429 of the key's. */
+  /** Whether the key's register let it pass: the answer says what is left of its limit, and no 429 of the key's. */
   readonly isAdmitted: boolean;
   /** Whether a 429 is the organisation's limit and not the key's. */
   readonly isOrganizationLimit: boolean;

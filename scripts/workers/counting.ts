@@ -26,7 +26,7 @@ function countedEnv(env: Env): Env {
   const made: Env = {
     ...env,
     DB: countedD1(env.DB, counts),
-    KEY_LIMITER: countedNamespace(env.KEY_LIMITER, counts),
+    KEY_REGISTER: countedNamespace(env.KEY_REGISTER, counts),
     WALLET: countedNamespace(env.WALLET, counts),
     REGION_OUTBOX: countedNamespace(env.REGION_OUTBOX, counts),
     REGION_METRICS: countedNamespace(env.REGION_METRICS, afterwards),
@@ -35,7 +35,7 @@ function countedEnv(env: Env): Env {
   return made;
 }
 
-export class KeyLimiter extends gateway.KeyLimiter {
+export class KeyRegister extends gateway.KeyRegister {
   constructor(ctx: DurableObjectState, env: Env) {
     countStorage(ctx.storage, counts);
     super(ctx, countedEnv(env));
@@ -59,7 +59,7 @@ export class RegionMetrics extends gateway.RegionMetrics {
     super(ctx, env);
   }
 }
-for (const object of [KeyLimiter, Wallet, RegionOutbox]) countAlarms(object.prototype);
+for (const object of [KeyRegister, Wallet, RegionOutbox]) countAlarms(object.prototype);
 
 export default {
   ...worker,

@@ -8,15 +8,15 @@ import { runScheduled } from "../../src/operator/scheduled.ts";
 import { failingBook } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";
 
-const KINDS = ["KEY_LIMITER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
+const KINDS = ["KEY_REGISTER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
 type Kind = (typeof KINDS)[number];
-/** What objects here can do beside their own calls; only limiters and wallets let themselves be looked at. */
+/** What objects here can do beside their own calls; only registers and wallets let themselves be looked at. */
 type Soaked = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
 
 const outage: Outage = { mode: "none", failed: 0 };
 /** Names of the objects that this isolate has started, which may have gone since. */
 const started: Readonly<Record<Kind, Set<string>>> = {
-  KEY_LIMITER: new Set(),
+  KEY_REGISTER: new Set(),
   WALLET: new Set(),
   REGION_OUTBOX: new Set(),
   REGION_METRICS: new Set(),
@@ -37,10 +37,10 @@ function note(kind: Kind, ctx: DurableObjectState): void {
   if (ctx.id.name !== undefined) started[kind].add(ctx.id.name);
 }
 
-export class KeyLimiter extends gateway.KeyLimiter {
+export class KeyRegister extends gateway.KeyRegister {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, faultyEnv(env));
-    note("KEY_LIMITER", ctx);
+    note("KEY_REGISTER", ctx);
   }
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
@@ -168,7 +168,7 @@ export default {
 /** Every object whose turn it is among those that were started: from `from` on, every `each`-th. */
 type Share = { readonly from: number; readonly each: number };
 type Names = {
-  readonly kind: "KEY_LIMITER" | "WALLET";
+  readonly kind: "KEY_REGISTER" | "WALLET";
   readonly names: readonly string[];
   readonly detailed: boolean;
 };

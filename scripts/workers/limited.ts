@@ -5,7 +5,7 @@ import { limitBook, limitStorage } from "./platform-limits.ts";
 
 limitBook(bound.DB);
 
-export class KeyLimiter extends gateway.KeyLimiter {
+export class KeyRegister extends gateway.KeyRegister {
   constructor(ctx: DurableObjectState, env: Env) {
     limitStorage(ctx.storage);
     super(ctx, env);

@@ -258,7 +258,7 @@ function rateLimited({ scope, limit, retryAfterMs, orgId }: FailureOf["rate_limi
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
-      // the limiter's refusal brings no Admitted whose state could be shown
+      // the register's refusal brings no Admitted whose state could be shown
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };

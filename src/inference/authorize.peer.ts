@@ -7,7 +7,7 @@ import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
-import type { LimiterRecord } from "../lib/limiter-contract.ts";
+import type { RegisterRecord } from "../lib/register-contract.ts";
 import { readAuthorizeBody } from "./authorize-wire.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize-wire.ts";
 
@@ -18,8 +18,8 @@ import type { AuthorizeRequest, Authorized } from "./authorize-wire.ts";
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
-  const key = await identifyGlobalKey((name) => limiters.getByName(name), request.keyHash);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
+  const key = await identifyGlobalKey((name) => registers.getByName(name), request.keyHash);
   if (!key.ok) return c.json(refused(key.failure));
   const reached = await holdFor(c, key.value, request);
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
@@ -36,7 +36,7 @@ function refused(failure: Failure): object {
 /** One attempt fewer than a request at home would make: the peer repeats the whole call. */
 async function holdFor(
   c: Context<AppEnv>,
-  key: LimiterRecord,
+  key: RegisterRecord,
   { hold, keyHash }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
   if (hold === null) return { unanswered: false, result: success({ granted: micros(0) }) };

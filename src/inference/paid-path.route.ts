@@ -44,10 +44,10 @@ export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | 
  * THE PATH of a paid request, the same at every door. Its seven steps, and whom they ask:
  *
  *     step     at home                                      away from home (a global key)
- *     admit    nobody yet, or the key's limiter and wallet  the key's limiter here
+ *     admit    nobody yet, or the key's register and wallet  the key's register here
  *     read     nobody: the body, by its door                the same
  *     bound    nobody: model, routes, least and most cost   the same
- *     hold     the wallet (which admits who is not yet)     home: the key's limiter, then the wallet
+ *     hold     the wallet (which admits who is not yet)     home: the key's register, then the wallet
  *     ask      routes in their order, until one answers     the same
  *     answer   nobody: all but the last byte                the same
  *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte
@@ -94,7 +94,7 @@ export async function pay(run: Run): Promise<void> {
   }
 }
 
-/** Whose request it is: as far as this isolate knows, or as the key's limiter and wallet say. */
+/** Whose request it is: as far as this isolate knows, or as the key's register and wallet say. */
 async function admit({ c }: Visit): Promise<Result<Caller>> {
   const presumed = c.get("presumed");
   if (presumed !== undefined) return success(presumed.caller);

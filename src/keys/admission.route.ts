@@ -105,12 +105,12 @@ function bodyLength(c: Context<AppEnv>): number {
 
 async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
   const config = c.get("config");
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const startedMs = elapsedMs();
   const result = await admitKey(key, {
     region: config.region,
-    limiter: (keyHash) => limiters.getByName(keyHash),
+    register: (keyHash) => registers.getByName(keyHash),
     wallet: (orgId) => wallets.getByName(orgId),
     callers: callersOf(config),
     after: c.get("timers").after,

@@ -10,7 +10,7 @@ const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
 const KEY = new RegExp(`^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{39}$`);
 
-/** A key that was just made. `key` is shown once and never stored; `hash` names its limiter. */
+/** A key that was just made. `key` is shown once and never stored; `hash` names its register. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /** What a well-formed key of ours says about itself, before anything was read. */
@@ -41,7 +41,7 @@ export async function mintKey(options: {
 /**
  * Proves offline that we issued a key: its shape, then its tag under the secret that it names. Null
  * for anything else, without any I/O: a forged key passes with probability 62^-8. A key that was proven
- * is remembered by the isolate: the proof never changes, whether the key lives is its limiter's to say.
+ * is remembered by the isolate: the proof never changes, whether the key lives is its register's to say.
  */
 export async function verifyKey(
   text: string,

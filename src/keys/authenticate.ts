@@ -9,14 +9,16 @@ import { within } from "../lib/within.ts";
 import { verifyKey } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
 import { credentialOf } from "./bearer.ts";
-import type { Admission, AdmittedKey, KeyRegister } from "../lib/limiter-contract.ts";
+import type { Admission, AdmittedKey, Register } from "../lib/register-contract.ts";
 import type { KnownCallers } from "./known-callers.ts";
 
 /** Who reads a key from a slow book may take this long; then it is our fault, 503. */
-const LIMITER_TIMEOUT_MS = 6000;
+const REGISTER_TIMEOUT_MS = 6000;
 
-/** What authentication asks of a key's limiter. */
-export type Limiter = Pick<KeyRegister, "whose"> & { admit(home: Region): Promise<Admission> };
+/** What authentication asks of a key's register. */
+export type AdmittingRegister = Pick<Register, "whose"> & {
+  admit(home: Region): Promise<Admission>;
+};
 
 /** What a request's key is verified by. */
 export type Verification = {
@@ -34,7 +36,7 @@ export type Admitting = {
   /** The region that was called. */
   readonly region: Region;
   /** Fresh stubs, by the key's hash and by the organisation's id: a stub stays broken after an error. */
-  readonly limiter: (keyHash: string) => Limiter;
+  readonly register: (keyHash: string) => AdmittingRegister;
   readonly wallet: (orgId: string) => { admit(keyHash: string): Promise<Result<AdmittedKey>> };
   readonly callers: KnownCallers;
   /** The request's timers. */
@@ -57,13 +59,13 @@ export async function verifyRequest(request: Verification): Promise<Result<Verif
 
 /**
  * Who calls and what is left of the key's minute: the verdict of its organisation's wallet at home; at a
- * peer that of the key's limiter here, which asks the key's home who a global key is, once. What cannot
+ * peer that of the key's register here, which asks the key's home who a global key is, once. What cannot
  * answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
  */
 export async function admitKey(key: VerifiedKey, admitting: Admitting): Promise<Result<Admitted>> {
   const asked = key.home === admitting.region ? admitAtHome : admitAtPeer;
   try {
-    return await within(asked(key, admitting), LIMITER_TIMEOUT_MS, admitting.after);
+    return await within(asked(key, admitting), REGISTER_TIMEOUT_MS, admitting.after);
   } catch (error) {
     logWarning("admission_unreachable", { reason: reasonOf(error) });
     return refuse(storageFailure(error));
@@ -72,11 +74,11 @@ export async function admitKey(key: VerifiedKey, admitting: Admitting): Promise<
 
 async function admitAtHome(
   key: VerifiedKey,
-  { limiter, wallet, callers }: Admitting,
+  { register, wallet, callers }: Admitting,
 ): Promise<Result<Admitted>> {
   let caller = callers.get(key.hash);
   if (caller === undefined) {
-    const said = await onceMore(() => limiter(key.hash).whose());
+    const said = await onceMore(() => register(key.hash).whose());
     if (!said.ok) return said;
     caller = callers.learn(key, said.value);
   }
@@ -87,8 +89,8 @@ async function admitAtHome(
   return admission;
 }
 
-async function admitAtPeer(key: VerifiedKey, { limiter }: Admitting): Promise<Result<Admitted>> {
-  const admission = await onceMore(() => limiter(key.hash).admit(key.home));
+async function admitAtPeer(key: VerifiedKey, { register }: Admitting): Promise<Result<Admitted>> {
+  const admission = await onceMore(() => register(key.hash).admit(key.home));
   if (!admission.ok) return refuse(admission.failure);
   const { keyId, orgId, memberId, scope } = admission;
   const caller = { keyId, keyHash: key.hash, orgId, memberId, scope, home: key.home };

@@ -17,7 +17,7 @@ const ROUNDS_MAX = 5;
 /** What a change works with; fresh stubs, by the key's hash and by the organisation's id. */
 export type ChangeServices = TermsContext & {
   readonly db: D1Database;
-  readonly limiter: (keyHash: string) => {
+  readonly register: (keyHash: string) => {
     setLimit(rpmLimit: number): Promise<void>;
     setTerms(terms: KeyTerms): Promise<void>;
   };
@@ -63,7 +63,7 @@ export async function changeKeyEverywhere(
 }
 
 function tellOf(
-  { limiter, wallet }: ChangeServices,
+  { register, wallet }: ChangeServices,
   changed: KeyRow,
   reread: () => Promise<KeyRow | null>,
 ): Promise<Result<KeyRow>> {
@@ -72,8 +72,8 @@ function tellOf(
     // before the first is out of date with the second, and one after it says what is new.
     tell: async (row) => {
       const terms = termsOf(row);
-      await limiter(row.hash).setLimit(row.rpm_limit);
-      await limiter(row.hash).setTerms(terms);
+      await register(row.hash).setLimit(row.rpm_limit);
+      await register(row.hash).setTerms(terms);
       const limited = await wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit);
       return limited.ok ? wallet(row.org_id).setKeyTerms(row.hash, terms) : limited;
     },

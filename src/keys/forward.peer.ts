@@ -38,10 +38,10 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   }
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
   const { config, requestId } = c.var;
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const { callerKeyHash } = forwarded;
   const key = await identifyGlobalKey(
-    (name) => limiters.getByName(name),
+    (name) => registers.getByName(name),
     callerKeyHash,
     isRead ? null : requestId,
   );

@@ -2,7 +2,7 @@ import type { Admitted } from "../lib/caller.ts";
 
 /**
  * Requests that this region makes of itself for a peer, with the caller that the peer's signature and
- * the key's limiter vouch for. Known by identity: nothing that a client can send puts a request in here.
+ * the key's register vouch for. Known by identity: nothing that a client can send puts a request in here.
  */
 const callers = new WeakMap<Request, Admitted>();
 

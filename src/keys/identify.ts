@@ -3,10 +3,10 @@ import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { isLimited } from "../lib/key-terms.ts";
-import type { Identified, LimiterRecord } from "../lib/limiter-contract.ts";
+import type { Identified, RegisterRecord } from "../lib/register-contract.ts";
 
-/** A fresh stub of the limiter with this name. */
-export type IdentifyingLimiter = (keyHash: string) => {
+/** A fresh stub of the register with this name. */
+export type IdentifyingRegister = (keyHash: string) => {
   identify(writeId: string | null): Promise<Identified>;
 };
 
@@ -16,11 +16,11 @@ export type IdentifyingLimiter = (keyHash: string) => {
  * so this asks only once then.
  */
 export async function identifyGlobalKey(
-  limiter: IdentifyingLimiter,
+  register: IdentifyingRegister,
   keyHash: string,
   writeId: string | null = null,
-): Promise<Result<LimiterRecord>> {
-  const reached = await reachObject(() => limiter(keyHash).identify(writeId), {
+): Promise<Result<RegisterRecord>> {
+  const reached = await reachObject(() => register(keyHash).identify(writeId), {
     attemptsMax: writeId === null ? 2 : 1,
   });
   if (reached.unanswered) return refuse(reached.failure);
@@ -30,7 +30,7 @@ export async function identifyGlobalKey(
 }
 
 /** As if the key had been admitted here; its minute is the peer's, so this one is untouched. */
-export function admittedAs(key: LimiterRecord, keyHash: string, home: Region): Admitted {
+export function admittedAs(key: RegisterRecord, keyHash: string, home: Region): Admitted {
   const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = key;
   return {
     caller: { keyId, keyHash, orgId, memberId, scope, home },

@@ -12,7 +12,7 @@ export type BookedKey = {
 } & Partial<KeyTermsRow>;
 
 /**
- * Where a limiter learns who its key is: this region's own book, or, for a global key away from home,
+ * Where a register learns who its key is: this region's own book, or, for a global key away from home,
  * the key's home. Null: no such key. Both throw when they cannot be asked; `HomeUnreachable` says which.
  */
 export type KeyBook = {

@@ -11,14 +11,14 @@ const lookup = z.object({ key_hash: keyHash });
 
 /**
  * `POST /internal/v1/lookup`: whose a global key of this region is. 200 with the record, or with
- * `invalid_api_key` for an unknown, revoked or regional one; the limiter is asked, so that a revocation
+ * `invalid_api_key` for an unknown, revoked or regional one; the register is asked, so that a revocation
  * counts from its first moment. 503 when that is not known.
  */
 export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(lookup, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
-  const key = await identifyGlobalKey((name) => limiters.getByName(name), body.value.key_hash);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
+  const key = await identifyGlobalKey((name) => registers.getByName(name), body.value.key_hash);
   if (key.ok) {
     const { terms: _, ...record } = key.value; // its home alone decides by them
     return c.json({ ok: true, ...record });

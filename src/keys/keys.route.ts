@@ -29,10 +29,10 @@ import { standingView } from "./terms.ts";
 type AppContext = Context<AppEnv>;
 /** Whether a name is sold here; app.ts knows. */
 type IsModel = (name: string) => boolean;
-type KeyServices = Omit<RevocationServices, "wallet" | "limiter"> & {
-  readonly limiter: (
+type KeyServices = Omit<RevocationServices, "wallet" | "register"> & {
+  readonly register: (
     keyHash: string,
-  ) => ReturnType<RevocationServices["limiter"]> & ReturnType<ChangeServices["limiter"]>;
+  ) => ReturnType<RevocationServices["register"]> & ReturnType<ChangeServices["register"]>;
   readonly wallet: (orgId: string) => ReturnType<RevocationServices["wallet"]> &
     ReturnType<ChangeServices["wallet"]> & {
       keyStanding(keyHash: string): Promise<Result<KeyStanding>>;
@@ -159,12 +159,12 @@ async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): P
 /** What calls about a key work with. */
 function keyServices(c: AppContext): KeyServices {
   const { jurisdiction, peers } = c.var.config;
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, jurisdiction);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
   const wallets = inJurisdiction(c.env.WALLET, jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, jurisdiction);
   return {
     db: c.env.DB,
-    limiter: (keyHash) => limiters.getByName(keyHash),
+    register: (keyHash) => registers.getByName(keyHash),
     wallet: (orgId) => wallets.getByName(orgId),
     peers: peers.map(({ region }) => region),
     outbox: (name) => outboxes.getByName(name),

@@ -14,8 +14,8 @@ const ATTEMPTS = 2;
 /** What a revocation works with; `now` is the request's clock read, Unix ms. */
 export type RevocationServices = {
   readonly db: D1Database;
-  /** A fresh stub of the key's limiter in its home region. */
-  readonly limiter: (keyHash: string) => {
+  /** A fresh stub of the key's register in its home region. */
+  readonly register: (keyHash: string) => {
     revoke(revokedAt: number): Promise<number>;
     tellBook(): Promise<void>;
   };
@@ -52,7 +52,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
   const told = await tellPeers(services, key, buried.value);
   if (!told.ok) return told;
-  // 3. The book: what lists show, and what a limiter without a record would learn.
+  // 3. The book: what lists show, and what a register without a record would learn.
   const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.value };
   const fields = { key_id: key.id, org_id: key.org_id };
   const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", fields);
@@ -61,27 +61,27 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
       ? refuse({ kind: "not_found", message: "No such key." })
       : success(row.value);
   }
-  // 4. While the book is away the limiter keeps on telling it: for requests the key is dead already.
+  // 4. While the book is away the register keeps on telling it: for requests the key is dead already.
   const owed = await reachObject(async () => {
-    await services.limiter(key.hash).tellBook();
+    await services.register(key.hash).tellBook();
     return success({ ...key, revoked_at: buried.value });
   });
   return owed.unanswered ? refuse(owed.failure) : owed.result;
 }
 
 /**
- * In the limiter, then in the wallet, whatever the limiter answers: who asks the limiter before its
+ * In the register, then in the wallet, whatever the register answers: who asks the register before its
  * tombstone is overruled by the wallet's, and who asks after it hears that the key is dead. With the time
- * that the limiter keeps.
+ * that the register keeps.
  */
 async function bury(
-  { limiter, wallet }: RevocationServices,
+  { register, wallet }: RevocationServices,
   key: Pick<KeyRow, "hash" | "org_id">,
   revokedAt: number,
 ): Promise<Result<number>> {
   const often = { attemptsMax: ATTEMPTS };
-  const inLimiter = await reachObject(
-    async () => success(await limiter(key.hash).revoke(revokedAt)),
+  const inRegister = await reachObject(
+    async () => success(await register(key.hash).revoke(revokedAt)),
     often,
   );
   const inWallet = await reachObject(
@@ -90,7 +90,7 @@ async function bury(
   );
   if (inWallet.unanswered) return refuse(inWallet.failure);
   if (!inWallet.result.ok) return inWallet.result;
-  return inLimiter.unanswered ? refuse(inLimiter.failure) : inLimiter.result;
+  return inRegister.unanswered ? refuse(inRegister.failure) : inRegister.result;
 }
 
 async function tellPeers(

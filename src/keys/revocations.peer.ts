@@ -8,25 +8,25 @@ import { within } from "../lib/within.ts";
 import type { Delivery } from "../regions/outbox-message.ts";
 import { itemsIn, MALFORMED, resultToWire, revocationFromWire } from "../regions/outbox-wire.ts";
 
-/** Limiters asked at the same time: the platform lets six calls of one invocation wait for an answer. */
+/** Registers asked at the same time: the platform lets six calls of one invocation wait for an answer. */
 const AT_ONCE = 6;
-const LIMITER_TIMEOUT_MS = 1000;
+const REGISTER_TIMEOUT_MS = 1000;
 
 /**
- * `POST /internal/v1/revocations`: keys of a peer that are dead, each kept as a tombstone by its limiter
+ * `POST /internal/v1/revocations`: keys of a peer that are dead, each kept as a tombstone by its register
  * here. 200 with a result for each item, in their order; 400 when there is no list of at most 100 items.
  * Repeats and any order are harmless: the first tombstone stands.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, c.var.config.jurisdiction);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
   const deliveries = await atMost(AT_ONCE, items.value, async (value): Promise<Delivery> => {
     const item = revocationFromWire(value);
     if (item === null) return MALFORMED;
     try {
-      const revoked = limiters.getByName(item.keyHash).revoke(item.revokedAt);
-      await within(revoked, LIMITER_TIMEOUT_MS);
+      const revoked = registers.getByName(item.keyHash).revoke(item.revokedAt);
+      await within(revoked, REGISTER_TIMEOUT_MS);
       return { kind: "delivered" };
     } catch (error) {
       return { kind: "failed", reason: reasonOf(error) };

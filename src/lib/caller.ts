@@ -6,7 +6,7 @@ export type { Region } from "./regions.ts";
 export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
-/** Who a key says it is, proven by the limiter. `keyHash` names the key's limiter; it is never shown. */
+/** Who a key says it is, proven by the register. `keyHash` names the key's register; it is never shown. */
 export type Caller = {
   readonly keyId: string;
   readonly keyHash: string;

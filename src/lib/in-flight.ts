@@ -18,7 +18,7 @@ type Load = { readonly owner: string; requests: number; bytes: number };
 /** Bodies up to this take from what is left, whatever else their organisation holds: 64 KiB. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 const KEYS_MAX = 10_000;
-/** Who has in flight what no limiter has named an organisation for yet. */
+/** Who has in flight what no register has named an organisation for yet. */
 const UNKNOWN = "";
 
 /**
@@ -27,7 +27,7 @@ const UNKNOWN = "";
  * the room, two that want everything a third each, and there is always a place for who has least, so
  * that as the room fills the one with most is refused first. Bytes are shared by the same rule.
  *
- * Which organisation a key belongs to is remembered once its limiter has said so; that memory refuses
+ * Which organisation a key belongs to is remembered once its register has said so; that memory refuses
  * and never admits. Keys of which that is not known share the room of one, but not its bound.
  */
 export class InFlight {
@@ -161,7 +161,7 @@ export class Slot {
     this.takenMs = takenMs;
   }
 
-  /** Whose the request is, from the key's limiter; or why that organisation may have no more: it is released. */
+  /** Whose the request is, from the key's register; or why that organisation may have no more: it is released. */
   handTo(orgId: string): ShedReason | null {
     return this.#inFlight.handTo(this, orgId);
   }

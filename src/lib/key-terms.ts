@@ -7,7 +7,7 @@ export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 /**
  * What a key may do beyond its requests a minute: the one shape of it in the book's row (`termsOfRow`), in
- * the register's answer (`LimiterRecord.terms`), in the wallet that keeps it, and under a session. Null is
+ * the register's answer (`RegisterRecord.terms`), in the wallet that keeps it, and under a session. Null is
  * always "no such limit". The wallet decides by it in the turn that holds.
  */
 export type KeyTerms = {

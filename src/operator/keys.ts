@@ -34,7 +34,7 @@ export async function getKey(
   return found.ok ? success(withMember(context, found.value)) : found;
 }
 
-/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then limiter and wallet: what is new counts at once. */
+/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then register and wallet: what is new counts at once. */
 export async function patchKey(
   context: OperatorContext,
   request: OperatorRequest,

@@ -70,9 +70,9 @@ export async function patchMember(
 }
 
 /**
- * `DELETE /orgs/{id}/members/{member_id}`: the book first, then the limiter of every key that was live
+ * `DELETE /orgs/{id}/members/{member_id}`: the book first, then the register of every key that was live
  * until then, then the answer: from then on no request of the member is admitted. A 503 leaves the
- * member removed with some limiters untold; a repeat tells them all again.
+ * member removed with some registers untold; a repeat tells them all again.
  */
 export async function deleteMember(
   context: OperatorContext,

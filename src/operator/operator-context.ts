@@ -28,8 +28,8 @@ export type OperatorWallet = Pick<
   | "reconcile"
 >;
 
-/** The calls on a key's limiter that operators make. */
-export type OperatorLimiter = {
+/** The calls on a key's register that operators make. */
+export type OperatorRegister = {
   revoke(revokedAt: number): Promise<number>;
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
@@ -52,8 +52,8 @@ export type OperatorContext = {
   readonly now: number;
   /** A stub of this organisation's wallet. */
   readonly wallet: (orgId: string) => OperatorWallet;
-  /** A fresh stub of the limiter with this name, the key's hash. */
-  readonly limiter: (keyHash: string) => OperatorLimiter;
+  /** A fresh stub of the register with this name, the key's hash. */
+  readonly register: (keyHash: string) => OperatorRegister;
   /** A stub of the region's outbox with this name. */
   readonly outbox: (name: string) => {
     depth(): Promise<Depth>;

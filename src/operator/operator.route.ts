@@ -79,7 +79,7 @@ function bodyOf(
 function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
-  const limiters = inJurisdiction(c.env.KEY_LIMITER, config.jurisdiction);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   const nowMs = now(c.env);
   return {
@@ -93,7 +93,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
     keySecrets: config.keySecrets,
     now: nowMs,
     wallet: (orgId) => wallets.getByName(orgId),
-    limiter: (keyHash) => limiters.getByName(keyHash),
+    register: (keyHash) => registers.getByName(keyHash),
     outbox: (name) => outboxes.getByName(name),
   };
 }

@@ -13,7 +13,7 @@ export type MemberChange = {
   readonly role?: Role | undefined;
 };
 
-/** A key of a removed member: revoked in the book, and its limiter is to be told. */
+/** A key of a removed member: revoked in the book, and its register is to be told. */
 export type EndedKey = {
   readonly id: string;
   readonly hash: string;
@@ -110,8 +110,8 @@ type Standing = { readonly email_taken: 0 | 1 };
 
 /**
  * Removes a member and revokes its live keys in one batch, and answers with those keys, so that their
- * limiters can be told; again: the same answer. A key that was revoked before is not among them: its
- * limiter was told before the book was. Refusals: `not_found`, `conflict` with code `last_owner`.
+ * registers can be told; again: the same answer. A key that was revoked before is not among them: its
+ * register was told before the book was. Refusals: `not_found`, `conflict` with code `last_owner`.
  */
 export async function removeMember(
   db: D1Database,

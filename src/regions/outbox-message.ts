@@ -22,7 +22,7 @@ export type OutcomeItem =
       readonly generation: null;
     };
 
-/** A key that is dead since `revokedAt` (Unix ms), named by its hash as its limiter is. */
+/** A key that is dead since `revokedAt` (Unix ms), named by its hash as its register is. */
 export type RevocationItem = { readonly keyHash: string; readonly revokedAt: number };
 
 /**

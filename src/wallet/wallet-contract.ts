@@ -4,7 +4,7 @@ import type { Generation } from "../lib/generation.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
 import type { TokenAsk } from "./rules/token-window.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { AdmittedKey } from "../lib/limiter-contract.ts";
+import type { AdmittedKey } from "../lib/register-contract.ts";
 import type { Micros } from "../lib/money.ts";
 
 /**

@@ -4,7 +4,7 @@ import { now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
-import type { AdmittedKey } from "../lib/limiter-contract.ts";
+import type { AdmittedKey } from "../lib/register-contract.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { forgetWallet, ownsBook, readBookHead } from "./book.store.ts";
 import {

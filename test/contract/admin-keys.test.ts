@@ -178,7 +178,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
   });
 
   it.each([
-    ["limiter", "KEY_LIMITER", "setLimit"],
+    ["register", "KEY_REGISTER", "setLimit"],
     ["wallet", "WALLET", "setKeyLimit"],
   ] as const)("503 while its %s cannot be told; a repeat completes it", async (_, object, call) => {
     expect(await limitSeen()).toBe("1000");
@@ -221,7 +221,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
   });
 
   it.each([
-    ["limiter", "KEY_LIMITER", "revoke", 401],
+    ["register", "KEY_REGISTER", "revoke", 401],
     ["wallet", "WALLET", "revokeKey", 200],
   ] as const)(
     "503 while its %s cannot be told, and no list says it is revoked; a repeat completes it",

@@ -87,7 +87,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
 
   it("beside paid requests of its key each is served and charged or 401, and after the answer all are 401", async () => {
     const gone = await addMember(owner.orgId, "member");
-    expect((await chat(gone.key)).status).toBe(200); // its limiter knows the key, and asks the book in a minute
+    expect((await chat(gone.key)).status).toBe(200); // its register knows the key, and asks the book in a minute
     const before = await balanceOf(owner.key);
     const some = (): Promise<Response>[] => Array.from({ length: 20 }, () => chat(gone.key));
     const asked = some();
@@ -135,7 +135,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     await errorOf(await admin("POST", `${members()}/${gone.memberId}/keys`, late), 404);
   });
 
-  it("503 when a limiter cannot be told: the others are; a repeat tells all", async () => {
+  it("503 when a register cannot be told: the others are; a repeat tells all", async () => {
     const gone = await addMember(owner.orgId, "member");
     await moreKeys(gone, 2);
     await admin("DELETE", `/orgs/${gone.orgId}/keys/${gone.keyId}`);
@@ -147,10 +147,10 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
         revoke: (at: number) => {
           const nth = told.push(hash);
           if (fails(nth)) return Promise.reject(new Error("lost"));
-          return env.KEY_LIMITER.getByName(hash).revoke(at);
+          return env.KEY_REGISTER.getByName(hash).revoke(at);
         },
       });
-      const bindings = bindingsWith({ KEY_LIMITER: { getByName } });
+      const bindings = bindingsWith({ KEY_REGISTER: { getByName } });
       const path = `/admin/v1${members()}/${gone.memberId}`;
       return send(path, { method: "DELETE", key: ADMIN_TOKEN, bindings });
     };

@@ -167,7 +167,7 @@ describe("a key that was not issued", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("the counting counts: a live key names its limiter and its wallet, then its wallet alone", async () => {
+  it("the counting counts: a live key names its register and its wallet, then its wallet alone", async () => {
     const counted = countedBindings();
     for (const objects of [2, 3]) {
       expect((await withHeader(`Bearer ${key}`, counted.bindings)).status).toBe(200);

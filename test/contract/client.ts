@@ -139,11 +139,11 @@ export function walletsWith(calls: (name: string) => object): Env {
 }
 
 /** The tests' bindings, but every call of this name to these objects is lost. */
-export function objectsWithout(binding: "KEY_LIMITER" | "WALLET", call: string): Env {
+export function objectsWithout(binding: "KEY_REGISTER" | "WALLET", call: string): Env {
   return objectsWith(binding, () => ({ [call]: () => Promise.reject(new Error("lost")) }));
 }
 
-function objectsWith(binding: "KEY_LIMITER" | "WALLET", calls: (name: string) => object): Env {
+function objectsWith(binding: "KEY_REGISTER" | "WALLET", calls: (name: string) => object): Env {
   const getByName = (name: string): unknown => stubWith(env[binding].getByName(name), calls(name));
   return bindingsWith({ [binding]: { getByName } });
 }

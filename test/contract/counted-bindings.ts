@@ -10,7 +10,7 @@ export function countedBindings(): Counted {
     statements: 0,
     bindings: {
       ...env,
-      KEY_LIMITER: watched(env.KEY_LIMITER, () => counted.objects++),
+      KEY_REGISTER: watched(env.KEY_REGISTER, () => counted.objects++),
       WALLET: watched(env.WALLET, () => counted.objects++),
       REGION_OUTBOX: watched(env.REGION_OUTBOX, () => counted.objects++),
       DB: watched(env.DB, () => counted.statements++),

@@ -18,7 +18,7 @@ const MAKERS: readonly (() => string)[] = [
 
 it(`${FORGED} forged keys: all 401, no object, no statement`, async () => {
   const silence = vi.spyOn(console, "log").mockImplementation(() => undefined);
-  const before = await listDurableObjectIds(env.KEY_LIMITER);
+  const before = await listDurableObjectIds(env.KEY_REGISTER);
   const counted = countedBindings();
   const context = createExecutionContext();
   let refused = 0;
@@ -30,6 +30,6 @@ it(`${FORGED} forged keys: all 401, no object, no statement`, async () => {
   }
   expect(refused).toBe(FORGED);
   expect(counted).toMatchObject({ objects: 0, statements: 0 });
-  expect(await listDurableObjectIds(env.KEY_LIMITER)).toHaveLength(before.length);
+  expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length);
   silence.mockRestore();
 });

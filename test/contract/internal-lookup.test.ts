@@ -30,7 +30,7 @@ function padded(bytes: number): string {
 }
 
 describe("POST /internal/v1/lookup: 200", () => {
-  it("the record of a live global key, and nothing that the limiter counts", async () => {
+  it("the record of a live global key, and nothing that the register counts", async () => {
     const messages = await Promise.all([1, 2, 3].map(() => signed({ body })));
     const answers = await Promise.all(messages.map((message) => deliver(message)));
     for (const answer of answers) {
@@ -43,7 +43,7 @@ describe("POST /internal/v1/lookup: 200", () => {
   it("unknown, regional and revoked keys are all invalid_api_key", async () => {
     const revoked = await openKnown();
     expect(await toldOf(revoked.hash)).toMatchObject({ ok: true, key_id: revoked.keyId });
-    await env.KEY_LIMITER.getByName(revoked.hash).revoke(1);
+    await env.KEY_REGISTER.getByName(revoked.hash).revoke(1);
     expect(await toldOf(revoked.hash)).toEqual(INVALID);
     expect(await toldOf((await openKnown({ keyScope: "regional" })).hash)).toEqual(INVALID);
     expect(await toldOf("0".repeat(64))).toEqual(INVALID);
@@ -105,9 +105,9 @@ describe("POST /internal/v1/lookup: 400", () => {
 });
 
 describe("POST /internal/v1/lookup: 503", () => {
-  it("a limiter that does not answer condemns no key", async () => {
+  it("a register that does not answer condemns no key", async () => {
     const broken = { getByName: () => ({ identify: () => Promise.reject(new Error("lost")) }) };
-    const response = await deliver(await signed({ body }), bindingsWith({ KEY_LIMITER: broken }));
+    const response = await deliver(await signed({ body }), bindingsWith({ KEY_REGISTER: broken }));
     expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
   });
 });

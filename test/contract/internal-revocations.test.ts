@@ -9,9 +9,9 @@ function hash(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** When this region's limiter took the key for dead; asking again does not change it. */
+/** When this region's register took the key for dead; asking again does not change it. */
 async function deadSince(keyHash: string): Promise<number> {
-  return env.KEY_LIMITER.getByName(keyHash).revoke(Number.MAX_SAFE_INTEGER);
+  return env.KEY_REGISTER.getByName(keyHash).revoke(Number.MAX_SAFE_INTEGER);
 }
 
 describe("POST /internal/v1/revocations: 200", () => {
@@ -24,7 +24,7 @@ describe("POST /internal/v1/revocations: 200", () => {
     });
     expect(await Promise.all(hashes.map(deadSince))).toEqual([1000, 1001]);
     for (const name of hashes) {
-      expect(await env.KEY_LIMITER.getByName(name).admit()).toMatchObject({
+      expect(await env.KEY_REGISTER.getByName(name).admit()).toMatchObject({
         ok: false,
         failure: { kind: "invalid_api_key" },
       });
@@ -56,7 +56,7 @@ describe("POST /internal/v1/revocations: 200", () => {
       { ...good, revoked_at: -1 },
       { ...good, revoked_at: "now" },
     ];
-    const before = await listDurableObjectIds(env.KEY_LIMITER);
+    const before = await listDurableObjectIds(env.KEY_REGISTER);
     const { body } = await sayAsPeer("revocations", { items: [...bad, good] });
     expect(body.results).toEqual([
       ...bad.map((item) => ({
@@ -66,13 +66,13 @@ describe("POST /internal/v1/revocations: 200", () => {
       })),
       { key_hash: good.key_hash, result: "delivered" },
     ]);
-    expect(await listDurableObjectIds(env.KEY_LIMITER)).toHaveLength(before.length + 1);
+    expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length + 1);
   });
 
-  it("a limiter that fails is answered as failed, so that it is told again", async () => {
+  it("a register that fails is answered as failed, so that it is told again", async () => {
     const key_hash = hash();
     const broken = { revoke: () => Promise.reject(new Error("no storage")) };
-    const bindings = bindingsWith({ KEY_LIMITER: { getByName: () => broken } });
+    const bindings = bindingsWith({ KEY_REGISTER: { getByName: () => broken } });
     const items = [{ key_hash, revoked_at: 5 }];
     const { body } = await sayAsPeer("revocations", { items }, bindings);
     expect(body.results).toEqual([{ key_hash, result: "failed", reason: "no storage" }]);

@@ -201,7 +201,7 @@ describe("a key's hash in a peer's message", () => {
     });
   });
 
-  it("of a key that died after its limiter answered holds nothing", async () => {
+  it("of a key that died after its register answered holds nothing", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));

@@ -97,7 +97,7 @@ export async function suspend({ orgId }: Account, suspended = true): Promise<voi
   await env.WALLET.getByName(orgId).configure({ suspended });
 }
 
-/** The tests' bindings, but D1 refuses statements of this kind, or limiters fail to revoke in this way. */
+/** The tests' bindings, but D1 refuses statements of this kind, or registers fail to revoke in this way. */
 export function failingBindings(fault: {
   readonly statement?: RegExp;
   readonly revoke?: Readonly<Record<string, boolean>>;
@@ -109,8 +109,8 @@ export function failingBindings(fault: {
       if (statement?.test(sql) === true) throw new Error("D1_ERROR: the book is down");
       return env.DB.prepare(sql);
     }),
-    KEY_LIMITER: instead(env.KEY_LIMITER, "getByName", (name: string) => {
-      const stub = env.KEY_LIMITER.getByName(name);
+    KEY_REGISTER: instead(env.KEY_REGISTER, "getByName", (name: string) => {
+      const stub = env.KEY_REGISTER.getByName(name);
       if (revoke === undefined) return stub;
       const failed = (): Promise<never> =>
         Promise.reject(Object.assign(new Error("refused by the test"), revoke));

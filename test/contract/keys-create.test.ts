@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { MINUTE_MS } from "../keys/limiter-fixture.ts";
+import { MINUTE_MS } from "../keys/register-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import {

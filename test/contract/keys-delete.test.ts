@@ -74,9 +74,9 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     const bodies = new Set(await Promise.all(answers.map((one) => one.text())));
     expect(new Set(answers.map((one) => one.status))).toEqual(new Set([200]));
     expect(bodies.size).toBe(1);
-    const limiter = env.KEY_LIMITER.getByName(await hashOf(victim.id));
+    const register = env.KEY_REGISTER.getByName(await hashOf(victim.id));
     const { revoked_at } = await rowOf(victim.id);
-    expect(await limiter.revoke(1)).toBe(revoked_at);
+    expect(await register.revoke(1)).toBe(revoked_at);
   });
 
   it("a key may revoke itself: its next request is 401 (91)", async () => {
@@ -103,7 +103,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
   it("completes a revocation that only the book knows", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
-    expect(await statusOf(victim.key)).toBe(200); // the limiter learns it within a minute of use
+    expect(await statusOf(victim.key)).toBe(200); // the register learns it within a minute of use
     expect((await deleteKey(account.key, victim.id)).status).toBe(200);
     expect(await statusOf(victim.key)).toBe(401);
     expect((await rowOf(victim.id)).revoked_at).toBe(7);
@@ -184,14 +184,14 @@ describe("DELETE /v1/keys/{id}: 503", () => {
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
   ])(
-    "when the limiter is %s: no list says it is revoked, and a repeat completes it",
+    "when the register is %s: no list says it is revoked, and a repeat completes it",
     async (_, marks, code) => {
       const bindings = failingBindings({ revoke: marks });
       const response = await deleteKey(account.key, victim.id, { bindings });
       expect(response.headers.get("retry-after")).toBe("1");
       expect((await errorOf(response, 503)).code).toBe(code);
       expect(await listedAsRevoked()).toBe(false);
-      expect(await statusOf(victim.key)).toBe(401); // its wallet was told beside its limiter
+      expect(await statusOf(victim.key)).toBe(401); // its wallet was told beside its register
       expect((await deleteKey(account.key, victim.id)).status).toBe(200);
       expect(await listedAsRevoked()).toBe(true);
       expect(await statusOf(victim.key)).toBe(401);
@@ -223,12 +223,12 @@ describe("DELETE /v1/keys/{id}: 503", () => {
   });
 });
 
-/** The book is told by the key's limiter once it can be. */
+/** The book is told by the key's register once it can be. */
 async function bookIsTold(): Promise<void> {
-  const limiter = env.KEY_LIMITER.getByName(await hashOf(victim.id));
-  expect(await runDurableObjectAlarm(limiter)).toBe(true);
+  const register = env.KEY_REGISTER.getByName(await hashOf(victim.id));
+  expect(await runDurableObjectAlarm(register)).toBe(true);
   expect(await listedAsRevoked()).toBe(true);
-  expect(await runDurableObjectAlarm(limiter)).toBe(false);
+  expect(await runDurableObjectAlarm(register)).toBe(false);
 }
 
 describe("DELETE /v1/keys/{id} while the book is away: 200", () => {

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { shiftClock, WatchedBook } from "../keys/key-fixture.ts";
-import { eventually, MINUTE_MS } from "../keys/limiter-fixture.ts";
+import { eventually, MINUTE_MS } from "../keys/register-fixture.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import type { KeyBody } from "./key-client.ts";

@@ -45,8 +45,8 @@ const OVERLOADED = { overloaded: true, retryable: true };
 
 describe("our own fault: 503, with retry-after, never 401 and never 200", () => {
   it.each([
-    ["a limiter that is gone", "KEY_LIMITER", RESET, "storage_unavailable"],
-    ["a limiter that is overloaded", "KEY_LIMITER", OVERLOADED, "overloaded"],
+    ["a register that is gone", "KEY_REGISTER", RESET, "storage_unavailable"],
+    ["a register that is overloaded", "KEY_REGISTER", OVERLOADED, "overloaded"],
     ["a wallet that is gone", "WALLET", RESET, "storage_unavailable"],
     ["a wallet that is overloaded", "WALLET", OVERLOADED, "overloaded"],
   ])("%s", async (_, binding, marks, code) => {
@@ -86,7 +86,7 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
   it("with the book down end users are managed all the same", async () => {
     const bindings = bindingsWith({ DB: { prepare } });
     const own = await openAccount();
-    expect((await chat(own.key)).status).toBe(200); // the limiter has read its key
+    expect((await chat(own.key)).status).toBe(200); // the register has read its key
     const statuses: number[] = [];
     for (const [method, path, body] of [
       ["POST", "/v1/users", { external_id: "u" }],

@@ -15,7 +15,7 @@ it("every page below docs is linked from docs/README.md or a page that it links"
   const reached = new Set(["docs/README.md"]);
   for (const page of reached) {
     for (const [, file = ""] of readPage(page).matchAll(/\]\(([^()\s:#]+\.md)(?:#[^)]*)?\)/g)) {
-      reached.add(new URL(file, `file:///${page}`).pathname.slice(1));
+      reached.add(new URL(file, `https://docs.test/${page}`).pathname.slice(1));
     }
   }
   expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);

@@ -72,7 +72,7 @@ type Forged = typeof forged extends fc.Arbitrary<infer T> ? T : never;
 const counted = countedBindings();
 const context = createExecutionContext();
 
-/** What a client sends and how it is answered; a good key of this region is nobody's, so its limiter is asked. */
+/** What a client sends and how it is answered; a good key of this region is nobody's, so its register is asked. */
 async function isRefused({ key, edits, path }: Forged): Promise<Met> {
   const sent = edits.reduce(
     (text, { kind, place, pick }) => at(KINDS, kind)(text, place, pick),

@@ -48,7 +48,7 @@ export class BusyWorld {
 
   constructor(bindings: Readonly<Record<string, unknown>>) {
     this.env = bindingsWith({
-      KEY_LIMITER: this.#watched(env.KEY_LIMITER, ["whose"]),
+      KEY_REGISTER: this.#watched(env.KEY_REGISTER, ["whose"]),
       WALLET: this.#watched(env.WALLET, [...HOLDS, "admit", "settle", "void", "balance"]),
       REGION_OUTBOX: this.#watched(env.REGION_OUTBOX, ["enqueue"]),
       ...bindings,

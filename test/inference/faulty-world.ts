@@ -36,12 +36,12 @@ export class FaultyWorld {
     this.env = Object.create(env, {
       WALLET: { value: this.#behindBadLine(env.WALLET, WALLET_CALLS) },
       REGION_OUTBOX: { value: this.#behindBadLine(env.REGION_OUTBOX, { enqueue: "enqueue" }) },
-      KEY_LIMITER: { value: this.#behindBadLine(env.KEY_LIMITER, { whose: "whose" }) },
+      KEY_REGISTER: { value: this.#behindBadLine(env.KEY_REGISTER, { whose: "whose" }) },
       CLOCK_OFFSET_MS: { value: "0", writable: true },
     }) as Env;
   }
 
-  /** An organisation with a million micros and a key that its limiter knows. */
+  /** An organisation with a million micros and a key that its register knows. */
   async open(): Promise<this> {
     const slug = `f-${crypto.randomUUID().slice(0, 18)}`;
     const made = (await this.#operator("/orgs", {

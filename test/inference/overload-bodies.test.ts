@@ -89,7 +89,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
-  it("takes its room at once where it is read at once: shed before its limiter is asked or it is read", async () => {
+  it("takes its room at once where it is read at once: shed before its register is asked or it is read", async () => {
     const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });

@@ -40,7 +40,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
 }
 
 describe("a paid request beyond what its organisation may have in flight", () => {
-  it("is a 503 before its limiter is asked, its body is read or anything is held", async () => {
+  it("is a 503 before its register is asked, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -59,7 +59,7 @@ describe("a paid request beyond what its organisation may have in flight", () =>
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("with a key that the isolate has not seen is shed once its limiter says whose it is, unheld", async () => {
+  it("with a key that the isolate has not seen is shed once its register says whose it is, unheld", async () => {
     const { world, first, goOn } = await fullWorld();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;

@@ -20,7 +20,7 @@ const HELLO = JSON.stringify({
 class Isolate {
   readonly calls: string[] = [];
   readonly #env: Env = Object.create(env, {
-    KEY_LIMITER: { value: this.#told("KEY_LIMITER") },
+    KEY_REGISTER: { value: this.#told("KEY_REGISTER") },
     WALLET: { value: this.#told("WALLET") },
     REGION_METRICS: { value: this.#told("REGION_METRICS") },
   }) as Env;
@@ -42,7 +42,7 @@ class Isolate {
     return { status: response.status, left };
   }
 
-  #told(name: "KEY_LIMITER" | "WALLET" | "REGION_METRICS") {
+  #told(name: "KEY_REGISTER" | "WALLET" | "REGION_METRICS") {
     const getByName = (id: string) =>
       new Proxy(env[name].getByName(id), {
         get: (stub, method) => {
@@ -77,13 +77,13 @@ async function revoke(): Promise<void> {
   const row = await env.DB.prepare("SELECT hash FROM keys WHERE id = ?")
     .bind(account.keyId)
     .first<{ hash: string }>();
-  await env.KEY_LIMITER.getByName(row?.hash ?? "").revoke(1);
+  await env.KEY_REGISTER.getByName(row?.hash ?? "").revoke(1);
   await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", 1);
 }
 
 it("a key that the isolate has met is admitted in the call that holds, with what is left of its minute", async () => {
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
-  expect(asked()).toEqual(["KEY_LIMITER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
+  expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
@@ -96,23 +96,23 @@ it("a dead key is 401 in the call that would hold, which is all that it costs", 
   expect(isolate.calls).toEqual(["WALLET admitAndHold"]);
 });
 
-it("and from then on its limiter refuses it, before its body is waited for or its wallet asked", async () => {
+it("and from then on its register refuses it, before its body is waited for or its wallet asked", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);
   const never = new ReadableStream({ pull: () => new Promise(() => undefined) });
   const slow = await isolate.ask(account.key, never, { "content-length": "100" });
   expect(slow).toMatchObject({ status: 401 });
-  expect(isolate.calls).toEqual(["KEY_LIMITER whose"]);
+  expect(isolate.calls).toEqual(["KEY_REGISTER whose"]);
 });
 
-it("the same where a dead key's body is wrong: 401, and its limiter refuses the next", async () => {
+it("the same where a dead key's body is wrong: 401, and its register refuses the next", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
   expect(isolate.calls).toEqual(["WALLET admit"]);
   expect(await isolate.ask(account.key)).toMatchObject({ status: 401 });
-  expect(isolate.calls).toEqual(["KEY_LIMITER whose"]);
+  expect(isolate.calls).toEqual(["KEY_REGISTER whose"]);
 });
 
 it("a request that is wrong counts, and over the limit it is told that first", async () => {

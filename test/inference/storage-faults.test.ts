@@ -209,8 +209,8 @@ describe("a release that the wallet does not take", () => {
 });
 
 it.each([
-  ["limiter, which nobody has asked yet", "whose", "down", "storage_unavailable"],
-  ["limiter, which nobody has asked yet", "whose", "overloaded", "overloaded"],
+  ["register, which nobody has asked yet", "whose", "down", "storage_unavailable"],
+  ["register, which nobody has asked yet", "whose", "overloaded", "overloaded"],
   ["wallet that has not met it", "admit", "down", "storage_unavailable"],
   ["wallet that has not met it", "admit", "overloaded", "overloaded"],
 ])("a key's %s (%s %s): 503, never a 401, and nothing is held", async (_, method, fault, code) => {

@@ -77,7 +77,7 @@ it("proven keys are remembered without signing again, a bounded number of them, 
   sign.mockRestore();
 });
 
-it(`${FORGED} forged keys are refused without a limiter or a query`, async () => {
+it(`${FORGED} forged keys are refused without a register or a query`, async () => {
   const secrets = [a, b];
   const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
   const book = new WatchedBook();
@@ -88,9 +88,9 @@ it(`${FORGED} forged keys are refused without a limiter or a query`, async () =>
       keySecrets: secrets,
       region: "eu",
       callers: new KnownCallers(),
-      limiter: () => {
+      register: () => {
         asked++;
-        throw new Error("a limiter was asked");
+        throw new Error("a register was asked");
       },
       wallet: () => {
         asked++;

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
-import type { Admitting, Limiter } from "../../src/keys/authenticate.ts";
+import type { Admitting, AdmittingRegister } from "../../src/keys/authenticate.ts";
 import { KnownCallers } from "../../src/keys/known-callers.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
@@ -39,12 +39,12 @@ function failing<Stub>(errors: readonly object[], real: (name: string) => Stub):
   return { made: () => made, stub };
 }
 
-const limiterOf = (hash: string): Limiter => env.KEY_LIMITER.getByName(hash);
+const registerOf = (hash: string): AdmittingRegister => env.KEY_REGISTER.getByName(hash);
 const { wallet: walletOf } = admitting();
-/** A limiter of another region, whose book is here all the same. */
-const limiterAway = (hash: string): Limiter => {
-  const limiter = env.KEY_LIMITER.getByName(hash);
-  return { whose: () => limiter.whose(), admit: () => limiter.admit() };
+/** A register of another region, whose book is here all the same. */
+const registerAway = (hash: string): AdmittingRegister => {
+  const register = env.KEY_REGISTER.getByName(hash);
+  return { whose: () => register.whose(), admit: () => register.admit() };
 };
 
 it("an admitted caller is told apart by key, organisation and member, with what is left", async () => {
@@ -70,7 +70,7 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
   const { key: revoked, row } = await makeKey();
   await env.WALLET.getByName(row.org_id).revokeKey(row.hash, 1);
   const { key: buried, row: dead } = await makeKey();
-  await env.KEY_LIMITER.getByName(dead.hash).revoke(1);
+  await env.KEY_REGISTER.getByName(dead.hash).revoke(1);
   const { key } = await makeKey();
   const headers = [
     null,
@@ -95,22 +95,22 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
 });
 
 it("a regional key of the other region is answered by its prefix alone, without an object", async () => {
-  const limiters = failing([], limiterOf);
+  const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
   const regional = await makeKey();
-  const objects = { limiter: limiters.stub, wallet: wallets.stub };
+  const objects = { register: registers.stub, wallet: wallets.stub };
   expect(await authenticate(`Bearer ${regional.key}`, { region: "us", ...objects })).toEqual({
     ok: false,
     failure: { kind: "region_mismatch", home: "eu" },
   });
-  expect([limiters.made(), wallets.made()]).toEqual([0, 0]);
+  expect([registers.made(), wallets.made()]).toEqual([0, 0]);
 });
 
-it("a key's limiter is asked whose it is once, then its wallet alone admits it", async () => {
-  const limiters = failing([], limiterOf);
+it("a key's register is asked whose it is once, then its wallet alone admits it", async () => {
+  const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
   const { key, row } = await makeKey({ rpmLimit: 3 });
-  const objects = { limiter: limiters.stub, wallet: wallets.stub, callers: new KnownCallers() };
+  const objects = { register: registers.stub, wallet: wallets.stub, callers: new KnownCallers() };
   const left: number[] = [];
   for (let i = 0; i < 3; i++) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -118,7 +118,7 @@ it("a key's limiter is asked whose it is once, then its wallet alone admits it",
     left.push(answer.ok ? answer.value.rate.remaining : -1);
   }
   expect(left).toEqual([2, 1, 0]);
-  expect([limiters.made(), wallets.made()]).toEqual([1, 3]);
+  expect([registers.made(), wallets.made()]).toEqual([1, 3]);
   await env.WALLET.getByName(row.org_id).revokeKey(row.hash, 1);
   expect(await authenticate(`Bearer ${key}`, objects)).toMatchObject({
     failure: { kind: "invalid_api_key" },
@@ -143,10 +143,10 @@ const FAULTS = [
   ["any other error is 503, never 401", [{}], 1, "storage_unavailable"],
 ] as const;
 
-it.each(FAULTS)("a limiter at a key's first use: %s", async (_name, errors, stubs, outcome) => {
+it.each(FAULTS)("a register at a key's first use: %s", async (_name, errors, stubs, outcome) => {
   const { key } = await makeKey();
-  const { made, stub } = failing(errors, limiterOf);
-  const answer = await authenticate(`Bearer ${key}`, { limiter: stub });
+  const { made, stub } = failing(errors, registerOf);
+  const answer = await authenticate(`Bearer ${key}`, { register: stub });
   expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
   expect(made()).toBe(stubs);
 });
@@ -159,10 +159,10 @@ it.each(FAULTS)("a wallet: %s", async (_name, errors, stubs, outcome) => {
   expect(made()).toBe(stubs);
 });
 
-it.each(FAULTS)("a limiter away from home: %s", async (_name, errors, stubs, outcome) => {
+it.each(FAULTS)("a register away from home: %s", async (_name, errors, stubs, outcome) => {
   const { key } = await makeKey({ scope: "global" });
-  const { made, stub } = failing(errors, limiterAway);
-  const answer = await authenticate(`Bearer ${key}`, { region: "us", limiter: stub });
+  const { made, stub } = failing(errors, registerAway);
+  const answer = await authenticate(`Bearer ${key}`, { region: "us", register: stub });
   expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
   expect(made()).toBe(stubs);
 });

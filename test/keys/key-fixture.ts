@@ -30,7 +30,7 @@ export async function authenticateBy(request: Verification & Admitting): Promise
 export function admitting(): Admitting {
   return {
     region: "eu",
-    limiter: (hash) => env.KEY_LIMITER.getByName(hash),
+    register: (hash) => env.KEY_REGISTER.getByName(hash),
     wallet: (orgId) => env.WALLET.getByName(orgId),
     callers: new KnownCallers(),
   };

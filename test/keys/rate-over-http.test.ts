@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { call, openOrganization } from "../fixtures/worker-app.ts";
 import { shiftClock } from "./key-fixture.ts";
-import { MINUTE_MS } from "./limiter-fixture.ts";
+import { MINUTE_MS } from "./register-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);

@@ -5,7 +5,7 @@ import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
 import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
 import type { RevocationServices } from "../../src/keys/revocation.ts";
 import { draftKey, makeKey, makeMember, WatchedBook } from "./key-fixture.ts";
-import { kindOf, limiterOf } from "./limiter-fixture.ts";
+import { kindOf, registerOf } from "./register-fixture.ts";
 
 let book: WatchedBook;
 let steps: string[];
@@ -26,7 +26,7 @@ function prepare(sql: string): D1PreparedStatement {
 }
 
 /**
- * The real limiter and book, noting the order of the steps; the first `faults` calls of the limiter
+ * The real register and book, noting the order of the steps; the first `faults` calls of the register
  * throw, and the first `deaf` ones of the outbox.
  */
 function services(
@@ -38,17 +38,17 @@ function services(
   let outboxes = 0;
   return {
     db: { prepare } as unknown as D1Database, // the book of objects is `env.DB` itself
-    limiter: (hash) => {
+    register: (hash) => {
       const fault = faults[stubs++];
       return {
         revoke: (revokedAt) => {
-          steps.push("limiter");
+          steps.push("register");
           if (fault !== undefined) return Promise.reject(Object.assign(new Error("gone"), fault));
-          return limiterOf(hash).revoke(revokedAt);
+          return registerOf(hash).revoke(revokedAt);
         },
         tellBook: () => {
           steps.push("book owed");
-          return limiterOf(hash).tellBook();
+          return registerOf(hash).tellBook();
         },
       };
     },
@@ -69,12 +69,12 @@ function services(
 }
 
 describe("a revocation", () => {
-  it("asks the limiter first, then the book, and answers with the row", async () => {
+  it("asks the register first, then the book, and answers with the row", async () => {
     const { row } = await makeKey();
     const answer = await revokeKeyEverywhere(services(5), row);
     expect(answer).toEqual({ ok: true, value: { ...row, revoked_at: 5 } });
-    expect(steps).toEqual(["limiter", "book"]);
-    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(steps).toEqual(["register", "book"]);
+    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
   });
 
   it("runs every step again for a key that the book has as revoked; the first time stands (80)", async () => {
@@ -82,56 +82,56 @@ describe("a revocation", () => {
     await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 3 });
     const answer = await revokeKeyEverywhere(services(9), { ...row, revoked_at: 3 });
     expect(answer).toMatchObject({ ok: true, value: { revoked_at: 3 } });
-    expect(steps).toEqual(["limiter", "book"]);
-    expect(await limiterOf(row.hash).revoke(1)).toBe(3);
+    expect(steps).toEqual(["register", "book"]);
+    expect(await registerOf(row.hash).revoke(1)).toBe(3);
   });
 
   it("writes the time of the tombstone that an earlier call left behind", async () => {
     const { row } = await makeKey();
-    await limiterOf(row.hash).revoke(4);
+    await registerOf(row.hash).revoke(4);
     const answer = await revokeKeyEverywhere(services(9), row);
     expect(answer).toMatchObject({ ok: true, value: { revoked_at: 4 } });
   });
 
-  it("asks the limiter once more on a fresh stub", async () => {
+  it("asks the register once more on a fresh stub", async () => {
     const { row } = await makeKey();
     const own = services(5, [{ retryable: true }]);
     expect(await revokeKeyEverywhere(own, row)).toMatchObject({ ok: true });
     expect(own.stubs()).toBe(2);
-    expect(steps).toEqual(["limiter", "limiter", "book"]);
+    expect(steps).toEqual(["register", "register", "book"]);
   });
 
   it.each([
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
-  ] as const)("is %s when the limiter fails, and the book stays as it was", async (...given) => {
+  ] as const)("is %s when the register fails, and the book stays as it was", async (...given) => {
     const [kind, calls, faults] = given;
     const { row } = await makeKey();
     expect(await revokeKeyEverywhere(services(5, faults), row)).toEqual({
       ok: false,
       failure: { kind },
     });
-    expect(steps).toEqual(Array.from({ length: calls }, () => "limiter"));
+    expect(steps).toEqual(Array.from({ length: calls }, () => "register"));
     expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
   });
 
-  it("leaves the book to the limiter while it is away: the key is dead, and the book is told", async () => {
+  it("leaves the book to the register while it is away: the key is dead, and the book is told", async () => {
     const { row } = await makeKey();
-    await limiterOf(row.hash).admit();
+    await registerOf(row.hash).admit();
     book.broken = true;
     const answer = await revokeKeyEverywhere(services(5), row);
     expect(answer).toEqual({ ok: true, value: { ...row, revoked_at: 5 } });
-    expect(steps).toEqual(["limiter", "book", "book owed"]);
-    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(steps).toEqual(["register", "book", "book owed"]);
+    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
     for (let round = 0; round < 2; round++) {
       // oxlint-disable-next-line no-await-in-loop -- again and again while it is away
-      expect(await runDurableObjectAlarm(limiterOf(row.hash))).toBe(true);
+      expect(await runDurableObjectAlarm(registerOf(row.hash))).toBe(true);
     }
     book.broken = false;
     expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
-    expect(await runDurableObjectAlarm(limiterOf(row.hash))).toBe(true);
+    expect(await runDurableObjectAlarm(registerOf(row.hash))).toBe(true);
     expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: 5 });
-    expect(await runDurableObjectAlarm(limiterOf(row.hash))).toBe(false);
+    expect(await runDurableObjectAlarm(registerOf(row.hash))).toBe(false);
   });
 
   it("of a global key tells the peer before the book, again on every call", async () => {
@@ -142,7 +142,7 @@ describe("a revocation", () => {
       expect(await revokeKeyEverywhere(services(at), row)).toMatchObject({
         value: { revoked_at: 5 },
       });
-      expect(steps).toEqual(["limiter", "us/revocations 5", "book"]);
+      expect(steps).toEqual(["register", "us/revocations 5", "book"]);
     }
   });
 
@@ -152,16 +152,16 @@ describe("a revocation", () => {
   ] as const)("is %s while the peer cannot be told, and a repeat tells it", async (...given) => {
     const [kind, calls, deaf] = given;
     const { row } = await makeKey({ scope: "global" });
-    await limiterOf(row.hash).admit();
+    await registerOf(row.hash).admit();
     const failed = await revokeKeyEverywhere(services(5, [], deaf), row);
     expect(failed).toEqual({ ok: false, failure: { kind } });
     const told = Array.from({ length: calls }, () => "us/revocations 5");
-    expect(steps).toEqual(["limiter", ...told]);
-    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(steps).toEqual(["register", ...told]);
+    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
     expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
     steps = [];
     expect(await revokeKeyEverywhere(services(9), row)).toMatchObject({ value: { revoked_at: 5 } });
-    expect(steps).toEqual(["limiter", "us/revocations 5", "book"]);
+    expect(steps).toEqual(["register", "us/revocations 5", "book"]);
   });
 
   it("of a key that the book does not have is not_found", async () => {

@@ -33,7 +33,7 @@ function takeAll(room: InFlight, key: string, most = Infinity): Slot[] {
   return slots;
 }
 
-/** One request of a key whose organisation the limiter has named: from then on the isolate knows it. */
+/** One request of a key whose organisation the register has named: from then on the isolate knows it. */
 function introduce(room: InFlight, key: string, orgId: string): void {
   const slot = room.take(key, 0, 0);
   if (typeof slot === "string") throw new Error("no place to begin with");
@@ -61,7 +61,7 @@ describe("requests in flight", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("of keys that no limiter has named are half of the isolate together, and not bounded as one organisation", () => {
+  it("of keys that no register has named are half of the isolate together, and not bounded as one organisation", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);

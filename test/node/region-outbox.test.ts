@@ -79,14 +79,14 @@ const revocation = (revokedAt: number): RevocationItem => ({
   revokedAt,
 });
 
-/** When the EU's limiter took the key for dead. */
+/** When the EU's register took the key for dead. */
 async function deadSince({ keyHash }: RevocationItem): Promise<number> {
   const { miniflare } = regions.eu;
-  const limiters = await miniflare.getDurableObjectNamespace("KEY_LIMITER", "turnpike-eu");
-  const limiter = limiters.getByName(keyHash) as unknown as {
+  const registers = await miniflare.getDurableObjectNamespace("KEY_REGISTER", "turnpike-eu");
+  const register = registers.getByName(keyHash) as unknown as {
     revoke(revokedAt: number): Promise<number>;
   };
-  return limiter.revoke(Number.MAX_SAFE_INTEGER);
+  return register.revoke(Number.MAX_SAFE_INTEGER);
 }
 
 /** How many messages wait, are dead or are parked in all outboxes of the US. */

@@ -52,7 +52,7 @@ function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
   return { stop };
 }
 
-/** How long after DELETE's answer the US's own limiter has the tombstone. */
+/** How long after DELETE's answer the US's own register has the tombstone. */
 async function arrival(key: FarKey): Promise<number> {
   const answeredMs = performance.now();
   await expect.poll(() => isBuriedAt(regions.us, key), RELAXED).toBe(true);

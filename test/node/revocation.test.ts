@@ -69,7 +69,7 @@ async function onBook(statement: string): Promise<void> {
   await db.prepare(statement).run();
 }
 
-/** A dead key's limiter tells a book that was away every 15 s. */
+/** A dead key's register tells a book that was away every 15 s. */
 const BOOK_HEARS_WITHIN_MS = 45_000;
 
 /** Runs `work` while the book has neither members nor keys. */

@@ -126,7 +126,7 @@ export function context(): OperatorContext {
     keySecrets: keySecrets(),
     now: Date.now(),
     wallet: walletOf,
-    limiter: (keyHash) => env.KEY_LIMITER.getByName(keyHash),
+    register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
     outbox: (name) => env.REGION_OUTBOX.getByName(name),
   };
 }

@@ -60,7 +60,7 @@ it("a new organisation has an owner, a balance of 0 under its wallet's epoch, an
     ...admitting(),
     wallet: () => ({
       admit: async (hash) => {
-        const said = await env.KEY_LIMITER.getByName(hash).admit();
+        const said = await env.KEY_REGISTER.getByName(hash).admit();
         return said.ok ? { ok: true, value: said } : said;
       },
     }),

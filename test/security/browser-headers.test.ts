@@ -55,7 +55,7 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
     500,
     () => {
       vi.spyOn(console, "log").mockReturnValue();
-      const bindings = Object.defineProperty(bindingsWith({}), "KEY_LIMITER", {
+      const bindings = Object.defineProperty(bindingsWith({}), "KEY_REGISTER", {
         get: () => {
           throw new TypeError("a bug");
         },

@@ -112,7 +112,7 @@ const objects = (): { readonly asked: Mock<() => never>; readonly bindings: Env 
     throw new Error("no object may be asked");
   });
   const none = { getByName: asked, get: asked, idFromName: asked, jurisdiction: () => none };
-  return { asked, bindings: bindingsWith({ KEY_LIMITER: none, WALLET: none }) };
+  return { asked, bindings: bindingsWith({ KEY_REGISTER: none, WALLET: none }) };
 };
 /** As long and as ours as the key itself, of a secret that is not. */
 const forgedKey = (key: string): string => key.slice(0, -1) + (key.endsWith("a") ? "b" : "a");

@@ -1,4 +1,4 @@
-import type { LimiterLog } from "../../scripts/soak/judge-keys.ts";
+import type { RegisterLog } from "../../scripts/soak/judge-keys.ts";
 import type { Estate, LedgerRow } from "../../scripts/soak/judge-money.ts";
 import type { Trace } from "../../scripts/soak/trace.ts";
 import { mintId } from "../../src/lib/id.ts";
@@ -96,7 +96,7 @@ export function estateOf(
 }
 
 /** A key of 60 a minute with these admissions, in ms after the start. */
-export function logOf(admissions: readonly number[], more: Partial<LimiterLog> = {}): LimiterLog {
+export function logOf(admissions: readonly number[], more: Partial<RegisterLog> = {}): RegisterLog {
   const times = admissions.map((ms) => START + ms);
   return { keyId: "key", region: "eu", limit: 60, admissions: times, ...more };
 }

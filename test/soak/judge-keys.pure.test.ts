@@ -45,7 +45,7 @@ describe("no limit passed in any 60 s", () => {
     expect(figure).toContain("fullest 1.000 of its limit");
   });
 
-  it("is broken by 61 that a limiter has stored in 60 s", () => {
+  it("is broken by 61 that a register has stored in 60 s", () => {
     expect(judgeLimits([], [logOf([...full, 59_999])], []).broken).toEqual([
       "key key in eu: 61 stored in 60 s, limit 60",
     ]);

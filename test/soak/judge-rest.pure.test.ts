@@ -86,14 +86,16 @@ describe("holds expire only where a region was killed", () => {
 });
 
 describe("no growth", () => {
-  const rested = { region: "us", alarms: 2, objects: 2, limiters: 5, keys: 5 } as const;
+  const rested = { region: "us", alarms: 2, objects: 2, registers: 5, keys: 5 } as const;
 
-  it("is broken by an alarm that spins at rest and by limiters of keys that were never made", () => {
+  it("is broken by an alarm that spins at rest and by registers of keys that were never made", () => {
     expect(judgeResidue([rested]).broken).toEqual([]);
     expect(judgeResidue([{ ...rested, alarms: 3 }]).broken).toEqual([
       "us: 3 alarms of 2 objects at rest",
     ]);
-    expect(judgeResidue([{ ...rested, limiters: 6 }]).broken).toEqual(["us: 6 limiters of 5 keys"]);
+    expect(judgeResidue([{ ...rested, registers: 6 }]).broken).toEqual([
+      "us: 6 registers of 5 keys",
+    ]);
   });
 });
 

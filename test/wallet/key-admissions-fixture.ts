@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
 import { draftKey, makeKey } from "../keys/key-fixture.ts";
-import type { KeyLimiter } from "../../src/index.ts";
+import type { KeyRegister } from "../../src/index.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import type { KeyRow } from "../../src/keys/key-record.ts";
 import { now } from "../../src/lib/clock.ts";
@@ -11,7 +11,7 @@ import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
-export { eventually, MINUTE_MS, worstMinute } from "../keys/limiter-fixture.ts";
+export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
 
 /** A live key in the book, and the wallet of its organisation. */
 export type GatedKey = { readonly row: KeyRow; readonly hash: string; readonly stub: Stub };
@@ -99,10 +99,10 @@ export async function setLimit(key: GatedKey, limit: number): Promise<void> {
 }
 
 const realBook = env.DB;
-const realRegisters = env.KEY_LIMITER;
+const realRegisters = env.KEY_REGISTER;
 
 /** The key's register itself, whatever a test does to what wallets ask it. */
-export function registerOf({ hash }: GatedKey): DurableObjectStub<KeyLimiter> {
+export function registerOf({ hash }: GatedKey): DurableObjectStub<KeyRegister> {
   return realRegisters.getByName(hash);
 }
 
@@ -122,7 +122,7 @@ export class WatchedRegisters {
   #release: () => void = () => undefined;
 
   constructor() {
-    env.KEY_LIMITER = new Proxy(realRegisters, {
+    env.KEY_REGISTER = new Proxy(realRegisters, {
       get: (target, property) => {
         if (property === "getByName") return (hash: string) => this.#stub(hash);
         const value: unknown = Reflect.get(target, property);
@@ -152,7 +152,7 @@ export class WatchedRegisters {
 
   restore(): void {
     this.open();
-    env.KEY_LIMITER = realRegisters;
+    env.KEY_REGISTER = realRegisters;
   }
 
   #stub(hash: string): Record<string, Call> {
@@ -178,7 +178,7 @@ export class WatchedRegisters {
 export function revocationServices(revoke: (hash: string, at: number) => Promise<number>) {
   return {
     db: env.DB,
-    limiter: (hash: string) => ({
+    register: (hash: string) => ({
       revoke: (at: number) => revoke(hash, at),
       tellBook: () => Promise.resolve(),
     }),

@@ -118,7 +118,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const key = await gatedKey({ rpmLimit: 60 });
   const { row, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const limiter = () => ({
+  const register = () => ({
     revoke: () => Promise.reject(new Error("not asked for")),
     tellBook: () => Promise.reject(new Error("not asked for")),
     setTerms: (terms: KeyTerms) => registerOf(key).setTerms(terms),
@@ -131,7 +131,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   await registerOf(key).whose(); // it has met the key, with the old limit
   const wallet = () => stub as never;
   const changing = patchKey(
-    { ...context(), limiter, wallet },
+    { ...context(), register, wallet },
     { params: { id: row.org_id, key_id: row.id }, url: "", body: { rpm_limit: 2 } },
   );
   await begun.promise;

@@ -4,7 +4,7 @@ import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { NO_TERMS } from "../../lib/key-terms.ts";
 import type { KeyStanding } from "../../lib/key-terms.ts";
-import type { AdmittedKey } from "../../lib/limiter-contract.ts";
+import type { AdmittedKey } from "../../lib/register-contract.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
@@ -17,13 +17,13 @@ import type { Desk } from "./memory.do.ts";
 /** What admits: where a wallet decides, and its organisation's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
-/** A key's register is its limiter in this region. */
+/** The registers of keys in this region. */
 export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
   const keys = new KeyAdmissions({
     register: (hash) => {
       const parsed = configOf(env());
       const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
-      return inJurisdiction(env().KEY_LIMITER, jurisdiction).getByName(hash);
+      return inJurisdiction(env().KEY_REGISTER, jurisdiction).getByName(hash);
     },
     desk: () => decisions.tryOpen(),
     waitUntil: (work) => ctx.waitUntil(work),

@@ -4,9 +4,9 @@ import type { Refusal, Result } from "../../lib/failure.ts";
 import type {
   AdmittedKey,
   Identified,
-  KeyRegister,
-  LimiterRecord,
-} from "../../lib/limiter-contract.ts";
+  Register,
+  RegisterRecord,
+} from "../../lib/register-contract.ts";
 import { isLimited, NO_TERMS, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
@@ -40,7 +40,7 @@ const ROUNDS_MAX = 20;
 /** What admits keys beside the desk. */
 export type AdmissionDesk = {
   /** A fresh stub of the register of the key with this hash. */
-  readonly register: (hash: string) => KeyRegister;
+  readonly register: (hash: string) => Register;
   /** The desk as it is now; null while no wallet is made. */
   readonly desk: () => Desk | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
@@ -61,7 +61,7 @@ export type Place = {
 
 /**
  * The organisation's keys at their home: whether each lives, and the exact log of its last minute, never
- * more than its limit in any 60 s. Who a key is, its register says (its limiter here), once; a
+ * more than its limit in any 60 s. Who a key is, its register says, once; a
  * revocation and a new limit are told by whoever makes them and count from that turn on. Every admission
  * is stored before it is answered.
  */
@@ -212,7 +212,7 @@ export class KeyAdmissions {
 
   async #asked(
     question: Question,
-    ask: (register: KeyRegister) => Promise<Identified>,
+    ask: (register: Register) => Promise<Identified>,
   ): Promise<Identified> {
     this.#questions.add(question);
     try {
@@ -294,7 +294,7 @@ function admittedBy(
   return { keyId, orgId, memberId, scope, ...rate, ...(isLimited(terms) && { isLimited: true }) };
 }
 
-function recordOf({ clockMs, memory }: Desk, said: LimiterRecord): KeyRecord {
+function recordOf({ clockMs, memory }: Desk, said: RegisterRecord): KeyRecord {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = said;
   assert(said.org_id === memory.row.orgId, "a key is admitted by its own organisation's wallet");
   return { keyId, memberId, scope, rpmLimit, terms: said.terms ?? NO_TERMS, checkedAt: clockMs };

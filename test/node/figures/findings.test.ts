@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as tests from "../../../scripts/figures/from-tests.ts";
 import { invalidKeyFinding } from "../../../scripts/figures/invalid-keys.ts";
 import { leavingFinding } from "../../../scripts/figures/leaving.ts";
-import { evictionFinding, minuteFinding } from "../../../scripts/figures/limiter-load.ts";
+import { evictionFinding, minuteFinding } from "../../../scripts/figures/register-load.ts";
 import { loadFindings } from "../../../scripts/figures/mixed-load.ts";
 import { modelFinding } from "../../../scripts/figures/mutate.ts";
 import { recoveryFinding } from "../../../scripts/figures/outage.ts";

@@ -5,7 +5,7 @@ import { atOnce } from "../../../scripts/at-once.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 
-/** A global key whose home is the EU, as its two limiters know it: by its hash. */
+/** A global key whose home is the EU, as its two registers know it: by its hash. */
 export type FarKey = { readonly id: string; readonly key: string; readonly hash: string };
 
 export type Call = {
@@ -112,14 +112,14 @@ export function revoke(regions: TwoRegions, owner: string, id: string): Promise<
   return statusOf(regions.eu, owner, `/keys/${id}`, { method: "DELETE" });
 }
 
-/** Whether a region's own limiter, that has the key's record, takes it for dead: no other region is asked. */
+/** Whether a region's own register, that has the key's record, takes it for dead: no other region is asked. */
 export async function isBuriedAt(region: TestRegion, { hash }: FarKey): Promise<boolean> {
   const { miniflare, name } = region;
-  const limiters = await miniflare.getDurableObjectNamespace("KEY_LIMITER", `turnpike-${name}`);
-  const limiter = limiters.getByName(hash) as unknown as {
+  const registers = await miniflare.getDurableObjectNamespace("KEY_REGISTER", `turnpike-${name}`);
+  const register = registers.getByName(hash) as unknown as {
     identify(): Promise<{ ok: boolean; failure?: { kind: string } }>;
   };
-  const { failure } = await limiter.identify();
+  const { failure } = await register.identify();
   return failure?.kind === "invalid_api_key";
 }
 

@@ -91,7 +91,7 @@ async function lines(
 
 /** Every object of the home region. */
 async function evictAll({ eu }: FaultyRegions): Promise<void> {
-  for (const kind of ["Wallet", "KeyLimiter", "RegionOutbox"]) {
+  for (const kind of ["Wallet", "KeyRegister", "RegionOutbox"]) {
     const ids = await eu.miniflare.listDurableObjectIds(kind, "turnpike-eu");
     for (const id of ids) {
       await eu.miniflare.unsafeEvictDurableObject("turnpike-eu", kind, { id });

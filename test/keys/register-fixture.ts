@@ -1,19 +1,19 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
-import type { KeyLimiter } from "../../src/index.ts";
-import type { Admission } from "../../src/lib/limiter-contract.ts";
+import type { KeyRegister } from "../../src/index.ts";
+import type { Admission } from "../../src/lib/register-contract.ts";
 
 export const MINUTE_MS = 60_000;
 
-export function limiterOf(hash: string): DurableObjectStub<KeyLimiter> {
-  return env.KEY_LIMITER.getByName(hash);
+export function registerOf(hash: string): DurableObjectStub<KeyRegister> {
+  return env.KEY_REGISTER.getByName(hash);
 }
 
 /** How many of `count` requests at once are admitted; the others must be over the limit. */
 export async function burst(hash: string, count: number): Promise<number> {
-  const limiter = limiterOf(hash);
-  const answers = await Promise.all(Array.from({ length: count }, () => limiter.admit()));
+  const register = registerOf(hash);
+  const answers = await Promise.all(Array.from({ length: count }, () => register.admit()));
   const kinds = new Set(answers.map(kindOf));
   kinds.delete("admitted");
   kinds.delete("rate_limited");
@@ -26,9 +26,9 @@ export function kindOf(answer: Admission): string {
   return answer.ok ? "admitted" : answer.failure.kind;
 }
 
-/** What the limiter noted as its admissions, oldest first. */
+/** What the register noted as its admissions, oldest first. */
 export function storedTimes(hash: string): Promise<number[]> {
-  return runInDurableObject(limiterOf(hash), (_limiter: KeyLimiter, state) =>
+  return runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
     state.storage.sql
       .exec<{ at: number }>("SELECT at FROM admissions ORDER BY at")
       .toArray()
@@ -44,7 +44,7 @@ export function worstMinute(times: readonly number[]): number {
   );
 }
 
-/** Waits for what the limiter does after its answers: until `seen` holds. */
+/** Waits for what the register does after its answers: until `seen` holds. */
 export function eventually(seen: () => Promise<void> | void): Promise<void> {
   return vi.waitFor(seen, { timeout: 100_000, interval: 2 });
 }

@@ -15,7 +15,7 @@ import { isRepeatedWrite } from "./forwarded-writes.do.ts";
 import { HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
 import { termsOf } from "./key-record.ts";
-import type { Admission, Identified } from "../lib/limiter-contract.ts";
+import type { Admission, Identified } from "../lib/register-contract.ts";
 import {
   createTables,
   owedToBook,
@@ -25,8 +25,8 @@ import {
   storeAdmission,
   storeClamp,
   storeRecord,
-} from "./limiter-memory.do.ts";
-import type { LimiterMemory, StoredRecord } from "./limiter-memory.do.ts";
+} from "./register-memory.do.ts";
+import type { RegisterMemory, StoredRecord } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";
 
@@ -42,9 +42,9 @@ const BOOK_RETRY_MS = 15_000;
  * here who it is. Every admission is stored before it is answered, so an eviction, a restart or a stale
  * second instance never admits more. An unknown key leaves nothing in storage.
  */
-export class KeyLimiter extends DurableObject<Env> {
+export class KeyRegister extends DurableObject<Env> {
   /** Null: storage must be read, at the start and after anything went wrong. */
-  #memory: LimiterMemory | null = null;
+  #memory: RegisterMemory | null = null;
   /** The one question to the book that all callers of a first use share. */
   #learning: Promise<void> | null = null;
   /** How often an operator has changed the limit here: what the book said before that is out of date. */
@@ -96,7 +96,7 @@ export class KeyLimiter extends DurableObject<Env> {
     } catch (error) {
       this.#memory = null;
       if (error instanceof HomeUnreachable) return refuse({ kind: "home_region_unreachable" });
-      logWarning("limiter_storage_failed", { reason: reasonOf(error) });
+      logWarning("register_storage_failed", { reason: reasonOf(error) });
       return refuse(storageFailure(error));
     }
   }
@@ -293,7 +293,7 @@ export class KeyLimiter extends DurableObject<Env> {
     this.#memory = { ...memory, record: { ...memory.record, ...change } };
   }
 
-  #remember(): LimiterMemory {
+  #remember(): RegisterMemory {
     this.#memory ??= readMemory(this.ctx.storage.sql);
     return this.#memory;
   }
@@ -304,7 +304,7 @@ export class KeyLimiter extends DurableObject<Env> {
 
   #hash(): string {
     const { name } = this.ctx.id;
-    assert(name !== undefined, "a limiter is named by its key's hash");
+    assert(name !== undefined, "a register is named by its key's hash");
     return name;
   }
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { worstRatio } from "../../../scripts/figures/limiter-load.ts";
-import * as limiters from "../../../scripts/figures/limiters.ts";
-import type { Limiter } from "../../../scripts/figures/limiters.ts";
+import { worstRatio } from "../../../scripts/figures/register-load.ts";
+import * as registers from "../../../scripts/figures/registers.ts";
+import type { Register } from "../../../scripts/figures/registers.ts";
 
-const { PATTERNS, worstMinute, mostWithin } = limiters;
+const { PATTERNS, worstMinute, mostWithin } = registers;
 const LIMIT = 60;
-const worst = (make: (limit: number) => Limiter, pattern: string): number =>
+const worst = (make: (limit: number) => Register, pattern: string): number =>
   worstMinute(make(LIMIT), PATTERNS[pattern]?.(LIMIT) ?? []);
 const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
 
@@ -27,32 +27,32 @@ describe("the most admissions of any 60 s", () => {
   });
 });
 
-describe("limiters on the same patterns", () => {
+describe("registers on the same patterns", () => {
   it.each(Object.keys(PATTERNS))("ours never passes 60 under %s, and reaches it", (pattern) => {
-    expect(worst(limiters.exactLog, pattern)).toBe(LIMIT);
+    expect(worst(registers.exactLog, pattern)).toBe(LIMIT);
   });
 
   it("a fixed window doubles at its edges", () => {
-    expect(worst(limiters.fixedWindow, "constant flood")).toBe(60);
-    expect(worst(limiters.fixedWindow, "idle, burst at a window's end, flood")).toBe(120);
-    expect(worst(limiters.fixedWindow, "bursts at edges")).toBe(120);
+    expect(worst(registers.fixedWindow, "constant flood")).toBe(60);
+    expect(worst(registers.fixedWindow, "idle, burst at a window's end, flood")).toBe(120);
+    expect(worst(registers.fixedWindow, "bursts at edges")).toBe(120);
   });
 
   it("a sliding counter nearly doubles after a burst at a window's end", () => {
-    expect(worst(limiters.slidingCounter, "constant flood")).toBe(60);
-    const most = worst(limiters.slidingCounter, "idle, burst at a window's end, flood");
+    expect(worst(registers.slidingCounter, "constant flood")).toBe(60);
+    const most = worst(registers.slidingCounter, "idle, burst at a window's end, flood");
     expect(most).toBeGreaterThanOrEqual(115);
     expect(most).toBeLessThan(120);
   });
 
   it("a full token bucket lets a whole minute more through", () => {
-    expect(worst(limiters.tokenBucket, "constant flood")).toBeGreaterThanOrEqual(118);
-    expect(worst(limiters.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
+    expect(worst(registers.tokenBucket, "constant flood")).toBeGreaterThanOrEqual(118);
+    expect(worst(registers.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
   });
 
   it("the worst of all patterns and both limits is the figure", () => {
-    expect(worstRatio(limiters.exactLog)).toBe(1);
-    expect(worstRatio(limiters.fixedWindow)).toBe(2);
-    expect(worstRatio((limit) => limiters.exactLog(limit + 1))).toBeGreaterThan(1);
+    expect(worstRatio(registers.exactLog)).toBe(1);
+    expect(worstRatio(registers.fixedWindow)).toBe(2);
+    expect(worstRatio((limit) => registers.exactLog(limit + 1))).toBeGreaterThan(1);
   });
 });

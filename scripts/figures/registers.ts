@@ -1,10 +1,10 @@
 import { RateWindow, WINDOW_MS } from "../../src/lib/rate-window.ts";
 
 /** Whether one more request is admitted at a time, in ms; times never go backwards. */
-export type Limiter = (nowMs: number) => boolean;
+export type Register = (nowMs: number) => boolean;
 
 /** The product's own rule. */
-export function exactLog(limit: number): Limiter {
+export function exactLog(limit: number): Register {
   const window = new RateWindow();
   return (now) => {
     const decision = window.decide(limit, now);
@@ -14,7 +14,7 @@ export function exactLog(limit: number): Limiter {
 }
 
 /** Counts anew from each full minute on. */
-export function fixedWindow(limit: number): Limiter {
+export function fixedWindow(limit: number): Register {
   let [minute, count] = [-1, 0];
   return (now) => {
     const current = Math.floor(now / WINDOW_MS);
@@ -26,7 +26,7 @@ export function fixedWindow(limit: number): Limiter {
 }
 
 /** Two counters: this minute's, and the share of the last one's that the sliding minute still covers. */
-export function slidingCounter(limit: number): Limiter {
+export function slidingCounter(limit: number): Register {
   let [minute, count, last] = [-1, 0, 0];
   return (now) => {
     const current = Math.floor(now / WINDOW_MS);
@@ -42,7 +42,7 @@ export function slidingCounter(limit: number): Limiter {
 }
 
 /** A bucket of `limit` that fills at `limit` a minute. */
-export function tokenBucket(limit: number): Limiter {
+export function tokenBucket(limit: number): Register {
   let [level, at] = [limit, 0];
   return (now) => {
     level = Math.min(limit, level + ((now - at) * limit) / WINDOW_MS);
@@ -55,7 +55,7 @@ export function tokenBucket(limit: number): Limiter {
 
 const MINUTES = 6;
 
-/** Times of requests for a limit, in order, ms from 0: what limiters are tried by. */
+/** Times of requests for a limit, in order, ms from 0: what registers are tried by. */
 export const PATTERNS: Readonly<Record<string, (limit: number) => readonly number[]>> = {
   "constant flood": (limit) => evenly(0, MINUTES * WINDOW_MS, limit * 10),
   "idle, burst at a window's end, flood": (limit) => [
@@ -71,8 +71,8 @@ export const PATTERNS: Readonly<Record<string, (limit: number) => readonly numbe
 };
 
 /** The most admissions that lie within any 60 s, for the requests of a pattern. */
-export function worstMinute(limiter: Limiter, times: readonly number[]): number {
-  const admitted = times.filter((at) => limiter(at));
+export function worstMinute(register: Register, times: readonly number[]): number {
+  const admitted = times.filter((at) => register(at));
   let [most, first] = [0, 0];
   for (const [last, at] of admitted.entries()) {
     while ((admitted[first] ?? at) <= at - WINDOW_MS) first++;

@@ -2,16 +2,16 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, expect, it, vi } from "vitest";
 import { insertKey } from "../../src/keys/keys.store.ts";
-import type { KeyLimiter } from "../../src/index.ts";
+import type { KeyRegister } from "../../src/index.ts";
 import { draftKey, makeKey, shiftClock } from "./key-fixture.ts";
 import {
   burst,
   kindOf,
-  limiterOf,
+  registerOf,
   MINUTE_MS,
   storedTimes,
   worstMinute,
-} from "./limiter-fixture.ts";
+} from "./register-fixture.ts";
 
 afterEach(() => {
   shiftClock(null);
@@ -20,7 +20,7 @@ afterEach(() => {
 
 it("says who the key is and what is left of its minute", async () => {
   const { row } = await makeKey({ rpmLimit: 3, scope: "global" });
-  expect(await limiterOf(row.hash).admit()).toEqual({
+  expect(await registerOf(row.hash).admit()).toEqual({
     ok: true,
     keyId: row.id,
     orgId: row.org_id,
@@ -49,7 +49,7 @@ it.each([
       // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
       trace.push(...(await storedTimes(row.hash)).slice(trace.length));
       // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      await evictDurableObject(limiterOf(row.hash));
+      await evictDurableObject(registerOf(row.hash));
     }
     expect(trace).toHaveLength(admitted);
     expect(worstMinute(trace)).toBe(60);
@@ -61,9 +61,9 @@ it("evicted between every two requests it still admits exactly the limit", async
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
-    kinds.push(kindOf(await limiterOf(row.hash).admit()));
+    kinds.push(kindOf(await registerOf(row.hash).admit()));
     // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
-    await evictDurableObject(limiterOf(row.hash));
+    await evictDurableObject(registerOf(row.hash));
   }
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
 });
@@ -71,19 +71,19 @@ it("evicted between every two requests it still admits exactly the limit", async
 it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ring has wrapped", async () => {
   const { row } = await makeKey({ rpmLimit: 1000 });
   const round = async (): Promise<number> => {
-    const limiter = limiterOf(row.hash);
+    const register = registerOf(row.hash);
     const callers = Array.from({ length: 64 }, async () => {
       let admitted = 0;
       for (let i = 0; i < 17; i++) {
         // oxlint-disable-next-line no-await-in-loop -- each caller waits for its answer
-        if ((await limiter.admit()).ok) admitted++;
+        if ((await register.admit()).ok) admitted++;
       }
       return admitted;
     });
     return (await Promise.all(callers)).reduce((sum, admitted) => sum + admitted, 0);
   };
   expect(await round()).toBe(1000);
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   expect(await burst(row.hash, 20)).toBe(0);
   shiftClock(MINUTE_MS + 20_000);
   expect(await round()).toBe(1000);
@@ -94,7 +94,7 @@ it("waiting exactly as long as it says admits one, and refused requests do not e
   const { row } = await makeKey({ rpmLimit: 4 });
   expect(await burst(row.hash, 4)).toBe(4);
   shiftClock(20_000);
-  const refused = await limiterOf(row.hash).admit();
+  const refused = await registerOf(row.hash).admit();
   if (refused.ok || refused.failure.kind !== "rate_limited") throw new Error("not rate limited");
   expect(refused.failure).toMatchObject({ scope: "key", limit: 4 });
   const seconds = Math.ceil(refused.failure.retryAfterMs / 1000);
@@ -102,7 +102,7 @@ it("waiting exactly as long as it says admits one, and refused requests do not e
   expect(await burst(row.hash, 50)).toBe(0);
   expect(await storedTimes(row.hash)).toHaveLength(4);
   shiftClock(20_000 + seconds * 1000);
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
 });
 
 it("a clock that steps back 30 s admits no more, and forward again it goes on", async () => {
@@ -111,7 +111,7 @@ it("a clock that steps back 30 s admits no more, and forward again it goes on", 
   expect(await burst(row.hash, 6)).toBe(6);
   shiftClock(MINUTE_MS - 30_000);
   expect(await burst(row.hash, 10)).toBe(4);
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   expect(await burst(row.hash, 10)).toBe(0);
   shiftClock(2 * MINUTE_MS + 1000);
   expect(await burst(row.hash, 20)).toBe(10);
@@ -125,21 +125,21 @@ it("a clock that steps back over a minute counts the future as now, and says so"
   shiftClock(null);
   expect(await burst(row.hash, 10)).toBe(0);
   expect(alerts.mock.calls.flat().join()).toContain('"alert":"clock_stepped_back"');
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   expect(await burst(row.hash, 10)).toBe(0);
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   shiftClock(MINUTE_MS + 1000);
   expect(await burst(row.hash, 20)).toBe(10);
 });
 
 it("one admission writes one row", async () => {
   const { row } = await makeKey();
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   const written = await runInDurableObject(
-    limiterOf(row.hash),
-    async (limiter: KeyLimiter, state) => {
+    registerOf(row.hash),
+    async (register: KeyRegister, state) => {
       const exec = vi.spyOn(state.storage.sql, "exec");
-      await limiter.admit();
+      await register.admit();
       return exec.mock.results.map((result) => Number(Reflect.get(result.value, "rowsWritten")));
     },
   );

@@ -3,18 +3,18 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import { findKeyByHash } from "../../src/keys/keys.store.ts";
-import type { KeyLimiter } from "../../src/index.ts";
+import type { KeyRegister } from "../../src/index.ts";
 import { now } from "../../src/lib/clock.ts";
 import { keySecrets, makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
 import {
   burst,
   eventually,
   kindOf,
-  limiterOf,
+  registerOf,
   MINUTE_MS,
   storedTimes,
   worstMinute,
-} from "./limiter-fixture.ts";
+} from "./register-fixture.ts";
 
 let book: WatchedBook;
 
@@ -30,8 +30,8 @@ afterEach(() => {
 
 it("an unknown key is refused and leaves nothing in storage", async () => {
   const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
-  expect(kindOf(await limiterOf(hash).admit())).toBe("invalid_api_key");
-  const tables = await runInDurableObject(limiterOf(hash), (_limiter: KeyLimiter, state) =>
+  expect(kindOf(await registerOf(hash).admit())).toBe("invalid_api_key");
+  const tables = await runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
     state.storage.sql.exec("SELECT count(*) AS n FROM sqlite_master").one(),
   );
   expect(tables).toEqual({ n: 0 });
@@ -40,14 +40,14 @@ it("an unknown key is refused and leaves nothing in storage", async () => {
 it("a key that is inserted after it was refused as unknown works at once", async () => {
   const { row } = await makeKey();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(row.id).run();
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
   await env.DB.prepare(
     `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
      VALUES (?, ?, ?, ?, 'k', 'p', 'regional', 60, 1)`,
   )
     .bind(row.id, row.hash, row.org_id, row.member_id)
     .run();
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
 });
 
 it("the book is asked once by all callers of a first use, and never again for an admission", async () => {
@@ -55,7 +55,7 @@ it("the book is asked once by all callers of a first use, and never again for an
   book.statements.length = 0;
   expect(await burst(row.hash, 50)).toBe(50);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   expect(await burst(row.hash, 10)).toBe(10);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
@@ -67,18 +67,18 @@ it("a limit changed in the book holds within a minute of use, lowered or raised"
     env.DB.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
   const limitIs = (limit: number): Promise<void> =>
     eventually(async () => {
-      const answer = await limiterOf(row.hash).admit();
+      const answer = await registerOf(row.hash).admit();
       expect(answer.ok ? answer : answer.failure).toMatchObject({ limit });
     });
   await setLimit(8);
   shiftClock(MINUTE_MS + 1000);
-  expect((await limiterOf(row.hash).admit()).ok).toBe(true);
+  expect((await registerOf(row.hash).admit()).ok).toBe(true);
   await limitIs(8);
   await burst(row.hash, 20);
   expect(worstMinute(await storedTimes(row.hash))).toBe(8);
   await setLimit(2);
   shiftClock(2 * MINUTE_MS + 5000);
-  expect((await limiterOf(row.hash).admit()).ok).toBe(true);
+  expect((await registerOf(row.hash).admit()).ok).toBe(true);
   await limitIs(2);
   shiftClock(3 * MINUTE_MS + 9000);
   expect(await burst(row.hash, 10)).toBe(2);
@@ -96,7 +96,7 @@ it("last_used_at is written at most once a minute, across evictions, and never b
   const start = now(env);
   await burst(row.hash, 40);
   await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(start));
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   shiftClock(50_000);
   await burst(row.hash, 40);
   expect(uses()).toBe(1);
@@ -114,7 +114,7 @@ it("last_used_at is written at most once a minute, across evictions, and never b
 
 it("the book's answer about a use never holds up an admission", async () => {
   const { row } = await makeKey();
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   shiftClock(MINUTE_MS + 1000);
   book.hold();
   expect(await burst(row.hash, 5)).toBe(5);
@@ -123,40 +123,40 @@ it("the book's answer about a use never holds up an admission", async () => {
 
 it("a key that vanished from the book is unknown again within a minute of use", async () => {
   const { row } = await makeKey();
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(row.id).run();
   shiftClock(MINUTE_MS + 1000);
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   await eventually(async () =>
-    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key"),
+    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key"),
   );
 });
 
 it("with the book down a first use is 503, never 401, and heals with it", async () => {
   const { row } = await makeKey();
   book.broken = true;
-  const answers = await Promise.all([limiterOf(row.hash).admit(), limiterOf(row.hash).admit()]);
+  const answers = await Promise.all([registerOf(row.hash).admit(), registerOf(row.hash).admit()]);
   expect(answers.map(kindOf)).toEqual(["storage_unavailable", "storage_unavailable"]);
   book.broken = false;
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
 });
 
 it("with the book down a known key goes on, also when its minute of use is due", async () => {
   const { row } = await makeKey({ rpmLimit: 10 });
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   book.broken = true;
   shiftClock(MINUTE_MS + 1000);
   expect(await burst(row.hash, 20)).toBe(10);
 });
 
-it("a limiter whose storage fails answers 503, and admits nothing that it could not store", async () => {
+it("a register whose storage fails answers 503, and admits nothing that it could not store", async () => {
   const { row } = await makeKey({ rpmLimit: 2 });
-  await limiterOf(row.hash).admit();
-  await runInDurableObject(limiterOf(row.hash), (_limiter: KeyLimiter, state) => {
+  await registerOf(row.hash).admit();
+  await runInDurableObject(registerOf(row.hash), (_register: KeyRegister, state) => {
     state.storage.sql.exec("ALTER TABLE admissions RENAME TO lost");
   });
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("storage_unavailable");
-  await runInDurableObject(limiterOf(row.hash), (_limiter: KeyLimiter, state) => {
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("storage_unavailable");
+  await runInDurableObject(registerOf(row.hash), (_register: KeyRegister, state) => {
     state.storage.sql.exec("ALTER TABLE lost RENAME TO admissions");
   });
   expect(await burst(row.hash, 5)).toBe(1);

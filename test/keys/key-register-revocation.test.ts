@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { revokeKey } from "../../src/keys/keys.store.ts";
 import { now } from "../../src/lib/clock.ts";
 import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
-import { eventually, kindOf, limiterOf, MINUTE_MS } from "./limiter-fixture.ts";
+import { eventually, kindOf, registerOf, MINUTE_MS } from "./register-fixture.ts";
 
 let book: WatchedBook;
 
@@ -20,19 +20,19 @@ afterEach(() => {
 
 it("a revoked key is refused from the moment revoke answers, and after an eviction", async () => {
   const { row } = await makeKey();
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("admitted");
-  expect(await limiterOf(row.hash).revoke(1000)).toBe(1000);
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
-  await evictDurableObject(limiterOf(row.hash));
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
-  expect(await limiterOf(row.hash).revoke(2000)).toBe(1000);
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
+  expect(await registerOf(row.hash).revoke(1000)).toBe(1000);
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  await evictDurableObject(registerOf(row.hash));
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  expect(await registerOf(row.hash).revoke(2000)).toBe(1000);
 });
 
 it("a key that was never read can be revoked, without asking the book", async () => {
   const { row } = await makeKey();
   book.statements.length = 0;
-  await limiterOf(row.hash).revoke(now(env));
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  await registerOf(row.hash).revoke(now(env));
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
   expect(book.statements).toEqual([]);
 });
 
@@ -40,38 +40,38 @@ it("a tombstone beats a read of the book that began before it", async () => {
   const { row } = await makeKey();
   book.hold();
   book.statements.length = 0;
-  const early = [limiterOf(row.hash).admit(), limiterOf(row.hash).admit()];
+  const early = [registerOf(row.hash).admit(), registerOf(row.hash).admit()];
   await eventually(() => expect(book.statements).toHaveLength(1));
-  await limiterOf(row.hash).revoke(now(env));
+  await registerOf(row.hash).revoke(now(env));
   book.open();
   expect((await Promise.all(early)).map(kindOf)).toEqual(["invalid_api_key", "invalid_api_key"]);
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
 });
 
 it("a tombstone beats a refresh of the record that began before it", async () => {
   const { row } = await makeKey();
   book.hold();
-  const first = limiterOf(row.hash).admit();
+  const first = registerOf(row.hash).admit();
   await eventually(() => expect(book.statements.at(-1)).toMatch(/^SELECT/));
   book.open();
   book.hold();
   expect(kindOf(await first)).toBe("admitted");
   await eventually(() => expect(book.statements.at(-1)).toMatch(/^UPDATE/));
-  await limiterOf(row.hash).revoke(now(env));
+  await registerOf(row.hash).revoke(now(env));
   book.open();
-  await limiterOf(row.hash).admit();
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  await registerOf(row.hash).admit();
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
 });
 
 it("a revocation that only the book knows ends the key within a minute of use, and for good", async () => {
   const { row } = await makeKey();
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   await eventually(async () =>
-    expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key"),
+    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key"),
   );
   await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(row.id).run();
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
 });

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RateWindow } from "../../src/lib/rate-window.ts";
 import { ask } from "./ask.ts";
-import * as limiters from "./limiters.ts";
-import type { Limiter } from "./limiters.ts";
+import * as registers from "./registers.ts";
+import type { Register } from "./registers.ts";
 import type { Producer } from "./producer.ts";
 import type { Finding } from "./rows.ts";
 import { inTurns, makeAccount, startPlace } from "./world.ts";
@@ -14,18 +14,18 @@ const EVICTIONS = 4;
 /** Longer than a minute: what a burst has used comes free, and is used by the flood at once. */
 const FLOOD_MS = 66_000;
 const PER_SECOND = 10;
-const ALGORITHMS: Readonly<Record<string, (limit: number) => Limiter>> = {
-  ours: limiters.exactLog,
-  "fixed window": limiters.fixedWindow,
-  "sliding counter": limiters.slidingCounter,
-  "token bucket": limiters.tokenBucket,
+const ALGORITHMS: Readonly<Record<string, (limit: number) => Register>> = {
+  ours: registers.exactLog,
+  "fixed window": registers.fixedWindow,
+  "sliding counter": registers.slidingCounter,
+  "token bucket": registers.tokenBucket,
 };
 
 /** The worst of an algorithm, over its limit, in all patterns and for both limits. */
-export function worstRatio(make: (limit: number) => Limiter): number {
+export function worstRatio(make: (limit: number) => Register): number {
   const ratios = LIMITS.flatMap((limit) =>
-    Object.values(limiters.PATTERNS).map(
-      (times) => limiters.worstMinute(make(limit), times(limit)) / limit,
+    Object.values(registers.PATTERNS).map(
+      (times) => registers.worstMinute(make(limit), times(limit)) / limit,
     ),
   );
   return Math.max(...ratios);
@@ -42,7 +42,7 @@ export function minuteFinding(
   return {
     row: 5,
     measured:
-      `${ours.toFixed(2)}; ${rest.join(", ")} (${Object.keys(limiters.PATTERNS).length} patterns, limits ${LIMITS.join(" and ")}); ` +
+      `${ours.toFixed(2)}; ${rest.join(", ")} (${Object.keys(registers.PATTERNS).length} patterns, limits ${LIMITS.join(" and ")}); ` +
       `a real key pressed for ${FLOOD_MS / 1000} s: ${pressedRatio.toFixed(2)}, ${real.admitted} of ${real.asked}`,
     // it must also be admitted again once its first burst is a minute old
     isMet: ours === 1 && real.most === LIMIT && real.admitted > LIMIT,
@@ -54,7 +54,7 @@ export function minuteFinding(
 export function evictionFinding(admitted: number, inMemory: number): Finding {
   return {
     row: 6,
-    measured: `${admitted} of ${(EVICTIONS + 1) * LIMIT} requests, ${EVICTIONS} evictions; a limiter in memory alone ${inMemory}`,
+    measured: `${admitted} of ${(EVICTIONS + 1) * LIMIT} requests, ${EVICTIONS} evictions; a register in memory alone ${inMemory}`,
     isMet: admitted === LIMIT,
     values: { admitted, inMemory, evictions: EVICTIONS },
   };
@@ -117,7 +117,7 @@ async function pressed(place: Place) {
     calls.push(one());
   }
   await Promise.all(calls);
-  return { most: limiters.mostWithin(admissions), admitted: admissions.length, asked };
+  return { most: registers.mostWithin(admissions), admitted: admissions.length, asked };
 }
 
 async function flood(place: Place, key: string): Promise<number> {

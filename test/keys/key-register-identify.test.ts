@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { KeyLimiter } from "../../src/index.ts";
+import type { KeyRegister } from "../../src/index.ts";
 import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
 import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
-import { burst, eventually, limiterOf, MINUTE_MS, storedTimes } from "./limiter-fixture.ts";
+import { burst, eventually, registerOf, MINUTE_MS, storedTimes } from "./register-fixture.ts";
 
 let book: WatchedBook;
 
@@ -19,7 +19,7 @@ afterEach(() => {
 });
 
 const kindOf = async (hash: string): Promise<string> => {
-  const answer = await limiterOf(hash).identify();
+  const answer = await registerOf(hash).identify();
   return answer.ok ? "identified" : answer.failure.kind;
 };
 
@@ -27,34 +27,34 @@ it("says whose the key is and takes no place in its minute", async () => {
   const { row } = await makeKey({ rpmLimit: 3, scope: "global" });
   const { hash, org_id, member_id } = row;
   const record = { key_id: row.id, org_id, member_id, scope: "global", rpm_limit: 3 };
-  const answers = await Promise.all(Array.from({ length: 20 }, () => limiterOf(hash).identify()));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => registerOf(hash).identify()));
   for (const answer of answers) expect(answer).toEqual({ ok: true, value: record });
   expect(await storedTimes(hash)).toEqual([]);
   expect(await burst(hash, 5)).toBe(3);
-  expect(await limiterOf(hash).identify()).toEqual({ ok: true, value: record });
+  expect(await registerOf(hash).identify()).toEqual({ ok: true, value: record });
 });
 
 it("asks the book once, however many ask on first use", async () => {
   const { row } = await makeKey();
   book.statements.length = 0;
-  await Promise.all([kindOf(row.hash), kindOf(row.hash), limiterOf(row.hash).admit()]);
+  await Promise.all([kindOf(row.hash), kindOf(row.hash), registerOf(row.hash).admit()]);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("a tombstone beats the book, whatever that says", async () => {
   const { row } = await makeKey();
-  await limiterOf(row.hash).revoke(1);
+  await registerOf(row.hash).revoke(1);
   expect(await kindOf(row.hash)).toBe("invalid_api_key");
   const { row: used } = await makeKey();
   expect(await kindOf(used.hash)).toBe("identified");
-  await limiterOf(used.hash).revoke(1);
+  await registerOf(used.hash).revoke(1);
   expect(await kindOf(used.hash)).toBe("invalid_api_key");
 });
 
 it("an unknown key is refused and leaves nothing in storage", async () => {
   const hash = "0".repeat(63) + "7";
   expect(await kindOf(hash)).toBe("invalid_api_key");
-  const tables = await runInDurableObject(limiterOf(hash), (_limiter: KeyLimiter, state) =>
+  const tables = await runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
     state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT GLOB '_cf_*'").toArray(),
   );
   expect(tables).toEqual([]);

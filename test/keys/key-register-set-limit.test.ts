@@ -1,19 +1,19 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { KeyLimiter } from "../../src/index.ts";
+import type { KeyRegister } from "../../src/index.ts";
 import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
 import {
   burst,
   eventually,
   kindOf,
-  limiterOf,
+  registerOf,
   MINUTE_MS,
   storedTimes,
   worstMinute,
-} from "./limiter-fixture.ts";
+} from "./register-fixture.ts";
 
-/** The book itself: what a test holds back are the limiter's questions. */
+/** The book itself: what a test holds back are the register's questions. */
 const realBook = env.DB;
 let book: WatchedBook;
 
@@ -27,15 +27,15 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What an operator's change does: the book first, then the limiter. */
+/** What an operator's change does: the book first, then the register. */
 async function change(row: { id: string; hash: string }, limit: number): Promise<void> {
   await realBook.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
-  await limiterOf(row.hash).setLimit(limit);
+  await registerOf(row.hash).setLimit(limit);
 }
 
-/** The limit that the limiter's storage has; null without a record. */
+/** The limit that the register's storage has; null without a record. */
 function storedLimit(hash: string): Promise<number | null> {
-  return runInDurableObject(limiterOf(hash), (_limiter: KeyLimiter, { storage }) => {
+  return runInDurableObject(registerOf(hash), (_register: KeyRegister, { storage }) => {
     const tables = storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'record'").toArray();
     if (tables.length === 0) return null;
     return storage.sql.exec<{ rpm_limit: number }>("SELECT rpm_limit FROM record").one().rpm_limit;
@@ -77,7 +77,7 @@ it("a changed limit survives an eviction", async () => {
   const { row } = await makeKey({ rpmLimit: 60 });
   await burst(row.hash, 1);
   await change(row, 2);
-  await evictDurableObject(limiterOf(row.hash));
+  await evictDurableObject(registerOf(row.hash));
   expect(await burst(row.hash, 5)).toBe(1);
 });
 
@@ -90,16 +90,16 @@ it("a key that was never used here leaves nothing in storage, and learns the lim
 
 it("a revoked key stays revoked", async () => {
   const { row } = await makeKey();
-  await limiterOf(row.hash).revoke(5);
-  await limiterOf(row.hash).setLimit(7);
-  expect(kindOf(await limiterOf(row.hash).admit())).toBe("invalid_api_key");
+  await registerOf(row.hash).revoke(5);
+  await registerOf(row.hash).setLimit(7);
+  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
 });
 
 it("a first read of the book that began before the change does not bring the old limit", async () => {
   const { row } = await makeKey({ rpmLimit: 60 });
   book.hold();
   book.statements.length = 0;
-  const first = limiterOf(row.hash).admit();
+  const first = registerOf(row.hash).admit();
   await eventually(() => expect(book.statements).toHaveLength(1));
   await change(row, 2);
   book.open();
@@ -110,19 +110,19 @@ it("a first read of the book that began before the change does not bring the old
 
 it("a refresh of the record that began before the change does not bring the old limit back", async () => {
   const { row } = await makeKey({ rpmLimit: 60 });
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   const notes = (): number => book.statements.filter((sql) => sql.startsWith("UPDATE")).length;
   await eventually(() => expect(notes()).toBe(1));
   book.hold();
   shiftClock(MINUTE_MS + 1000);
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   await eventually(() => expect(notes()).toBe(2));
   await change(row, 2);
   book.open();
   // a second use is noted only after the first one's answer was taken
   shiftClock(2 * MINUTE_MS + 2000);
   book.hold();
-  await limiterOf(row.hash).admit();
+  await registerOf(row.hash).admit();
   await eventually(() => expect(notes()).toBe(3));
   expect(await burst(row.hash, 5)).toBe(1);
   expect(await storedLimit(row.hash)).toBe(2);

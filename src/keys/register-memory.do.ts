@@ -2,19 +2,19 @@ import { assert } from "../lib/assert.ts";
 import { termsText } from "../lib/key-terms.ts";
 import type { BookedKey } from "./key-book.ts";
 import { termsOf } from "./key-record.ts";
-import type { LimiterRecord } from "../lib/limiter-contract.ts";
+import type { RegisterRecord } from "../lib/register-contract.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 
-export type StoredRecord = Omit<LimiterRecord, "terms"> & {
+export type StoredRecord = Omit<RegisterRecord, "terms"> & {
   /** As `termsText` writes them. */
   readonly terms: string | null;
   /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
   readonly touched_at: number;
 };
 
-/** What a limiter's storage holds, as its memory knows it. */
-export type LimiterMemory = {
+/** What a register's storage holds, as its memory knows it. */
+export type RegisterMemory = {
   readonly window: RateWindow;
   readonly record: StoredRecord | null;
   /** Unix ms; null while the key lives. */
@@ -22,7 +22,7 @@ export type LimiterMemory = {
 };
 
 /** All that is stored; an object without tables has never stored anything. */
-export function readMemory(sql: SqlStorage): LimiterMemory {
+export function readMemory(sql: SqlStorage): RegisterMemory {
   const { tables } = sql
     .exec<{ tables: number }>(
       "SELECT count(*) AS tables FROM sqlite_master WHERE name = 'tombstone'",

@@ -2,8 +2,8 @@ import type { Scope } from "./caller.ts";
 import type { Failure, Result } from "./failure.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** What a limiter knows of its key. */
-export type LimiterRecord = {
+/** What a register knows of its key. */
+export type RegisterRecord = {
   readonly key_id: string;
   readonly org_id: string;
   readonly member_id: string;
@@ -13,8 +13,8 @@ export type LimiterRecord = {
   readonly terms?: KeyTerms;
 };
 
-/** The KeyLimiter's answer to `identify()`: plain values. */
-export type Identified = Result<LimiterRecord>;
+/** The KeyRegister's answer to `identify()`: plain values. */
+export type Identified = Result<RegisterRecord>;
 
 /** An admitted request: whose it is, and what is left of the key's minute. */
 export type AdmittedKey = {
@@ -29,13 +29,13 @@ export type AdmittedKey = {
   readonly isLimited?: boolean;
 };
 
-/** The KeyLimiter's answer to `admit()`: plain values. The object is named by the key's hash. */
+/** The KeyRegister's answer to `admit()`: plain values. The object is named by the key's hash. */
 export type Admission =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
-/** What whoever admits in a limiter's place asks it: see `KeyLimiter`. */
-export type KeyRegister = {
+/** What whoever admits in a register's place asks it: see `KeyRegister`. */
+export type Register = {
   whose(): Promise<Identified>;
   identify(writeId: string | null): Promise<Identified>;
   refresh(): Promise<Identified>;
