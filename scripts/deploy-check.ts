@@ -4,11 +4,10 @@ import path from "node:path";
 import { Command, CommanderError, Option } from "commander";
 import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
 import { targetOf } from "./admin/target.ts";
-import { check } from "./deploy/check.ts";
 import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
 import type { SecretNames } from "./deploy/secrets.ts";
-import { REGION_NAMES } from "./deploy/settings.ts";
-import type { RegionName } from "./region.ts";
+import { REGION_NAMES } from "./region-names.ts";
+import type { RegionName } from "./region-names.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 const NOT_READY = 1;
@@ -32,6 +31,7 @@ async function run(given: readonly string[]): Promise<number> {
     const options = program().parse(given, { from: "user" }).opts<Options>();
     const running =
       options.live === undefined ? null : targetOf({ url: options.live }, process.env);
+    const { check } = await import("./deploy/check.ts"); // it loads wrangler, which takes a second
     const report = await check({
       region: options.env,
       file: path.resolve(options.config),

@@ -3,7 +3,7 @@ import path from "node:path";
 import { parseEnv } from "node:util";
 import { BUILT_IN } from "../src/providers/registry.ts";
 import { ROOT } from "./dev-settings.ts";
-import type { RegionName } from "./region.ts";
+import type { RegionName } from "./region-names.ts";
 
 /** What a developer may set for both regions, in the environment or in `.dev.vars`. */
 const VARS = [

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { addCredits, createKey, createOrganization } from "./admin-client.ts";
-import type { Region, RegionName } from "./region.ts";
+import type { Region } from "./region.ts";
+import type { RegionName } from "./region-names.ts";
 
 type Place = Pick<Region, "name" | "url">;
 

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { LinkSecrets, RegionName } from "./region.ts";
+import type { LinkSecrets } from "./region.ts";
+import type { RegionName } from "./region-names.ts";
 
 export const ROOT = path.join(import.meta.dirname, "..");
 const PORTS = { eu: 8787, us: 8788 } as const;

@@ -7,7 +7,8 @@ import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settin
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
-import type { LinkSecrets, LogLine, Region, RegionName } from "./region.ts";
+import type { LinkSecrets, LogLine, Region } from "./region.ts";
+import type { RegionName } from "./region-names.ts";
 import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
 

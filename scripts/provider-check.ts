@@ -7,8 +7,8 @@ import type { Finding } from "./provider-check/checks.ts";
 import { recordFetch } from "./provider-check/recorded-fetch.ts";
 import { subjectOf } from "./provider-check/subject.ts";
 import type { Missing } from "./provider-check/subject.ts";
-import { REGION_NAMES } from "./deploy/settings.ts";
-import type { RegionName } from "./region.ts";
+import { REGION_NAMES } from "./region-names.ts";
+import type { RegionName } from "./region-names.ts";
 import { printable } from "./table.ts";
 
 const FAILED = 1;

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions, unstable_splitSqlQuery } from "wrangler";
+import type { RegionName } from "./region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // secrets are bound below: no word about a missing .dev.vars
 
 const ROOT = path.join(import.meta.dirname, "..");
 export const HOST = "127.0.0.1";
 
-export type RegionName = "eu" | "us";
 /** One line the Worker or its runtime logged. */
 export type LogLine = { readonly level: string; readonly message: string };
 export type RegionOptions = {

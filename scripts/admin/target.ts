@@ -1,6 +1,6 @@
 import { readDemo } from "../dev-demo.ts";
 import { stateDirectory } from "../dev-settings.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { WrongUsage } from "./arguments.ts";
 import type { AdminClient } from "./transport.ts";
 

@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { addressesOf, peersOf } from "./settings.ts";

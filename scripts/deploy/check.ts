@@ -1,7 +1,7 @@
 import { getHealth } from "../admin-client.ts";
 import { Refused, Unreachable } from "../admin/transport.ts";
 import type { AdminClient } from "../admin/transport.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { addressFindings } from "./address-findings.ts";
 import { aliasChanges } from "./alias-changes.ts";
 import { error, warning } from "./finding.ts";

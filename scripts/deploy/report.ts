@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { printable, textTable } from "../table.ts";
 import type { Finding } from "./finding.ts";
 

@@ -1,10 +1,9 @@
 import { unstable_readConfig } from "wrangler";
 import type { Unstable_Config } from "wrangler";
-import type { RegionName } from "../region.ts";
+import { REGION_NAMES } from "../region-names.ts";
+import type { RegionName } from "../region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // its warnings are not ours to repeat
-
-export const REGION_NAMES: readonly RegionName[] = ["eu", "us"];
 
 /** What wrangler.toml says of a region, as wrangler itself reads it, and of the others it knows. */
 export type Settings = {

@@ -79,7 +79,7 @@ export const FROM_TESTS: readonly Producer[] = [
     what: "settlement over a line that doubles and reorders",
     seconds: 12,
     produce: async ({ scratch }) => [
-      settlementFinding(await runTests(scratch, ["test/node/settlement.test.ts"])),
+      settlementFinding(await runTests(scratch, ["test/node/settlement.long.test.ts"])),
     ],
   },
   {
@@ -88,8 +88,8 @@ export const FROM_TESTS: readonly Producer[] = [
     seconds: 20,
     produce: async ({ scratch }) => [
       revocationFinding([
-        ...(await runTests(scratch, ["test/node/revocation-under-load.test.ts"])),
-        ...(await runTests(scratch, ["test/node/global-revocation.test.ts"], {
+        ...(await runTests(scratch, ["test/node/revocation-under-load.long.test.ts"])),
+        ...(await runTests(scratch, ["test/node/global-revocation.long.test.ts"], {
           name: "503 at the peer, never 200",
         })),
       ]),

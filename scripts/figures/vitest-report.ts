@@ -81,6 +81,7 @@ export async function runTests(
     readonly parameters?: readonly string[];
   } = {},
 ): Promise<readonly RanTest[]> {
+  const isLong = files.some((file) => file.includes(".long."));
   const output = path.join(scratch, `report-${process.hrtime.bigint()}.json`);
   const ended = await runChild(
     "vitest",
@@ -92,7 +93,10 @@ export async function runTests(
       `--outputFile=${output}`,
       ...parameters,
     ],
-    { ...options, variables: { TMPDIR: scratch, TURNPIKE_LONG: "", ...options.variables } },
+    {
+      ...options,
+      variables: { TMPDIR: scratch, TURNPIKE_LONG: isLong ? "1" : "", ...options.variables },
+    },
   );
   let text: string;
   try {

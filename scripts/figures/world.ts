@@ -6,7 +6,8 @@ import type { AdminClient, Made, Scope } from "../admin-client.ts";
 import { bundleWorker } from "../bundle.ts";
 import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
-import type { LinkSecrets, Region, RegionName } from "../region.ts";
+import type { LinkSecrets, Region } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 
 const ADMIN_TOKEN = "figures-admin-token".padEnd(40, "f");
 const LINK: LinkSecrets = {

@@ -5,7 +5,7 @@ import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Provider } from "../../src/providers/provider.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 
 /** A provider to be checked, with the cheapest of its models unless others were asked for. */
 export type Subject = {

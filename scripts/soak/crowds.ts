@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import type { Crowd } from "./judge-places.ts";
 import { LINGERING } from "./shapes.ts";
 import type { Tenant } from "./tenants.ts";

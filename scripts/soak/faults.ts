@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { killRegion } from "../kill-region.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
 import type { PlannedFault } from "./plan.ts";

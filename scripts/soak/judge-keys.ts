@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { nameOf } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 

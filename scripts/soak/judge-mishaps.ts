@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import type { Restart, Verdict } from "./trace.ts";
 
 /** A line of a Worker's log that must not be there, with its event. Unix ms. */

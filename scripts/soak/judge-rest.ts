@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import type { GrantLog } from "./judge-keys.ts";
 import type { Estate } from "./judge-money.ts";
 import type { Restart, Verdict } from "./trace.ts";

@@ -1,4 +1,5 @@
-import type { LogLine, RegionName } from "../region.ts";
+import type { LogLine } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { clockMs } from "./client.ts";
 import { mishapIn } from "./judge-mishaps.ts";
 import type { Mishap } from "./judge-mishaps.ts";

@@ -1,5 +1,5 @@
 import { seeded } from "../seeded.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { FORGED, PAID, PLAIN, READS, WRONG } from "./shapes.ts";
 import type { Shape } from "./shapes.ts";
 

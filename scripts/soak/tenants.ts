@@ -6,7 +6,7 @@ import {
 } from "../admin-client.ts";
 import type { Scope } from "../admin-client.ts";
 import { atOnce } from "../at-once.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { SoakedRegion, World } from "./world.ts";
 

@@ -1,4 +1,4 @@
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 
 /** What a request is, as far as its figures go together. */
 export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/lib/id.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { clockMs, send } from "./client.ts";
 import type { Arrival } from "./plan.ts";
 import { wordsOf } from "./shapes.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { getHealth, getOrganizations, postCredits } from "../admin-client.ts";
-import type { RegionName } from "../region.ts";
+import type { RegionName } from "../region-names.ts";
 import { residentBytes, workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
 import type { Reading } from "./judge-money.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { developerBindings } from "../../scripts/dev-bindings.ts";
-import { REGION_NAMES } from "../../scripts/deploy/settings.ts";
-import type { RegionName } from "../../scripts/region.ts";
+import { REGION_NAMES } from "../../scripts/region-names.ts";
+import type { RegionName } from "../../scripts/region-names.ts";
 import { parseConfig } from "../../src/config.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 

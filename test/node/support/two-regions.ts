@@ -4,7 +4,8 @@ import path from "node:path";
 import { bundleWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/ports.ts";
 import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
-import type { LinkSecrets, LogLine, Region, RegionName } from "../../../scripts/region.ts";
+import type { LinkSecrets, LogLine, Region } from "../../../scripts/region.ts";
+import type { RegionName } from "../../../scripts/region-names.ts";
 import { FaultProxy } from "../../../scripts/fault-proxy.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 

@@ -7,9 +7,8 @@ import { figure } from "./support/figure.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
-import { effort } from "../effort.ts";
 
-const KEYS = effort(24, 1000);
+const KEYS = 1000;
 /** An owner makes and revokes its own, within what its key may ask in a minute. */
 const KEYS_OF_ONE = 100;
 const CALLERS = 4;

@@ -4,12 +4,11 @@ import { killRegion } from "../../scripts/kill-region.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
-import { effort } from "../effort.ts";
 
-const READS = effort(40, 200);
+const READS = 200;
 
 const CREDITS = 1_000_000_000;
-const KILLS = effort(3, 20);
+const KILLS = 20;
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {

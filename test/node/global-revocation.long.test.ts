@@ -19,9 +19,8 @@ import { killRegion } from "../../scripts/kill-region.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
-import { effort } from "../effort.ts";
 
-const KILLS = effort(4, 40);
+const KILLS = 40;
 const AN_HOUR = { CLOCK_OFFSET_MS: "3600000" };
 
 let regions: FaultyRegions;

@@ -15,10 +15,9 @@ import { killRegion } from "../../scripts/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
-import { effort } from "../effort.ts";
 
-const REQUESTS = effort(20, 200);
-const ROUNDS = effort(2, 20);
+const REQUESTS = 200;
+const ROUNDS = 20;
 const CALLERS = 4;
 /** A region dies after one to four paid answers of a round. */
 const PAID_BEFORE_MAX = 4;

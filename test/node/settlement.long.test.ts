@@ -12,10 +12,9 @@ import type { Told } from "./support/far-traffic.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
-import { effort } from "../effort.ts";
 
-const REQUESTS = effort(120, 2000);
-const ORGANIZATIONS = effort(4, 10);
+const REQUESTS = 2000;
+const ORGANIZATIONS = 10;
 const CALLERS = 12;
 /** Draws every fault within its first 30 flights, so that no run is without one. */
 const SEED = 20_261_127;

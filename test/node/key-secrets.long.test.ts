@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createKey } from "../../scripts/admin-client.ts";
-import type { RegionName } from "../../scripts/region.ts";
+import type { RegionName } from "../../scripts/region-names.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
