@@ -2,6 +2,8 @@ import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context } from "hono";
 import { isModelName } from "./catalog/catalog.ts";
+import { consoleDispatch } from "./console/dispatch.route.ts";
+import { loginRoute, logoutRoute, requireOwnPage, sessionRoute } from "./console/session.route.ts";
 import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
 import { failUnexpectedly, requestContext } from "./http/context.ts";
 import type { AppEnv } from "./http/context.ts";
@@ -153,3 +155,16 @@ app.patch("/v1/orgs/:org_id/settings", patchSettingsRoute);
 app.all("/v1/orgs/:org_id/settings", methodNotAllowed(["GET", "PATCH"]));
 
 app.route("/admin/v1", operatorRoutes(deploymentOf));
+
+app.use("/console/api/*", requireOwnPage);
+app.post("/console/api/login", loginRoute);
+app.all("/console/api/login", methodNotAllowed(["POST"]));
+app.get("/console/api/session", sessionRoute);
+app.all("/console/api/session", methodNotAllowed(["GET"]));
+app.post("/console/api/logout", logoutRoute);
+app.all("/console/api/logout", methodNotAllowed(["POST"]));
+for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
+  app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>
+    consoleDispatch(c, { dispatch: app.fetch, paidPaths: PAID_PATHS }),
+  );
+}

@@ -16,8 +16,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),
   inference: [...BASE, ...NOUNS],
   operator: [...BASE, ...NOUNS],
-  "app.ts": [...BASE, ...NOUNS, "inference", "operator"],
-  "index.ts": [...BASE, ...NOUNS, "inference", "operator", "app.ts"],
+  console: [...BASE, "keys", "operator"],
+  "app.ts": [...BASE, ...NOUNS, "inference", "operator", "console"],
+  "index.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "app.ts"],
 };
 
 /** What only files of certain roles may touch; `http` and `app.ts` are the wire itself. */

@@ -12,6 +12,7 @@ const OBJECTS = {
   WALLET: "Wallet",
   REGION_OUTBOX: "RegionOutbox",
   REGION_METRICS: "RegionMetrics",
+  CONSOLE_SESSION: "ConsoleSession",
 };
 /** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
@@ -30,7 +31,7 @@ export function wranglerFindings(settings: Settings, today: number): Finding[] {
 }
 
 /** What is the API's, and must reach the Worker whatever the static assets hold. */
-const WORKER_FIRST = ["/v1/*", "/admin/v1/*", "/internal/*", "/healthz"];
+const WORKER_FIRST = ["/v1/*", "/admin/v1/*", "/internal/*", "/console/api/*", "/healthz"];
 
 function assetFindings({ assets }: Unstable_Config): Finding[] {
   if (assets?.directory === undefined) {

@@ -5,6 +5,12 @@ import { limitBook, limitStorage } from "./platform-limits.ts";
 
 limitBook(bound.DB);
 
+export class ConsoleSession extends gateway.ConsoleSession {
+  constructor(ctx: DurableObjectState, env: Env) {
+    limitStorage(ctx.storage);
+    super(ctx, env);
+  }
+}
 export class KeyRegister extends gateway.KeyRegister {
   constructor(ctx: DurableObjectState, env: Env) {
     limitStorage(ctx.storage);

@@ -92,6 +92,17 @@ const WIRES: Wires = {
     message:
       "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
   }),
+  no_console_session: () => ({
+    status: 401,
+    type: "no_console_session",
+    message: "There is no console session, or it has ended. Please log in.",
+  }),
+  origin_not_allowed: () => ({
+    status: 403,
+    type: "permission_denied",
+    code: "origin_not_allowed",
+    message: "This request does not come from a page that may make it.",
+  }),
   organization_suspended: () => ({
     status: 403,
     type: "permission_denied",
@@ -245,14 +256,20 @@ function shortage(
   };
 }
 
+const LIMITED = {
+  key: "this API key",
+  organization: "your organization",
+  console: "this console session",
+  login: "logins",
+};
+
 /** `retry-after` equals `error.retry_after`; the wording ends as clients parse it. */
 function rateLimited({ scope, limit, retryAfterMs, orgId }: FailureOf["rate_limited"]): Wire {
   const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
-  const whose = scope === "key" ? "this API key" : "your organization";
   return {
     status: 429,
     type: "rate_limit_exceeded",
-    message: `Rate limit of ${limit} requests per minute for ${whose} reached. Please retry after ${seconds}s.`,
+    message: `Rate limit of ${limit} requests per minute for ${LIMITED[scope]} reached. Please retry after ${seconds}s.`,
     extra: { retry_after: seconds },
     headers: {
       ...(orgId !== undefined && { "openai-organization": orgId }),

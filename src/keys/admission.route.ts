@@ -31,16 +31,13 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
   return async (c, next) => {
     c.set("timers", new Timers());
     const vouched = vouchedFor(c.req.raw);
-    if (vouched !== undefined) {
-      c.set("admitted", vouched);
+    if (vouched !== undefined && "admitted" in vouched) {
+      c.set("admitted", vouched.admitted);
       c.set("admissionMs", 0);
-      c.set("admission", Promise.resolve(success(vouched)));
+      c.set("admission", Promise.resolve(success(vouched.admitted)));
       return next();
     }
-    const { keySecrets, region } = c.get("config");
-    const authorization = c.req.header("authorization") ?? null;
-    const apiKey = c.req.header("x-api-key") ?? null;
-    const key = await verifyRequest({ authorization, apiKey, keySecrets, region });
+    const key = vouched === undefined ? await verified(c) : success(vouched.key);
     if (!key.ok) {
       c.set("admission", Promise.resolve(key));
       return next();
@@ -62,6 +59,13 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
     c.set("admission", admissionBy(c, key.value));
     return next();
   };
+}
+
+function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
+  const { keySecrets, region } = c.get("config");
+  const authorization = c.req.header("authorization") ?? null;
+  const apiKey = c.req.header("x-api-key") ?? null;
+  return verifyRequest({ authorization, apiKey, keySecrets, region });
 }
 
 /** Whose request it is that may wait for its admission: a large body would be read for a key that may be dead. */

@@ -50,10 +50,14 @@ export type Failure =
   | { readonly kind: "idempotency_mismatch" }
   | { readonly kind: "body_too_large"; readonly bytesMax: number }
   | { readonly kind: "unsupported_media_type"; readonly message: string }
-  /** `scope` says whose limit it is: the key's or the organisation's. */
+  /** No session of the console, or none any more. */
+  | { readonly kind: "no_console_session" }
+  /** A browser's page of another site, or none that says whose it is. */
+  | { readonly kind: "origin_not_allowed" }
+  /** `scope` says whose limit it is: the key's, the organisation's, a console session's, of logging in. */
   | {
       readonly kind: "rate_limited";
-      readonly scope: "key" | "organization";
+      readonly scope: "key" | "organization" | "console" | "login";
       readonly limit: number;
       readonly retryAfterMs: number;
       /** Whose key it is: every answer to a known key names its organisation. */

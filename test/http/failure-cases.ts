@@ -155,6 +155,30 @@ export const CALLER_CASES = {
       },
     ],
   ],
+  no_console_session: [
+    [
+      { kind: "no_console_session" },
+      401,
+      {
+        type: "no_console_session",
+        code: null,
+        param: null,
+        message: "There is no console session, or it has ended. Please log in.",
+      },
+    ],
+  ],
+  origin_not_allowed: [
+    [
+      { kind: "origin_not_allowed" },
+      403,
+      {
+        type: "permission_denied",
+        code: "origin_not_allowed",
+        param: null,
+        message: "This request does not come from a page that may make it.",
+      },
+    ],
+  ],
   organization_suspended: [
     [
       { kind: "organization_suspended" },

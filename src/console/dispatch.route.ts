@@ -1,0 +1,92 @@
+import type { Context } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { giveId } from "../http/given-id.ts";
+import { notFound } from "../http/not-found.ts";
+import { routingPath } from "../http/routing-path.ts";
+import { vouchFor, vouchForKey } from "../keys/forwarded.ts";
+import { admittedAs } from "../keys/identify.ts";
+import { vouchForOperator } from "../operator/vouched-operator.ts";
+import { enterSession, failSession } from "./session.route.ts";
+import type { LiveSession } from "./session.route.ts";
+
+/** How a request is answered as if it had come from outside, and what of it costs money. */
+type Surface = {
+  readonly dispatch: (
+    request: Request,
+    env: Env,
+    context: ExecutionContext,
+  ) => Promise<Response> | Response;
+  readonly paidPaths: ReadonlySet<string>;
+};
+
+/** What the playground may ask: it spends the key's own minute and money. */
+const PLAYGROUND: ReadonlySet<string> = new Set([
+  "/v1/chat/completions",
+  "/v1/responses",
+  "/v1/messages",
+  "/v1/embeddings",
+]);
+/** Headers that a call may depend on; no credential and no origin among them. */
+const REQUEST_HEADERS = [
+  "accept",
+  "anthropic-beta",
+  "anthropic-version",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "idempotency-key",
+  "x-end-user",
+];
+const EVERYONE = ["owner", "admin", "billing", "member"];
+
+/**
+ * ANY /console/api/v1/* and /console/api/admin/v1/*: answered as `/v1/*` for the session's key, and as
+ * `/admin/v1/*` for an operator. Looking counts in the session's own minute; only what the playground asks
+ * takes places in the key's and is paid for, on the same path as ever.
+ */
+export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
+  const request = innerRequest(c.req.raw);
+  const path = routingPath(request);
+  const isPaid = c.req.method === "POST" && surface.paidPaths.has(path);
+  if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
+  const entered = await enterSession(c, !isPaid);
+  if (!entered.ok) return failSession(c, entered.failure);
+  if (!vouched(c, request, { session: entered.value, path, isPaid })) {
+    const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;
+    return fail(c, { kind: "role_required", roles });
+  }
+  giveId(request, c.var.requestId);
+  c.set("logged", true); // by the request that is made here
+  return surface.dispatch(request, c.env, c.executionCtx as ExecutionContext);
+}
+
+/** The path after `/console/api`, as it was written; nothing of the sender but what the call depends on. */
+function innerRequest(outer: Request): Request {
+  const { origin, pathname, search } = new URL(outer.url);
+  const path = pathname.replace(/^\/+console\/+api\/+/, "/");
+  const headers = new Headers();
+  for (const name of REQUEST_HEADERS) {
+    const value = outer.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  const { method, body, signal } = outer;
+  return new Request(origin + path + search, { method, headers, body, signal });
+}
+
+type Called = { readonly session: LiveSession; readonly path: string; readonly isPaid: boolean };
+
+/** From here on the request is the session's; false when it may not ask this at all. */
+function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
+  const { identity, rate } = called.session;
+  const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
+  if (identity.kind === "operator") {
+    if (isAdmin) vouchForOperator(request);
+    return isAdmin;
+  }
+  if (isAdmin) return false;
+  const { key, record } = identity;
+  if (called.isPaid) vouchForKey(request, key);
+  else vouchFor(request, { ...admittedAs(record, key.hash, c.var.config.region), rate });
+  return true;
+}

@@ -1,0 +1,25 @@
+import type { RateState, Scope, Region } from "../lib/caller.ts";
+import type { Result } from "../lib/failure.ts";
+
+/** Who looks: a key by its hash, or an operator by the hash of the token; the text of neither is kept. */
+export type ConsoleIdentity =
+  | {
+      readonly kind: "key";
+      readonly key: { readonly hash: string; readonly home: Region; readonly scope: Scope };
+    }
+  | { readonly kind: "operator"; readonly tokenHash: string };
+
+/** A session at a call of it: whose it is, until when (Unix ms), and what is left of its own minute. */
+export type Entered = {
+  readonly identity: ConsoleIdentity;
+  readonly expiresAt: number;
+  readonly rate: RateState;
+};
+
+/** The calls of the object `ConsoleSession`: plain values. */
+export type ConsoleSessionCalls = {
+  open(identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
+  enter(isCounted: boolean): Promise<Result<Entered>>;
+  close(): Promise<Result<null>>;
+  takeLogin(): Promise<Result<null>>;
+};

@@ -1,0 +1,216 @@
+import type { Context, Next } from "hono";
+import * as z from "zod/mini";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { Isolate } from "../http/isolate.ts";
+import { readFields } from "../http/read-fields.ts";
+import { verifyKey } from "../keys/api-key.ts";
+import { askBook } from "../lib/ask-book.ts";
+import { now, timestamp } from "../lib/clock.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { isLimited } from "../lib/key-terms.ts";
+import { readObject } from "../lib/reach-object.ts";
+import type { RegisterRecord } from "../lib/register-contract.ts";
+import { isOperator } from "../operator/admin-token.ts";
+import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
+import type { ConsoleIdentity, Entered } from "./session-contract.ts";
+import { ENDED_COOKIE, mintCookie, sessionOf, sha256Hex } from "./session-cookie.ts";
+import { findViewer } from "./viewer.store.ts";
+
+type AppContext = Context<AppEnv>;
+
+const SESSION_S = 12 * 60 * 60;
+const KEY_CHARACTERS_MAX = 512;
+
+/** Who a live session is: an operator, or what the register says of its key. */
+export type LiveIdentity =
+  | { readonly kind: "operator" }
+  | { readonly kind: "key"; readonly key: KeyOf; readonly record: RegisterRecord };
+type KeyOf = Extract<ConsoleIdentity, { readonly kind: "key" }>["key"];
+/** A session that may call, and who calls. */
+export type LiveSession = Omit<Entered, "identity"> & { readonly identity: LiveIdentity };
+
+/**
+ * Lets only this console's own page pass: a browser says where a request comes from, and another site's, or one
+ * without `Origin` that is more than a GET, is 403 before the cookie is looked at.
+ */
+export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
+  const site = c.req.header("sec-fetch-site") ?? "same-origin";
+  const origin = c.req.header("origin");
+  const isOwn = origin === new URL(c.req.url).origin;
+  const isRead = c.req.method === "GET" && origin === undefined;
+  if ((site !== "same-origin" && site !== "none") || !(isOwn || isRead)) {
+    return fail(c, { kind: "origin_not_allowed" });
+  }
+  await next();
+  return undefined;
+}
+
+const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
+
+/**
+ * POST /console/api/login { key }: exchanges a live key of this home, or an operator's token, for a session of
+ * 12 hours in a cookie. 401 for anything else, 400 for a key of another home, 429 for too many tries. What
+ * was forged is found out without I/O.
+ */
+export async function loginRoute(c: AppContext): Promise<Response> {
+  const body = await readFields(c, loginSchema, []);
+  if (!body.ok) return fail(c, body.failure);
+  const pace = Isolate.of(c.var.config).get(makePace);
+  const address = c.req.header("cf-connecting-ip") ?? "";
+  const nowMs = now(c.env);
+  const retryAfterMs = pace.waitMs(address, nowMs);
+  if (retryAfterMs > 0) {
+    return fail(c, {
+      kind: "rate_limited",
+      scope: "login",
+      limit: LOGIN_FAILURES_MAX,
+      retryAfterMs,
+    });
+  }
+  const identity = await identityOf(c, body.value.key.trim());
+  const live = identity.ok ? await counted(c, identity.value) : identity;
+  if (!live.ok) {
+    if (live.failure.kind === "invalid_api_key") pace.failed(address, nowMs);
+    return fail(c, live.failure);
+  }
+  const expiresAt = nowMs + SESSION_S * 1000;
+  const view = await sessionView(c, live.value.identity, expiresAt);
+  if (!view.ok) return fail(c, view.failure);
+  const cookie = await mintCookie(c.var.config.keySecrets, SESSION_S);
+  const opened = await readObject(() =>
+    sessionNamed(c, cookie.session).open(live.value.stored, expiresAt),
+  );
+  if (!opened.ok) return fail(c, opened.failure);
+  const before = await sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
+  if (before !== null) c.executionCtx.waitUntil(sessionNamed(c, before).close());
+  c.header("set-cookie", cookie.header);
+  return c.json(view.value);
+}
+
+const makePace = (): LoginPace => new LoginPace();
+
+/** GET /console/api/session: who is logged in, until when. */
+export async function sessionRoute(c: AppContext): Promise<Response> {
+  const entered = await enterSession(c, true);
+  if (!entered.ok) return failSession(c, entered.failure);
+  const { identity, expiresAt } = entered.value;
+  const view = await sessionView(c, identity, expiresAt);
+  return view.ok ? c.json(view.value) : failSession(c, view.failure);
+}
+
+/** POST /console/api/logout: 204, with or without a session. */
+export async function logoutRoute(c: AppContext): Promise<Response> {
+  const session = await sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
+  if (session !== null) {
+    const closed = await readObject(() => sessionNamed(c, session).close());
+    if (!closed.ok) return fail(c, closed.failure);
+  }
+  c.header("set-cookie", ENDED_COOKIE);
+  return c.body(null, 204);
+}
+
+/**
+ * The session of a request's cookie while its key or operator lives, which is asked at every call. A session whose key
+ * has ended is over: 401, like one that never was.
+ */
+export async function enterSession(
+  c: AppContext,
+  isCounted: boolean,
+): Promise<Result<LiveSession>> {
+  const session = await sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
+  if (session === null) return refuse({ kind: "no_console_session" });
+  const entered = await readObject(() => sessionNamed(c, session).enter(isCounted));
+  if (!entered.ok) return entered;
+  const live = await liveIdentity(c, entered.value.identity);
+  if (live.ok) return success({ ...entered.value, identity: live.value });
+  if (live.failure.kind !== "invalid_api_key") return live;
+  c.executionCtx.waitUntil(sessionNamed(c, session).close());
+  return refuse({ kind: "no_console_session" });
+}
+
+/** As `fail`; a session that is over takes its cookie with it. */
+export function failSession(c: AppContext, failure: Failure): Response {
+  const response = fail(c, failure);
+  if (failure.kind === "no_console_session") response.headers.set("set-cookie", ENDED_COOKIE);
+  return response;
+}
+
+/** Whose text it is, found out without I/O. */
+async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleIdentity>> {
+  const { adminToken, keySecrets, peers, region } = c.var.config;
+  const key = await verifyKey(text, keySecrets);
+  if (key === null) {
+    if (!(await isOperator(`Bearer ${text}`, adminToken))) {
+      return refuse({ kind: "invalid_api_key" });
+    }
+    return success({ kind: "operator", tokenHash: await sha256Hex(text) });
+  }
+  const { hash, home, scope } = key;
+  if (home === region) return success({ kind: "key", key: { hash, home, scope } });
+  const url = peers.find((peer) => peer.region === home)?.url;
+  const where = url === undefined ? "" : `: ${url}/console`;
+  return invalid(
+    `The home of this key is '${home}': log in at that region's console${where}.`,
+    "key",
+  );
+}
+
+/** A login that is counted: a session is stored for it. */
+async function counted(
+  c: AppContext,
+  stored: ConsoleIdentity,
+): Promise<Result<{ readonly stored: ConsoleIdentity; readonly identity: LiveIdentity }>> {
+  const identity = await liveIdentity(c, stored);
+  if (!identity.ok) return identity;
+  const name = stored.kind === "key" ? stored.key.hash : stored.tokenHash;
+  const taken = await readObject(() => sessionNamed(c, `logins/${name}`).takeLogin());
+  return taken.ok ? success({ stored, identity: identity.value }) : taken;
+}
+
+/** `invalid_api_key` when the key or the operator has ended. */
+async function liveIdentity(
+  c: AppContext,
+  identity: ConsoleIdentity,
+): Promise<Result<LiveIdentity>> {
+  const { adminToken, jurisdiction } = c.var.config;
+  if (identity.kind === "operator") {
+    return identity.tokenHash === (await sha256Hex(adminToken))
+      ? success({ kind: "operator" })
+      : refuse({ kind: "invalid_api_key" });
+  }
+  const { key } = identity;
+  const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
+  const record = await readObject(() => registers.getByName(key.hash).whose());
+  return record.ok ? success({ kind: "key", key, record: record.value }) : record;
+}
+
+function sessionNamed(c: AppContext, name: string) {
+  return inJurisdiction(c.env.CONSOLE_SESSION, c.var.config.jurisdiction).getByName(name);
+}
+
+/** The JSON of a session: what the console's first page needs to know. */
+async function sessionView(
+  c: AppContext,
+  identity: LiveIdentity,
+  expiresAt: number,
+): Promise<Result<object>> {
+  const { region } = c.var.config;
+  const common = { region, expires_at: timestamp(expiresAt) };
+  if (identity.kind === "operator") {
+    const nobody = { organization: null, key: null, member: null };
+    return success({ kind: "operator", role: "operator", ...nobody, ...common });
+  }
+  const { key_id: keyId, org_id: orgId, terms } = identity.record;
+  const fields = { key_id: keyId, org_id: orgId };
+  const read = () => findViewer(c.env.DB, keyId);
+  const viewer = await askBook(read, "viewer_unreadable", fields);
+  if (!viewer.ok) return viewer;
+  if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
+  const { key, member, organization } = viewer.value;
+  const limited = terms !== undefined && isLimited(terms);
+  const shown = { organization, key: { ...key, limited }, member };
+  return success({ kind: "key", role: member.role, ...shown, ...common });
+}

@@ -1,0 +1,386 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { mintKey } from "../../src/keys/api-key.ts";
+import { keySecrets, shiftClock } from "../keys/key-fixture.ts";
+import {
+  ADMIN_TOKEN,
+  addMember,
+  admin,
+  balanceOf,
+  bindingsWith,
+  chat,
+  errorOf,
+  eventsOf,
+  HELLO,
+  openAccount,
+  send,
+} from "./client.ts";
+import type { Account } from "./client.ts";
+import { cookieOf, fromPage, login, page, tryLogin } from "./console-client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+
+const HOURS_MS = 3_600_000;
+const ROLES = ["owner", "admin", "billing", "member"] as const;
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+const chatOf = (fields: object = {}): object => {
+  return { model: "sandbox/echo", messages: HELLO, ...fields };
+};
+
+describe("POST /console/api/login", () => {
+  it("200: who it is, and a cookie that scripts and other sites never see", async () => {
+    const response = await tryLogin(account.key);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("set-cookie")).toMatch(
+      /^__Host-turnpike=[0-9A-Za-z]{108}; HttpOnly; Secure; SameSite=Strict; Path=\/; Max-Age=43200$/,
+    );
+    const seen = await response.json<{ expires_at: string }>();
+    expect(seen).toEqual({
+      kind: "key",
+      role: "owner",
+      organization: {
+        id: account.orgId,
+        name: "Contract",
+        slug: expect.any(String),
+        status: "active",
+      },
+      key: {
+        id: account.keyId,
+        name: expect.any(String),
+        prefix: expect.any(String),
+        limited: false,
+      },
+      member: { id: account.memberId, email: "owner@example.com", role: "owner" },
+      region: "eu",
+      expires_at: expect.any(String),
+    });
+    expect(Math.abs(Date.parse(seen.expires_at) - Date.now() - 12 * HOURS_MS)).toBeLessThan(60_000);
+    const again = await page("/session", cookieOf(response));
+    expect([again.status, await again.json()]).toEqual([200, seen]);
+  });
+
+  it.each(ROLES)("200: a key of role %s sees what its role may, and no more", async (role) => {
+    const { key } = await addMember(account.orgId, role);
+    const cookie = await login(key);
+    expect(await (await page("/session", cookie)).json()).toMatchObject({ role, kind: "key" });
+    const path = `/orgs/${account.orgId}/settings`;
+    for (const each of ["/usage", "/balance", "/keys", "/alerts", path]) {
+      const direct = await send(`/v1${each}`, { key });
+      const seen = await page(`/v1${each}`, cookie);
+      expect([each, seen.status]).toEqual([each, direct.status]);
+    }
+    expect((await page("/admin/v1/orgs", cookie)).status).toBe(403);
+  });
+
+  it("200: a limited key says so, and manages nothing here either", async () => {
+    const body = { name: "limited", budget_dollars: 1 };
+    const made = await send("/v1/keys", { key: account.key, body });
+    const { key } = await made.json<{ key: string }>();
+    const response = await tryLogin(key);
+    expect(await response.clone().json()).toMatchObject({ key: { limited: true } });
+    const cookie = cookieOf(response);
+    expect((await page("/v1/key", cookie)).status).toBe(200);
+    expect(await errorOf(await page("/v1/balance", cookie), 403)).toMatchObject({
+      code: "key_is_limited",
+    });
+  });
+
+  it("200: spaces around a pasted key are none of it", async () => {
+    expect((await tryLogin(` \n\t${account.key}\u00a0\n`)).status).toBe(200);
+  });
+
+  it("200: an operator's token opens the operators' calls and no other", async () => {
+    const response = await tryLogin(ADMIN_TOKEN);
+    expect(await response.clone().json()).toMatchObject({
+      kind: "operator",
+      role: "operator",
+      organization: null,
+      key: null,
+      member: null,
+      region: "eu",
+    });
+    const cookie = cookieOf(response);
+    expect((await page(`/admin/v1/orgs/${account.orgId}`, cookie)).status).toBe(200);
+    const credit = { amount_micro: 5, reference: crypto.randomUUID() };
+    const credits = `/admin/v1/orgs/${account.orgId}/credits`;
+    expect((await page(credits, cookie, { body: credit })).status).toBe(200);
+    expect((await page("/v1/balance", cookie)).status).toBe(403);
+    expect((await page("/v1/chat/completions", cookie, { body: chatOf() })).status).toBe(403);
+  });
+
+  it("401: forged, unknown and revoked keys, and nothing that could be told apart", async () => {
+    const { key } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
+    const other = await openAccount();
+    await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`);
+    const texts = ["", "x", `${account.key}x`, account.key.slice(0, -1), `${ADMIN_TOKEN}a`, key];
+    for (const text of [...texts, other.key]) {
+      const response = await tryLogin(text);
+      expect(response.headers.get("set-cookie")).toBeNull();
+      expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
+    }
+  });
+
+  it("401: a forged key asks neither an object nor the book", async () => {
+    const counted = countedBindings();
+    expect((await tryLogin("svc_sk_eu_live_forged", {}, counted.bindings)).status).toBe(401);
+    expect([counted.objects, counted.statements]).toEqual([0, 0]);
+  });
+
+  it("400: a key of another home says whose console it is for", async () => {
+    for (const scope of ["regional", "global"] as const) {
+      const { key } = await mintKey({ home: "us", scope, secrets: keySecrets() });
+      const error = await errorOf(await tryLogin(key), 400);
+      expect(error.param).toBe("key");
+      expect(error.message).toContain("'us'");
+      expect(error.message).toContain("https://us.turnpike.example.com/console");
+    }
+  });
+
+  it("400: what is no such body", async () => {
+    const bodies = [{}, { key: 1 }, { key: null }, { key: "a", more: 1 }, { key: "a".repeat(513) }];
+    for (const body of bodies) await errorOf(await page("/login", undefined, { body }), 400);
+    const headers = { "content-type": "text/plain" };
+    expect((await page("/login", undefined, { body: "{}", headers })).status).toBe(415);
+  });
+
+  it("429: an address that failed 20 times waits, also with a live key; others do not", async () => {
+    const headers = { "cf-connecting-ip": crypto.randomUUID() };
+    for (let n = 0; n < 20; n++) expect((await tryLogin("no", headers)).status).toBe(401);
+    const refused = await tryLogin(account.key, headers);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await errorOf(refused, 429)).type).toBe("rate_limit_exceeded");
+    expect((await tryLogin(account.key)).status).toBe(200);
+  });
+
+  it("429: one key begins at most 20 sessions a minute", async () => {
+    const { key } = await openAccount();
+    for (let n = 0; n < 20; n++) expect((await tryLogin(key)).status).toBe(200);
+    expect((await tryLogin(key)).status).toBe(429);
+    shiftClock(60_000);
+    expect((await tryLogin(key)).status).toBe(200);
+  });
+});
+
+describe("a session", () => {
+  it("ends after 12 hours, and leaves nothing behind", async () => {
+    const cookie = await login(account.key);
+    shiftClock(12 * HOURS_MS - 60_000);
+    expect((await page("/session", cookie)).status).toBe(200);
+    shiftClock(12 * HOURS_MS + 1000);
+    const response = await page("/session", cookie);
+    expect(response.headers.get("set-cookie")).toContain("Max-Age=0");
+    expect((await errorOf(response, 401)).type).toBe("no_console_session");
+  });
+
+  it("ends with its logout, and with the next login of its browser", async () => {
+    const cookie = await login(account.key);
+    const out = await page("/logout", cookie, { method: "POST" });
+    expect([out.status, out.headers.get("set-cookie")]).toEqual([
+      204,
+      expect.stringContaining("Max-Age=0"),
+    ]);
+    expect((await page("/session", cookie)).status).toBe(401);
+    const first = await login(account.key);
+    expect((await tryLogin(account.key, { cookie: first })).status).toBe(200);
+    await expect.poll(async () => (await page("/session", first)).status).toBe(401);
+    expect((await page("/logout", undefined, { method: "POST" })).status).toBe(204);
+  });
+
+  it("ends at the next call after its key was revoked, or its member removed", async () => {
+    const other = await openAccount();
+    const member = await addMember(other.orgId, "member");
+    const [owners, members] = [await login(other.key), await login(member.key)];
+    await admin("DELETE", `/orgs/${other.orgId}/members/${member.memberId}`);
+    for (const path of ["/session", "/v1/balance", "/v1/models"]) {
+      expect((await page(path, members)).status).toBe(401);
+    }
+    const removed = await page(`/v1/keys/${other.keyId}`, owners, { method: "DELETE" });
+    expect(removed.status).toBe(200);
+    expect((await errorOf(await page("/v1/balance", owners), 401)).type).toBe("no_console_session");
+    const body = chatOf();
+    expect((await page("/v1/chat/completions", owners, { body })).status).toBe(401);
+  });
+
+  it("ends for an operator whose token is replaced", async () => {
+    const cookie = await login(ADMIN_TOKEN);
+    const bindings = bindingsWith({ ADMIN_TOKEN: "b".repeat(32) });
+    expect((await page("/admin/v1/health", cookie, { bindings })).status).toBe(401);
+  });
+
+  it("is none of an unknown, a forged or a second cookie, and a forged one asks no object", async () => {
+    const cookie = await login(account.key);
+    const flipped = cookie.slice(0, -1) + (cookie.endsWith("0") ? "1" : "0");
+    const counted = countedBindings();
+    const { bindings } = counted;
+    for (const one of [
+      "",
+      "a=b",
+      flipped,
+      `${cookie}0`,
+      `${cookie}; ${cookie}`,
+      "x".repeat(20_000),
+    ]) {
+      expect((await page("/v1/balance", one, { bindings })).status).toBe(401);
+    }
+    expect([counted.objects, counted.statements]).toEqual([0, 0]);
+    expect((await page("/session", `a=b; ${cookie}; c=d`)).status).toBe(200);
+  });
+
+  it("opens the console's calls alone: /v1 and /admin/v1 never take the cookie", async () => {
+    const key = await login(account.key);
+    const operator = await login(ADMIN_TOKEN);
+    expect((await send("/v1/balance", { headers: fromPage(key) })).status).toBe(401);
+    expect((await send("/admin/v1/orgs", { headers: fromPage(operator) })).status).toBe(401);
+    const headers = { ...fromPage(key), authorization: `Bearer ${account.key}` };
+    expect(
+      (await send("/console/api/v1/balance", { headers: { authorization: headers.authorization } }))
+        .status,
+    ).toBe(401);
+  });
+
+  it("is 403 for another site's page, and for one that does not say whose it is", async () => {
+    const cookie = await login(account.key);
+    const create = (headers: Record<string, string>): Promise<Response> =>
+      send("/console/api/v1/keys", { body: { name: "forged" }, headers: { cookie, ...headers } });
+    const forged = [
+      {},
+      { origin: "null" },
+      { origin: "https://evil.test" },
+      { origin: "http://eu.test" },
+      { origin: "https://eu.test.evil.test" },
+      { origin: "https://eu.test", "sec-fetch-site": "cross-site" },
+      { origin: "https://eu.test", "sec-fetch-site": "same-site" },
+    ];
+    for (const headers of forged) {
+      expect((await errorOf(await create(headers), 403)).code).toBe("origin_not_allowed");
+    }
+    const get = (headers: Record<string, string>): Promise<Response> =>
+      send("/console/api/session", { headers: { cookie, ...headers } });
+    expect((await get({})).status).toBe(200);
+    expect((await get({ "sec-fetch-site": "cross-site" })).status).toBe(403);
+    expect((await get({ origin: "https://evil.test" })).status).toBe(403);
+    expect((await tryLogin(account.key, { origin: "https://evil.test" })).status).toBe(403);
+  });
+
+  it("is not for other origins: no answer of it allows any", async () => {
+    const cookie = await login(account.key);
+    const options = await page("/v1/balance", cookie, { method: "OPTIONS" });
+    const answers = [options, await page("/v1/balance", cookie), await page("/session", "no")];
+    for (const { headers } of answers) {
+      expect(headers.get("access-control-allow-origin")).toBeNull();
+      expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+    }
+  });
+});
+
+describe("ANY /console/api/v1/*", () => {
+  it("answers as /v1 would for the key, to the byte", async () => {
+    const cookie = await login(account.key);
+    for (const path of [
+      "/models",
+      "/models/sandbox%2Fecho",
+      "/keys",
+      "/users",
+      "/nothing",
+      "/usage?from=x",
+    ]) {
+      const direct = await send(`/v1${path}`, { key: account.key });
+      const seen = await page(`/v1${path}`, cookie);
+      expect([path, seen.status]).toEqual([path, direct.status]);
+      expect(seen.headers.get("openai-organization")).toBe(
+        direct.headers.get("openai-organization"),
+      );
+      if (path === "/keys") continue; // last used at another moment
+      expect(await seen.text()).toBe(await direct.text());
+    }
+    const made = await page("/v1/users", cookie, {
+      body: { external_id: "a/b", daily_quota_dollars: 7 },
+    });
+    expect(made.ok).toBe(true);
+    const patched = await page("/v1/users/a%2Fb", cookie, {
+      method: "PATCH",
+      body: { daily_quota_dollars: 8 },
+    });
+    expect(await patched.json()).toMatchObject({ external_id: "a/b", daily_quota_dollars: 8 });
+    expect((await page("/v1/users/a%2Fb", cookie, { method: "DELETE" })).status).toBe(200);
+  });
+
+  it("looking takes none of the key's minute, and more than 300 in a minute is 429", async () => {
+    const { key } = await openAccount({ rpmLimit: 2 });
+    const cookie = await login(key);
+    for (let n = 0; n < 300; n++) {
+      expect([n, (await page("/v1/models", cookie)).status]).toEqual([n, 200]);
+    }
+    const refused = await page("/v1/models", cookie);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await errorOf(refused, 429)).message).toContain("300 requests per minute");
+    expect((await page("/session", cookie)).status).toBe(429);
+    expect((await send("/v1/models", { key })).status).toBe(200);
+    expect((await send("/v1/models", { key })).status).toBe(200);
+    expect((await send("/v1/models", { key })).status).toBe(429);
+    shiftClock(60_000);
+    expect((await page("/v1/models", cookie)).status).toBe(200);
+  });
+
+  it("the playground takes the key's minute and money, and streams pass through", async () => {
+    const { key } = await openAccount({ rpmLimit: 4 });
+    const cookie = await login(key);
+    const path = "/v1/chat/completions";
+    const before = await balanceOf(key);
+    const cost = Number((await chat(key)).headers.get("x-cost-micro"));
+    const body = chatOf({ stream: true });
+    const streamed = await page(path, cookie, { body });
+    expect(streamed.headers.get("x-ratelimit-remaining-requests")).toBe("1");
+    expect((await eventsOf(streamed)).at(-1)).toBe("[DONE]");
+    shiftClock(60_000);
+    expect(await balanceOf(key)).toBe(before - 2 * cost);
+    const calls = ["responses", "messages", "embeddings"].map((name) => `/v1/${name}`);
+    for (const call of calls) expect((await page(call, cookie, { body: {} })).status).toBe(400);
+    expect((await page(path, cookie, { body })).status).toBe(429);
+    expect((await page("/session", cookie)).status).toBe(200);
+  });
+
+  it("no other completion, no operator's call, no path out of it", async () => {
+    const cookie = await login(account.key);
+    const body = { model: "sandbox/echo", prompt: "Hello" };
+    expect((await send("/v1/completions", { key: account.key, body })).status).toBe(200);
+    expect((await page("/v1/completions", cookie, { body })).status).toBe(404);
+    expect((await page("/v1//completions/", cookie, { body })).status).toBe(404);
+    const paths = [
+      "/admin/v1/orgs",
+      "//admin/v1/orgs",
+      "/v1/../admin/v1/orgs",
+      "/v1/%2e%2e/admin/v1/orgs",
+    ];
+    for (const path of paths) expect((await page(path, cookie)).status).toBe(403);
+    for (const path of ["/internal/v1/lookup", "/healthz", "", "/"]) {
+      expect((await page(path, cookie)).status).toBe(404);
+    }
+  });
+
+  it("a key's text is kept nowhere: the session knows its hash", async () => {
+    const cookie = await login(account.key);
+    const digest = await crypto.subtle.digest(
+      "SHA-256",
+      new TextEncoder().encode(cookie.slice(cookie.indexOf("=") + 1)),
+    );
+    const entered = await env.CONSOLE_SESSION.getByName(new Uint8Array(digest).toHex()).enter(
+      false,
+    );
+    expect(entered.ok).toBe(true);
+    expect(JSON.stringify(entered)).not.toContain(account.key.slice(-20));
+  });
+});
