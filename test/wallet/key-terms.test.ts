@@ -60,6 +60,17 @@ const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest>
   failureOf((await ask(key, amount, more)).held);
 
 describe("a key's budget", () => {
+  it("a balance that has the estimate and not the bound is refused, as what it is", async () => {
+    const key = await limited({ budgetMicro: micros(1000) }, 6);
+    const more = { least: micros(5), sure: micros(8), most: micros(20) };
+    expect(await refusal(key, 5, more)).toMatchObject({
+      kind: "balance_too_low",
+      balanceMicro: 6,
+      requiredMicro: 8,
+    });
+    expect(await standingOf(key)).toMatchObject({ openHolds: 0, held: 0 });
+  });
+
   it.each(["home", "peer"])(
     "pays for exactly 20 of 200 worst cases at once, of a %s's requests, and not a micro more after it",
     async (from) => {

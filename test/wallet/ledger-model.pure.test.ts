@@ -3,8 +3,10 @@ import { describe, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
 import { success } from "../../src/lib/failure.ts";
+import { addKeySpend } from "../../src/wallet/rules/budget.ts";
 import { decideName } from "../../src/wallet/rules/hold-guards.ts";
 import { RULES } from "../../src/wallet/rules/ledger.ts";
+import { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import { NO_CAP } from "../../src/wallet/rules/quota.ts";
 import { PLAIN_RULES, PlainWallet } from "./plain-wallet.ts";
 import type { PlainRules } from "./plain-wallet.ts";
@@ -12,6 +14,31 @@ import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";
 import { effort } from "../effort.ts";
 
+/** Grants whatever is asked for. */
+class Boundless extends TokenWindow {
+  override decide(_limit: number, { most }: { readonly most: number }) {
+    return { kind: "granted", tokens: most } as const;
+  }
+}
+
+/** Leaves what was reserved as it was. */
+class Sticky extends TokenWindow {
+  override correct(): void {}
+}
+
+/** Forgets a second early. */
+class Hasty extends TokenWindow {
+  override decide(
+    limit: number,
+    ask: { readonly least: number; readonly most: number },
+    at: number,
+  ) {
+    return super.decide(limit, ask, at + 14_000);
+  }
+}
+
+/** Each guard is taken away on three of them. */
+const SEEDS = [0, 1000, 2000];
 const numRuns = effort(5_000, 300_000);
 
 describe("the ledger's rules, whatever is sent in whatever order", () => {
@@ -36,7 +63,7 @@ describe("the model objects when a guard is taken away:", () => {
       "a repeated hold gets its first answer",
       { recallHold: () => null },
       1,
-      /a hold opens once|I1|I3|I5|L2/,
+      /a hold opens once|I1|I3|I5|I6|L2/,
     ],
     [
       "a repeated settle gets its first answer",
@@ -51,7 +78,7 @@ describe("the model objects when a guard is taken away:", () => {
       4,
       /I2|I4|holds never exceed/,
     ],
-    ["a hold fits what is left of the quotas", { quotaLeft: () => NO_CAP }, 5, /I4/],
+    ["a hold fits what is left of the quotas", { quotaLeft: () => NO_CAP }, 5, /I4|half/],
     [
       "spend belongs to its period",
       {
@@ -115,8 +142,51 @@ describe("the model objects when a guard is taken away:", () => {
       10,
       /a freed key works again/,
     ],
+    ["a hold fits what is left of its key's budget", { budgetLeft: () => Infinity }, 11, /K1|half/],
+    [
+      "what a key has spent counts in the budget of its period alone",
+      { budgetLeft: (budget, _period, held) => (budget.budgetMicro ?? Infinity) - held },
+      12,
+      /K1|half/,
+    ],
+    ["open holds count against their key's budget", { heldOfKey: () => micros(0) }, 13, /K1|half/],
+    [
+      "a key's spend belongs to its day, week and month",
+      {
+        addKeySpend: (spend, period, charged) => ({
+          ...addKeySpend(spend, period, charged),
+          total: spend.total,
+        }),
+      },
+      14,
+      /K1|K3|half/,
+    ],
+    [
+      "a charge of a day that has passed counts in its own day alone",
+      {
+        addKeySpend: (spend, _period, charged) => ({
+          day: { ...spend.day, spent: micros(spend.day.spent + charged) },
+          week: { ...spend.week, spent: micros(spend.week.spent + charged) },
+          month: { ...spend.month, spent: micros(spend.month.spent + charged) },
+          total: micros(spend.total + charged),
+        }),
+      },
+      15,
+      /K1|K3|half/,
+    ],
+    [
+      "who names no cap leaves half of what is free",
+      { share: (free) => free },
+      16,
+      /half of what is free/,
+    ],
+    ["tokens fit what is left of the minute", { tokenWindow: () => new Boundless() }, 17, /K2/],
+    ["a charge takes the place of reserved tokens", { tokenWindow: () => new Sticky() }, 18, /K2/],
+    ["tokens count for the whole minute", { tokenWindow: () => new Hasty() }, 19, /K2/],
   ];
-  it.each(mutants)("%s", (_guard, rules, seed, breaks) => {
+  it.each(
+    mutants.flatMap((one) => SEEDS.map((seed) => [one[0], one[2] + seed, one[1], one[3]] as const)),
+  )("%s (seed %i)", (_guard, seed, rules, breaks) => {
     const result = fc.check(
       fc.property(script(40), (one) => run(one, { ...PLAIN_RULES, ...rules })),
       { numRuns: 5_000, seed, endOnFailure: true },
@@ -127,7 +197,7 @@ describe("the model objects when a guard is taken away:", () => {
 });
 
 function run(one: Script, rules: PlainRules): void {
-  const wallet = new PlainWallet(START, one.quotas, rules);
+  const wallet = new PlainWallet(START, one, rules);
   wallet.credit("first", one.first);
   const ids = new Map<number, string>();
   for (const command of one.commands) {
@@ -151,6 +221,6 @@ function apply(
   sent.ids.set(command.slot, id);
   const content = sent.contents[command.slot];
   if (command.kind === "hold" && content !== undefined) wallet.hold(id, content);
-  if (command.kind === "settle") wallet.settle(id, command.cost);
+  if (command.kind === "settle") wallet.settle(id, command.cost, command.tokens);
   if (command.kind === "void") wallet.void(id);
 }

@@ -13,17 +13,28 @@ import {
 } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/wallet/rules/quota.ts";
 import { noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
-import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
-
+import type { EndUser, PerPeriod, Period } from "../../src/wallet/rules/quota.ts";
+import { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
+import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { tombstone } from "./plain-tombstone.ts";
-import type { Content, Quotas } from "./wallet-commands.ts";
+import type { Content, KeyLimits, Quotas } from "./wallet-commands.ts";
 
 export const HOLD_TTL_MS = 1_200_000;
 
-/** The guards of the ledger, and that of Idempotency-Keys. */
-export type PlainRules = Rules & { readonly decideName: typeof decideName };
-export const PLAIN_RULES: PlainRules = { ...RULES, decideName };
+/** The guards of the ledger, that of Idempotency-Keys, and the tokens of a key's minute. */
+export type PlainRules = Rules & {
+  readonly decideName: typeof decideName;
+  readonly tokenWindow: () => TokenWindow;
+};
+export const PLAIN_RULES: PlainRules = {
+  ...RULES,
+  decideName,
+  tokenWindow: () => new TokenWindow(),
+};
+
+/** What a wallet is told of its one limited key and its end users. */
+export type PlainLimits = { readonly quotas: Quotas; readonly key: KeyLimits };
 
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
@@ -45,11 +56,13 @@ export class PlainWallet {
   readonly quotas: Quotas;
   readonly rules: PlainRules;
   readonly idempotency: PlainIdempotency;
+  readonly key: PlainKey;
 
-  constructor(now: number, quotas: Quotas, rules: PlainRules = PLAIN_RULES) {
+  constructor(now: number, { quotas, key }: PlainLimits, rules: PlainRules = PLAIN_RULES) {
     this.now = now;
     this.quotas = quotas;
     this.rules = rules;
+    this.key = new PlainKey(key, this.rows, { now, rules, window: rules.tokenWindow() });
     this.idempotency = new PlainIdempotency(this.rows, rules.decideName);
   }
 
@@ -67,32 +80,25 @@ export class PlainWallet {
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
-    const { named, user } = content;
+    const { named, user, isLimited, hasCap } = content;
     const lapsed = this.idempotency.ask(named, this.now);
     if (!lapsed.ok) return `refused ${lapsed.failure.kind}`;
+    const tokens = isLimited ? this.key.ask(content, this.now) : null;
+    if (typeof tokens === "string") return tokens;
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
-    const granted = decideHold(
-      this.books,
-      { least, sure: least, most, hasCap: true, endUser, budget: null, period },
-      this.rules,
-    );
+    const budget = isLimited ? this.key.budget : null;
+    const sure = sureOf(content);
+    const asked = { least, sure, most, hasCap, endUser, budget, period };
+    const free = this.#free(content, period);
+    const granted = decideHold(this.books, asked, this.rules);
     if (!granted.ok) return `refused ${granted.failure.kind}`;
-    if (endUser !== null) this.users.set(endUser.externalId, endUser);
-    const endUserId = endUser?.id ?? null;
-    const who = { externalId: user, endUserId, keyId: "k" };
-    const shared = { id, granted: granted.value, period, ...who };
-    const admittedAt = this.now;
-    openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
-    const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens: null };
-    this.rows.set(id, { ...shared, ...nothing, state: "held", least, most, admittedAt });
-    this.idempotency.granted(id, named, admittedAt);
-    this.#lapse(lapsed.value);
-    if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
+    mustBeSound(granted.value, asked, free);
+    this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
     return `granted ${granted.value}`;
   }
 
-  settle(id: string, amount: number): string {
+  settle(id: string, amount: number, tokens: number): string {
     this.#expire();
     const known = this.rows.get(id);
     if (known === undefined) return "unknown";
@@ -102,12 +108,15 @@ export class PlainWallet {
     }
     const cost = micros(amount);
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
-    const posting = decideSettle(this.books, { known, cost, endUser, budget: null }, this.rules);
+    const isLimited = known.keyId === LIMITED_KEY;
+    const budget = isLimited ? this.key.budget : null;
+    const posting = decideSettle(this.books, { known, cost, endUser, budget }, this.rules);
     closeHold(this.books, id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
     if (endUser !== null) this.#spend(endUser, known, posting);
     this.rows.set(id, { ...known, ...posting, state: "settled" });
+    if (isLimited) this.key.charged(known, posting.charged, tokens);
     this.postings.set(id, (this.postings.get(id) ?? 0) + 1);
     this.cost += cost;
     this.charged += posting.charged;
@@ -126,6 +135,7 @@ export class PlainWallet {
     if (known.state === "settled") return `settled ${known.charged}`;
     closeHold(this.books, id);
     this.rows.set(id, { ...known, state: "voided" });
+    this.key.voided(id);
     return "voided";
   }
 
@@ -155,7 +165,7 @@ export class PlainWallet {
       return `${user.externalId} ${daily} ${monthly}`;
     });
     const { balance, held, holds, seq } = this.books;
-    return { balance, held, openHolds: holds.size, seq, users };
+    return { balance, held, openHolds: holds.size, seq, users, key: this.key.state(this.now) };
   }
 
   /** Throws when an invariant does not hold. */
@@ -180,6 +190,7 @@ export class PlainWallet {
     must(this.wronglyGranted.size === 0, "I6");
     must(this.charged + this.shortfall === this.cost, "I7 and L2");
     this.idempotency.check();
+    this.key.check(this.now);
   }
 
   /** After everyone had the time to come back, nothing is held. */
@@ -187,6 +198,37 @@ export class PlainWallet {
     this.tick(HOLD_TTL_MS + 1);
     must(this.books.holds.size === 0 && this.books.held === 0, "L1");
     this.check();
+  }
+
+  #granted(
+    id: string,
+    { least, extra, user, named, isLimited }: Content,
+    {
+      granted,
+      endUser,
+      tokens,
+      lapsed,
+    }: {
+      readonly granted: Micros;
+      readonly endUser: EndUser | null;
+      readonly tokens: number | null;
+      readonly lapsed: string | null;
+    },
+  ): void {
+    const period = periodOf(this.now);
+    if (endUser !== null) this.users.set(endUser.externalId, endUser);
+    const endUserId = endUser?.id ?? null;
+    const who = { externalId: user, endUserId, keyId: isLimited ? LIMITED_KEY : "k" };
+    const shared = { id, granted, period, ...who };
+    const admittedAt = this.now;
+    openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
+    const asked = { least: micros(least), most: micros(least + extra) };
+    const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
+    this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
+    this.key.granted(id, tokens, admittedAt);
+    this.idempotency.granted(id, named, admittedAt);
+    this.#lapse(lapsed);
+    if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
   }
 
   /** What another request takes the Idempotency-Key of is over. */
@@ -242,10 +284,45 @@ export class PlainWallet {
     };
   }
 
+  /** What a request could have of everything that it counts against, by what was charged and granted. */
+  #free({ user, isLimited }: Content, period: Period): number {
+    const ofKey = isLimited ? this.key.free(period) : Infinity;
+    const free = Math.min(this.books.balance - this.books.held, ofKey);
+    if (user === null) return free;
+    const spent = this.#spentOf(user, period);
+    const held = (name: "day" | "month"): number =>
+      [...this.rows.values()]
+        .filter((row) => row.state === "held" && row.externalId === user)
+        .filter((row) => row.period[name] === period[name])
+        .reduce((sum, row) => sum + (row.granted ?? 0), 0);
+    const { daily, monthly } = this.quotas;
+    return Math.min(
+      free,
+      (daily ?? Infinity) - spent.daily - held("day"),
+      (monthly ?? Infinity) - spent.monthly - held("month"),
+    );
+  }
+
   #quotaOf(key: string): number {
     const isDay = key.split(" ")[1]?.length === 10;
     return (isDay ? this.quotas.daily : this.quotas.monthly) ?? Infinity;
   }
+}
+
+/** The least by the prompt's hard bound. */
+export function sureOf({ least, extra, sure }: Content): Micros {
+  return micros(least + Math.min(extra, sure));
+}
+
+/** Between least and most, and without a cap half of what was free is left, if that is enough. */
+function mustBeSound(
+  granted: number,
+  { least, sure, most, hasCap, budget }: Parameters<typeof decideHold>[1],
+  free: number,
+): void {
+  const needed = budget === null ? least : sure;
+  must(granted >= needed && granted <= most, "a grant is between least and most");
+  must(hasCap || granted <= Math.max(needed, free / 2), "half of what is free is left");
 }
 
 function must(holds: boolean, invariant: string): void {

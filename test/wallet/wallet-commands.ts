@@ -1,16 +1,36 @@
 import * as fc from "fast-check";
+import { BUDGET_PERIODS } from "../../src/lib/key-terms.ts";
+import type { BudgetPeriod } from "../../src/lib/key-terms.ts";
 
 /** An Idempotency-Key and what stands for the request's body. */
 export type Named = { readonly name: string; readonly body: string };
-/** What a slot's request asks for: the same whenever it is sent. */
-export type Content = { least: number; extra: number; user: string | null; named: Named | null };
+/**
+ * What a slot's request asks for: the same whenever it is sent. `sure`: how far the prompt's hard bound lies
+ * above the least, at most `extra`. `isLimited`: of the key that has limits.
+ */
+export type Content = {
+  readonly least: number;
+  readonly extra: number;
+  readonly sure: number;
+  readonly hasCap: boolean;
+  readonly tokens: { readonly least: number; readonly extra: number };
+  readonly user: string | null;
+  readonly named: Named | null;
+  readonly isLimited: boolean;
+};
 export type Command =
   | { kind: "hold" | "void"; slot: number }
-  | { kind: "settle"; slot: number; cost: number }
+  | { kind: "settle"; slot: number; cost: number; tokens: number }
   | { kind: "credit"; reference: number; amount: number }
   | { kind: "tick"; ms: number };
 
 export type Quotas = { daily: number | null; monthly: number | null };
+/** The limits of one key: its budget in micros, of a period or for good, and its tokens a minute. */
+export type KeyLimits = {
+  readonly budget: number | null;
+  readonly period: BudgetPeriod | null;
+  readonly tpm: number | null;
+};
 
 export const SLOTS = 10;
 /** 103 s before the end of a year, so that ticks cross a day, a month and a year. */
@@ -22,6 +42,10 @@ const slot = fc.nat(SLOTS - 1);
 const content: fc.Arbitrary<Content> = fc.record({
   least: fc.nat(30),
   extra: fc.nat(40),
+  sure: fc.nat(12),
+  hasCap: fc.boolean(),
+  tokens: fc.record({ least: fc.nat(9), extra: fc.nat(30) }, { noNullPrototype: true }),
+  isLimited: fc.boolean(),
   user: fc.constantFrom(null, "a", "b"),
   named: fc.option(
     fc.record(
@@ -36,7 +60,12 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("hold" as const), slot }) },
   {
     weight: 5,
-    arbitrary: fc.record({ kind: fc.constant("settle" as const), slot, cost: fc.nat(90) }),
+    arbitrary: fc.record({
+      kind: fc.constant("settle" as const),
+      slot,
+      cost: fc.nat(90),
+      tokens: fc.nat(50),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("void" as const), slot }) },
   {
@@ -55,16 +84,29 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 
 const quota = fc.option(fc.nat(120), { nil: null, freq: 3 });
 
-export type Script = { contents: Content[]; quotas: Quotas; first: number; commands: Command[] };
+const keyLimits: fc.Arbitrary<KeyLimits> = fc.record({
+  budget: fc.option(fc.nat(150), { nil: null, freq: 3 }),
+  period: fc.constantFrom(null, ...BUDGET_PERIODS),
+  tpm: fc.option(fc.nat(60), { nil: null, freq: 2 }),
+});
+
+export type Script = {
+  contents: Content[];
+  quotas: Quotas;
+  key: KeyLimits;
+  first: number;
+  commands: Command[];
+};
 
 /**
- * A run: what each slot's request asks for, the quotas, a first credit, and the commands. A slot
+ * A run: what each slot's request asks for, the quotas, one key's limits, a first credit, and the commands. A slot
  * named again is a duplicate, a void or settle before its hold a reordering, one after a long tick late.
  */
 export function script(commandsMax: number): fc.Arbitrary<Script> {
   return fc.record({
     contents: fc.array(content, { minLength: SLOTS, maxLength: SLOTS }),
     quotas: fc.record({ daily: quota, monthly: quota }),
+    key: keyLimits,
     first: fc.integer({ min: 1, max: 300 }),
     commands: fc.array(command, { maxLength: commandsMax, size: "max" }),
   });

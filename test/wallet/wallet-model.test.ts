@@ -3,22 +3,15 @@ import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
-import { PlainWallet } from "./plain-wallet.ts";
+import { NO_TERMS } from "../../src/lib/key-terms.ts";
+import { gatedKey } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import { PlainWallet, sureOf } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";
-import {
-  credit,
-  differences,
-  holdOf,
-  newWallet,
-  setClock,
-  settle,
-  valueOf,
-} from "./wallet-desk.ts";
+import { credit, differences, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 import { effort } from "../effort.ts";
-
-const NO_CONTENT: Content = { least: 0, extra: 0, user: null, named: null };
 
 afterEach(() => setClock(null));
 
@@ -32,8 +25,14 @@ it("the object answers and counts as the pure rules do, evicted and published be
 
 async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   setClock(START);
-  const { stub } = await newWallet();
-  const plain = new PlainWallet(START, one.quotas);
+  const key = await gatedKey({ rpmLimit: 1000 });
+  const { stub } = key;
+  const { budget, period, tpm } = one.key;
+  valueOf(await stub.admit(key.hash)); // it has met the key
+  const budgetMicro = budget === null ? null : micros(budget);
+  const terms = { ...NO_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
+  valueOf(await stub.setKeyTerms(key.hash, terms));
+  const plain = new PlainWallet(START, one);
   valueOf(
     await stub.patchSettings({
       defaultUserDailyQuotaMicro: one.quotas.daily === null ? null : micros(one.quotas.daily),
@@ -45,11 +44,11 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const ids = new Map<number, string>();
   for (const command of one.commands) {
     // oxlint-disable no-await-in-loop -- one command after the other
-    const [before, after] = await step({ stub, plain }, command, { contents: one.contents, ids });
+    const [before, after] = await step({ key, plain }, command, { contents: one.contents, ids });
     expect(after).toBe(before);
     plain.check();
     await disturb(stub, dice.next().value, plain.now);
-    expect(await stateOf(stub, plain.now)).toEqual(plain.state());
+    expect(await stateOf(key, plain.now)).toEqual(plain.state());
     // oxlint-enable no-await-in-loop
   }
   expect(await differences(stub)).toEqual([]);
@@ -64,11 +63,12 @@ async function disturb(stub: Stub, die: number, clock: number): Promise<void> {
 }
 
 async function step(
-  both: { stub: Stub; plain: PlainWallet },
+  both: { key: GatedKey; plain: PlainWallet },
   command: Command,
   sent: { contents: readonly Content[]; ids: Map<number, string> },
 ): Promise<[plain: string, object: string]> {
-  const { stub, plain } = both;
+  const { key, plain } = both;
+  const { stub } = key;
   if (command.kind === "tick") {
     plain.tick(command.ms);
     return ["", ""];
@@ -85,32 +85,44 @@ async function step(
   const id = sent.ids.get(command.slot) ?? mintId("req_", plain.now);
   sent.ids.set(command.slot, id);
   if (command.kind === "hold") {
-    const content = sent.contents[command.slot] ?? NO_CONTENT;
-    const answer = await stub.hold(
-      holdOf(content.least, {
-        id,
-        most: micros(content.least + content.extra),
-        externalId: content.user,
-        idempotency: content.named,
-      }),
-    );
+    const content = sent.contents[command.slot];
+    if (content === undefined) return ["", ""];
+    const answer = await holdAs(key, id, content);
     return [
       plain.hold(id, content),
       answer.ok ? `granted ${answer.value.granted}` : `refused ${answer.failure.kind}`,
     ];
   }
   if (command.kind === "settle") {
-    const answer = valueOf(await settle(stub, id, command.cost));
+    const usage = { input: command.tokens, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+    const generation = { ...GENERATION, usage };
+    const answer = valueOf(await stub.settle({ id, cost: micros(command.cost), generation }));
     const text =
       answer.kind === "settled" ? `settled ${answer.charged} ${answer.shortfall}` : answer.kind;
-    return [plain.settle(id, command.cost), text];
+    return [plain.settle(id, command.cost, command.tokens), text];
   }
   const answer = valueOf(await stub.void(id));
   return [plain.void(id), answer.kind === "settled" ? `settled ${answer.charged}` : answer.kind];
 }
 
-async function stateOf(stub: Stub, clock: number): Promise<Record<string, unknown>> {
+function holdAs({ row, hash, stub }: GatedKey, id: string, content: Content) {
+  const { least, extra, hasCap, tokens, isLimited } = content;
+  const request = holdOf(least, {
+    id,
+    most: micros(least + extra),
+    sure: sureOf(content),
+    hasCap,
+    tokens: { prompt: 0, least: tokens.least, most: tokens.least + tokens.extra },
+    externalId: content.user,
+    idempotency: content.named,
+    ...(isLimited && { keyId: row.id }),
+  });
+  return isLimited ? stub.hold(request, hash) : stub.hold(request);
+}
+
+async function stateOf({ stub, hash }: GatedKey, clock: number): Promise<Record<string, unknown>> {
   setClock(clock);
+  const standing = valueOf(await stub.keyStanding(hash));
   const balance = valueOf(await stub.balance());
   const users = valueOf(await stub.listEndUsers(10, 0)).endUsers.map(
     (user) => `${user.externalId} ${user.dailySpendMicro} ${user.monthlySpendMicro}`,
@@ -122,5 +134,9 @@ async function stateOf(stub: Stub, clock: number): Promise<Record<string, unknow
     openHolds: balance.openHolds,
     seq: rows.at(-1)?.seq ?? 0,
     users,
+    key: {
+      spent: standing.budget?.spentMicro ?? null,
+      tokens: standing.tokens?.remaining ?? null,
+    },
   };
 }

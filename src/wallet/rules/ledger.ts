@@ -55,6 +55,7 @@ export type Rules = {
   readonly addSpend: typeof addSpend;
   readonly budgetLeft: typeof budgetLeft;
   readonly addKeySpend: typeof addKeySpend;
+  readonly heldOfKey: typeof heldOfKey;
   /** The most that one request may have of what is free. */
   readonly share: (free: number, hasCap: boolean) => number;
 };
@@ -74,6 +75,7 @@ export const RULES: Rules = {
   addSpend,
   budgetLeft,
   addKeySpend,
+  heldOfKey,
   share: (free, hasCap) => (hasCap ? free : Math.floor(free / 2)),
 };
 
@@ -95,46 +97,44 @@ export type Ask = {
 type Purse = {
   readonly left: number;
   readonly held: Micros;
-  readonly least: Micros;
   /** A quota or budget of nothing blocks also what costs nothing. */
   readonly blocksAtZero: boolean;
   readonly refuse: (onlyHolds: boolean) => Failure;
 };
 
-/**
- * Grants between least and most, or says what is in the way: the end user's month, its day, the key's
- * budget, the balance.
- */
+/** Grants between least and most, or says what is in the way: month, day, key's budget, balance. */
 export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
+  const needed = neededOf(ask);
   const purses = [...userPurses(books, ask, rules), ...budgetPurses(books, ask, rules)];
   purses.push(balancePurse(books, ask));
+  const fits = ({ blocksAtZero }: Purse, amount: number): boolean =>
+    amount >= needed && (amount > 0 || !blocksAtZero);
   const short = purses.find((purse) => !fits(purse, purse.left - purse.held));
   if (short !== undefined) {
     return refuse(short.refuse(purses.every((purse) => fits(purse, purse.left))));
   }
   const free = Math.min(...purses.map((purse) => purse.left - purse.held));
-  const needed = Math.max(...purses.map((purse) => purse.least));
   return success(micros(Math.max(needed, Math.min(most, rules.share(free, hasCap)))));
 }
 
-function fits({ least, blocksAtZero }: Purse, amount: number): boolean {
-  return amount >= least && (amount > 0 || !blocksAtZero);
-}
+/** What every purse must have room for: a budget is granted nothing on an estimate. */
+const neededOf = ({ budget, least, sure }: Ask): Micros =>
+  (budget?.budgetMicro ?? null) === null ? least : sure;
 
-function balancePurse({ balance, held }: Books, { least }: Ask): Purse {
+function balancePurse({ balance, held }: Books, ask: Ask): Purse {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
   return {
     left: balance,
     held,
-    least,
     blocksAtZero: false,
-    refuse: (onlyHolds) => ({ ...failure, requiredMicro: least, onlyHolds }),
+    refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask), onlyHolds }),
   };
 }
 
-function userPurses(books: Books, { endUser, least, period }: Ask, rules: Rules): Purse[] {
+function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
+  const { endUser, period } = ask;
   if (endUser === null) return [];
   const left = rules.quotaLeft(endUser, period, NOTHING);
   const held = heldBy(books, endUser.id, period);
@@ -147,7 +147,6 @@ function userPurses(books: Books, { endUser, least, period }: Ask, rules: Rules)
     return {
       left: leftOf,
       held: heldMicro,
-      least,
       blocksAtZero: true,
       refuse: (onlyHolds) => ({
         kind: "quota_exceeded",
@@ -155,7 +154,7 @@ function userPurses(books: Books, { endUser, least, period }: Ask, rules: Rules)
         quotaMicro,
         leftMicro: notBelowZero(leftOf),
         heldMicro,
-        requiredMicro: least,
+        requiredMicro: neededOf(ask),
         resetsAt: endOf(period, which),
         onlyHolds,
       }),
@@ -163,16 +162,16 @@ function userPurses(books: Books, { endUser, least, period }: Ask, rules: Rules)
   });
 }
 
-function budgetPurses(books: Books, { budget, sure, period }: Ask, rules: Rules): Purse[] {
+function budgetPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
+  const { budget, period } = ask;
   if (budget === null || budget.budgetMicro === null) return [];
   const { budgetMicro, budgetPeriod } = budget;
   const left = rules.budgetLeft(budget, period, micros(0));
-  const held = heldOfKey(books, budget, period);
+  const held = rules.heldOfKey(books, budget, period);
   return [
     {
       left,
       held,
-      least: sure,
       blocksAtZero: true,
       refuse: (onlyHolds) => ({
         kind: "key_budget_exceeded",
@@ -180,7 +179,7 @@ function budgetPurses(books: Books, { budget, sure, period }: Ask, rules: Rules)
         budgetMicro,
         leftMicro: notBelowZero(left),
         heldMicro: held,
-        requiredMicro: sure,
+        requiredMicro: neededOf(ask),
         resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
         onlyHolds,
       }),
@@ -223,7 +222,9 @@ export function decideSettle(
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
   const ofBudget =
-    budget === null ? Infinity : rules.budgetLeft(budget, period, heldOfKey(books, budget, period));
+    budget === null
+      ? Infinity
+      : rules.budgetLeft(budget, period, rules.heldOfKey(books, budget, period));
   const open = books.holds.get(known.id);
   if (open !== undefined) {
     const charged = rules.charge(cost, open.granted, Math.min(freeOf(books), ofBudget));

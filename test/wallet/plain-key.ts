@@ -1,0 +1,144 @@
+import { micros } from "../../src/lib/money.ts";
+import { noKeySpend, budgetSpent } from "../../src/wallet/rules/budget.ts";
+import type { Budget } from "../../src/wallet/rules/budget.ts";
+import type { Known, Rules } from "../../src/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/wallet/rules/quota.ts";
+import type { Period } from "../../src/wallet/rules/quota.ts";
+import type { TokenWindow } from "../../src/wallet/rules/token-window.ts";
+import type { Content, KeyLimits } from "./wallet-commands.ts";
+
+const WINDOW_MS = 60_000;
+/** The key whose limits a script names; every other request is of a key without. */
+export const LIMITED_KEY = "key_limited";
+
+/** The limited key in memory: the real rules, and apart from them all that it was charged and given. */
+export class PlainKey {
+  budget: Budget | null;
+  readonly #limits: KeyLimits;
+  readonly #rules: Pick<Rules, "addKeySpend">;
+  readonly #rows: ReadonlyMap<string, Known>;
+  readonly #window: Pick<TokenWindow, "decide" | "add" | "correct" | "state">;
+  /** Charges by day, week and month of admission, and in all. */
+  readonly #spent = new Map<string, number>();
+  /** Tokens of each grant: reserved, then what it came to. */
+  readonly #tokens = new Map<string, { readonly at: number; count: number }>();
+
+  constructor(
+    limits: KeyLimits,
+    rows: ReadonlyMap<string, Known>,
+    {
+      now,
+      rules,
+      window,
+    }: {
+      readonly now: number;
+      readonly rules: Pick<Rules, "addKeySpend">;
+      readonly window: Pick<TokenWindow, "decide" | "add" | "correct" | "state">;
+    },
+  ) {
+    const { budget, period } = limits;
+    this.#limits = limits;
+    this.#rules = rules;
+    this.#rows = rows;
+    this.#window = window;
+    this.budget =
+      budget === null
+        ? null
+        : {
+            keyId: LIMITED_KEY,
+            budgetMicro: micros(budget),
+            budgetPeriod: period,
+            spend: noKeySpend(periodOf(now)),
+          };
+  }
+
+  /** The tokens that a request gets of the minute, null without a limit; or how it is refused. */
+  ask({ tokens: { least, extra }, hasCap }: Content, now: number): number | null | string {
+    const { tpm } = this.#limits;
+    if (tpm === null) return null;
+    const most = least + extra;
+    const verdict = this.#window.decide(tpm, { least: hasCap ? most : least, most }, now);
+    if (verdict.kind === "granted") return verdict.tokens;
+    return verdict.kind === "never" ? "refused tokens_over_limit" : "refused tokens_limited";
+  }
+
+  granted(id: string, tokens: number | null, now: number): void {
+    if (tokens === null) return;
+    this.#window.add(id, now, tokens);
+    this.#tokens.set(id, { at: now, count: tokens });
+    const { tpm } = this.#limits;
+    must(this.#counted(now) <= (tpm ?? Infinity), "K2 tokens of a minute");
+  }
+
+  charged(known: Known, charged: number, tokens: number): void {
+    this.#counts(known.id, tokens);
+    const { period } = known;
+    for (const slot of slotsOf(period)) {
+      this.#spent.set(slot, (this.#spent.get(slot) ?? 0) + charged);
+    }
+    if (this.budget === null) return;
+    const spend = this.#rules.addKeySpend(this.budget.spend, period, micros(charged));
+    this.budget = { ...this.budget, spend };
+  }
+
+  voided(id: string): void {
+    this.#counts(id, 0);
+  }
+
+  /** What no charge and no open hold has of the budget in a period, by what was charged and granted. */
+  free(period: Period): number {
+    const { budget, period: name } = this.#limits;
+    if (budget === null) return Infinity;
+    const held = [...this.#rows.values()]
+      .filter((row) => row.state === "held" && row.keyId === LIMITED_KEY)
+      .filter((row) => name === null || row.period[name] === period[name])
+      .reduce((sum, row) => sum + (row.granted ?? 0), 0);
+    return budget - (this.#spent.get(slotOf(name, period)) ?? 0) - held;
+  }
+
+  /** What the object can be asked for, to compare. */
+  state(now: number): Record<string, unknown> {
+    const { tpm } = this.#limits;
+    return {
+      spent: this.budget === null ? null : budgetSpent(this.budget, periodOf(now)),
+      tokens: tpm === null ? null : this.#window.state(tpm, now).remaining,
+    };
+  }
+
+  /** Throws when an invariant does not hold. */
+  check(now: number): void {
+    const { budget, period: name } = this.#limits;
+    for (const [slot, spent] of this.#spent) {
+      if (slot.startsWith(`${name ?? "total"} `)) must(spent <= (budget ?? Infinity), `K1 ${slot}`);
+    }
+    if (this.budget === null) return;
+    const period = periodOf(now);
+    const read = budgetSpent(this.budget, period);
+    must(read === (this.#spent.get(slotOf(name, period)) ?? 0), "K3 a key's period");
+  }
+
+  #counts(id: string, count: number): void {
+    const one = this.#tokens.get(id);
+    if (one === undefined) return;
+    this.#window.correct(id, count);
+    one.count = count;
+  }
+
+  #counted(now: number): number {
+    return [...this.#tokens.values()]
+      .filter(({ at }) => at > now - WINDOW_MS)
+      .reduce((sum, { count }) => sum + count, 0);
+  }
+}
+
+function slotOf(name: KeyLimits["period"], period: Period): string {
+  return name === null ? "total all" : `${name} ${period[name]}`;
+}
+
+function slotsOf(period: Period): string[] {
+  return [null, "day", "week", "month"].map((name) => slotOf(name as KeyLimits["period"], period));
+}
+
+function must(holds: boolean, invariant: string): void {
+  if (!holds) throw new Error(`broken: ${invariant}`);
+}
