@@ -98,11 +98,12 @@ async function callRoute(
   told: Pick<FailoverOptions, "onAsked" | "onSpent">,
 ): Promise<Result<Served>> {
   if (offers.length === 0) return refuse({ kind: "upstream_error" });
-  const { kind, body, stream } = run.request;
+  const { kind, body, stream, user } = run.request;
+  const customer = { orgId: run.caller.orgId, user };
   const { health, now, numbers } = run.services;
   return failover(
     offers.map((offer) => offer.candidate),
-    { kind, body, stream, paceMs: numbers.STREAM_PACE_MS, room: run.room },
+    { kind, body, stream, customer, paceMs: numbers.STREAM_PACE_MS, room: run.room },
     {
       health,
       now,

@@ -70,11 +70,12 @@ function boundEmbeddings(
   return success({ ...common(asked, model), routes: routes.value, prompt, cap: null, bounds });
 }
 
-function common({ request, user, dropped, reply, paramOf, native }: Asked, model: Model) {
+function common({ request, user, dropped, reply, paramOf, codeOf, native }: Asked, model: Model) {
   const { kind, body } = request;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
-  return { kind, body, model, stream, user, dropped, droppedNatively, reply, paramOf, native };
+  const words = { reply, paramOf, codeOf };
+  return { kind, body, model, stream, user, dropped, droppedNatively, ...words, native };
 }
 
 /** A prompt as a native route is told it: with what only that wire has words for. */
@@ -108,14 +109,19 @@ export function speaks(
 }
 
 /** A refusal with its `param` as the door's client knows it; what the door said itself is in its words. */
-export function named(
-  refusal: Refusal,
-  { paramOf, native }: { paramOf?: Asked["paramOf"] | undefined; native: Native | null },
-): Refusal {
+export function named(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
   const { failure } = refusal;
   if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
     return refusal;
   }
   if (failure.message === native?.only?.message) return refusal;
-  return { ok: false, failure: { ...failure, param: paramOf(failure.param) } };
+  const param = paramOf(failure.param);
+  const code = param === null ? null : (codeOf?.(param) ?? null);
+  return { ok: false, failure: { ...failure, param, ...(code !== null && { code }) } };
 }
+
+type Words = {
+  readonly paramOf?: Asked["paramOf"] | undefined;
+  readonly codeOf?: Asked["codeOf"] | undefined;
+  readonly native: Native | null;
+};

@@ -32,6 +32,7 @@ export type PaidRequest = {
   readonly droppedNatively: readonly string[];
   readonly reply: Reply;
   readonly paramOf: Asked["paramOf"];
+  readonly codeOf?: Asked["codeOf"];
   /** Its body is empty once a route has answered. */
   native: Native | null;
   readonly prompt: PromptSize;

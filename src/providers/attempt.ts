@@ -1,6 +1,7 @@
 import type { StopSignal } from "../lib/stop.ts";
 import type { After } from "../lib/timers.ts";
 import type {
+  Customer,
   EventStream,
   JsonObject,
   NativeBody,
@@ -27,6 +28,7 @@ export type AttemptRequest = {
   readonly body: JsonObject;
   readonly stream: boolean;
   /** As in `ProviderCall`. */
+  readonly customer?: Customer;
   readonly paceMs?: number;
   readonly room?: (bytes: number) => boolean;
 };

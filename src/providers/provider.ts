@@ -27,6 +27,9 @@ export type NativeSaid = {
   readonly finish: string | null;
 };
 
+/** Whose request it is. Upstream they are told apart by hashes alone. */
+export type Customer = { readonly orgId: string; readonly user: string | null };
+
 /** One attempt at one route. */
 export type ProviderCall = {
   readonly kind: "chat" | "embeddings";
@@ -37,6 +40,7 @@ export type ProviderCall = {
   /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
   readonly native?: NativeBody;
   readonly stream: boolean;
+  readonly customer?: Customer;
   /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
   readonly cap: number | null;
   /** How often, at most, what a stream brings is handed on, ms; 0 or absent: each chunk as it comes. */

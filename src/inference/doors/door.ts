@@ -45,6 +45,8 @@ export type Asked = {
    * abilities, or by the provider); absent: the same name. Null: no field of the client's.
    */
   readonly paramOf?: (coreParam: string) => string | null;
+  /** The code of a 400 about a field of the door's, where its clients act on one; absent or null: as it was found. */
+  readonly codeOf?: (param: string) => string | null;
   /** Writes the core's answer. Holds what the door must remember, and never the prompt: a stream is long. */
   readonly reply: Reply;
   /** The same request for a route that speaks this door's own wire; null where there is none. */

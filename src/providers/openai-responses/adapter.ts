@@ -1,10 +1,12 @@
 import { post } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
-import { isObject } from "../json-value.ts";
+import { boundedText } from "../../http/bounded-body.ts";
+import { isObject, listOf, objectOf, parseObject } from "../json-value.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
 import { httpFailure } from "../upstream-failure.ts";
 import { nativeAnswer, responsesAnswer } from "./answer.ts";
+import { Identity } from "./identity.ts";
 import { nativeRequest, responsesRequest } from "./request.ts";
 import { responseFailure } from "./rules.ts";
 import { ChunkReader, NativeReader } from "./stream.ts";
@@ -25,15 +27,20 @@ export type ResponsesHost = {
  * it too. Nothing is stored there; reasoning travels to the client and back, encrypted.
  */
 export function responsesWire({ id, url, headers, secret }: ResponsesHost): Wire {
+  const identity = new Identity(secret ?? "");
   return {
     id,
     streamType: "text/event-stream",
     async ask(call) {
       const isNative = call.native !== undefined;
-      const body = isNative ? nativeRequest(call) : responsesRequest(call);
-      if (isFailure(body)) return body;
+      const asked = isNative ? nativeRequest(call) : responsesRequest(call);
+      if (isFailure(asked)) return asked;
+      const { prompt_cache_key: cacheKey, ...body } = asked;
+      const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
       const accept = call.stream ? "text/event-stream" : "application/json";
-      return post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(body) });
+      const send = (sent: JsonObject) =>
+        post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
+      return againWithoutReasoning(await send(whole), whole, send);
     },
     answer: (raw, { native }) =>
       native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
@@ -43,6 +50,28 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Wire
     reader: ({ native }) =>
       sseReader(native === undefined ? new ChunkReader(secret) : new NativeReader(secret)),
   };
+}
+
+const ERROR_BYTES_MAX = 64 * 1024;
+/** Reasoning is bound to the account that made it: there is another one since, or another made it. */
+const NOT_OURS = "invalid_encrypted_content";
+
+type Answered = Response | ProviderFailure;
+
+/** Asks once more, without any reasoning, where that of the history cannot be read there. */
+async function againWithoutReasoning(
+  answer: Answered,
+  body: JsonObject,
+  send: (body: JsonObject) => Promise<Answered>,
+): Promise<Answered> {
+  if (!(answer instanceof Response) || answer.status !== 400) return answer;
+  const input = listOf(body["input"]);
+  const kept = input.filter((item) => objectOf(item)["type"] !== "reasoning");
+  if (kept.length === input.length) return answer;
+  const text = (await boundedText(answer, ERROR_BYTES_MAX)) ?? "";
+  const { error } = parseObject(text) ?? {};
+  if (objectOf(error)["code"] === NOT_OURS) return send({ ...body, input: kept });
+  return new Response(text, { status: answer.status, headers: answer.headers });
 }
 
 function isFailure(body: JsonObject | ProviderFailure): body is ProviderFailure {

@@ -2,6 +2,7 @@ import { noFunctions, refusal } from "../conversation.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { ToolCallIds, WORD_64 } from "../tool-call-id.ts";
+import { LOW_IS_LEAST, REASONING_MODELS } from "../openai-compatible/profiles/openai.ts";
 import { CAP_MIN, reasoningItem } from "./rules.ts";
 
 /** The fields that go as they are. */
@@ -10,7 +11,6 @@ const SAME = [
   "prompt_cache_key",
   "prompt_cache_options",
   "prompt_cache_retention",
-  "safety_identifier",
 ];
 /** Sampling is taken by models that are told not to reason. */
 const SAMPLING = ["temperature", "top_p"];
@@ -34,9 +34,7 @@ export function responsesRequest(call: ProviderCall): JsonObject | ProviderFailu
     ...fieldsOf(body, [...SAME, ...sampling]),
     ...toolFields(body),
     ...textField(body),
-    ...(typeof effort === "string" && {
-      reasoning: { effort: effort === "minimal" ? "low" : effort },
-    }),
+    ...(typeof effort === "string" && { reasoning: { effort: effortFor(upstreamId, effort) } }),
     max_output_tokens: cap,
     ...FIXED,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
@@ -50,12 +48,18 @@ const FIXED: JsonObject = {
   service_tier: "default",
 };
 
-/** A client's own body: its fields, our model, cap and tier. */
+/** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
 export function nativeRequest({ native, upstreamId, cap, stream }: ProviderCall): JsonObject {
-  const body = native?.body ?? {};
-  const include = new Set([...listOf(body["include"]), "reasoning.encrypted_content"]);
+  const { temperature, top_p, top_logprobs, include: asked, ...body } = native?.body ?? {};
+  const { effort, ...reasoning } = objectOf(body["reasoning"]);
+  const mayTune = !REASONING_MODELS.test(upstreamId) || effort === "none";
+  const include = new Set([...(mayTune ? listOf(asked) : []), "reasoning.encrypted_content"]);
   return {
     ...body,
+    ...(mayTune && said({ temperature, top_p, top_logprobs })),
+    ...(body["reasoning"] !== undefined && {
+      reasoning: said({ ...reasoning, effort: effortFor(upstreamId, effort) }),
+    }),
     model: upstreamId,
     ...(cap !== null && { max_output_tokens: cap }),
     ...FIXED,
@@ -63,6 +67,11 @@ export function nativeRequest({ native, upstreamId, cap, stream }: ProviderCall)
     stream,
     ...(stream && { stream_options: { include_obfuscation: false } }),
   };
+}
+
+/** Since 5.1 the least effort is none, and then low. */
+function effortFor(upstreamId: string, effort: unknown): unknown {
+  return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
 }
 
 function problemOf(body: JsonObject, cap: number): ProviderFailure | null {

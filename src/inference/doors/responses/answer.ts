@@ -2,13 +2,19 @@ import { isObject, listOf, objectOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { Head, Receipt } from "../door.ts";
 import { OUT_OF_CREDITS } from "./failed.ts";
+import { NativeItems } from "./native-items.ts";
 import { Output } from "./output.ts";
 import type { Wanted } from "./output.ts";
 import { closedResponse } from "./response-object.ts";
 import type { Echo, Standing } from "./response-object.ts";
 
 /** What the answer to a request must remember of it. */
-export type Asking = { readonly wanted: Wanted; readonly echo: Echo };
+export type Asking = {
+  readonly wanted: Wanted;
+  readonly echo: Echo;
+  /** The answer comes in this dialect, from OpenAI itself. */
+  readonly isNative: boolean;
+};
 
 const PREFIX = "resp_";
 
@@ -17,11 +23,14 @@ export function ownPart({ id }: Head): string {
   return id.slice(PREFIX.length);
 }
 
-/** The core's completion as a response. */
+/** The core's completion, or OpenAI's own response, as ours. */
 export function responseOf(answer: JsonObject, asking: Asking, receipt: Receipt): JsonObject {
-  const choice = objectOf(listOf(answer["choices"]).find(isObject));
   const output = new Output(ownPart(receipt), asking.wanted, () => "");
-  output.delta(objectOf(choice["message"]), choice["logprobs"]);
+  if (asking.isNative) new NativeItems(output, asking.wanted).whole(answer);
+  else {
+    const choice = objectOf(listOf(answer["choices"]).find(isObject));
+    output.delta(objectOf(choice["message"]), choice["logprobs"]);
+  }
   const ending = endingOf(receipt);
   output.end(ending.status !== "completed");
   const standing = { ...ending, output: output.items() };

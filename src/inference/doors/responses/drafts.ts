@@ -1,12 +1,10 @@
 import { isObject } from "../../../providers/json-value.ts";
 import { CustomInput } from "./custom-input.ts";
-import { sealed } from "./reasoning.ts";
-import type { Kept } from "./reasoning.ts";
 import type {
   Logprob,
   OutputItem,
+  Phase,
   RefusalPart,
-  SummaryPart,
   TextPart,
   UrlCitation,
 } from "./response-object.ts";
@@ -32,7 +30,8 @@ export type Draft = {
   item(): OutputItem;
 };
 
-abstract class BaseDraft implements Draft {
+/** What all items have in common. */
+export abstract class BaseDraft implements Draft {
   protected readonly place: Place;
   protected status: Status = "in_progress";
   isOpen = false;
@@ -96,6 +95,17 @@ export type OpenText = {
 export class MessageDraft extends BaseDraft {
   readonly isWhole = true;
   readonly #parts: GrowingPart[] = [];
+  readonly #phase: Phase | null;
+
+  constructor(place: Place, phase: Phase | null = null) {
+    super(place);
+    this.#phase = phase;
+  }
+
+  /** Nothing was said yet. */
+  get isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
 
   text(json: string, { logprobs, annotations }: Beside): string {
     let said = "";
@@ -145,7 +155,8 @@ export class MessageDraft extends BaseDraft {
   item(): OutputItem {
     const { id } = this.place;
     const content = this.isOpen ? this.#parts.map(partOf) : [];
-    return { id, type: "message", status: this.status, role: "assistant", content };
+    const phase = this.#phase === null ? {} : { phase: this.#phase };
+    return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
   }
 
   /** What came before it was open, each part as one piece. */
@@ -221,23 +232,34 @@ function partOf(part: GrowingPart): TextPart | RefusalPart {
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 
-/** A call, of a function or of a custom tool as which a function stands. */
+/** A call, of a function or of a custom tool. */
 export class CallDraft extends BaseDraft {
   readonly #origin: Origin;
   readonly #callId: string;
-  /** The function's arguments as the model wrote them. */
+  /** Arguments or input as the model wrote them. */
   #args = "";
+  /** Of a custom tool as which a function stands. */
   readonly #input: CustomInput | null;
+  readonly #isNative: boolean;
+  /** Said by whoever calls natively; else the arguments tell. */
+  isEnded = false;
 
-  constructor(place: Place, origin: Origin, callId: string) {
+  constructor(place: Place, origin: Origin, callId: string, isNative = false) {
     super(place);
     this.#origin = origin;
     this.#callId = callId;
-    this.#input = origin.kind === "custom" ? new CustomInput() : null;
+    this.#isNative = isNative;
+    this.#input = origin.kind === "custom" && !isNative ? new CustomInput() : null;
+  }
+
+  /** Nothing was written yet. */
+  get isEmpty(): boolean {
+    return this.#args === "";
   }
 
   /** An object that has ended: nothing but spaces may follow. */
   get isWhole(): boolean {
+    if (this.#isNative) return this.isEnded;
     if (!this.#args.trimEnd().endsWith("}")) return false;
     try {
       return isObject(JSON.parse(this.#args));
@@ -263,7 +285,7 @@ export class CallDraft extends BaseDraft {
     };
     const { status } = this;
     const value = this.isOpen ? this.#value() : "";
-    return this.#input === null
+    return this.#isFunction
       ? { id, type: "function_call", status, ...called, arguments: value }
       : { id, type: "custom_tool_call", status, ...called, input: value };
   }
@@ -285,13 +307,17 @@ export class CallDraft extends BaseDraft {
     const value = this.#value();
     return (
       rest +
-      (this.#input === null
+      (this.#isFunction
         ? this.say("response.function_call_arguments.done", {
             name: this.#origin.name,
             arguments: value,
           })
         : this.say("response.custom_tool_call_input.done", { input: value }))
     );
+  }
+
+  get #isFunction(): boolean {
+    return this.#origin.kind === "function";
   }
 
   #value(): string {
@@ -301,7 +327,7 @@ export class CallDraft extends BaseDraft {
   /** What is only known at the end: that there are no arguments, or an input that came in another shape. */
   #rest(): string {
     if (this.#input === null) {
-      if (this.#args.trim() !== "") return "";
+      if (!this.#isFunction || this.#args.trim() !== "") return "";
       this.#args = "{}";
       return this.#sayDelta(this.#args);
     }
@@ -310,62 +336,9 @@ export class CallDraft extends BaseDraft {
 
   #sayDelta(delta: string): string {
     if (delta === "") return "";
-    const type =
-      this.#input === null
-        ? "response.function_call_arguments.delta"
-        : "response.custom_tool_call_input.delta";
+    const type = this.#isFunction
+      ? "response.function_call_arguments.delta"
+      : "response.custom_tool_call_input.delta";
     return this.say(type, { delta });
-  }
-}
-
-/** What the model thought, as far as it may be seen, and what its next turn needs of it. */
-export class ReasoningDraft extends BaseDraft {
-  readonly isWhole = true;
-  #summary = "";
-  readonly #details: Kept["details"][number][] = [];
-  readonly #extras: Record<string, Kept["details"][number]> = {};
-
-  summary(text: string): string {
-    const isFirst = this.#summary === "";
-    this.#summary += text;
-    return (isFirst ? this.#sayPart("added", "") : "") + this.#saySummary("delta", { delta: text });
-  }
-
-  keep({ details, extras }: Kept): void {
-    this.#details.push(...details);
-    for (const [id, extra] of Object.entries(extras)) this.#extras[id] = extra;
-  }
-
-  item(): OutputItem {
-    const { id } = this.place;
-    const { status } = this;
-    const isDone = status !== "in_progress";
-    const summary: SummaryPart[] =
-      this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
-    const kept = isDone ? sealed({ details: this.#details, extras: this.#extras }) : null;
-    return { id, type: "reasoning", status, summary, encrypted_content: kept };
-  }
-
-  protected begin(): string {
-    const text = this.#summary;
-    this.#summary = "";
-    return text === "" ? "" : this.summary(text);
-  }
-
-  protected end(): string {
-    if (this.#summary === "") return "";
-    const said = this.#saySummary("done", { text: this.#summary });
-    return said + this.#sayPart("done", this.#summary);
-  }
-
-  #sayPart(what: "added" | "done", text: string): string {
-    return this.say(`response.reasoning_summary_part.${what}`, {
-      summary_index: 0,
-      part: { type: "summary_text", text },
-    });
-  }
-
-  #saySummary(what: "delta" | "done", fields: object): string {
-    return this.say(`response.reasoning_summary_text.${what}`, { summary_index: 0, ...fields });
   }
 }

@@ -1,4 +1,4 @@
-import { invalid, success } from "../../../lib/failure.ts";
+import { invalid, refuse, success } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
 import { fromBase64 } from "../../../providers/base64.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
@@ -239,7 +239,8 @@ function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   return success([{ type: "text", text: textOf(output) }]);
 }
 
-function partsInText(text: string): readonly InputPart[] | null {
+/** The parts that a text is a JSON list of; null where it is none. */
+export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {
     const value: unknown = JSON.parse(text);
@@ -271,11 +272,24 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
   if (part.type === "input_file") return fileText(part, at);
   if (part.type !== "input_image") return success({ type: "text", text: part.text });
   const { image_url: url, detail } = part;
-  if (!url) return invalid(NO_FILES, `${at}.${part.file_id ? "file_id" : "image_url"}`);
+  if (!url && part.file_id) return invalid(NO_FILES, `${at}.file_id`);
+  if (!url) return badImage(NO_FILES, `${at}.image_url`);
   return success({
     type: "image_url",
     image_url: { url, ...(detail && { detail: detail === "original" ? "high" : detail }) },
   });
+}
+
+/** By this code and the end of `param` Codex knows a bad image, takes it out of its history and goes on. */
+const BAD_IMAGE = "invalid_value";
+
+/** The code of a 400 about a field, where clients act on one; null for all others. */
+export function codeOf(param: string): string | null {
+  return param.endsWith(".image_url") ? BAD_IMAGE : null;
+}
+
+function badImage(message: string, param: string): Refusal {
+  return refuse({ kind: "invalid_request", message, param, code: BAD_IMAGE });
 }
 
 const NO_FILES = "Files are not stored here: send the file itself, as a data URL.";
@@ -285,7 +299,10 @@ const TEXT_URL =
 const HEAD_MAX = 512;
 
 /** A file whose bytes are text, as text under its name. */
-function fileText(part: Extract<InputPart, { type: "input_file" }>, at: string): Result<UserPart> {
+export function fileText(
+  part: Extract<InputPart, { type: "input_file" }>,
+  at: string,
+): Result<Extract<UserPart, { type: "text" }>> {
   if (part.file_id) return invalid(NO_FILES, `${at}.file_id`);
   if (part.file_url) return invalid(NO_FILES, `${at}.file_url`);
   const data = part.file_data ?? "";
@@ -314,7 +331,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
 }
 
 /** What another agent said (Codex); its fields are the agent's own. */
-function agentText(item: JsonObject): string {
+export function agentText(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)
     .filter(isObject)

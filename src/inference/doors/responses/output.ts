@@ -1,7 +1,8 @@
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import { CallDraft, MessageDraft, ReasoningDraft } from "./drafts.ts";
+import { CallDraft, MessageDraft } from "./drafts.ts";
 import type { Beside, Draft, OpenText, Place, Write } from "./drafts.ts";
+import { ReasoningDraft } from "./reasoning-draft.ts";
 import type { Kept } from "./reasoning.ts";
 import type { Shown } from "./request.ts";
 import { annotationsOf, logprobsOf } from "./response-object.ts";
@@ -15,7 +16,8 @@ export type Wanted = {
   readonly origins: ReadonlyMap<string, Origin>;
 };
 
-type Begun<D> = { readonly said: string; readonly draft: D };
+/** An item that began, and what is to be said of that. */
+export type Begun<D> = { readonly said: string; readonly draft: D };
 const NOTHING: Beside = { logprobs: [], annotations: [] };
 
 /**
@@ -72,6 +74,37 @@ export class Output {
   get openText(): OpenText | null {
     const last = this.#drafts.at(-1);
     return last instanceof MessageDraft ? last.openText : null;
+  }
+
+  /** A message, a call or reasoning of a native answer, as its item began. */
+  nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
+    const said = phase === "commentary" || phase === "final_answer" ? phase : null;
+    return this.#add("msg", (place) => new MessageDraft(place, said));
+  }
+
+  nativeCall({ type, name, call_id: callId }: JsonObject): Begun<CallDraft> {
+    const kind = type === "custom_tool_call" ? "custom" : "function";
+    const known = this.#wanted.origins.get(textOf(name));
+    const origin = { namespace: null, name: textOf(name), ...known, kind } as const;
+    return this.#add(
+      kind === "custom" ? "ctc" : "fc",
+      (place) => new CallDraft(place, origin, textOf(callId), true),
+    );
+  }
+
+  nativeReasoning(): Begun<ReasoningDraft> {
+    return this.#add("rs", (place) => new ReasoningDraft(place));
+  }
+
+  /** Nothing more comes for a call of a native answer. */
+  endCall(call: CallDraft): string {
+    call.isEnded = true;
+    return call === this.#drafts[this.#current] ? this.#advance() : "";
+  }
+
+  /** Whether a text goes on in this message, and nothing else is to be said for it. */
+  goesOnIn(draft: Draft | undefined): boolean {
+    return draft === this.#drafts.at(-1) && this.openText !== null;
   }
 
   /** Ends all items. `cut`: in the midst of the last one; what never began then never does. */

@@ -15,7 +15,7 @@ const name = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 
-const LOGPROBS = "message.output_text.logprobs";
+export const LOGPROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
 /** What may be included; most of it belongs to tools that are not served, and has no effect. */
 const includable = z.enum([
@@ -96,9 +96,7 @@ export const responsesBody = z.object({
     }),
   ),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
-  truncation: z.optional(
-    z.enum(["disabled"], { error: "must be disabled: the input is never cut here" }),
-  ),
+  truncation: z.optional(z.enum(["auto", "disabled"])),
   background: z.optional(z.literal(false, { error: "must be false: nothing is stored here" })),
   previous_response_id: stateless,
   conversation: stateless,

@@ -27,6 +27,9 @@ export type TextPart = {
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
 export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
 
+/** What a text is for, where a model says so. */
+export type Phase = "commentary" | "final_answer";
+
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 type Named = { readonly name: string; readonly namespace?: string };
 
@@ -38,6 +41,7 @@ export type OutputItem =
       readonly status: ItemStatus;
       readonly role: "assistant";
       readonly content: readonly (TextPart | RefusalPart)[];
+      readonly phase?: Phase;
     }
   | ({
       readonly id: string;
@@ -215,15 +219,22 @@ export function annotationsOf(raw: unknown): UrlCitation[] {
     .filter(isObject)
     .flatMap((one) => {
       const cited = one["url_citation"];
-      if (one["type"] !== "url_citation" || !isObject(cited)) return [];
-      return [
-        {
-          type: "url_citation" as const,
-          url: textOf(cited["url"]),
-          title: textOf(cited["title"]),
-          start_index: numberOf(cited["start_index"]) ?? 0,
-          end_index: numberOf(cited["end_index"]) ?? 0,
-        },
-      ];
+      return one["type"] === "url_citation" && isObject(cited) ? [citation(cited)] : [];
     });
+}
+
+/** The same of annotations as OpenAI's own answer holds them. */
+export function nativeAnnotationsOf(raw: unknown): UrlCitation[] {
+  const known = listOf(raw).filter(isObject);
+  return known.filter(({ type }) => type === "url_citation").map(citation);
+}
+
+function citation({ url, title, start_index: start, end_index: end }: JsonObject): UrlCitation {
+  return {
+    type: "url_citation",
+    url: textOf(url),
+    title: textOf(title),
+    start_index: numberOf(start) ?? 0,
+    end_index: numberOf(end) ?? 0,
+  };
 }

@@ -5,9 +5,10 @@ import type { ChatMessage } from "../../message-schema.ts";
 import type { Asked, Door, Reply } from "../door.ts";
 import { responseOf } from "./answer.ts";
 import type { Asking } from "./answer.ts";
-import { messagesOf } from "./input.ts";
+import { codeOf, messagesOf } from "./input.ts";
 import type { Converted } from "./input.ts";
 import type { InputItem } from "./items.ts";
+import { nativeOf } from "./native.ts";
 import { leftFields, parseResponsesRequest, settingsOf, shownOf } from "./request.ts";
 import type { ResponsesBody } from "./request.ts";
 import { echoOf } from "./response-object.ts";
@@ -42,23 +43,44 @@ function parse(value: object): Result<Asked> {
     model: body.model,
     messages,
   };
-  const dropped = [
+  const everywhere = [
     ...leftFields({ ...value }, body),
     ...flat.value.left.map((type) => `tools.${type}`),
+  ];
+  const dropped = [
+    ...everywhere,
+    ...(body.reasoning?.["context"] ? ["reasoning.context"] : []),
     ...[...left].map((type) => `input.${type}`),
   ];
+  const native = nativeOf(body, flat.value);
+  const asking = {
+    wanted: { shown: shownOf(body), origins: flat.value.origins },
+    echo: echoOf(body),
+  };
   return success({
     request: { kind: "chat", body: core },
     user: body.user ?? null,
     dropped: named(dropped),
     paramOf: (param) => paramOf(param, places),
-    reply: replyOf(body, {
-      wanted: { shown: shownOf(body), origins: flat.value.origins },
-      echo: echoOf(body),
-    }),
-    native: null,
+    codeOf,
+    reply: replyOf(body, { ...asking, isNative: false }),
+    native: {
+      wire: "responses",
+      body: native.body,
+      headers: {},
+      dropped: named([...everywhere, ...native.dropped]),
+      reply: replyOf(body, { ...asking, isNative: true }),
+      moreTokens: 0,
+      hourCache: false,
+      only: body.truncation === "auto" ? NO_CUT : null,
+    },
   });
 }
+
+const NO_CUT = {
+  param: "truncation",
+  message: "'truncation' must be disabled: this model's input is never cut here.",
+};
 
 /** Agents send some tools among their items, anew each turn. */
 function flattened(body: ResponsesBody): Result<Flattened> {

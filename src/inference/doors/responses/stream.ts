@@ -5,6 +5,7 @@ import type { Head, Receipt, StreamWriter } from "../door.ts";
 import { endingOf, ownPart } from "./answer.ts";
 import type { Asking } from "./answer.ts";
 import { errorOf } from "./failed.ts";
+import { NativeItems } from "./native-items.ts";
 import { Output } from "./output.ts";
 import { closedResponse, openResponse } from "./response-object.ts";
 import type { ErrorOfResponse, Standing } from "./response-object.ts";
@@ -14,7 +15,7 @@ const COMMENT = ": keep-alive\n\n";
 /** So many comments, one each quarter of a minute, then an event: Codex gives up after 300 s without one. */
 const COMMENTS_MAX = 4;
 
-/** The core's chunks as the events of a response, in the order that OpenAI documents. */
+/** The core's chunks, or OpenAI's own events, as the events of a response, in the order that OpenAI documents. */
 export function responseStream(head: Head, asking: Asking): StreamWriter {
   return new ResponseStream(head, asking);
 }
@@ -23,6 +24,7 @@ class ResponseStream implements StreamWriter {
   readonly #head: Head;
   readonly #asking: Asking;
   readonly #output: Output;
+  readonly #native: NativeItems | null;
   #sequence = 0;
   #comments = 0;
   /** What stands around the number and the text of the last delta. */
@@ -34,6 +36,7 @@ class ResponseStream implements StreamWriter {
     this.#output = new Output(ownPart(head), asking.wanted, (type, fields) =>
       this.#event(type, fields),
     );
+    this.#native = asking.isNative ? new NativeItems(this.#output, asking.wanted) : null;
   }
 
   get ping(): string {
@@ -50,8 +53,11 @@ class ResponseStream implements StreamWriter {
   }
 
   chunk(chunk: JsonObject): string {
+    const plain = this.#native?.plainText(chunk) ?? null;
+    if (plain !== null) return this.text(0, plain);
     this.#around = null;
     this.#comments = 0;
+    if (this.#native !== null) return this.#native.event(chunk);
     let said = "";
     for (const choice of listOf(chunk["choices"]).filter(isObject)) {
       if (choice["index"] !== 0) continue;

@@ -75,6 +75,8 @@ export type Origin = {
 /** The tools of a request for the core, and whose name is whose. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
+  /** The same under the same names, as this dialect writes them. */
+  readonly own: readonly JsonObject[];
   /** Of names as the core calls them; what is missing is a function of its own name. */
   readonly origins: ReadonlyMap<string, Origin>;
   /** Types that were left out, each once. */
@@ -98,11 +100,12 @@ export function flatName(namespace: string | null, name: string): string {
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();
+  const own = new Map<string, JsonObject>();
   const origins = new Map<string, Origin>();
   const left = new Set<string>();
   for (const { raw, at } of lists.flatMap(placed)) {
     if (!SERVED.has(raw["type"])) left.add(textOf(raw["type"]));
-    for (const { origin, core } of served(raw as Served)) {
+    for (const { origin, core, native } of served(raw as Served)) {
       const name = flatName(origin.namespace, origin.name);
       const other = origins.get(name) ?? origin;
       if (!isSame(other, origin)) {
@@ -110,9 +113,15 @@ export function flatten(lists: readonly List[]): Result<Flattened> {
       }
       origins.set(name, origin);
       flat.set(name, core(name));
+      own.set(name, native(name));
     }
   }
-  return success({ tools: [...flat.values()], origins, left: [...left] });
+  return success({
+    tools: [...flat.values()],
+    own: [...own.values()],
+    origins,
+    left: [...left],
+  });
 }
 
 type List = { readonly tools: readonly JsonObject[]; readonly at: string };
@@ -121,7 +130,11 @@ function placed({ tools: list, at }: List): { readonly raw: JsonObject; readonly
   return list.map((raw, index) => ({ raw, at: `${at}[${index}]` }));
 }
 
-type Single = { readonly origin: Origin; readonly core: (name: string) => CoreTool };
+type Single = {
+  readonly origin: Origin;
+  readonly core: (name: string) => CoreTool;
+  readonly native: (name: string) => JsonObject;
+};
 
 function served(raw: Served): Single[] {
   if (raw.type === "namespace") return raw.tools.map((inner) => single(inner, raw.name));
@@ -134,6 +147,20 @@ function single(raw: FunctionTool | CustomTool, namespace: string | null): Singl
   return {
     origin: { kind, namespace, name },
     core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
+    native: (flat) => nativeTool(raw, flat),
+  };
+}
+
+/** Only what is named here: other fields belong to tools that are found or run elsewhere. */
+function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
+  const { type, description } = raw;
+  const said = { type, name, ...(description && { description }) };
+  if (raw.type === "custom") return { ...said, ...(raw.format && { format: raw.format }) };
+  const { parameters, strict } = raw;
+  return {
+    ...said,
+    parameters: parameters ?? { type: "object", properties: {} },
+    ...(typeof strict === "boolean" && { strict }),
   };
 }
 
@@ -225,6 +252,18 @@ export function chosen(
   if (name === null) return noTool(`'${shown(choice)}'`, flat);
   const one = { type: "function" as const, function: { name } };
   return success({ tools: all, tool_choice: one, ...free });
+}
+
+/** A choice that `chosen` took, under the names of `Flattened.own`. */
+export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
+  if (typeof choice === "string") return choice;
+  const named = (one: JsonObject): JsonObject[] => {
+    const name = nameOf(flat, one);
+    return name === null ? [] : [{ type: one["type"], name }];
+  };
+  if (choice.type !== "allowed_tools") return named(choice)[0];
+  const some = listOf(choice["tools"]).filter(isObject).flatMap(named);
+  return { type: "allowed_tools", mode: choice["mode"], tools: some };
 }
 
 function allowed(flat: Flattened, choice: JsonObject): Result<CoreTool[]> {

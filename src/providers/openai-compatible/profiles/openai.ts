@@ -2,20 +2,25 @@ import { effort, THREE_EFFORTS } from "./effort.ts";
 import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
 import type { Implied, Profile, Rule } from "./shape.ts";
 
+/** Models that reason unless they are told not to. */
+export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
+/** Those that do not know the effort `minimal`. */
+export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
+
 /**
  * OpenAI's reasoning models answer 400 or 403 to these (developers.openai.com, "Using GPT-5"), unless
  * they are told not to reason. A 403 would take the route from everybody.
  */
 const REASONING_RULES: readonly Rule[] = [
   {
-    models: /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/,
+    models: REASONING_MODELS,
     fields: [...PENALTIES, ...LOGPROBS, "logit_bias", "temperature", "top_p"],
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
   // Since 5.1 the least is none, and then low.
   {
-    models: /^gpt-(?:5\.\d|[6-9])/,
+    models: LOW_IS_LEAST,
     fields: ["reasoning_effort"],
     values: { minimal: "low" },
   },

@@ -214,7 +214,7 @@ describe("what is refused, by the field that it is about", () => {
     ["background", { background: true }],
     ["max_output_tokens", { max_output_tokens: 15 }],
     ["service_tier", { service_tier: "priority" }],
-    ["truncation", { truncation: "auto" }],
+    ["truncation", { truncation: "some" }],
     ["reasoning.mode", { reasoning: { mode: "pro" } }],
     ["context_management", { context_management: [{ type: "compaction" }] }],
     ["moderation", { moderation: { model: "x" } }],

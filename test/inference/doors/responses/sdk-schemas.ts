@@ -51,6 +51,7 @@ export const outputItem = z.discriminatedUnion("type", [
     status,
     role: z.literal("assistant"),
     content: z.array(contentPart),
+    phase: z.exactOptional(z.enum(["commentary", "final_answer"])),
   }),
   z.strictObject({
     id: id("fc"),

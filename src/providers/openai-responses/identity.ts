@@ -1,0 +1,41 @@
+import { toBase64Url } from "../base64.ts";
+import type { JsonObject, ProviderCall } from "../provider.ts";
+
+/**
+ * Who asks, as OpenAI is told: keyed hashes, so that two customers never share a cache slot or a name there, and
+ * nobody's own name leaves us. Nothing without a customer (scripts).
+ */
+export class Identity {
+  readonly #secret: string;
+  #key: Promise<CryptoKey> | null = null;
+
+  /** `secret`: what nobody outside knows; our key at the host. */
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  /** `safety_identifier` and `prompt_cache_key` for a call whose body asks for this cache key, or for none. */
+  async fieldsFor({ customer, upstreamId }: ProviderCall, cacheKey: unknown): Promise<JsonObject> {
+    if (customer === undefined) return {};
+    const { orgId, user } = customer;
+    const slot = typeof cacheKey === "string" ? ["cache", cacheKey] : ["cache of", upstreamId];
+    const [safety_identifier, prompt_cache_key] = await Promise.all([
+      this.#hash(["user", orgId, user ?? ""]),
+      this.#hash([...slot, orgId]),
+    ]);
+    return { safety_identifier, prompt_cache_key };
+  }
+
+  async #hash(parts: readonly string[]): Promise<string> {
+    const encoder = new TextEncoder();
+    this.#key ??= crypto.subtle.importKey(
+      "raw",
+      encoder.encode(`turnpike ${this.#secret}`),
+      { name: "HMAC", hash: "SHA-256" },
+      false,
+      ["sign"],
+    );
+    const bytes = encoder.encode(JSON.stringify(parts));
+    return toBase64Url(new Uint8Array(await crypto.subtle.sign("HMAC", await this.#key, bytes)));
+  }
+}
