@@ -7,7 +7,7 @@ import type { JsonObject, ProviderCall } from "../provider.ts";
  */
 export class Identity {
   readonly #secret: string;
-  #key: Promise<CryptoKey> | null = null;
+  #key: ReturnType<typeof crypto.subtle.importKey> | null = null;
 
   /** `secret`: what nobody outside knows; our key at the host. */
   constructor(secret: string) {
