@@ -1,123 +1,27 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
-import type { Account as Folded } from "../inference/doors/responses/follow.ts";
-import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { call, HELLO, response, scenario } from "../fixtures/responses-wire.ts";
+import { balanceOf, openAccount } from "./client.ts";
 import {
-  begin,
-  call,
-  ENCRYPTED,
-  HELLO,
-  itemEvents,
-  reasoning,
-  response,
-  RESPONSES_FAILED,
-  scenario,
-  stream,
-  text,
-  usage,
-} from "../fixtures/responses-wire.ts";
-import { CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { balanceOf, errorOf, openAccount, send } from "./client.ts";
-import type { Sending } from "./client.ts";
-import { mockUpstream, upstreamBindings, upstreamCompletion, upstreamError } from "./upstream.ts";
-import type { UpstreamCall } from "./upstream.ts";
+  answered,
+  ask,
+  COST,
+  HOST,
+  INCLUDE,
+  mockOpenAi,
+  replied,
+  SAID,
+  SHOWN,
+  streamed,
+} from "./responses-client.ts";
 
 let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
-const HOST = "https://responses.upstream.test/v1";
-const entry = (id: string, base_url: string, profile: string) => ({
-  id,
-  base_url,
-  profile,
-  secret: "MOCK_API_KEY",
-  regions: ["eu"],
-});
-const model = (id: string, ...routes: object[]) => ({
-  id: `mock/${id}`,
-  kind: "chat",
-  context: 128_000,
-  max_output: 4096,
-  abilities: ["tools", "vision", "reasoning"],
-  price: { input: 1_000_000, cached: 500_000, output: 2_000_000 },
-  routes,
-});
-const OWN = { provider: "own", upstream_id: "gpt-6-sol" };
-const OLD = { provider: "own", upstream_id: "gpt-4.1" };
-const OTHER = { provider: "other", upstream_id: "up-chat" };
-
-/** OpenAI's own host, and one that speaks chat alone. */
-function mockOpenAi(answer: (call: UpstreamCall) => Response) {
-  const { calls } = mockUpstream(answer);
-  const bindings = upstreamBindings({
-    PROVIDERS: JSON.stringify([
-      entry("own", HOST, "openai"),
-      entry("other", "https://chat.upstream.test/v1", "generic"),
-    ]),
-    MODELS: JSON.stringify([
-      model("own", OWN),
-      model("old", OLD),
-      model("both", OWN, OTHER),
-      model("other", OTHER),
-    ]),
-  });
-  return { calls, bindings };
-}
-
-const replied = ({ status = 200, headers, body }: WireReply): Response =>
-  new Response(body as string, { status, ...(headers !== undefined && { headers }) });
-
-/** The same, an event at a time, each when the one before was read. */
-function replyInPieces({ headers, body }: WireReply): Response {
-  const pieces = String(body).split(/(?<=\n\n)/);
-  const source = new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        const piece = pieces.shift();
-        if (piece === undefined) controller.close();
-        else controller.enqueue(new TextEncoder().encode(piece));
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(source, { ...(headers !== undefined && { headers }) });
-}
-
-type Options = Pick<Sending, "headers" | "bindings"> & { readonly with?: string };
-
-function ask(fields: Record<string, unknown>, options: Options): Promise<Response> {
-  const { with: other = key, ...more } = options;
-  const body = { model: "mock/own", input: "Hello there", ...fields };
-  return send("/v1/responses", { key: other, body, ...more });
-}
-
-async function answered(answer: Response): Promise<AnyResponse> {
-  const said = await answer.text();
-  expect([answer.status, said]).toEqual([200, expect.any(String)]);
-  expect(said).not.toContain(CANARY_TEXT);
-  return responseSchema.parse(JSON.parse(said));
-}
-
-async function streamed(answer: Response): Promise<Folded> {
-  expect(answer.status).toBe(200);
-  const said = await answer.text();
-  expect(said).not.toContain("obfuscation");
-  expect(said).not.toContain("68ab4d9"); // their ids
-  return follow(eventsOf(said));
-}
-
-/** 8 input at 1, 4 cached at a half, 3 of output at 2 micros a token. */
-const COST = 8 + 2 + 6;
-const SAID = scenario([reasoning(["Let me ", "think."]), text(HELLO), call("call_1", "f", ["{}"])]);
-const INCLUDE = ["reasoning.encrypted_content"];
-const SHOWN = { reasoning: { summary: "auto" }, include: INCLUDE };
+/** Without the ids, which differ between two answers. */
+const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
 describe("POST /v1/responses where OpenAI's own host serves", () => {
   it("sends what is named, as the client wrote it, and ours beside it", async () => {
@@ -176,7 +80,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
       safety_identifier: "client's own",
       prompt_cache_key: "slot",
     };
-    const answer = await ask(fields, { bindings });
+    const answer = await ask(key, fields, { bindings });
     const said = await answered(answer);
     expect(said).toMatchObject({
       metadata: { a: "b" },
@@ -231,13 +135,13 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const fields = { temperature: 0.5, top_logprobs: 2, include };
-    await answered(await ask({ model: "mock/old", ...fields }, { bindings }));
+    await answered(await ask(key, { model: "mock/old", ...fields }, { bindings }));
     expect(calls[0]?.body).toMatchObject({
       temperature: 0.5,
       top_logprobs: 2,
       include: [...include, ...INCLUDE],
     });
-    await answered(await ask(fields, { bindings }));
+    await answered(await ask(key, fields, { bindings }));
     expect(Object.keys(calls[1]?.body ?? {})).not.toContain("temperature");
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
@@ -246,10 +150,10 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
-    await answered(await ask(fields, { bindings }));
-    await answered(await ask(fields, { bindings }));
-    await answered(await ask(fields, { bindings, with: other }));
-    await answered(await ask({ user: "bob" }, { bindings }));
+    await answered(await ask(key, fields, { bindings }));
+    await answered(await ask(key, fields, { bindings }));
+    await answered(await ask(other, fields, { bindings }));
+    await answered(await ask(key, { user: "bob" }, { bindings }));
     const slots = calls.map(({ body }) => body["prompt_cache_key"]);
     const names = calls.map(({ body }) => body["safety_identifier"]);
     expect(slots[0]).toBe(slots[1]);
@@ -262,7 +166,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
   it("answers under our ids and model, and charges to the micro", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.json));
     const before = await balanceOf(key);
-    const answer = await ask(SHOWN, { bindings });
+    const answer = await ask(key, SHOWN, { bindings });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
     const said = await answered(answer);
     expect(said).toMatchObject({
@@ -283,11 +187,12 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
-    const json = await answered(await ask(SHOWN, { bindings }));
+    const json = await answered(await ask(key, SHOWN, { bindings }));
     const before = await balanceOf(key);
-    const { response: whole } = await streamed(await ask({ ...SHOWN, stream: true }, { bindings }));
+    const { response: whole } = await streamed(
+      await ask(key, { ...SHOWN, stream: true }, { bindings }),
+    );
     expect(calls[1]?.body["stream_options"]).toEqual({ include_obfuscation: false });
-    const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
     expect(plain(whole)).toEqual(plain(json));
     expect(whole.usage?.cost_micro).toBe(COST);
     expect(before - (await balanceOf(key))).toBe(COST);
@@ -295,7 +200,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
 
   it("shows no reasoning where none was asked for, and counts the items without it", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.stream));
-    const { response: whole } = await streamed(await ask({ stream: true }, { bindings }));
+    const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
 
@@ -319,7 +224,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     ];
     for (const isStream of [true, false]) {
       const { bindings } = mockOpenAi(() => replied(isStream ? said.stream : said.json));
-      const answer = await ask({ tools, stream: isStream }, { bindings });
+      const answer = await ask(key, { tools, stream: isStream }, { bindings });
       const { output } = isStream ? (await streamed(answer)).response : await answered(answer);
       expect(output).toMatchObject([
         { type: "function_call", name: "read", namespace: "files", arguments: '{"a":1}' },
@@ -355,7 +260,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
       phase: "final_answer",
     };
     const { bindings } = mockOpenAi(() => Response.json(response([item])));
-    expect((await answered(await ask({}, { bindings }))).output).toMatchObject([
+    expect((await answered(await ask(key, {}, { bindings }))).output).toMatchObject([
       {
         phase: "final_answer",
         content: [
@@ -364,155 +269,5 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
         ],
       },
     ]);
-  });
-});
-
-describe("reasoning on its way back", () => {
-  const told = async (fields: object = {}) => {
-    const { bindings } = mockOpenAi(() => replied(SAID.json));
-    const { output } = await answered(await ask({ ...SHOWN, ...fields }, { bindings }));
-    vi.restoreAllMocks();
-    return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
-  };
-  const theirs = {
-    type: "reasoning",
-    summary: [{ type: "summary_text", text: "Let me think." }],
-    encrypted_content: ENCRYPTED,
-  };
-
-  it("is OpenAI's own again where OpenAI serves, and nothing where another does", async () => {
-    const input = await told();
-    expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in an envelope of ours
-    const { calls, bindings } = mockOpenAi(({ url }) =>
-      url.startsWith(HOST) ? replied(SAID.json) : upstreamCompletion(),
-    );
-    await answered(await ask({ input }, { bindings }));
-    expect((calls[0]?.body["input"] as object[])[0]).toEqual(theirs);
-    await answered(await ask({ model: "mock/other", input }, { bindings }));
-    expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
-  });
-
-  it("goes with what it led to, or not at all", async () => {
-    const [thought] = await told();
-    const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
-    const user = { role: "user", content: "And?" };
-    await answered(await ask({ input: [user, thought, user] }, { bindings }));
-    expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
-  });
-
-  it("of another account is left out in one silent repeat", async () => {
-    const input = await told();
-    const refusal = {
-      code: "invalid_encrypted_content",
-      message: "Not yours.",
-      type: "invalid_request_error",
-    };
-    const { calls, bindings } = mockOpenAi(({ body }) =>
-      JSON.stringify(body).includes(ENCRYPTED) ? upstreamError(400, refusal) : replied(SAID.json),
-    );
-    const answer = await ask({ input }, { bindings });
-    expect(answer.headers.get("x-attempts")).toBe("1");
-    await answered(answer);
-    const [first, second] = calls.map(({ body }) => body["input"] as object[]);
-    expect(second).toEqual(first?.slice(1));
-    expect(calls).toHaveLength(2);
-  });
-});
-
-describe("what goes wrong there", () => {
-  it("before the first byte moves on to the next route, converted", async () => {
-    for (const reply of [replied(RESPONSES_FAILED.errorFirst), upstreamError(503, {})]) {
-      const { calls, bindings } = mockOpenAi(({ url }) =>
-        url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
-      );
-      const tools = [{ type: "web_search" }];
-      const answer = await ask({ model: "mock/both", tools, presence_penalty: 1 }, { bindings });
-      expect(answer.headers.get("x-route")).toBe("other:up-chat");
-      expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
-      expect((await answered(answer)).output).toMatchObject([{ content: [{ text: "hi" }] }]);
-      expect(calls.length).toBeGreaterThan(1);
-      vi.restoreAllMocks();
-    }
-  });
-
-  it.each(["errorMid", "cut"] as const)(
-    "after it: error, response.failed, [DONE]: %s",
-    async (name) => {
-      const { bindings } = mockOpenAi(() => replyInPieces(RESPONSES_FAILED[name]));
-      const before = await balanceOf(key);
-      const { response: whole } = await streamed(await ask({ stream: true }, { bindings }));
-      expect(whole).toMatchObject({
-        status: "failed",
-        error: { code: "server_error" },
-        output: [{ content: [{ text: "Hello" }] }],
-      });
-      expect(await balanceOf(key)).toBe(before);
-    },
-  );
-
-  it("a failure that the request provoked is paid for", async () => {
-    const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
-    const before = await balanceOf(key);
-    const { response: whole } = await streamed(await ask({ stream: true }, { bindings }));
-    expect(whole).toMatchObject({ status: "failed", usage: { cost_micro: COST } });
-    expect(before - (await balanceOf(key))).toBe(COST);
-  });
-
-  it("an answer that was cut is incomplete, gives half a call no end, and is paid for", async () => {
-    const half = call("call_1", "f", ['{"a":']);
-    const cut = { ...(half.whole as object), status: "incomplete" };
-    const end = { status: "incomplete", reason: "max_output_tokens" } as const;
-    const events = [
-      ...begin(),
-      ...itemEvents(half, 0).slice(0, 2),
-      { type: "response.incomplete", response: response([cut], end) },
-    ];
-    const { bindings } = mockOpenAi(() => replied(stream(events)));
-    const before = await balanceOf(key);
-    const { response: whole, done } = await streamed(await ask({ stream: true }, { bindings }));
-    expect(done).toEqual([null]);
-    expect(whole).toMatchObject({
-      status: "incomplete",
-      incomplete_details: { reason: "max_output_tokens" },
-      output: [{ status: "incomplete", arguments: '{"a":' }],
-      usage: { total_tokens: 15 },
-    });
-    expect(usage()).toMatchObject({ total_tokens: 15 });
-    expect(before - (await balanceOf(key))).toBe(COST);
-  });
-
-  it("an answer that ends where the money does has failed for want of it", async () => {
-    const { key: poor } = await openAccount({ credits: 700 });
-    const end = { status: "incomplete", reason: "max_output_tokens" } as const;
-    const said = scenario([text(["Hel"], "incomplete")], end);
-    const { bindings } = mockOpenAi(() => replied(said.stream));
-    const answer = await ask({ stream: true }, { bindings, with: poor });
-    const { response: whole } = await streamed(answer);
-    expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
-    expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
-  });
-
-  it("a bad image is told so that Codex takes it out of its history", async () => {
-    const param = "input[0].content[0].image_url";
-    const error = {
-      message: "Bad.",
-      param,
-      code: "invalid_image_url",
-      type: "invalid_request_error",
-    };
-    const { bindings } = mockOpenAi(() => upstreamError(400, error));
-    const refused = await errorOf(await ask({}, { bindings }), 400);
-    expect(refused).toMatchObject({ param, code: "invalid_value" });
-  });
-
-  it("truncation can only be had there", async () => {
-    const { calls, bindings } = mockOpenAi(({ url }) =>
-      url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
-    );
-    const asked = { truncation: "auto" };
-    await errorOf(await ask({ model: "mock/both", ...asked }, { bindings }), 503);
-    expect(calls.every(({ url }) => url.startsWith(HOST))).toBe(true);
-    const refused = await errorOf(await ask({ model: "mock/other", ...asked }, { bindings }), 400);
-    expect(refused.param).toBe("truncation");
   });
 });

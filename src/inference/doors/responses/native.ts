@@ -100,15 +100,9 @@ function itemsOf(item: InputItem): JsonObject[] {
   switch (item.type) {
     case "message":
       return [messageOf(item)];
-    case "function_call": {
-      const { type, call_id, name, namespace } = item;
-      const called = flatName(namespace ?? null, name);
-      return [{ type, call_id, name: called, arguments: item.arguments }];
-    }
-    case "custom_tool_call": {
-      const { type, call_id, name, namespace } = item;
-      return [{ type, call_id, name: flatName(namespace ?? null, name), input: item.input }];
-    }
+    case "function_call":
+    case "custom_tool_call":
+      return [calledBy(item)];
     case "function_call_output":
     case "custom_tool_call_output": {
       const { type, call_id, output } = item;
@@ -122,6 +116,16 @@ function itemsOf(item: InputItem): JsonObject[] {
     default:
       return [];
   }
+}
+
+function calledBy(
+  item: Extract<InputItem, { type: "function_call" | "custom_tool_call" }>,
+): JsonObject {
+  const { type, call_id, name, namespace } = item;
+  const called = { type, call_id, name: flatName(namespace ?? null, name) };
+  return item.type === "function_call"
+    ? { ...called, arguments: item.arguments }
+    : { ...called, input: item.input };
 }
 
 function messageOf({ role, content, phase }: Extract<InputItem, { type: "message" }>): JsonObject {
@@ -141,18 +145,13 @@ function saidPart(part: InputPart): JsonObject {
 }
 
 function inputPart(part: InputPart): JsonObject {
-  switch (part.type) {
-    case "input_image":
-      return { type: "input_image", image_url: part.image_url, detail: part.detail ?? "auto" };
-    case "input_file": {
-      const read = fileText(part, "");
-      return { type: "input_text", text: read.ok ? read.value.text : "" };
-    }
-    case "refusal":
-      return { type: "input_text", text: part.refusal };
-    default:
-      return { type: "input_text", text: part.text };
+  if (part.type === "input_image") {
+    return { type: "input_image", image_url: part.image_url, detail: part.detail ?? "auto" };
   }
+  if (part.type === "refusal") return { type: "input_text", text: part.refusal };
+  if (part.type !== "input_file") return { type: "input_text", text: part.text };
+  const read = fileText(part, "");
+  return { type: "input_text", text: read.ok ? read.value.text : "" };
 }
 
 /** The reasoning of OpenAI's own that an item of ours keeps; nobody else's could be read there. */

@@ -257,12 +257,12 @@ export function chosen(
 /** A choice that `chosen` took, under the names of `Flattened.own`. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  const named = (one: JsonObject): JsonObject[] => {
+  const ownName = (one: JsonObject): JsonObject[] => {
     const name = nameOf(flat, one);
     return name === null ? [] : [{ type: one["type"], name }];
   };
-  if (choice.type !== "allowed_tools") return named(choice)[0];
-  const some = listOf(choice["tools"]).filter(isObject).flatMap(named);
+  if (choice.type !== "allowed_tools") return ownName(choice)[0];
+  const some = listOf(choice["tools"]).filter(isObject).flatMap(ownName);
   return { type: "allowed_tools", mode: choice["mode"], tools: some };
 }
 

@@ -1,0 +1,111 @@
+import { afterEach, expect, vi } from "vitest";
+import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
+import type { Account as Folded } from "../inference/doors/responses/follow.ts";
+import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { call, HELLO, reasoning, scenario, text } from "../fixtures/responses-wire.ts";
+import { CANARY_TEXT } from "../fixtures/wire-scenario.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { send } from "./client.ts";
+import type { Sending } from "./client.ts";
+import { mockUpstream, upstreamBindings } from "./upstream.ts";
+import type { UpstreamCall } from "./upstream.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+export const HOST = "https://responses.upstream.test/v1";
+const entry = (id: string, base_url: string, profile: string) => ({
+  id,
+  base_url,
+  profile,
+  secret: "MOCK_API_KEY",
+  regions: ["eu"],
+});
+const model = (id: string, ...routes: object[]) => ({
+  id: `mock/${id}`,
+  kind: "chat",
+  context: 128_000,
+  max_output: 4096,
+  abilities: ["tools", "vision", "reasoning"],
+  price: { input: 1_000_000, cached: 500_000, output: 2_000_000 },
+  routes,
+});
+const OWN = { provider: "own", upstream_id: "gpt-6-sol" };
+const OLD = { provider: "own", upstream_id: "gpt-4.1" };
+const OTHER = { provider: "other", upstream_id: "up-chat" };
+
+/** OpenAI's own host, and one that speaks chat alone. */
+export function mockOpenAi(answer: (call: UpstreamCall) => Response) {
+  const { calls } = mockUpstream(answer);
+  const bindings = upstreamBindings({
+    PROVIDERS: JSON.stringify([
+      entry("own", HOST, "openai"),
+      entry("other", "https://chat.upstream.test/v1", "generic"),
+    ]),
+    MODELS: JSON.stringify([
+      model("own", OWN),
+      model("old", OLD),
+      model("both", OWN, OTHER),
+      model("other", OTHER),
+    ]),
+  });
+  return { calls, bindings };
+}
+
+export const replied = ({ status = 200, headers, body }: WireReply): Response =>
+  new Response(body as string, { status, ...(headers !== undefined && { headers }) });
+
+/** The same, an event at a time, each when the one before was read. */
+export function replyInPieces({ headers, body }: WireReply): Response {
+  const pieces = String(body).split(/(?<=\n\n)/);
+  const source = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const piece = pieces.shift();
+        if (piece === undefined) controller.close();
+        else controller.enqueue(new TextEncoder().encode(piece));
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(source, { ...(headers !== undefined && { headers }) });
+}
+
+/** POST /v1/responses: `mock/own` is asked "Hello there" unless the fields say otherwise. */
+export function ask(
+  key: string,
+  fields: Record<string, unknown>,
+  options: Pick<Sending, "headers" | "bindings">,
+): Promise<Response> {
+  const body = { model: "mock/own", input: "Hello there", ...fields };
+  return send("/v1/responses", { key, body, ...options });
+}
+
+/** The response of a 200, held to the SDK's types. */
+export async function answered(answer: Response): Promise<AnyResponse> {
+  const said = await answer.text();
+  expect([answer.status, said]).toEqual([200, expect.any(String)]);
+  expect(said).not.toContain(CANARY_TEXT);
+  return responseSchema.parse(JSON.parse(said));
+}
+
+/** The same of a stream, folded as the strictest client does. */
+export async function streamed(answer: Response): Promise<Folded> {
+  expect(answer.status).toBe(200);
+  const said = await answer.text();
+  expect(said).not.toContain("obfuscation");
+  expect(said).not.toContain("68ab4d9"); // their ids
+  return follow(eventsOf(said));
+}
+
+/** 8 input at 1, 4 cached at a half, 3 of output at 2 micros a token. */
+export const COST = 8 + 2 + 6;
+export const SAID = scenario([
+  reasoning(["Let me ", "think."]),
+  text(HELLO),
+  call("call_1", "f", ["{}"]),
+]);
+export const INCLUDE = ["reasoning.encrypted_content"];
+export const SHOWN = { reasoning: { summary: "auto" }, include: INCLUDE };

@@ -1,0 +1,191 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import {
+  begin,
+  call,
+  ENCRYPTED,
+  itemEvents,
+  response,
+  RESPONSES_FAILED,
+  scenario,
+  stream,
+  text,
+} from "../fixtures/responses-wire.ts";
+import { balanceOf, errorOf, openAccount } from "./client.ts";
+import {
+  answered,
+  ask,
+  COST,
+  HOST,
+  mockOpenAi,
+  replied,
+  replyInPieces,
+  SAID,
+  SHOWN,
+  streamed,
+} from "./responses-client.ts";
+import { upstreamCompletion, upstreamError } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+/** What a client sends back of a turn that OpenAI answered. */
+async function told(): Promise<object[]> {
+  const { bindings } = mockOpenAi(() => replied(SAID.json));
+  const { output } = await answered(await ask(key, SHOWN, { bindings }));
+  vi.restoreAllMocks();
+  return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
+}
+
+describe("reasoning on its way back", () => {
+  const theirs = {
+    type: "reasoning",
+    summary: [{ type: "summary_text", text: "Let me think." }],
+    encrypted_content: ENCRYPTED,
+  };
+
+  it("is OpenAI's own again where OpenAI serves, and nothing where another does", async () => {
+    const input = await told();
+    expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in an envelope of ours
+    const { calls, bindings } = mockOpenAi(({ url }) =>
+      url.startsWith(HOST) ? replied(SAID.json) : upstreamCompletion(),
+    );
+    await answered(await ask(key, { input }, { bindings }));
+    expect(calls[0]?.body["input"]).toMatchObject([theirs, {}, {}, {}]);
+    await answered(await ask(key, { model: "mock/other", input }, { bindings }));
+    expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
+  });
+
+  it("goes with what it led to, or not at all", async () => {
+    const [thought] = await told();
+    const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
+    const user = { role: "user", content: "And?" };
+    await answered(await ask(key, { input: [user, thought, user] }, { bindings }));
+    expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
+  });
+
+  it("of another account is left out in one silent repeat", async () => {
+    const input = await told();
+    const refusal = {
+      code: "invalid_encrypted_content",
+      message: "Not yours.",
+      type: "invalid_request_error",
+    };
+    const { calls, bindings } = mockOpenAi(({ body }) =>
+      JSON.stringify(body).includes(ENCRYPTED) ? upstreamError(400, refusal) : replied(SAID.json),
+    );
+    const answer = await ask(key, { input }, { bindings });
+    expect(answer.headers.get("x-attempts")).toBe("1");
+    await answered(answer);
+    const [first, second] = calls.map(({ body }) => body["input"] as object[]);
+    expect(second).toEqual(first?.slice(1));
+    expect(calls).toHaveLength(2);
+  });
+});
+
+describe("what goes wrong there", () => {
+  it("before the first byte moves on to the next route, converted", async () => {
+    for (const reply of [replied(RESPONSES_FAILED.errorFirst), upstreamError(503, {})]) {
+      const { calls, bindings } = mockOpenAi(({ url }) =>
+        url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
+      );
+      const tools = [{ type: "web_search" }];
+      const answer = await ask(
+        key,
+        { model: "mock/both", tools, presence_penalty: 1 },
+        { bindings },
+      );
+      expect(answer.headers.get("x-route")).toBe("other:up-chat");
+      expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
+      expect((await answered(answer)).output).toMatchObject([{ content: [{ text: "hi" }] }]);
+      expect(calls.length).toBeGreaterThan(1);
+      vi.restoreAllMocks();
+    }
+  });
+
+  it.each(["errorMid", "cut"] as const)(
+    "after it: error, response.failed, [DONE]: %s",
+    async (name) => {
+      const { bindings } = mockOpenAi(() => replyInPieces(RESPONSES_FAILED[name]));
+      const before = await balanceOf(key);
+      const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
+      expect(whole).toMatchObject({
+        status: "failed",
+        error: { code: "server_error" },
+        output: [{ content: [{ text: "Hello" }] }],
+      });
+      expect(await balanceOf(key)).toBe(before);
+    },
+  );
+
+  it("a failure that the request provoked is paid for", async () => {
+    const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
+    const before = await balanceOf(key);
+    const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
+    expect(whole).toMatchObject({ status: "failed", usage: { cost_micro: COST } });
+    expect(before - (await balanceOf(key))).toBe(COST);
+  });
+
+  it("an answer that was cut is incomplete, gives half a call no end, and is paid for", async () => {
+    const half = call("call_1", "f", ['{"a":']);
+    const cut = { ...half.whole, status: "incomplete" };
+    const end = { status: "incomplete", reason: "max_output_tokens" } as const;
+    const events = [
+      ...begin(),
+      ...itemEvents(half, 0).slice(0, 2),
+      { type: "response.incomplete", response: response([cut], end) },
+    ];
+    const { bindings } = mockOpenAi(() => replied(stream(events)));
+    const before = await balanceOf(key);
+    const { response: whole, done } = await streamed(
+      await ask(key, { stream: true }, { bindings }),
+    );
+    expect(done).toEqual([null]);
+    expect(whole).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      output: [{ status: "incomplete", arguments: '{"a":' }],
+      usage: { total_tokens: 15 },
+    });
+    expect(before - (await balanceOf(key))).toBe(COST);
+  });
+
+  it("an answer that ends where the money does has failed for want of it", async () => {
+    const { key: poor } = await openAccount({ credits: 700 });
+    const end = { status: "incomplete", reason: "max_output_tokens" } as const;
+    const said = scenario([text(["Hel"], "incomplete")], end);
+    const { bindings } = mockOpenAi(() => replied(said.stream));
+    const answer = await ask(poor, { stream: true }, { bindings });
+    const { response: whole } = await streamed(answer);
+    expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
+    expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
+  });
+
+  it("a bad image is told so that Codex takes it out of its history", async () => {
+    const param = "input[0].content[0].image_url";
+    const error = {
+      message: "Bad.",
+      param,
+      code: "invalid_image_url",
+      type: "invalid_request_error",
+    };
+    const { bindings } = mockOpenAi(() => upstreamError(400, error));
+    const refused = await errorOf(await ask(key, {}, { bindings }), 400);
+    expect(refused).toMatchObject({ param, code: "invalid_value" });
+  });
+
+  it("truncation can only be had there", async () => {
+    const { calls, bindings } = mockOpenAi(({ url }) =>
+      url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
+    );
+    const asked = { truncation: "auto" };
+    await errorOf(await ask(key, { model: "mock/both", ...asked }, { bindings }), 503);
+    expect(calls.every(({ url }) => url.startsWith(HOST))).toBe(true);
+    const refused = await errorOf(
+      await ask(key, { model: "mock/other", ...asked }, { bindings }),
+      400,
+    );
+    expect(refused.param).toBe("truncation");
+  });
+});
