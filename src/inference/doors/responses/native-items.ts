@@ -36,11 +36,25 @@ export class NativeItems {
   /** What is to be sent for an event. */
   event(event: JsonObject): string {
     const index = numberOf(event["output_index"]) ?? 0;
-    const item = this.#items.get(index);
-    const delta = textOf(event["delta"]);
     switch (event["type"]) {
       case "response.output_item.added":
         return this.#begin(index, objectOf(event["item"]));
+      case "response.reasoning_summary_text.delta":
+        return this.#summary(index, textOf(event["delta"]));
+      case "response.output_item.done":
+        return this.#end(index, objectOf(event["item"]));
+      case "response.completed":
+      case "response.incomplete":
+        return this.whole(objectOf(event["response"]));
+      default:
+        return this.#inside(this.#items.get(index), event);
+    }
+  }
+
+  /** What an item says. */
+  #inside(item: Item | undefined, event: JsonObject): string {
+    const delta = textOf(event["delta"]);
+    switch (event["type"]) {
       case "response.output_text.delta":
         return this.#text(item, delta, this.#beside(event["logprobs"], []));
       case "response.output_text.annotation.added":
@@ -52,13 +66,6 @@ export class NativeItems {
         return item instanceof CallDraft ? item.append(delta) : "";
       case "response.reasoning_summary_part.added":
         return item instanceof ReasoningDraft && !item.isEmpty ? item.summary("\n\n") : "";
-      case "response.reasoning_summary_text.delta":
-        return this.#summary(index, delta);
-      case "response.output_item.done":
-        return this.#end(index, objectOf(event["item"]));
-      case "response.completed":
-      case "response.incomplete":
-        return this.whole(objectOf(event["response"]));
       default:
         return "";
     }
