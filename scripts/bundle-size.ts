@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { removeDirectory } from "./tmpfs.ts";
 
 /** What it is spent on: docs/internals/decisions/speed.md. */
-const BUDGET_KIB = 560;
+const BUDGET_KIB = 572;
 const ROOT = path.join(import.meta.dirname, "..");
 
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
