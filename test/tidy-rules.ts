@@ -17,8 +17,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   inference: [...BASE, ...NOUNS],
   operator: [...BASE, ...NOUNS],
   console: [...BASE, "keys", "operator"],
-  "app.ts": [...BASE, ...NOUNS, "inference", "operator", "console"],
-  "index.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "app.ts"],
+  "paths.ts": [...BASE, ...NOUNS, "inference"],
+  "app.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "paths.ts"],
+  "index.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "paths.ts", "app.ts"],
 };
 
 /** What only files of certain roles may touch; `http` and `app.ts` are the wire itself. */

@@ -38,18 +38,13 @@ export type Examples = Readonly<
   Record<string, { readonly request?: unknown; readonly answer: unknown }>
 >;
 
-/** `GET /v1/keys`, as examples and tests name an operation. */
-export function nameOf({ method, path: at }: Operation): string {
-  return `${method.toUpperCase()} ${at}`;
-}
-
 /** The OpenAPI 3.1 document of `/v1` and `/admin/v1`. */
 export function openApiDocument(examples: Examples): Json {
   const schemas: Json = {};
   const paths: Record<string, Json> = {};
   for (const operation of OPERATIONS) {
     const at = (paths[operation.path] ??= {});
-    at[operation.method] = operationObject(operation, schemas, examples[nameOf(operation)]);
+    at[operation.method] = operationObject(operation, schemas, examples[operation.name]);
   }
   return {
     openapi: "3.1.0",

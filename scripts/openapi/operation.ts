@@ -3,16 +3,11 @@ import type * as core from "zod/v4/core";
 /** A query parameter and what it may be, as JSON Schema. */
 export type QueryParameter = { readonly name: string; readonly schema: object };
 
-/** One method of one path, as the OpenAPI document describes it. */
-export type Operation = {
-  readonly method: "get" | "post" | "patch" | "delete";
-  /** From the root, with parameters in braces. */
-  readonly path: string;
+/** What the tables of paths do not say of an operation. */
+export type Description = {
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
-  /** Whose keys may call it. */
-  readonly roles: string;
   readonly query?: readonly QueryParameter[];
   readonly body?: core.$ZodType;
   /** What a success is, by status. */
@@ -20,6 +15,44 @@ export type Operation = {
   /** Its own errors beside those of every operation: anchors of docs/errors.md. */
   readonly errors?: readonly string[];
 };
+
+/** One method of one path, as the OpenAPI document describes it. */
+export type Operation = Description & {
+  /** `GET /v1/keys/{id}`, as examples and tests name it. */
+  readonly name: string;
+  readonly method: "get" | "post" | "patch" | "delete";
+  /** From the root, with parameters in braces. */
+  readonly path: string;
+  /** Whose keys may call it. */
+  readonly roles: string;
+};
+
+/** A row of a table of paths: the method, and the path in Hono's notation. */
+type Row = { readonly method: string; readonly path: string };
+
+/**
+ * The operations of a table of paths in its order: `under` is what its paths continue, `described` says the
+ * rest by name, `rolesOf` who may. Throws for a row that is not described, and for what is no row.
+ */
+export function operationsOf<T extends Row>(
+  rows: readonly T[],
+  under: string,
+  described: Readonly<Record<string, Description>>,
+  rolesOf: (row: T) => string,
+): readonly Operation[] {
+  const operations = rows.map((row) => {
+    const path = under + row.path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}");
+    const name = `${row.method} ${path}`;
+    const description = described[name];
+    if (description === undefined) throw new Error(`scripts/openapi does not describe ${name}`);
+    const method = row.method.toLowerCase() as Operation["method"];
+    return { ...description, name, method, path, roles: rolesOf(row) };
+  });
+  const names = new Set(operations.map(({ name }) => name));
+  const unknown = Object.keys(described).find((name) => !names.has(name));
+  if (unknown !== undefined) throw new Error(`scripts/openapi describes ${unknown}, which is not`);
+  return operations;
+}
 
 /** A whole number as a query parameter. */
 export const whole = (

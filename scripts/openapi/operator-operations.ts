@@ -5,130 +5,121 @@ import { newOrganization } from "../../src/operator/organizations.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
 import { credit } from "../../src/operator/wallets.ts";
 import { MISSING, PAGE, USAGE, whole } from "./operation.ts";
-import type { Operation } from "./operation.ts";
+import type { Description } from "./operation.ts";
 import * as record from "./records.ts";
 
 /** An operator's call; its path continues `/admin/v1`. */
 function operator(
-  call: `${Operation["method"]} /${string}`,
+  call: `${"GET" | "POST" | "PATCH" | "DELETE"} /${string}`,
   summary: string,
-  answers: Operation["answers"],
-  more: Pick<Operation, "query" | "body" | "errors"> = {},
-): Operation {
-  const [method, path] = call.split(" ") as [Operation["method"], string];
-  const errors = path.includes("{") ? [...MISSING, ...(more.errors ?? [])] : (more.errors ?? []);
-  return {
-    method,
-    path: `/admin/v1${path}`,
-    tag: "Operator",
-    summary,
-    roles: "operator",
-    answers,
-    ...more,
-    errors,
-  };
+  answers: Description["answers"],
+  more: Pick<Description, "query" | "body" | "errors"> = {},
+): readonly [string, Description] {
+  const errors = call.includes("{") ? [...MISSING, ...(more.errors ?? [])] : (more.errors ?? []);
+  const name = call.replace(" ", " /admin/v1");
+  return [name, { tag: "Operator", summary, answers, ...more, errors }];
 }
 
 const ORG = "/orgs/{id}";
 const MEMBER = `${ORG}/members/{member_id}`;
 const KEY = `${ORG}/keys/{key_id}`;
 /** Every operation below `/admin/v1`. */
-export const OPERATOR_OPERATIONS: readonly Operation[] = [
+export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object.fromEntries([
   operator(
-    "post /orgs",
+    "POST /orgs",
     "Make an organisation, its owner and a first key",
     { 201: record.createdOrganization },
     { body: newOrganization, errors: ["conflict"] },
   ),
   operator(
-    "get /orgs",
+    "GET /orgs",
     "Organisations with credits and open holds",
     { 200: record.heldOrganizations },
     { query: PAGE },
   ),
-  operator(`get ${ORG}`, "One organisation", { 200: record.heldOrganization }),
+  operator(`GET ${ORG}`, "One organisation", { 200: record.heldOrganization }),
   operator(
-    `patch ${ORG}`,
+    `PATCH ${ORG}`,
     "Rename, suspend, resume or limit an organisation",
     { 200: record.heldOrganization },
     { body: organizationChange, errors: ["conflict"] },
   ),
-  operator(`get ${ORG}/members`, "Its members with their roles", { 200: record.members }),
+  operator(`GET ${ORG}/members`, "Its members with their roles", { 200: record.members }),
   operator(
-    `post ${ORG}/members`,
+    `POST ${ORG}/members`,
     "Add a member",
     { 201: record.member },
     { body: newMember, errors: ["conflict"] },
   ),
   operator(
-    `patch ${MEMBER}`,
+    `PATCH ${MEMBER}`,
     "Change a member's address or role",
     { 200: record.member },
     { body: memberChange, errors: ["conflict", "last_owner"] },
   ),
   operator(
-    `delete ${MEMBER}`,
+    `DELETE ${MEMBER}`,
     "Remove a member and revoke its keys",
     { 200: record.deleted },
     { errors: ["last_owner"] },
   ),
   operator(
-    `post ${MEMBER}/keys`,
+    `POST ${MEMBER}/keys`,
     "Make a key for a member; it is shown this once",
     { 201: record.freshMemberKey },
     { body: newKeySchema, errors: ["too_many_keys"] },
   ),
-  operator(`get ${ORG}/keys`, "Keys of the organisation", { 200: record.memberKeys }),
-  operator(`get ${KEY}`, "One key", { 200: record.memberKey }),
+  operator(`GET ${ORG}/keys`, "Keys of the organisation", { 200: record.memberKeys }),
+  operator(`GET ${KEY}`, "One key", { 200: record.memberKey }),
   operator(
-    `patch ${KEY}`,
+    `PATCH ${KEY}`,
     "Change a key's name or limit, at once",
     { 200: record.memberKey },
     { body: keyChangeSchema },
   ),
-  operator(`delete ${KEY}`, "Revoke a key, everywhere, from this answer on", {
+  operator(`DELETE ${KEY}`, "Revoke a key, everywhere, from this answer on", {
     200: record.memberKey,
   }),
   operator(
-    `post ${ORG}/credits`,
+    `POST ${ORG}/credits`,
     "Add credits, or correct them; once for each reference",
     { 200: record.credits },
     { body: credit, errors: ["balance_too_low"] },
   ),
   operator(
-    `get ${ORG}/ledger`,
+    `GET ${ORG}/ledger`,
     "Every charge, credit and correction",
     { 200: record.ledger },
     {
       query: [whole("after_seq", 0, Number.MAX_SAFE_INTEGER, 0), whole("limit", 1, 1000, 100)],
     },
   ),
-  operator(`post ${ORG}/reconcile`, "Compare ledger, balance, holds and database", {
+  operator(`POST ${ORG}/reconcile`, "Compare ledger, balance, holds and database", {
     200: record.reconciliation,
   }),
   operator(
-    `get ${ORG}/usage`,
+    `GET ${ORG}/usage`,
     "Spend by day, model, key or end user",
     { 200: record.usage },
     { query: USAGE },
   ),
   operator(
-    `get ${ORG}/alerts`,
+    `GET ${ORG}/alerts`,
     "Its alerts, newest first",
     { 200: record.alerts },
     { query: PAGE },
   ),
   operator(
-    `post ${ORG}/settle`,
+    `POST ${ORG}/settle`,
     "Post a charge that is in the log alone",
     { 200: record.settlement },
     { body: unsaved },
   ),
   operator(
-    `post ${ORG}/rebuild-wallet`,
+    `POST ${ORG}/rebuild-wallet`,
     "Make a lost wallet again",
     { 200: record.rebuilt },
     { errors: ["conflict"] },
   ),
-  operator("get /health", "Whether the region is well", { 200: record.health }),
-];
+  operator("GET /health", "Whether the region is well", { 200: record.health }),
+]);

@@ -68,7 +68,7 @@ export type Presumed = {
   readonly forget: () => void;
 };
 
-type AppContext = Context<AppEnv>;
+export type AppContext = Context<AppEnv>;
 
 /**
  * The outermost middleware and the only one for every path: mints the request id (a client's own is

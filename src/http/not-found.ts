@@ -1,4 +1,5 @@
 import type { Context, Handler } from "hono";
+import type { HonoBase } from "hono/hono-base";
 import { fail } from "./context.ts";
 import type { AppEnv } from "./context.ts";
 
@@ -16,10 +17,20 @@ export function notFound(c: Context<AppEnv>): Response {
 }
 
 /**
- * A known path with another method: 405 with `allow`. Goes after a path's handlers:
- * `app.all(path, methodNotAllowed(["GET", "POST"]))`. HEAD is answered wherever GET is.
+ * Answers every method that `rows` do not have on one of their paths with 405 and `allow`. Goes after their
+ * handlers. HEAD is answered wherever GET is.
  */
-export function methodNotAllowed(methods: readonly string[]): Handler<AppEnv> {
+export function refuseOtherMethods(
+  app: HonoBase<AppEnv>,
+  rows: readonly { readonly method: string; readonly path: string }[],
+): void {
+  for (const path of new Set(rows.map((row) => row.path))) {
+    const methods = rows.filter((row) => row.path === path).map(({ method }) => method);
+    app.all(path, methodNotAllowed(methods));
+  }
+}
+
+function methodNotAllowed(methods: readonly string[]): Handler<AppEnv> {
   const allow = methods.includes("GET") ? [...methods, "HEAD"] : methods;
   return (c) => fail(c, { kind: "method_not_allowed", allow });
 }

@@ -18,12 +18,11 @@ type Dispatch = (
   context: ExecutionContext,
 ) => Promise<Response> | Response;
 
-/** What home answers for a peer: a path as routes see it, without what a peer answers itself. */
-const HOMES = /^\/v1(?:\/|$)/;
-const PEERS_OWN = /^\/v1\/models(?:\/|$)/;
-
-/** How home answers as if it had been asked, and what costs money, which no peer lets it answer. */
-type Surface = { readonly dispatch: Dispatch; readonly paidPaths: ReadonlySet<string> };
+/** How home answers as if it had been asked, and which paths it does, as routes see them. */
+type Surface = {
+  readonly dispatch: Dispatch;
+  readonly isAnsweredAtHome: (routedPath: string) => boolean;
+};
 
 /**
  * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
@@ -32,7 +31,7 @@ type Surface = { readonly dispatch: Dispatch; readonly paidPaths: ReadonlySet<st
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
-  const request = forwarded === null ? null : requestOf(c, forwarded, surface.paidPaths);
+  const request = forwarded === null ? null : requestOf(c, forwarded, surface);
   if (forwarded === null || request === null) {
     return c.json({ ok: false, failure: { kind: "internal" } });
   }
@@ -71,15 +70,14 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
 function requestOf(
   c: Context<AppEnv>,
   forwarded: ForwardedRequest,
-  paidPaths: ReadonlySet<string>,
+  { isAnsweredAtHome }: Surface,
 ): Request | null {
   const { path, query } = forwarded;
   const url = new URL(new URL(c.req.url).origin + path + query);
   if (url.pathname !== path) return null;
   const request = made(url, forwarded);
   const routed = request === null ? "" : routingPath(request);
-  const isOwn = PEERS_OWN.test(routed) || paidPaths.has(routed);
-  return HOMES.test(routed) && !isOwn ? request : null;
+  return isAnsweredAtHome(routed) ? request : null;
 }
 
 /** Null for what is no request: another base64, a body with GET, a method that `fetch` forbids. */

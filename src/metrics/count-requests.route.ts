@@ -6,7 +6,7 @@ import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { Config } from "../config.ts";
 import { Recorder } from "./recorder.ts";
-import { REGION_METRICS } from "./region-metrics.do.ts";
+import { REGION_METRICS } from "./series.ts";
 import { counterSeries, histogramOf } from "./tally.ts";
 import type { Histogram } from "./tally.ts";
 

@@ -4,8 +4,6 @@ import type { View } from "./recorder.ts";
 import { METRICS } from "./series.ts";
 import type { Series } from "./series.ts";
 
-/** The name of the one object of a region. */
-export const REGION_METRICS = "region";
 /** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
 /** An isolate that was not heard of for so long is gone. */

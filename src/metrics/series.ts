@@ -1,3 +1,6 @@
+/** The name of the one object of a region that counts. */
+export const REGION_METRICS = "region";
+
 /** A metric of this region: what it counts and how Prometheus shall read it. */
 export type Metric = {
   readonly name: string;

@@ -6,7 +6,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { methodNotAllowed } from "../http/not-found.ts";
+import { refuseOtherMethods } from "../http/not-found.ts";
 import { MANAGEMENT_BYTES_MAX, readJson } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
@@ -33,11 +33,7 @@ export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
     routes.on(method, path, (c) => answer(c, endpoint, deploymentOf(c.var.config)));
   }
   routes.get("/metrics", metricsRoute);
-  routes.all("/metrics", methodNotAllowed(["GET"]));
-  for (const path of new Set(OPERATOR_ENDPOINTS.map((endpoint) => endpoint.path))) {
-    const methods = OPERATOR_ENDPOINTS.filter((endpoint) => endpoint.path === path);
-    routes.all(path, methodNotAllowed(methods.map((endpoint) => endpoint.method)));
-  }
+  refuseOtherMethods(routes, [...OPERATOR_ENDPOINTS, { method: "GET", path: "/metrics" }]);
   return routes;
 }
 

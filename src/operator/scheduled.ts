@@ -2,7 +2,7 @@ import { configOf } from "../config.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { REGION_METRICS } from "../metrics/region-metrics.do.ts";
+import { REGION_METRICS } from "../metrics/series.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { sweep } from "./sweep.store.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { runScheduled } from "../../src/operator/scheduled.ts";
-import { REGION_METRICS } from "../../src/metrics/region-metrics.do.ts";
+import { REGION_METRICS } from "../../src/metrics/series.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import { apart } from "./metrics-client.ts";
 

@@ -1,52 +1,43 @@
 import { expect } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
+import { PATHS } from "../../src/paths.ts";
+import type { Path } from "../../src/paths.ts";
 import { addKey, chat, HELLO, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
-
-export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
-const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
-const OWNERS: readonly Role[] = ["owner"];
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
 const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 
-/** Method, route as app.ts has it, the roles that may, the status they get, a body. */
+/** Method, route as the table of paths has it, the roles that may, the status they get, a body. */
 export type Row = readonly [string, string, readonly Role[], number, object?];
 
-/** Every endpoint below /v1 that speaks of refusals in OpenAI's words; test/node/doors.test.ts asks the others. */
-export const ROWS: readonly Row[] = [
-  ["POST", "/v1/chat/completions", EVERYONE, 200, SAY],
-  ["POST", "/v1/completions", EVERYONE, 200, { model: "sandbox/echo", prompt: "Hello there" }],
-  ["POST", "/v1/responses", EVERYONE, 200, { model: "sandbox/echo", input: "Hello there" }],
-  ["POST", "/v1/embeddings", EVERYONE, 200, VECTOR],
-  ["GET", "/v1/models", EVERYONE, 200],
-  ["GET", "/v1/models/:id{.+}", EVERYONE, 200],
-  ["GET", "/v1/balance", EVERYONE, 200],
-  ["GET", "/v1/keys", EVERYONE, 200],
-  ["POST", "/v1/keys", EVERYONE, 201, { name: "made by a test" }],
-  ["PATCH", "/v1/keys/:id", EVERYONE, 200, { name: "renamed by a test" }],
-  ["DELETE", "/v1/keys/:id", EVERYONE, 200],
-  ["GET", "/v1/key", EVERYONE, 200],
-  ["GET", "/v1/users", EVERYONE, 200],
-  ["POST", "/v1/users", EVERYONE, 200, { external_id: "there already" }],
-  ["GET", "/v1/users/:external_id{.+}", EVERYONE, 200],
-  ["PATCH", "/v1/users/:external_id{.+}", EVERYONE, 200, { daily_quota_dollars: 5 }],
-  ["DELETE", "/v1/users/:external_id{.+}", EVERYONE, 200],
-  ["GET", "/v1/usage", SENIORS, 200],
-  ["GET", "/v1/alerts", SENIORS, 200],
-  ["GET", "/v1/generations/:id", EVERYONE, 200],
-  ["GET", "/v1/orgs/:org_id", EVERYONE, 200],
-  ["PATCH", "/v1/orgs/:org_id", OWNERS, 200, { name: "renamed by a test" }],
-  ["GET", "/v1/orgs/:org_id/settings", SENIORS, 200],
-  ["PATCH", "/v1/orgs/:org_id/settings", SENIORS, 200, { default_alert_threshold: 0.5 }],
-];
+/** What is sent where a path takes a body, and the status of a success that is not 200. */
+const SENT: Readonly<Record<string, readonly [object, number?]>> = {
+  "POST /v1/chat/completions": [SAY],
+  "POST /v1/completions": [{ model: "sandbox/echo", prompt: "Hello there" }],
+  "POST /v1/responses": [{ model: "sandbox/echo", input: "Hello there" }],
+  "POST /v1/embeddings": [VECTOR],
+  "POST /v1/keys": [{ name: "made by a test" }, 201],
+  "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
+  "POST /v1/users": [{ external_id: "there already" }],
+  "PATCH /v1/users/:external_id{.+}": [{ daily_quota_dollars: 5 }],
+  "PATCH /v1/orgs/:org_id": [{ name: "renamed by a test" }],
+  "PATCH /v1/orgs/:org_id/settings": [{ default_alert_threshold: 0.5 }],
+};
 
-/** What belongs to a member: a colleague's is to a `member` as if it did not exist. */
-export const OWN_ONLY: readonly Row[] = [
-  ["PATCH", "/v1/keys/:id", ["owner", "admin"], 200, { name: "renamed by a test" }],
-  ["DELETE", "/v1/keys/:id", SENIORS, 200],
-  ["GET", "/v1/generations/:id", SENIORS, 200],
-];
+/** Every path that speaks of refusals in OpenAI's words; test/node/doors.test.ts asks the others. */
+const SPOKEN = PATHS.filter(({ path }) => !path.startsWith("/v1/messages"));
+export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.who.roles));
+/** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */
+export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
+  const { path, who } = row;
+  return who.others === undefined || !path.includes(":") ? [] : [rowOf(row, who.others)];
+});
+
+function rowOf({ method, path }: Path, roles: readonly Role[]): Row {
+  const [body, status = 200] = SENT[`${method} ${path}`] ?? [];
+  return body === undefined ? [method, path, roles, status] : [method, path, roles, status, body];
+}
 
 /** What a path names: something of an account's, fresh because the call may end it, or nothing there is. */
 type Target = {

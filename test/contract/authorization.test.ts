@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { app } from "../../src/app.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { EVERYONE, PATHS } from "../../src/paths.ts";
 import {
-  EVERYONE,
   endUserOf,
   generationOf,
   namesTarget,
@@ -66,13 +66,44 @@ async function verdict(response: Response): Promise<readonly [number, string | n
   return [response.status, error.code ?? error.type];
 }
 
-it("the table has every endpoint below /v1 of OpenAI's words, and none that there is not", () => {
+it("what answers below /v1 is the table of paths, and each path is answered in one place", () => {
   const routes = app.routes.filter(
-    ({ method, path }) =>
-      method !== "ALL" && path.startsWith("/v1/") && !path.startsWith("/v1/messages"),
+    ({ method, path }) => method !== "ALL" && path.startsWith("/v1/"),
   );
   const there = new Set(routes.map(({ method, path }) => `${method} ${path}`));
-  expect(new Set(ROWS.map(([method, route]) => `${method} ${route}`))).toEqual(there);
+  expect(new Set(PATHS.map(({ method, path }) => `${method} ${path}`))).toEqual(there);
+  const reaches = new Set(PATHS.map(({ path, reach }) => `${path} ${reach}`));
+  expect(reaches.size).toBe(new Set(PATHS.map(({ path }) => path)).size);
+});
+
+it("everyone may everything, but for this", () => {
+  const fewer = PATHS.filter(({ who }) => who.roles !== EVERYONE || who.others !== undefined);
+  const said = fewer.map(({ method, path, who }) => {
+    return `${method} ${path}: ${who.others === undefined ? who.roles.join() : `others' ${who.others.join()}`}`;
+  });
+  expect(said.toSorted()).toEqual([
+    "DELETE /v1/keys/:id: others' owner,admin,billing",
+    "GET /v1/alerts: owner,admin,billing",
+    "GET /v1/generations/:id: others' owner,admin,billing",
+    "GET /v1/keys: others' owner,admin,billing",
+    "GET /v1/orgs/:org_id/settings: owner,admin,billing",
+    "GET /v1/usage: owner,admin,billing",
+    "PATCH /v1/keys/:id: others' owner,admin",
+    "PATCH /v1/orgs/:org_id/settings: owner,admin,billing",
+    "PATCH /v1/orgs/:org_id: owner",
+  ]);
+  const limited = PATHS.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
+  expect(limited.toSorted()).toEqual([
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/key",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/models",
+    "/v1/models/:id{.+}",
+    "/v1/responses",
+  ]);
 });
 
 describe("a role may do what the table says, and nothing else (143)", () => {

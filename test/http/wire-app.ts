@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import { expect } from "vitest";
 import { fail, failUnexpectedly, requestContext } from "../../src/http/context.ts";
 import type { AppEnv } from "../../src/http/context.ts";
-import { methodNotAllowed, notFound } from "../../src/http/not-found.ts";
+import { notFound, refuseOtherMethods } from "../../src/http/not-found.ts";
 import { routingPath } from "../../src/http/routing-path.ts";
 
 /** Stands for anything of the caller's that must not be logged or answered. */
@@ -33,13 +33,13 @@ app.onError(failUnexpectedly);
 
 app.get("/healthz", (c) => c.json({ version: c.get("config").version }));
 app.get("/v1/models", (c) => c.json({ ok: true }));
-app.all("/v1/models", methodNotAllowed(["GET"]));
+refuseOtherMethods(app, [{ method: "GET", path: "/v1/models" }]);
 app.get("/v1/models/:id{.+}", (c) => c.json({ id: c.req.param("id") }));
 app.post("/v1/chat/completions", (c) => {
   c.set("admitted", admitted);
   return fail(c, { kind: "too_many_end_users" });
 });
-app.all("/v1/chat/completions", methodNotAllowed(["POST"]));
+refuseOtherMethods(app, [{ method: "POST", path: "/v1/chat/completions" }]);
 app.get("/v1/copied", () => Response.redirect("http://eu.test/elsewhere", 302));
 app.get("/v1/empty", (c) => c.body(null, 204));
 app.get("/v1/throws", () => {

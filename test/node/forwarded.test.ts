@@ -176,17 +176,20 @@ describe("what is not forwarded", () => {
     ["/v1//chat/completion%73/"],
     ["/v1/embeddings"],
     ["/v1/models"],
+    ["/v1/models/sandbox/echo"],
+    ["/v1/messages/count_tokens"],
     ["/internal/v1/lookup"],
     ["/healthz"],
   ])("%s, though a peer signs it: home carries nothing out", async (path) => {
     const account = await openFar(regions);
+    const isRead = path.startsWith("/v1/models") || path === "/healthz";
     const text = path.includes("completion") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);
     const message = {
-      method: path === "/v1/models" || path === "/healthz" ? "GET" : "POST",
+      method: isRead ? "GET" : "POST",
       path: path.replace("ORG", account.orgId),
       query: "",
       headers: { "content-type": "application/json" },
-      body: path === "/v1/models" || path === "/healthz" ? null : btoa(text),
+      body: isRead ? null : btoa(text),
       caller_key_hash: await hashOfAccount(regions, account),
       v: 1,
     };

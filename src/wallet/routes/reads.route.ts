@@ -1,4 +1,4 @@
-import type { Context, Handler } from "hono";
+import type { Context } from "hono";
 import { fail } from "../../http/context.ts";
 import type { AppEnv } from "../../http/context.ts";
 import { pageQuery, parseQuery } from "../../http/parse-body.ts";
@@ -77,7 +77,7 @@ export type FindKey = (
  * GET /v1/generations/{id}: one paid request, by its request id or its completion's id. A `member`
  * sees only those of its own keys; anyone else's, and what retention has rolled up, is the same 404.
  */
-export function generationRoute(findKey: FindKey): Handler<AppEnv> {
+export function generationRoute(findKey: FindKey): (c: Context<AppEnv>) => Promise<Response> {
   return async (c) => {
     const found = await findGeneration(c);
     if (!found.ok) return fail(c, found.failure);

@@ -1,0 +1,138 @@
+import { isModelName } from "./catalog/catalog.ts";
+import type { Catalog } from "./catalog/catalog.ts";
+import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
+import type { AppContext } from "./http/context.ts";
+import { countTokensRoute } from "./inference/doors/messages/count-tokens.route.ts";
+import { DOORS } from "./inference/doors/doors.ts";
+import { deploymentOf } from "./inference/deployment.ts";
+import { answerPaid } from "./inference/paid-path.route.ts";
+import {
+  createKeyRoute,
+  listKeysRoute,
+  ownKeyRoute,
+  patchKeyRoute,
+  revokeKeyRoute,
+} from "./keys/keys.route.ts";
+import { findKey } from "./keys/keys.store.ts";
+import type { Role } from "./lib/caller.ts";
+import {
+  patchOrganizationRoute,
+  readOrganizationRoute,
+} from "./organizations/organizations.route.ts";
+import {
+  deleteEndUserRoute,
+  listEndUsersRoute,
+  patchEndUserRoute,
+  patchSettingsRoute,
+  putEndUserRoute,
+  readEndUserRoute,
+  readSettingsRoute,
+} from "./wallet/routes/end-users.route.ts";
+import { alertsRoute, balanceRoute, generationRoute } from "./wallet/routes/reads.route.ts";
+import { usageRoute } from "./wallet/routes/usage.route.ts";
+
+/**
+ * Where a path is answered, which is also the order of what a request passes on its way there:
+ * - `paid`: where it was asked; costs money, and awaits its admission itself while its body is read
+ * - `here`: where it was asked; a key away from home must live there at this moment
+ * - `home`: at the key's home, for any key
+ * - `managed`: at the key's home, for a key without limits of its own, which this could lift
+ */
+export type Reach = "paid" | "here" | "home" | "managed";
+
+/** Who may ask a path. */
+export type Who = {
+  readonly roles: readonly Role[];
+  /** Whether the caller's member is read from the book before the handler runs; `tried`: the handler can do without. */
+  readonly member: "unread" | "read" | "tried";
+  /** Where the handler shows a role what belongs to other members too; everyone else has its own. */
+  readonly others?: readonly Role[];
+};
+
+/** One method of one path, in Hono's notation; what holds a parameter `org_id` is the caller's organisation alone. */
+export type Path = {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly reach: Reach;
+  readonly who: Who;
+  readonly handle: (c: AppContext) => Response | Promise<Response>;
+};
+
+export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
+const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
+/** Whoever holds a live key; nobody is read from the book. */
+const ANY: Who = { roles: EVERYONE, member: "unread" };
+const MEMBERS: Who = { roles: EVERYONE, member: "read" };
+/** A `member` reaches only what is its own. */
+const OWN: Who = { ...MEMBERS, others: SENIORS };
+/** Who may read what was spent, and change what may be. */
+const ACCOUNTANTS: Who = { roles: SENIORS, member: "read" };
+
+/**
+ * Every path below `/v1`; the operators' are `operator/endpoints.ts`. From these rows come the routes with
+ * their gates and their 405s (`app.ts`), what costs money, what home answers for a peer, the tests of who
+ * may what, and the OpenAPI document. All rows of one path have one reach.
+ */
+export const PATHS: readonly Path[] = [
+  ...DOORS.map((door) => path("POST " + door.path, "paid", ANY, (c) => answerPaid(c, door))),
+  path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
+  path("GET /v1/models", "here", ANY, (c) => listModelsRoute(c, catalogOf(c))),
+  path("GET /v1/models/:id{.+}", "here", ANY, (c) => readModelRoute(c, catalogOf(c))),
+
+  path("GET /v1/key", "home", ANY, ownKeyRoute),
+
+  path("GET /v1/balance", "managed", ANY, balanceRoute),
+  path("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
+  path("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
+  path("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
+  path("GET /v1/keys", "managed", OWN, listKeysRoute),
+  path("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, isSold(c))),
+  path("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
+    patchKeyRoute(c, isSold(c)),
+  ),
+  path("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  path("GET /v1/users", "managed", ANY, listEndUsersRoute),
+  path("POST /v1/users", "managed", ANY, putEndUserRoute),
+  path("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),
+  path("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
+  path("DELETE /v1/users/:external_id{.+}", "managed", ANY, deleteEndUserRoute),
+  path("GET /v1/orgs/:org_id", "managed", MEMBERS, readOrganizationRoute),
+  path(
+    "PATCH /v1/orgs/:org_id",
+    "managed",
+    { roles: ["owner"], member: "read" },
+    patchOrganizationRoute,
+  ),
+  path("GET /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, readSettingsRoute),
+  path("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
+];
+
+/** What costs money: a POST to one of these takes a place among what an isolate works on at once. */
+export const PAID_PATHS: ReadonlySet<string> = new Set(
+  PATHS.filter(({ reach }) => reach === "paid").map((row) => row.path),
+);
+
+const PEERS_OWN = PATHS.filter(({ reach }) => reach === "paid" || reach === "here").map(
+  (row) =>
+    new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),
+);
+
+/** Whether home answers this for a peer: below `/v1`, and nothing that a peer answers itself. */
+export function isAnsweredAtHome(routedPath: string): boolean {
+  const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
+  return isBelow && !PEERS_OWN.some((pattern) => pattern.test(routedPath));
+}
+
+function path(name: string, reach: Reach, who: Who, handle: Path["handle"]): Path {
+  const [method, at] = name.split(" ") as [Path["method"], string];
+  return { method, path: at, reach, who, handle };
+}
+
+function catalogOf(c: AppContext): Catalog {
+  return deploymentOf(c.var.config).catalog;
+}
+
+/** Whether a name is an id, an alias or `maker/*` of what is sold here. */
+function isSold(c: AppContext): (name: string) => boolean {
+  return (name) => isModelName(catalogOf(c), name);
+}
