@@ -20,7 +20,9 @@ import {
   createTables,
   owedToBook,
   oweBook,
+  oweUse,
   paidToBook,
+  paidUse,
   readMemory,
   storeAdmission,
   storeClamp,
@@ -30,7 +32,7 @@ import type { RegisterMemory, StoredRecord } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";
 
-/** `last_used_at` is written, and the record refreshed, at most this often. */
+/** `last_used_at` is written, and the record refreshed, at most this often; a last use waits no longer to be noted. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
 /** A book that is away is told of a dead key this often. */
@@ -51,6 +53,8 @@ export class KeyRegister extends DurableObject<Env> {
   #limitsSet = 0;
   /** Who knows the key: this region's book, or its home's. Every call says which. */
   #home: Region | null = null;
+  /** The newest use that this instance has seen, Unix ms. */
+  #usedAt = 0;
 
   /**
    * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
@@ -76,13 +80,16 @@ export class KeyRegister extends DurableObject<Env> {
     return this.#known(() => this.#named());
   }
 
-  /** Notes a use in the book now, and says what is true of the key by then. Failures as for `identify`. */
-  async refresh(): Promise<Identified> {
+  /**
+   * Notes a use of then (Unix ms) in the book now, and says what is true of the key by then. The last use of
+   * a key that has died is noted as well. Failures as for `identify`.
+   */
+  async refresh(usedAt: number): Promise<Identified> {
     const known = await this.whose();
-    if (!known.ok) return known;
-    const usedAt = now(this.env);
-    this.#noteTouch(usedAt);
-    await this.#touch(usedAt);
+    if (known.ok || this.#memory?.record) {
+      this.#noteTouch();
+      await this.#touch(usedAt);
+    }
     return this.whose();
   }
 
@@ -127,6 +134,7 @@ export class KeyRegister extends DurableObject<Env> {
   /** Tells the book what it is owed. Catches everything: a throw would use up the platform's six retries. */
   override async alarm(): Promise<void> {
     try {
+      await this.#tellUse();
       const { revokedAt } = this.#remember();
       const hash = owedToBook(this.ctx.storage.sql);
       if (hash === null || revokedAt === null) return;
@@ -180,6 +188,7 @@ export class KeyRegister extends DurableObject<Env> {
       return refuse({ kind: "conflict", message: "This request came twice.", param: null });
     }
     this.#touchWhenDue(clockMs);
+    this.#oweUntilDue(clockMs);
     return named;
   }
 
@@ -239,20 +248,47 @@ export class KeyRegister extends DurableObject<Env> {
   #touchWhenDue(usedAt: number): void {
     const { record } = this.#remember();
     if (record === null || usedAt - record.touched_at < TOUCH_INTERVAL_MS) return;
-    this.#noteTouch(usedAt);
+    this.#noteTouch();
     this.ctx.waitUntil(this.#touch(usedAt));
   }
 
+  /** A use before the minute is over is owed, and noted by the alarm unless a later one comes first. */
+  #oweUntilDue(usedAt: number): void {
+    const { record, owedUse } = this.#remember();
+    this.#usedAt = Math.max(this.#usedAt, usedAt);
+    if (record === null || owedUse !== null || usedAt <= record.touched_at) return;
+    this.#owe(usedAt, record.touched_at + TOUCH_INTERVAL_MS - usedAt);
+  }
+
+  /** The book lacks a use: the alarm notes it in `delayMs`. Away from home nothing is owed: home notes uses by itself. */
+  #owe(usedAt: number, delayMs: number): void {
+    if (!this.#book().isOurs) return;
+    const owedUse = { hash: this.#hash(), used_at: usedAt };
+    oweUse(this.ctx.storage.sql, owedUse);
+    this.#memory = { ...this.#remember(), owedUse };
+    void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
+  }
+
+  /** Notes the last use in the book, when it lacks it. */
+  async #tellUse(): Promise<void> {
+    const { owedUse, record } = this.#remember();
+    if (owedUse === null || record === null) return;
+    this.#noteTouch();
+    await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
+  }
+
   /** Before the attempt, so that neither a slow book nor an eviction makes it two in a minute. */
-  #noteTouch(usedAt: number): void {
-    this.ctx.storage.sql.exec("UPDATE record SET touched_at = ?", usedAt);
-    this.#amend({ touched_at: usedAt });
+  #noteTouch(): void {
+    const touchedAt = now(this.env);
+    this.ctx.storage.sql.exec("UPDATE record SET touched_at = ?", touchedAt);
+    this.#amend({ touched_at: touchedAt });
   }
 
   async #touch(usedAt: number): Promise<void> {
     const limitsSet = this.#limitsSet;
     try {
       const answer = await this.#book().touch(this.#hash(), usedAt);
+      this.#paid(usedAt);
       if (answer === null) this.#forget();
       else if (answer.revoked_at !== null) this.revoke(answer.revoked_at);
       else if (limitsSet === this.#limitsSet) {
@@ -263,7 +299,16 @@ export class KeyRegister extends DurableObject<Env> {
       // The book may be down: admissions go on with the record that is known.
       this.#memory = null;
       logWarning("key_use_not_noted", { reason: reasonOf(error) });
+      this.#owe(usedAt, TOUCH_INTERVAL_MS);
     }
+  }
+
+  /** The book has the use of then: a later one may be owed, and waits for its alarm. */
+  #paid(usedAt: number): void {
+    const { owedUse } = this.#remember();
+    if (owedUse === null || Math.max(owedUse.used_at, this.#usedAt) > usedAt) return;
+    paidUse(this.ctx.storage.sql);
+    this.#memory = { ...this.#remember(), owedUse: null };
   }
 
   /** The book does not know the key (any more): the next request asks it again. */
@@ -303,7 +348,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #hash(): string {
-    const { name } = this.ctx.id;
+    const name = this.ctx.id.name ?? this.#remember().owedUse?.hash;
     assert(name !== undefined, "a register is named by its key's hash");
     return name;
   }

@@ -19,6 +19,7 @@ export type RegisterMemory = {
   readonly record: StoredRecord | null;
   /** Unix ms; null while the key lives. */
   readonly revokedAt: number | null;
+  readonly owedUse: OwedUse | null;
 };
 
 /** All that is stored; an object without tables has never stored anything. */
@@ -28,7 +29,9 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
       "SELECT count(*) AS tables FROM sqlite_master WHERE name = 'tombstone'",
     )
     .one();
-  if (tables === 0) return { window: new RateWindow(), record: null, revokedAt: null };
+  if (tables === 0) {
+    return { window: new RateWindow(), record: null, revokedAt: null, owedUse: null };
+  }
   const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
   addTerms(sql);
   const [record] = sql.exec<StoredRecord>(
@@ -39,6 +42,7 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
     window: new RateWindow(admissions),
     record: record ?? null,
     revokedAt: tombstone?.revoked_at ?? null,
+    owedUse: owedUse(sql),
   };
 }
 
@@ -97,6 +101,26 @@ export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number):
     touchedAt,
     termsText(termsOf(key)),
   );
+}
+
+/** A use that the book lacks (Unix ms), with the key's hash: an alarm need not say whose it is. */
+export type OwedUse = { readonly hash: string; readonly used_at: number };
+
+/** The use that the book lacks, or null. */
+function owedUse(sql: SqlStorage): OwedUse | null {
+  const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'owed_use'");
+  if (table === undefined) return null;
+  return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
+}
+
+export function oweUse(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
+  sql.exec(`CREATE TABLE IF NOT EXISTS owed_use (
+    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL, used_at INTEGER NOT NULL) STRICT`);
+  sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
+}
+
+export function paidUse(sql: SqlStorage): void {
+  sql.exec("DELETE FROM owed_use");
 }
 
 /** The book lacks this key's end. The hash is kept beside it: an alarm need not say whose it is. */

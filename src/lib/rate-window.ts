@@ -39,6 +39,11 @@ export class RateWindow {
     this.#next = this.#times.length < ADMISSIONS_MAX ? this.#times.length : Math.max(0, step);
   }
 
+  /** When the last admission was, Unix ms; 0 when there was none. */
+  get lastAt(): number {
+    return this.#nthLast(1) ?? 0;
+  }
+
   /** How many milliseconds the clock is behind the last admission; 0 when it is not. */
   lagMs(clockMs: number): number {
     return Math.max(0, (this.#nthLast(1) ?? clockMs) - clockMs);

@@ -38,5 +38,5 @@ export type Admission =
 export type Register = {
   whose(): Promise<Identified>;
   identify(writeId: string | null): Promise<Identified>;
-  refresh(): Promise<Identified>;
+  refresh(usedAt: number): Promise<Identified>;
 };

@@ -214,7 +214,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#rebuilding;
   }
 
-  /** Expiry, publish and retention, then the next alarm. What fails is due again by itself. */
+  /** Expiry, publish, retention and last uses of keys, then the next alarm. What fails is due again by itself. */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
     if (this.#decisions.openIfMade() !== null) await this.#work(false);
@@ -262,6 +262,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     this.#decisions.turn((desk) => {
       if (schedule.retainIsDue(desk)) this.#retain(desk);
       lookAtRoom(desk);
+      this.#gate.keys.noteUses(desk);
       return success(null);
     });
     const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);

@@ -112,6 +112,30 @@ it("last_used_at is written at most once a minute, across evictions, and never b
   expect(await lastUsed()).toBe(ahead);
 });
 
+it("a use of which home's register is told within a minute is noted a minute later, also after an eviction", async () => {
+  const { row } = await makeKey({ scope: "global" });
+  const lastUsed = async (): Promise<number> =>
+    (await findKeyByHash(env.DB, row.hash))?.last_used_at ?? 0;
+  await registerOf(row.hash).identify();
+  await eventually(async () => expect(await lastUsed()).toBeGreaterThan(0));
+  shiftClock(MINUTE_MS / 2);
+  const usedAt = now(env);
+  await registerOf(row.hash).identify();
+  expect(await lastUsed()).toBeLessThan(usedAt);
+  const alarmAt = await runInDurableObject(registerOf(row.hash), (_register: KeyRegister, state) =>
+    state.storage.getAlarm(),
+  );
+  expect(alarmAt).toBeLessThanOrEqual(Date.now() + MINUTE_MS);
+  await evictDurableObject(registerOf(row.hash));
+  const ring = (): Promise<void> =>
+    runInDurableObject(registerOf(row.hash), (register: KeyRegister) => register.alarm());
+  await ring();
+  await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(usedAt));
+  const before = uses();
+  await ring();
+  expect(uses()).toBe(before);
+});
+
 it("the book's answer about a use never holds up an admission", async () => {
   const { row } = await makeKey();
   await registerOf(row.hash).admit();

@@ -1,5 +1,7 @@
 import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { KeyRegister } from "../../src/index.ts";
 import { findKeyByHash, insertKey } from "../../src/keys/keys.store.ts";
 import { now } from "../../src/lib/clock.ts";
 import { draftKey, makeKey, makeMember, shiftClock, WatchedBook } from "../keys/key-fixture.ts";
@@ -12,13 +14,14 @@ import {
   inside,
   limitInBook,
   MINUTE_MS,
+  registerOf,
   storedKey,
   storedTimes,
   WatchedRegisters,
   worstMinute,
 } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { failureOf, holdOf, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
+import { failureOf, holdOf, rowsOf, runAlarm, stubOf, valueOf } from "./wallet-desk.ts";
 
 let book: WatchedBook;
 let registers: WatchedRegisters;
@@ -134,6 +137,78 @@ it("last_used_at is written once a minute of use, across evictions, and never ba
   await burst(key, 1);
   await eventually(() => expect(uses()).toBe(3));
   expect(await lastUsed()).toBe(ahead);
+});
+
+/** The key's last use as the book has it, Unix ms. */
+async function bookedUse({ hash }: GatedKey): Promise<number> {
+  return (await findKeyByHash(env.DB, hash))?.last_used_at ?? 0;
+}
+
+/** A key that was used twice within a minute, and its second use, which the book does not have yet. */
+async function twiceUsed(): Promise<{ key: GatedKey; usedAt: number }> {
+  const key = await gatedKey();
+  await asked(key);
+  await eventually(async () => expect(await bookedUse(key)).toBeGreaterThan(0));
+  shiftClock(MINUTE_MS / 2);
+  await asked(key);
+  const usedAt = Math.max(...(await storedTimes(key)));
+  expect(await bookedUse(key)).toBeLessThan(usedAt);
+  return { key, usedAt };
+}
+
+/** What is due in the wallet after a minute, when nobody asks. */
+async function aMinutePasses(key: GatedKey): Promise<void> {
+  shiftClock(MINUTE_MS + 1000);
+  await runAlarm(key.stub);
+}
+
+it.each([false, true])(
+  "a last use is in the book a minute later though no request follows (evicted meanwhile: %s)",
+  async (isEvicted) => {
+    const { key, usedAt } = await twiceUsed();
+    await eventually(async () => {
+      const alarmAt = await inside(key, (_wallet, _sql, state) => state.storage.getAlarm());
+      expect(alarmAt ?? Infinity).toBeLessThanOrEqual(Date.now() + MINUTE_MS);
+    });
+    if (isEvicted) await evict(key);
+    await aMinutePasses(key);
+    await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
+    const { length } = registers.calls;
+    shiftClock(3 * MINUTE_MS);
+    await runAlarm(key.stub);
+    expect(registers.calls).toHaveLength(length); // once is enough
+  },
+);
+
+it("the last use of a key that was revoked right after it is noted as well", async () => {
+  const { key, usedAt } = await twiceUsed();
+  await registerOf(key).revoke(now(env));
+  valueOf(await key.stub.revokeKey(key.hash, now(env)));
+  await aMinutePasses(key);
+  await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
+  expect(await asked(key)).toBe("invalid_api_key");
+});
+
+it("a last use whose register cannot be asked is noted when it can", async () => {
+  const { key, usedAt } = await twiceUsed();
+  registers.fault = {};
+  await aMinutePasses(key);
+  await eventually(() => expect(registers.count("refresh")).toBe(1));
+  await evict(key);
+  registers.fault = null;
+  shiftClock(2 * MINUTE_MS + 2000);
+  await runAlarm(key.stub);
+  await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
+});
+
+it("a last use that the book could not take is noted by its register when it can", async () => {
+  const { key, usedAt } = await twiceUsed();
+  book.broken = true;
+  await aMinutePasses(key);
+  await eventually(() => expect(registers.given).toContain("refresh"));
+  book.broken = false;
+  await runInDurableObject(registerOf(key), (register: KeyRegister) => register.alarm());
+  await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
 });
 
 it("neither a slow book nor a slow register ever holds up an admission", async () => {

@@ -27,6 +27,7 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
     },
     desk: () => decisions.tryOpen(),
     waitUntil: (work) => ctx.waitUntil(work),
+    arm: () => decisions.decide(() => success(null)),
   });
   return { decisions, keys };
 }

@@ -253,6 +253,7 @@ export class Schedule {
       memory.books.nextExpiry,
       this.#retainAt ?? Infinity,
       memory.departed.until,
+      memory.dueUses.next,
     );
     if (due === Infinity) return;
     const platformMs = now({});

@@ -14,6 +14,7 @@ import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
 import { storageFailure } from "../../lib/storage-failure.ts";
 import { within } from "../../lib/within.ts";
+import { REFRESH_MS } from "../rules/due-uses.ts";
 import {
   buryKey,
   clampKey,
@@ -30,8 +31,8 @@ import type { KeyRecord, KnownKey } from "../tables/key-rows.do.ts";
 import { budgetOf } from "./key-terms.do.ts";
 import type { Desk } from "./memory.do.ts";
 
-/** Once in so long of use a key's record is refreshed, and its use noted in the book. */
-const REFRESH_MS = 60_000;
+/** So many last uses are noted in one turn of the alarm. */
+const NOTED_AT_ONCE = 50;
 const REGISTER_TIMEOUT_MS = 5_000;
 /** Keys that memory knows; the tables know all. */
 const REMEMBERED_MAX = 2_000;
@@ -44,10 +45,15 @@ export type AdmissionDesk = {
   /** The desk as it is now; null while no wallet is made. */
   readonly desk: () => Desk | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
+  /** Sets the alarm for what is due by now. */
+  readonly arm: () => void;
 };
 
 /** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
 type Question = { readonly hash: string; isStale: boolean };
+
+/** When a key was used, Unix ms. */
+type Use = { readonly hash: string; readonly usedAt: number };
 
 /** A free place in a key's minute. */
 export type Place = {
@@ -152,7 +158,18 @@ export class KeyAdmissions {
   take(desk: Desk, { hash, key, record, entry }: Place): void {
     insertAdmission(desk.sql, key.number, entry);
     key.window.append(entry);
-    if (entry.at - record.checkedAt >= REFRESH_MS) this.#refresh(desk, hash, record);
+    const dueAt = record.checkedAt + REFRESH_MS;
+    if (entry.at >= dueAt) this.#refresh(desk, { hash, usedAt: entry.at });
+    else if (entry.at > record.checkedAt) desk.memory.dueUses.add(hash, dueAt);
+  }
+
+  /** Notes last uses that no later request brought to the book in a minute: some in a turn. */
+  noteUses(desk: Desk): void {
+    for (const hash of desk.memory.dueUses.take(desk.nowMs, NOTED_AT_ONCE)) {
+      const key = this.#key(desk.sql, hash);
+      const usedAt = key?.window.lastAt ?? 0;
+      if (key?.record && usedAt > key.record.checkedAt) this.#refresh(desk, { hash, usedAt });
+    }
   }
 
   /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
@@ -230,16 +247,21 @@ export class KeyAdmissions {
   }
 
   /** Noted before the attempt, so that it is one a minute however slow the book is. */
-  #refresh(desk: Desk, hash: string, record: KeyRecord): void {
-    updateChecked(desk.sql, hash, desk.clockMs);
-    this.#amend(hash, { ...record, checkedAt: desk.clockMs });
-    this.#keeping.waitUntil(this.#refreshed(hash));
+  #refresh(desk: Desk, use: Use): void {
+    desk.memory.dueUses.delete(use.hash);
+    this.#check(desk, use.hash, Math.max(desk.clockMs, use.usedAt));
+    this.#keeping.waitUntil(this.#refreshed(use));
+  }
+
+  #check({ sql }: Desk, hash: string, checkedAt: number): void {
+    updateChecked(sql, hash, checkedAt);
+    this.#amend(hash, { checkedAt });
   }
 
   /** Takes over what the register says now. While it cannot be asked, admissions go on. */
-  async #refreshed(hash: string): Promise<void> {
+  async #refreshed({ hash, usedAt }: Use): Promise<void> {
     const question = { hash, isStale: false };
-    const said = await this.#asked(question, (register) => register.refresh());
+    const said = await this.#asked(question, (register) => register.refresh(usedAt));
     const desk = this.#keeping.desk();
     if (desk === null) return;
     if (said.ok) {
@@ -250,7 +272,11 @@ export class KeyAdmissions {
       if (terms !== undefined && termsText(terms) !== termsText(known)) {
         this.setTerms(desk, hash, terms);
       }
-    } else if (said.failure.kind === "invalid_api_key") {
+    } else if (said.failure.kind !== "invalid_api_key") {
+      this.#check(desk, hash, usedAt - 1); // the book lacks it: again in a minute
+      desk.memory.dueUses.add(hash, desk.nowMs + REFRESH_MS);
+      this.#keeping.arm();
+    } else if (this.#key(desk.sql, hash)?.revokedAt === null) {
       unlearnKey(desk.sql, hash); // the next request asks again
       this.#known.delete(hash);
     }

@@ -6,6 +6,7 @@ import type { RateLog } from "../rules/hold-guards.ts";
 import { RULES, emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
 import type { Budget } from "../rules/budget.ts";
+import { DueUses } from "../rules/due-uses.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { TokenWindow } from "../rules/token-window.ts";
 import { putBudget, selectBudgets, selectTokens } from "../tables/key-budget-rows.do.ts";
@@ -19,6 +20,7 @@ import {
   updateEndUserSpend,
 } from "../tables/end-user-rows.do.ts";
 import type { Departed } from "../tables/end-user-rows.do.ts";
+import { findDueUses } from "../tables/key-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
@@ -52,6 +54,8 @@ export type Memory = {
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
+  /** Last uses of keys that the book may lack. */
+  readonly dueUses: DueUses;
   /** Anything that the book does not show yet. */
   changed: boolean;
   room: Room;
@@ -90,6 +94,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     departed: selectDeparted(sql),
     usage: new Map(),
     rateLog: [],
+    dueUses: new DueUses(),
     changed: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };
@@ -105,6 +110,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   }
   memory.changed = memory.books.seq > checkpoint.seq || unpublished(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
+  findDueUses(sql, memory.dueUses, memory.clock);
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
   return memory;
 }

@@ -4,10 +4,14 @@ import { termsOfText, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { RateWindow } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
+import { REFRESH_MS } from "../rules/due-uses.ts";
+import type { DueUses } from "../rules/due-uses.ts";
 import type { UsedKey } from "../wallet-contract.ts";
 
 /** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */
 const DEAD_AT_ONCE = 20;
+const USED_MS = 3_600_000;
+const USED_MAX = 10_000;
 
 /** What the register says of a living key, and when it said so (Unix ms). */
 export type KeyRecord = {
@@ -76,6 +80,18 @@ function recordOf(row: Row): KeyRecord | null {
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);
   return { keyId, memberId, scope, rpmLimit, terms, checkedAt: row.checked_at ?? 0 };
+}
+
+/** After a start: the keys that were checked in the last hour, whose last use the book may lack. */
+export function findDueUses(sql: SqlStorage, dueUses: DueUses, clockMs: number): void {
+  const checked = sql.exec<{ hash: string; checked_at: number }>(
+    "SELECT hash, checked_at FROM keys WHERE key_id IS NOT NULL AND checked_at > ? LIMIT ?",
+    clockMs - USED_MS,
+    USED_MAX,
+  );
+  for (const { hash, checked_at: checkedAt } of checked) {
+    dueUses.add(hash, Math.min(clockMs, checkedAt) + REFRESH_MS);
+  }
 }
 
 /** Keeps what the register says; a tombstone stays. */
