@@ -1,9 +1,11 @@
-// npm run bundle-size: what `wrangler deploy` would upload, for every region, against the budget.
+// npm run bundle-size: what `wrangler deploy` would upload, for every region, and the console's scripts, against
+// their budgets.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
+import { CONSOLE_SCRIPT_BYTES_MAX, buildConsole } from "./site/console.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
 /** What it is spent on: docs/internals/decisions/speed.md. */
@@ -13,6 +15,7 @@ const ROOT = path.join(import.meta.dirname, "..");
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
 process.on("exit", () => removeDirectory(directory));
 for (const region of ["eu", "us"]) measure(region);
+await measureConsole();
 
 function measure(region: string): void {
   const out = path.join(directory, region);
@@ -38,4 +41,14 @@ function measure(region: string): void {
     `${region}: ${kib.toFixed(1)} KiB minified, ${gzipKib.toFixed(1)} KiB gzipped: ${verdict} the budget of ${BUDGET_KIB} KiB`,
   );
   if (kib > BUDGET_KIB) process.exitCode = 1;
+}
+
+async function measureConsole(): Promise<void> {
+  const bytes = await buildConsole(directory);
+  const isWithin = bytes <= CONSOLE_SCRIPT_BYTES_MAX;
+  const most = CONSOLE_SCRIPT_BYTES_MAX / 1024;
+  console.log(
+    `console: ${(bytes / 1024).toFixed(1)} KiB of script gzipped: ${isWithin ? "within" : "OVER"} the budget of ${most} KiB`,
+  );
+  if (!isWithin) process.exitCode = 1;
 }

@@ -1,5 +1,5 @@
-// Builds what is served beside the API: the documents at /docs, /openapi.json and /llms.txt, into site/.
+// Builds what is served beside the API: the documents at /docs, the console at /console, /openapi.json and /llms.txt, into site/.
 import { buildSite, SITE } from "./site/build.ts";
 
-const pages = await buildSite();
-console.log(`${pages} pages in ${SITE}`);
+const { pages, consoleBytes } = await buildSite();
+console.log(`${pages} pages in ${SITE}, console ${(consoleBytes / 1024).toFixed(1)} KiB of script`);

@@ -12,6 +12,11 @@ const besides = fromRoot({
     import: "default",
     eager: true,
   }),
+  ...import.meta.glob<string>("../console/**/*.{ts,tsx}", {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  }),
 });
 
 it("src keeps the ladder, the roles and the style", () => {
@@ -25,6 +30,7 @@ it("every file of src is reached from its entry", () => {
 
 it("nothing is left unfinished or switched off", () => {
   expect(Object.keys(besides)).toContain("scripts/bundle.ts");
+  expect(Object.keys(besides)).toContain("console/app.tsx");
   expect(unfinished({ ...sources, ...besides })).toEqual([]);
 });
 

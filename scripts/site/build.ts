@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import path from "node:path";
 import { openApiText } from "../openapi.ts";
 import { apiPage } from "./api.ts";
+import { CONSOLE_HEADERS, buildConsole, writeApiTypes } from "./console.ts";
 import { escape, renderMarkdown } from "./markdown.ts";
 import type { Heading } from "./markdown.ts";
 
@@ -39,8 +40,11 @@ type Entry = {
   readonly text: string;
 };
 
-/** Writes the documents, their search index, llms.txt and the OpenAPI document into `folder`. Returns how many pages. */
-export async function buildSite(folder = SITE): Promise<number> {
+/** What was built: how many documents, and the bytes of the console's scripts, gzipped. */
+type Built = { readonly pages: number; readonly consoleBytes: number };
+
+/** Writes the documents, their search index, llms.txt, the OpenAPI document and the console into `folder`. */
+export async function buildSite(folder = SITE): Promise<Built> {
   mkdirSync(folder, { recursive: true });
   for (const name of readdirSync(folder)) {
     if (!KEPT.has(name)) rmSync(path.join(folder, name), { recursive: true });
@@ -75,8 +79,9 @@ export async function buildSite(folder = SITE): Promise<number> {
   }
   write("openapi.json", openApi);
   write("llms.txt", llmsText(pages));
-  write("_headers", HEADERS);
-  return pages.length;
+  write("_headers", HEADERS + CONSOLE_HEADERS);
+  writeApiTypes(openApi);
+  return { pages: pages.length, consoleBytes: await buildConsole(folder) };
 }
 
 function readPages(): Page[] {

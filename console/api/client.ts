@@ -1,0 +1,123 @@
+import type { Calls } from "./types.ts";
+import type { Session, Undocumented } from "./undocumented.ts";
+
+export type AllCalls = Calls & Undocumented;
+export type Call = keyof AllCalls;
+export type ReadCall = Extract<Call, `GET ${string}`>;
+/** What fills a call: braces of its path, its query, its body. */
+export type Filling<C extends Call> = {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: AllCalls[C]["query"];
+  readonly body?: AllCalls[C]["body"];
+  /** Makes a repeat answer as the first time. */
+  readonly idempotencyKey?: string;
+};
+
+/** Why a call failed. `status` 0: it had no answer. */
+export type CallFailure = {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly param: string | null;
+  readonly requestId: string | null;
+  readonly docsUrl: string | null;
+};
+export type Outcome<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly failure: CallFailure };
+
+const BASE = "/console/api";
+const TIMEOUT_MS = 30_000;
+
+/** Where a call goes: the same address is the same state. */
+export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
+  const [template = ""] = (name.split(" ")[1] ?? "").split("?");
+  const filled = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
+    encodeURIComponent(path[part] ?? ""),
+  );
+  const search = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") search.set(key, String(value));
+  }
+  const text = search.toString();
+  return `${BASE}${filled}${text === "" ? "" : `?${text}`}`;
+}
+
+/** Calls the API of this region with the session's cookie. */
+export async function call<C extends Call>(
+  name: C,
+  filling: Filling<C> = {},
+): Promise<Outcome<AllCalls[C]["answer"]>> {
+  const [method = "GET"] = name.split(" ");
+  const { body, idempotencyKey } = filling;
+  const outcome = await send(urlOf(name, filling), {
+    method,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    headers: {
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+    },
+  });
+  return outcome as Outcome<AllCalls[C]["answer"]>;
+}
+
+/** Exchanges a key or an operator's token for a session, which the browser keeps as a cookie. */
+export async function login(key: string): Promise<Outcome<Session>> {
+  return (await send(`${BASE}/login`, {
+    method: "POST",
+    body: JSON.stringify({ key: key.trim() }),
+    headers: { "content-type": "application/json" },
+  })) as Outcome<Session>;
+}
+
+export async function readSession(): Promise<Outcome<Session>> {
+  return (await send(`${BASE}/session`, {})) as Outcome<Session>;
+}
+
+export async function logout(): Promise<Outcome<unknown>> {
+  return send(`${BASE}/logout`, { method: "POST" });
+}
+
+/** Sends one request below the console's API, and reads its JSON; an error of any shape is a failure. */
+export async function send(url: string, init: RequestInit): Promise<Outcome<unknown>> {
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const response = await fetch(url, { signal, credentials: "same-origin", ...init });
+    const text = await response.text();
+    if (response.ok) return { ok: true, value: text === "" ? null : JSON.parse(text) };
+    return { ok: false, failure: failureOf(response, text) };
+  } catch (error) {
+    const message =
+      error instanceof SyntaxError
+        ? "The answer was not JSON: a proxy may have changed it."
+        : "The region did not answer.";
+    const nothing = { param: null, requestId: null, docsUrl: null };
+    return { ok: false, failure: { status: 0, code: "no_answer", message, ...nothing } };
+  }
+}
+
+/** What an answer that is no success says. */
+export function failureOf(response: Response, text: string): CallFailure {
+  const error = errorIn(text);
+  const said = (name: string): string | null => {
+    const value = error[name];
+    return typeof value === "string" && value !== "" ? value : null;
+  };
+  return {
+    status: response.status,
+    code: said("code") ?? said("type") ?? `http_${response.status}`,
+    message: said("message") ?? `The region answered ${response.status}.`,
+    param: said("param"),
+    requestId: response.headers.get("x-request-id"),
+    docsUrl: said("docs_url"),
+  };
+}
+
+function errorIn(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const { error } = JSON.parse(text) as { error?: Record<string, unknown> };
+    return error ?? {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,188 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { PAGES } from "./pages.ts";
+import type { Page } from "./pages.ts";
+import { Login } from "./pages/login.tsx";
+import { useCell } from "./state/cell.ts";
+import { lostConnection, onRetry } from "./state/connection.ts";
+import { useRead } from "./state/reads.ts";
+import { goTo, hrefOf, route } from "./state/route.ts";
+import { nextScheme, scheme } from "./state/scheme.ts";
+import {
+  isLimited,
+  isOperator,
+  leave,
+  recallSession,
+  session,
+  useSession,
+} from "./state/session.ts";
+import { Badge, Money } from "./ui/basics.tsx";
+import { Dialog } from "./ui/dialog.tsx";
+import { Icon } from "./ui/icons.tsx";
+import { ConnectionBar } from "./ui/states.tsx";
+
+/** The whole console: who is logged in sees the pages, anybody else the way in. */
+export function App() {
+  const who = useCell(session);
+  useEffect(() => {
+    const ask = async (): Promise<void> => {
+      if (session.get() === undefined && !(await recallSession())) lostConnection();
+    };
+    void ask();
+    return onRetry(() => void ask());
+  }, []);
+  if (who === null) return <Login />;
+  if (who === undefined) return <ConnectionBar />;
+  return <Shell />;
+}
+
+function Shell() {
+  const who = useSession();
+  const { path } = useCell(route);
+  const content = useRef<HTMLElement>(null);
+  const pages = PAGES.filter(({ forWhom }) => forWhom(who));
+  const page = pages.find((one) => one.path === (path[0] ?? "")) ?? pages[0];
+  const [help, setHelp] = useState(false);
+  useKeyboard(pages, () => setHelp(true));
+  useEffect(() => {
+    document.title = `${page?.title ?? ""} - Turnpike`;
+    scrollTo(0, 0);
+  }, [page]);
+  if (page === undefined) return null;
+  return (
+    <div class="shell">
+      <a
+        class="skip"
+        href={hrefOf(path)}
+        onClick={(event) => {
+          event.preventDefault();
+          content.current?.focus();
+        }}
+      >
+        To the content
+      </a>
+      <Rail pages={pages} current={page} />
+      <div class="body">
+        <ConnectionBar />
+        <TopLine />
+        <main ref={content} tabIndex={-1} key={page.path}>
+          <page.View />
+        </main>
+      </div>
+      {help && <Help pages={pages} onClose={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function Rail({ pages, current }: { pages: readonly Page[]; current: Page }) {
+  return (
+    <nav class="rail" aria-label="Pages">
+      <a class="brand" href={hrefOf([])}>
+        Turnpike
+      </a>
+      {pages.map((page) => (
+        <a
+          key={page.path}
+          href={hrefOf(page.path === "" ? [] : [page.path])}
+          aria-current={page === current ? "page" : undefined}
+        >
+          <Icon name={page.icon} />
+          <span>{page.title}</span>
+        </a>
+      ))}
+      <a class="foot" href="/docs/">
+        Documents
+      </a>
+    </nav>
+  );
+}
+
+function TopLine() {
+  const who = useSession();
+  const chosen = useCell(scheme);
+  const { kind, organization, key, region, role } = who;
+  return (
+    <header class="top">
+      <strong class="organization">{organization?.name ?? "Operator"}</strong>
+      <Badge>{region.toUpperCase()}</Badge>
+      {!isOperator(who) && !isLimited(who) && <Available />}
+      <span class="spacer" />
+      <span class="whose small muted">
+        {kind === "key" ? `${key?.name ?? "Key"}, ${role ?? ""}` : "operator"}
+      </span>
+      <button
+        type="button"
+        class="quiet"
+        onClick={nextScheme}
+        title="Light, dark or as the device"
+        aria-label={`Colours: ${chosen}`}
+      >
+        {{ system: "◐", light: "○", dark: "●" }[chosen]}
+      </button>
+      <button type="button" class="quiet" onClick={() => void leave()}>
+        Log out
+      </button>
+    </header>
+  );
+}
+
+/** What is left, on every page; read every 5 s. */
+function Available() {
+  const { data } = useRead("GET /v1/balance", {}, { every: 5000 });
+  if (data === undefined) return <span class="available" />;
+  return (
+    <span class="available">
+      <Money micros={data.available_micro} kind="left" /> <span class="small muted">available</span>
+      {data.held_micro > 0 && (
+        <span class="small muted">
+          , <Money micros={data.held_micro} /> held
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** `g` and a letter goes to a page, `/` to the filter, `?` lists them. */
+function useKeyboard(pages: readonly Page[], onHelp: () => void): void {
+  useEffect(() => {
+    let went = 0;
+    const press = (event: KeyboardEvent): void => {
+      const { target, key } = event;
+      const typing = target instanceof Element && target.closest("input,textarea,select,dialog");
+      if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
+      const page = Date.now() - went < 1500 ? pages.find((one) => one.key === key) : undefined;
+      went = key === "g" ? Date.now() : 0;
+      if (page !== undefined) goTo(page.path === "" ? [] : [page.path]);
+      else if (key === "?") onHelp();
+      else if (key === "/") {
+        event.preventDefault();
+        document.querySelector<HTMLElement>("[data-filter]")?.focus();
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [pages.length]);
+}
+
+function Help({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+  const rows = [
+    ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
+    ["/", "The filter of a list"] as const,
+    ["↑ ↓", "From row to row"] as const,
+    ["Enter", "Opens the row"] as const,
+    ["Esc", "Closes a dialog"] as const,
+  ];
+  return (
+    <Dialog title="Keyboard" onClose={onClose}>
+      <dl class="facts">
+        {rows.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

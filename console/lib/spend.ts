@@ -1,0 +1,114 @@
+import { DAY, daysBetween, monthStart, utcDay } from "./time.ts";
+
+/** A sum of one UTC day and one group (a model, a key, an end user; null where a request had none). */
+export type DayRow = {
+  readonly day: string;
+  readonly group: string | null;
+  readonly requests: number;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
+  readonly cost_micro: number;
+};
+export type Metric = Exclude<keyof DayRow, "day" | "group">;
+export type Series = { readonly name: string | null; readonly values: readonly number[] };
+
+/** What rows sum up to. */
+export function sumOf(rows: readonly DayRow[], metric: Metric): number {
+  return rows.reduce((sum, row) => sum + row[metric], 0);
+}
+
+/** Each group's sum, the largest first; equal ones by name. */
+export function ranked(
+  rows: readonly DayRow[],
+  metric: Metric,
+): readonly (readonly [string | null, number])[] {
+  const sums = new Map<string | null, number>();
+  for (const row of rows) sums.set(row.group, (sums.get(row.group) ?? 0) + row[metric]);
+  return [...sums].toSorted(([a, x], [b, y]) => y - x || (a ?? "").localeCompare(b ?? ""));
+}
+
+/** A series for each group over all days, the largest first; those beyond `most` are one, named "other". */
+export function stacked(
+  rows: readonly DayRow[],
+  days: readonly string[],
+  { metric, most = 8 }: { readonly metric: Metric; readonly most?: number },
+): readonly Series[] {
+  const at = new Map(days.map((day, index) => [day, index]));
+  const order = ranked(rows, metric).map(([name]) => name);
+  const shown = new Set(order.slice(0, order.length > most + 1 ? most : most + 1));
+  const series = new Map<string | null, number[]>();
+  for (const name of order) {
+    const key = shown.has(name) ? name : "other";
+    if (!series.has(key)) {
+      series.set(
+        key,
+        days.map(() => 0),
+      );
+    }
+  }
+  for (const row of rows) {
+    const values = series.get(shown.has(row.group) ? row.group : "other");
+    const index = at.get(row.day);
+    if (values !== undefined && index !== undefined) {
+      values[index] = (values[index] ?? 0) + row[metric];
+    }
+  }
+  return [...series].map(([name, values]) => ({ name, values }));
+}
+
+export type Totals = {
+  readonly today: number;
+  readonly month: number;
+  /** Of last month up to the same day of the month. */
+  readonly lastMonthToDate: number;
+  /** Of the last 7 whole days. */
+  readonly week: number;
+};
+
+/** Spend of now in micros, all days UTC. */
+export function totalsOf(rows: readonly DayRow[], now: number): Totals {
+  const today = utcDay(now);
+  const lastStart = monthStart(today, 1);
+  const sameDay = `${lastStart.slice(0, 8)}${today.slice(8)}`;
+  const between = (from: string, to: string): number =>
+    sumOf(
+      rows.filter(({ day }) => day >= from && day <= to),
+      "cost_micro",
+    );
+  return {
+    today: between(today, today),
+    month: between(monthStart(today), today),
+    lastMonthToDate: between(lastStart, sameDay),
+    week: between(utcDay(now - 7 * DAY), utcDay(now - DAY)),
+  };
+}
+
+/**
+ * How long the balance lasts at the pace of the last 7 whole days, in words. An organisation whose first
+ * spend is younger than that is judged by the days since then, today included.
+ */
+export function runway(availableMicro: number, rows: readonly DayRow[], now: number): string {
+  const recent = rows.filter(
+    ({ day, cost_micro }) => day >= utcDay(now - 7 * DAY) && cost_micro > 0,
+  );
+  const first = rows.reduce((least, { day }) => (day < least ? day : least), utcDay(now));
+  const isNew = first > utcDay(now - 7 * DAY);
+  const spent = isNew ? sumOf(recent, "cost_micro") : totalsOf(rows, now).week;
+  const days = isNew ? daysBetween(first, utcDay(now)).length : 7;
+  if (spent <= 0) return rows.length === 0 ? "no spending yet" : "no spending in the last 7 days";
+  if (availableMicro <= 0) return "nothing is left";
+  const lasts = Math.floor((availableMicro / spent) * days);
+  const pace = isNew && days < 7 ? paceOf(days) : "the last 7 days";
+  const length = lasts > 730 ? "more than two years" : inDays(lasts);
+  return `at the pace of ${pace} it lasts ${length}`;
+}
+
+function paceOf(days: number): string {
+  return days === 1 ? "today" : `the last ${days} days`;
+}
+
+function inDays(days: number): string {
+  if (days < 1) return "less than a day";
+  return days === 1 ? "about 1 day" : `about ${days} days`;
+}

@@ -1,0 +1,152 @@
+import { useState } from "preact/hooks";
+import type { Key } from "../api/types.ts";
+import { sumOf } from "../lib/spend.ts";
+import { grouped } from "../lib/money.ts";
+import { DAY, utcDay } from "../lib/time.ts";
+import { change } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
+import { isSenior, useSession } from "../state/session.ts";
+import { useSpend } from "../state/spend.ts";
+import { Money, Time, useNow } from "../ui/basics.tsx";
+import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
+import { Budget, stateOf } from "../ui/key-facts.tsx";
+
+type Doing = "read" | "edit" | "revoke";
+
+/** One key: what it spent, its limits, and its end. */
+export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
+  const [doing, setDoing] = useState<Doing>("read");
+  const { id, name } = apiKey;
+  const used = useUse(id);
+  const back = (): void => setDoing("read");
+  if (doing === "edit") return <EditKey apiKey={apiKey} onClose={back} />;
+  if (doing === "revoke") {
+    return (
+      <Confirm
+        title={`Revoke ${name}?`}
+        verb={`Revoke ${name}`}
+        run={() => change("DELETE /v1/keys/{id}", { path: { id } }, ["/v1/keys"])}
+        onClose={back}
+        onDone={onClose}
+      >
+        <p>
+          {used
+            ? `${grouped(used.requests)} requests since yesterday used it.`
+            : "Whatever uses it stops."}{" "}
+          From the answer on, every request with it is refused, in every region. There is no way
+          back.
+        </p>
+      </Confirm>
+    );
+  }
+  return <Facts apiKey={apiKey} used={used} onDo={setDoing} onClose={onClose} />;
+}
+
+/** What a key did since yesterday, for who may read that. */
+function useUse(id: string): { requests: number; micros: number } | undefined {
+  const now = useNow();
+  const senior = isSenior(useSession());
+  const range = { from: utcDay(now - DAY), to: utcDay(now) };
+  const rows = useSpend(senior ? "key" : null, range).data?.filter(({ group }) => group === id);
+  return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
+}
+
+function Facts({
+  apiKey,
+  used,
+  onDo,
+  onClose,
+}: {
+  apiKey: Key;
+  used: { requests: number; micros: number } | undefined;
+  onDo: (doing: Doing) => void;
+  onClose: () => void;
+}) {
+  const now = useNow();
+  const live = stateOf(apiKey, now) === "live";
+  const isOwn = useSession().key?.id === apiKey.id;
+  const facts = [
+    ["State", stateOf(apiKey, now)],
+    ["Begins with", <code key="prefix">{apiKey.prefix}…</code>],
+    ["Id", <code key="id">{apiKey.id}</code>],
+    ["Works in", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
+    ["Budget", <Budget key="budget" apiKey={apiKey} />],
+    ["Requests in any 60 s", grouped(apiKey.rpm_limit)],
+    ["Tokens in any 60 s", apiKey.tpm_limit ? grouped(apiKey.tpm_limit) : "no limit"],
+    ["Models", apiKey.allowed_models?.join(", ") ?? "all"],
+    ["End user", apiKey.end_user ?? "as each request says"],
+    ["Made", <Time key="made" at={apiKey.created_at} />],
+    ["Last used", <Time key="used" at={apiKey.last_used_at} />],
+    ["Expires", <Time key="expires" at={apiKey.expires_at ?? null} />],
+  ] as const;
+  return (
+    <Dialog title={apiKey.name} onClose={onClose} wide>
+      {used && (
+        <p>
+          Since yesterday (UTC): <strong>{grouped(used.requests)}</strong> requests,{" "}
+          <strong>
+            <Money micros={used.micros} />
+          </strong>
+          . <a href={hrefOf(["requests"], { key_id: apiKey.id })}>Its requests</a>
+        </p>
+      )}
+      <dl class="facts">
+        {facts.map(([title, value]) => (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {isOwn && live && (
+        <p class="small muted">
+          This console is logged in with it: revoking it closes the console.
+        </p>
+      )}
+      <div class="actions end">
+        {live && (
+          <>
+            <button type="button" onClick={() => onDo("edit")}>
+              Change name and limits
+            </button>
+            <button type="button" class="danger" onClick={() => onDo("revoke")}>
+              Revoke…
+            </button>
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
+  const [name, setName] = useState(apiKey.name);
+  const [terms, setTerms] = useState(termsOf(apiKey));
+  const before = { name: apiKey.name, ...bodyOf(termsOf(apiKey)) };
+  const { busy, failure, start } = useChange(() => {
+    const after = { name: name.trim(), ...bodyOf(terms) };
+    const body = Object.fromEntries(
+      Object.entries(after).filter(
+        ([field, value]) =>
+          JSON.stringify(value) !== JSON.stringify(before[field as keyof typeof before]),
+      ),
+    );
+    return change("PATCH /v1/keys/{id}", { path: { id: apiKey.id }, body }, ["/v1/keys"]);
+  }, onClose);
+  return (
+    <Dialog title={`Change ${apiKey.name}`} onClose={onClose}>
+      <Form verb="Save" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
+        <Field label="Name" param="name" failure={failure}>
+          <input
+            required
+            maxLength={100}
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </Field>
+        <TermFields terms={terms} failure={failure} onChange={setTerms} />
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,125 @@
+import { useState } from "preact/hooks";
+import type { Key } from "../api/types.ts";
+import { useCell } from "../state/cell.ts";
+import { useRead } from "../state/reads.ts";
+import { goTo, route, useQuery } from "../state/route.ts";
+import { Head, Time, Tokens, useNow } from "../ui/basics.tsx";
+import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { KeyDetail } from "./key-detail.tsx";
+import { NewKey } from "./new-key.tsx";
+
+/** Give me a key, take that key away. */
+export function Keys() {
+  const { path } = useCell(route);
+  const [{ all = "" }, update] = useQuery();
+  const [making, setMaking] = useState(false);
+  const now = useNow();
+  const read = useRead("GET /v1/keys", {}, { every: 15_000 });
+  const opened = read.data?.keys.find(({ id }) => id === path[1]);
+  return (
+    <>
+      <Head
+        title="Keys"
+        text="Who may spend, and how much. A revoked key is dead at once, in every region."
+      >
+        <button type="button" class="primary" onClick={() => setMaking(true)}>
+          New key
+        </button>
+      </Head>
+      <Shown read={read} height={480}>
+        {({ keys }) => (
+          <Table
+            name="Keys"
+            columns={columnsAt(now).filter(({ id }) => id !== "state" || all !== "")}
+            rows={keys.filter((key) => all !== "" || stateOf(key, now) === "live")}
+            keyOf={({ id }) => id}
+            open={({ id }) => ["keys", id]}
+            filters={
+              <label class="check">
+                <input
+                  type="checkbox"
+                  checked={all !== ""}
+                  onChange={(event) => update({ all: event.currentTarget.checked ? "1" : "" })}
+                />{" "}
+                revoked and expired ones too
+              </label>
+            }
+            empty={
+              <Empty text="There is no live key. Make one, and a client can connect with it." />
+            }
+          />
+        )}
+      </Shown>
+      {making && <NewKey onClose={() => setMaking(false)} />}
+      {opened && <KeyDetail apiKey={opened} onClose={() => goTo(["keys"])} />}
+    </>
+  );
+}
+
+function columnsAt(now: number): readonly Column<Key>[] {
+  return [
+    {
+      id: "name",
+      title: "Name",
+      value: ({ name }) => name,
+      cell: (key) => <strong>{key.name}</strong>,
+    },
+    {
+      id: "prefix",
+      title: "Begins with",
+      wide: true,
+      value: ({ prefix }) => prefix,
+      cell: ({ prefix }) => <code class="small">{prefix}…</code>,
+    },
+    {
+      id: "state",
+      title: "State",
+      value: (key) => stateOf(key, now),
+      cell: (key) => <KeyState state={stateOf(key, now)} />,
+    },
+    {
+      id: "scope",
+      title: "Scope",
+      wide: true,
+      value: ({ scope, region }) => (scope === "global" ? "every region" : region.toUpperCase()),
+    },
+    {
+      id: "rpm",
+      title: "RPM",
+      align: "right",
+      wide: true,
+      value: ({ rpm_limit }) => rpm_limit,
+    },
+    {
+      id: "tpm",
+      title: "TPM",
+      align: "right",
+      wide: true,
+      value: ({ tpm_limit }) => tpm_limit ?? null,
+      cell: ({ tpm_limit }) => (tpm_limit ? <Tokens count={tpm_limit} /> : ""),
+    },
+    {
+      id: "budget",
+      title: "Budget used",
+      value: ({ budget_dollars, spent_dollars }) =>
+        budget_dollars ? (spent_dollars ?? 0) / budget_dollars : null,
+      cell: (key) => <Budget apiKey={key} />,
+    },
+    {
+      id: "used",
+      title: "Last used",
+      value: ({ last_used_at }) => last_used_at,
+      cell: ({ last_used_at }) => <Time at={last_used_at} />,
+    },
+    {
+      id: "expires",
+      title: "Expires",
+      wide: true,
+      value: ({ expires_at }) => expires_at ?? null,
+      cell: ({ expires_at }) => <Time at={expires_at ?? null} />,
+    },
+  ];
+}

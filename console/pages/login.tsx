@@ -1,0 +1,66 @@
+import { useState } from "preact/hooks";
+import { login } from "../api/client.ts";
+import { useCell } from "../state/cell.ts";
+import { farewell, session } from "../state/session.ts";
+import { Field, Form, useChange } from "../ui/dialog.tsx";
+
+const ROLES = [
+  ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
+  ["Billing", "the same, to read; and the ledger"],
+  ["Member", "its own keys and what they did"],
+  ["Operator's token", "the region's organisations and their health"],
+] as const;
+
+/** The way in: a key is exchanged for a session that the browser keeps and scripts cannot read. */
+export function Login() {
+  const [key, setKey] = useState("");
+  const why = useCell(farewell);
+  const { busy, failure, start } = useChange(
+    () => login(key),
+    (who) => {
+      farewell.set(null);
+      setKey("");
+      session.set(who);
+    },
+  );
+  return (
+    <main class="login">
+      <h1>Turnpike</h1>
+      <p>See what is left, who spent it and on what, and stop it.</p>
+      {why !== null && (
+        <p class="notice" role="status">
+          {why}
+        </p>
+      )}
+      <Form verb="Log in" busy={busy} failure={failure} onSubmit={start}>
+        <Field
+          label="API key or operator's token"
+          hint="It is exchanged for a session of 12 hours and not kept in the browser."
+        >
+          <input
+            type="password"
+            name="key"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            autofocus
+            value={key}
+            onInput={(event) => setKey(event.currentTarget.value)}
+          />
+        </Field>
+      </Form>
+      <h2>What it will show</h2>
+      <dl class="facts">
+        {ROLES.map(([role, what]) => (
+          <div key={role}>
+            <dt>{role}</dt>
+            <dd class="muted">{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="small muted">
+        No key yet? Whoever runs this region makes the first one. <a href="/docs/">Documents</a>
+      </p>
+    </main>
+  );
+}

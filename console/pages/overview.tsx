@@ -1,0 +1,237 @@
+import type { ComponentChildren } from "preact";
+import type { Receipt } from "../api/undocumented.ts";
+import { ranked, runway, stacked, sumOf, totalsOf } from "../lib/spend.ts";
+import type { DayRow } from "../lib/spend.ts";
+import { percent, spent } from "../lib/money.ts";
+import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
+import { slotOf } from "../state/colors.ts";
+import { useRead } from "../state/reads.ts";
+import { goTo, hrefOf } from "../state/route.ts";
+import { isSenior, useSession } from "../state/session.ts";
+import { useKeyNames, useSpend } from "../state/spend.ts";
+import type { SplitBy } from "../state/spend.ts";
+import { Count, Head, Money, Panel, useNow } from "../ui/basics.tsx";
+import { Chart, Swatch } from "../ui/chart.tsx";
+import { RequestTable } from "../ui/request-table.tsx";
+import { Empty, Shown, Skeleton } from "../ui/states.tsx";
+
+const EVERY_MS = 5000;
+const SPEND_EVERY_MS = 30_000;
+
+/** How much is left, how long it lasts, and who spent it on what. */
+export function Overview() {
+  const senior = isSenior(useSession());
+  return (
+    <>
+      <Head title="Overview" />
+      {senior ? <Spending /> : <OwnShare />}
+      <Newest />
+    </>
+  );
+}
+
+/** From the first of last month to today: all sums of the page are of these rows. */
+function useSums(by: SplitBy) {
+  const today = utcDay(useNow());
+  return useSpend(by, { from: monthStart(today, 1), to: today }, { every: SPEND_EVERY_MS });
+}
+
+function Spending() {
+  const now = useNow();
+  const read = useSums("model");
+  const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
+  const days = daysBetween(utcDay(now - 29 * DAY), utcDay(now));
+  const rows = read.data?.filter(({ day }) => day >= (days[0] ?? "")) ?? [];
+  const totals = read.data && totalsOf(read.data, now);
+  return (
+    <>
+      <div class="cards">
+        <Card
+          title="Available"
+          note={
+            balance.data && read.data
+              ? runway(balance.data.available_micro, read.data, now)
+              : undefined
+          }
+        >
+          {balance.data && <Money micros={balance.data.available_micro} kind="left" />}
+        </Card>
+        <Card title="Held" note="by requests under way">
+          {balance.data && <Money micros={balance.data.held_micro} />}
+        </Card>
+        <Card title="Today" note="since 00:00 UTC">
+          {totals && <Money micros={totals.today} />}
+        </Card>
+        <Card
+          title="This month"
+          note={totals && `last month to this day: ${spent(totals.lastMonthToDate)}`}
+        >
+          {totals && <Money micros={totals.month} />}
+        </Card>
+      </div>
+      <Alerts />
+      <Panel title="Spend of 30 days, by model">
+        <Shown read={read} height={304}>
+          {() => (rows.length === 0 ? <FirstRequest /> : <SpendChart rows={rows} days={days} />)}
+        </Shown>
+      </Panel>
+      <div class="thirds">
+        <Top title="Models" by="model" rows={read.data && rows} />
+        <TopOf title="Keys" by="key" from={days[0] ?? ""} />
+        <TopOf title="End users" by="user" from={days[0] ?? ""} />
+      </div>
+    </>
+  );
+}
+
+function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly string[] }) {
+  const series = stacked(rows, days, { metric: "cost_micro", most: 7 }).map(({ name, values }) => ({
+    label: name ?? "none",
+    slot: slotOf("model", name),
+    values,
+  }));
+  return (
+    <Chart
+      name="Spend of 30 days by model"
+      days={days}
+      series={series}
+      show={spent}
+      onSelect={(from, to) => goTo(["activity"], { from, to })}
+    />
+  );
+}
+
+function Card({
+  title,
+  note,
+  children,
+}: {
+  title: string;
+  note?: string | undefined;
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="card">
+      <h2 class="small muted">{title}</h2>
+      <p class="big">{children}</p>
+      <p class="small muted">{note}</p>
+    </div>
+  );
+}
+
+function TopOf({ title, by, from }: { title: string; by: SplitBy; from: string }) {
+  const { data } = useSums(by);
+  return <Top title={title} by={by} rows={data?.filter(({ day }) => day >= from)} />;
+}
+
+/** The five that spent most, each with its share. */
+function Top({
+  title,
+  by,
+  rows,
+}: {
+  title: string;
+  by: SplitBy;
+  rows: readonly DayRow[] | undefined;
+}) {
+  const nameOfKey = useKeyNames();
+  if (rows === undefined) return <Panel title={title} children={<Skeleton height={180} />} />;
+  const total = sumOf(rows, "cost_micro");
+  const top = ranked(rows, "cost_micro").slice(0, 5);
+  const nameOf = (group: string | null): string => {
+    if (group === null) return "without an end user";
+    return by === "key" ? nameOfKey(group) : group;
+  };
+  const hrefFor = (group: string | null): string => {
+    if (by === "key" && group !== null) return hrefOf(["keys", group]);
+    return hrefOf(["activity"], { split: by, [by]: group ?? "" });
+  };
+  return (
+    <Panel title={title}>
+      <ol class="top-list">
+        {top.map(([group, micros]) => (
+          <li key={group}>
+            <a href={hrefFor(group)}>
+              {by === "model" && <Swatch slot={slotOf("model", group)} />}
+              <span class="grow">{nameOf(group)}</span>
+              <Money micros={micros} />
+              <span class="share number small muted">
+                {percent(total === 0 ? 0 : micros / total)}
+              </span>
+              <span
+                class="share-bar"
+                style={{ width: `${total === 0 ? 0 : (100 * micros) / total}%` }}
+              />
+            </a>
+          </li>
+        ))}
+      </ol>
+      {top.length === 0 && <p class="muted small">Nothing was spent in 30 days.</p>}
+    </Panel>
+  );
+}
+
+/** Alerts of the last day, if there are any. */
+function Alerts() {
+  const now = useNow();
+  const { data } = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
+  const open = data?.alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY) ?? [];
+  if (data === undefined) return <p class="notice calm" />;
+  if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours.</p>;
+  const [first] = open;
+  return (
+    <p class="notice" role="status">
+      ▲{" "}
+      {first?.kind === "low_balance"
+        ? "The balance fell below its line."
+        : `${first?.external_id ?? "An end user"} is near a quota.`}
+      {open.length > 1 && (
+        <>
+          {" "}
+          <Count count={open.length - 1} /> more in 24 h.
+        </>
+      )}{" "}
+      <a href={hrefOf(["events"])}>Alerts</a>
+    </p>
+  );
+}
+
+/** A member's own keys' share: what its newest requests cost. */
+function OwnShare() {
+  const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
+  const keys = useRead("GET /v1/keys");
+  return (
+    <div class="cards">
+      <Card title="Available" note="of the organisation">
+        {balance.data && <Money micros={balance.data.available_micro} kind="left" />}
+      </Card>
+      <Card title="Your keys" note="that are not revoked">
+        {keys.data && <Count count={keys.data.keys.filter(({ revoked }) => !revoked).length} />}
+      </Card>
+    </div>
+  );
+}
+
+function Newest() {
+  const read = useRead("GET /v1/generations", { query: { limit: 10 } }, { every: EVERY_MS });
+  return (
+    <Panel title="Newest requests" aside={<a href={hrefOf(["requests"])}>All</a>}>
+      <Shown read={read} height={400}>
+        {({ data }: { data: readonly Receipt[] }) =>
+          data.length === 0 ? <FirstRequest /> : <RequestTable rows={data} />
+        }
+      </Shown>
+    </Panel>
+  );
+}
+
+function FirstRequest() {
+  return (
+    <Empty
+      text="Nothing was asked yet. The first request shows here a moment after its answer:"
+      command={`curl ${location.origin}/v1/chat/completions \\
+  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+  -d '{"model":"smart","messages":[{"role":"user","content":"Hello"}]}'`}
+    />
+  );
+}

@@ -1,0 +1,35 @@
+import { useEffect, useState } from "preact/hooks";
+
+/** One value that pages share: whoever uses it is drawn again when it changes. */
+export type Cell<T> = {
+  readonly get: () => T;
+  readonly set: (value: T) => void;
+  readonly watch: (listener: () => void) => () => void;
+};
+
+export function cell<T>(initial: T): Cell<T> {
+  let value = initial;
+  const listeners = new Set<() => void>();
+  return {
+    get: () => value,
+    set(next) {
+      if (Object.is(next, value)) return;
+      value = next;
+      for (const listener of listeners) listener();
+    },
+    watch(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+export function useCell<T>(shared: Cell<T>): T {
+  const [value, setValue] = useState(shared.get());
+  useEffect(() => {
+    const take = (): void => setValue(() => shared.get());
+    take(); // it may have changed between drawing and now
+    return shared.watch(take);
+  }, [shared]);
+  return value;
+}

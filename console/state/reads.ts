@@ -1,0 +1,157 @@
+import { useEffect, useState } from "preact/hooks";
+import { call, urlOf } from "../api/client.ts";
+import type { AllCalls, Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
+import { foundConnection, lostConnection, onRetry } from "./connection.ts";
+import { endSession, session } from "./session.ts";
+
+/** What the region last said at one address, and whether it is asked again now. */
+export type Read<T> = {
+  readonly data: T | undefined;
+  /** When `data` was read, Unix ms. */
+  readonly at: number;
+  readonly failure: CallFailure | undefined;
+  readonly again: () => void;
+};
+type Entry = {
+  data: unknown;
+  at: number;
+  failure: CallFailure | undefined;
+  pending: boolean;
+  stale: boolean;
+  readonly load: () => Promise<Outcome<unknown>>;
+  readonly watchers: Set<() => void>;
+};
+
+/** Younger than this is shown without a question. */
+const FRESH_MS = 2000;
+const KEPT = 200;
+/** The one copy of what the region said, by address. */
+const entries = new Map<string, Entry>();
+const otherTabs = new BroadcastChannel("turnpike-console");
+
+/** What the region answers to a read, from the copy first and asked again behind it; null reads nothing. */
+export function useRead<C extends ReadCall>(
+  name: C | null,
+  filling: Filling<C> = {},
+  { every = 0 }: { readonly every?: number } = {},
+): Read<AllCalls[C]["answer"]> {
+  const url = name === null ? null : urlOf(name, filling);
+  const [, draw] = useState(0);
+  useEffect(() => {
+    if (name === null || url === null) return undefined;
+    const entry = entryOf(url, () => call(name, filling));
+    const watcher = (): void => draw((count) => count + 1);
+    entry.watchers.add(watcher);
+    if (entry.stale || Date.now() - entry.at > FRESH_MS) void refresh(entry);
+    const timer = every > 0 ? setInterval(() => !document.hidden && refresh(entry), every) : 0;
+    return () => {
+      entry.watchers.delete(watcher);
+      clearInterval(timer);
+    };
+    // The address says all of the call.
+  }, [url, every]);
+  const entry = url === null ? undefined : entries.get(url);
+  return {
+    data: entry?.data as AllCalls[C]["answer"] | undefined,
+    at: entry?.at ?? 0,
+    failure: entry?.failure,
+    again: () => entry && void refresh(entry),
+  };
+}
+
+/** Makes a change, and reads again what it touched: every read whose path begins with one of `touches`. */
+export async function change<C extends Call>(
+  name: C,
+  filling: Filling<C>,
+  touches: readonly string[],
+): Promise<Outcome<AllCalls[C]["answer"]>> {
+  const outcome = await call(name, filling);
+  if (outcome.ok) {
+    touched(touches);
+    otherTabs.postMessage(touches); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
+  } else noteFailure(outcome.failure);
+  return outcome;
+}
+
+/** Reads without a copy, for exports. */
+export async function readOnce<C extends ReadCall>(
+  name: C,
+  filling: Filling<C>,
+): Promise<Outcome<AllCalls[C]["answer"]>> {
+  const outcome = await call(name, filling);
+  if (!outcome.ok) noteFailure(outcome.failure);
+  return outcome;
+}
+
+/** What a failure means for the whole console: a session that ended, a region that is away. */
+export function noteFailure({ status }: CallFailure): void {
+  if (status === 0) lostConnection();
+  if (status === 401) {
+    endSession("This session has ended: its key was revoked, or 12 hours are over.");
+  }
+}
+
+function entryOf(url: string, load: Entry["load"]): Entry {
+  const known = entries.get(url);
+  if (known !== undefined) return known;
+  for (const [old, { watchers }] of entries) {
+    if (entries.size < KEPT) break;
+    if (watchers.size === 0) entries.delete(old);
+  }
+  const entry: Entry = {
+    data: undefined,
+    at: 0,
+    failure: undefined,
+    pending: false,
+    stale: false,
+    load,
+    watchers: new Set(),
+  };
+  entries.set(url, entry);
+  return entry;
+}
+
+async function refresh(entry: Entry): Promise<void> {
+  if (entry.pending) {
+    entry.stale = true; // what is on its way may be from before the change
+    return;
+  }
+  entry.pending = true;
+  entry.stale = false;
+  const outcome = await entry.load();
+  entry.pending = false;
+  if (outcome.ok) {
+    entry.data = outcome.value;
+    entry.at = Date.now();
+    entry.failure = undefined;
+    foundConnection();
+  } else {
+    entry.failure = outcome.failure;
+    if (outcome.failure.status !== 0) foundConnection();
+    noteFailure(outcome.failure);
+  }
+  for (const watcher of entry.watchers) watcher();
+  if (entry.stale && outcome.ok) void refresh(entry);
+}
+
+function touched(paths: readonly string[]): void {
+  for (const [url, entry] of entries) {
+    if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
+    entry.stale = true;
+    if (entry.watchers.size > 0) void refresh(entry);
+  }
+}
+
+function refreshShown(): void {
+  if (document.hidden) return;
+  for (const entry of entries.values()) {
+    if (entry.watchers.size > 0 && Date.now() - entry.at > FRESH_MS) void refresh(entry);
+  }
+}
+
+otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>) => touched(data));
+document.addEventListener("visibilitychange", refreshShown);
+onRetry(refreshShown);
+session.watch(() => {
+  if (!session.get()) entries.clear(); // nothing of one key is shown to the next
+});

@@ -1,0 +1,52 @@
+import { useCallback } from "preact/hooks";
+import { cell, useCell } from "./cell.ts";
+
+/** Where the reader is: `#/keys/key_1?q=server` is ["keys", "key_1"] with the query q. */
+export type Route = { readonly path: readonly string[]; readonly query: Query };
+export type Query = Readonly<Record<string, string>>;
+
+export const route = cell<Route>(parse(location.hash));
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
+});
+
+function parse(hash: string): Route {
+  const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  return {
+    path: path.split("/").filter(Boolean).map(decoded),
+    query: Object.fromEntries(new URLSearchParams(search)),
+  };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The address of a page: `hrefOf(["keys", id], { tab: "sessions" })`. */
+export function hrefOf(path: readonly string[], query: Query = {}): string {
+  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
+  const text = search.toString();
+  return `#/${path.map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
+}
+
+export function goTo(path: readonly string[], query: Query = {}): void {
+  location.hash = hrefOf(path, query);
+}
+
+/** The query of the address, and how to change it: an empty value goes, the page stays. */
+export function useQuery(): readonly [Query, (changes: Query) => void] {
+  const { query } = useCell(route);
+  const update = useCallback((changes: Query) => {
+    const now = route.get();
+    const next = Object.fromEntries(
+      Object.entries({ ...now.query, ...changes }).filter(([, value]) => value !== ""),
+    );
+    history.replaceState(null, "", hrefOf(now.path, next));
+    route.set({ path: now.path, query: next });
+  }, []);
+  return [query, update];
+}

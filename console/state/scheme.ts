@@ -1,0 +1,25 @@
+import { cell } from "./cell.ts";
+
+const KEPT_AS = "scheme";
+const SCHEMES = ["system", "light", "dark"] as const;
+export type Scheme = (typeof SCHEMES)[number];
+
+/** What the reader chose; "system" follows the device. */
+export const scheme = cell<Scheme>(
+  SCHEMES.find((name) => name === localStorage.getItem(KEPT_AS)) ?? "system",
+);
+
+/** Puts what was chosen on the page. */
+export function applyScheme(): void {
+  const chosen = scheme.get();
+  document.documentElement.dataset["scheme"] = chosen;
+  if (chosen === "system") localStorage.removeItem(KEPT_AS);
+  else localStorage.setItem(KEPT_AS, chosen);
+}
+
+export function nextScheme(): void {
+  const at = SCHEMES.indexOf(scheme.get());
+  scheme.set(SCHEMES[(at + 1) % SCHEMES.length] ?? "system");
+}
+
+scheme.watch(applyScheme);

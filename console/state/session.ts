@@ -1,0 +1,49 @@
+import { logout, readSession } from "../api/client.ts";
+import type { Session } from "../api/undocumented.ts";
+import { cell, useCell } from "./cell.ts";
+
+/** `undefined`: not known yet; null: nobody is logged in. */
+export const session = cell<Session | null | undefined>(undefined);
+/** Why the session ended, for the page that asks for a key again. */
+export const farewell = cell<string | null>(null);
+
+/** Who is logged in; only pages that are drawn for somebody may ask. */
+export function useSession(): Session {
+  const who = useCell(session);
+  if (!who) throw new Error("a page was drawn for nobody");
+  return who;
+}
+
+/** Asks the region who is logged in. False when it did not answer. */
+export async function recallSession(): Promise<boolean> {
+  const outcome = await readSession();
+  if (outcome.ok) session.set(outcome.value);
+  else if (outcome.failure.status === 401) session.set(null);
+  return outcome.ok || outcome.failure.status === 401;
+}
+
+/** The region does not know this session any more: the key was revoked, or its 12 hours are over. */
+export function endSession(why: string): void {
+  if (!session.get()) return;
+  farewell.set(why);
+  session.set(null);
+}
+
+export async function leave(): Promise<void> {
+  await logout();
+  farewell.set("You are logged out.");
+  session.set(null);
+}
+
+/** Whether it may read the spend of all keys. */
+export function isSenior({ kind, role, key }: Session): boolean {
+  return kind === "key" && role !== "member" && role !== null && key?.limited !== true;
+}
+
+export function isLimited({ key }: Session): boolean {
+  return key?.limited === true;
+}
+
+export function isOperator({ kind }: Session): boolean {
+  return kind === "operator";
+}

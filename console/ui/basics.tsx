@@ -1,0 +1,185 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts";
+import { exactly, when } from "../lib/time.ts";
+import { cell, useCell } from "../state/cell.ts";
+
+/** The time that relative times are told from; it moves every 10 s. */
+const now = cell(Date.now());
+setInterval(() => document.hidden || now.set(Date.now()), 10_000);
+
+export function useNow(): number {
+  return useCell(now);
+}
+
+/** An amount of money: what is left or what was spent, all of its micros for who points at it. */
+export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
+  const text = kind === "left" ? left(micros) : spent(micros);
+  return (
+    <span class="number" title={inMicros(micros)}>
+      {text}
+    </span>
+  );
+}
+
+export function Count({ count }: { count: number }) {
+  return <span class="number">{grouped(count)}</span>;
+}
+
+export function Tokens({ count }: { count: number }) {
+  return (
+    <span class="number" title={grouped(count)}>
+      {short(count)}
+    </span>
+  );
+}
+
+/** A moment: relative, with its local time and UTC for who points at it. */
+export function Time({ at, none = "never" }: { at: string | number | null; none?: string }) {
+  const current = useNow();
+  if (at === null) return <span class="muted">{none}</span>;
+  return (
+    <time dateTime={new Date(at).toISOString()} title={exactly(at)}>
+      {when(at, Math.max(current, Date.now() - 10_000))}
+    </time>
+  );
+}
+
+/** A state in a word and a shape; the colour says it a third time. */
+export function Badge({
+  tone = "plain",
+  children,
+}: {
+  tone?: "plain" | "good" | "warn" | "bad";
+  children: ComponentChildren;
+}) {
+  const shape = { plain: "", good: "●", warn: "▲", bad: "■" }[tone];
+  return (
+    <span class={`badge ${tone}`}>
+      {shape !== "" && <span aria-hidden="true">{shape} </span>}
+      {children}
+    </span>
+  );
+}
+
+/** How much of a limit is used: a bar with its words; `held` is the part that requests under way may still take. */
+export function Bar({
+  used,
+  held = 0,
+  limit,
+  label,
+}: {
+  used: number;
+  held?: number;
+  limit: number;
+  label: string;
+}) {
+  const share = limit > 0 ? Math.min(1, used / limit) : 1;
+  const heldShare = limit > 0 ? Math.min(1 - share, held / limit) : 0;
+  return (
+    <span class="meter">
+      <span
+        class="bar"
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(share * 100)}
+        aria-valuetext={percent(share)}
+      >
+        <span class={`fill ${toneOf(share)}`} style={{ width: `${share * 100}%` }} />
+        <span class="fill held" style={{ width: `${heldShare * 100}%` }} />
+      </span>
+      <span class="small muted">{label}</span>
+    </span>
+  );
+}
+
+function toneOf(share: number): string {
+  if (share >= 1) return "bad";
+  return share >= 0.8 ? "warn" : "";
+}
+
+/** Copies a text, and says that it did. */
+export function Copy({
+  text,
+  label = "Copy",
+  onCopied,
+}: {
+  text: string;
+  label?: string;
+  onCopied?: () => void;
+}) {
+  const [said, setSaid] = useState("");
+  const timer = useRef(0);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid("Copied");
+      onCopied?.();
+    } catch {
+      setSaid("Select it and copy by hand");
+    }
+    timer.current = window.setTimeout(() => setSaid(""), 2000);
+  };
+  return (
+    <button type="button" class="quiet" onClick={() => void copy()} aria-live="polite">
+      {said === "" ? label : said}
+    </button>
+  );
+}
+
+/** A block of code or a command, with a button that copies it. */
+export function Code({ text, label }: { text: string; label?: string }) {
+  return (
+    <div class="code">
+      <pre tabIndex={0} aria-label={label}>
+        <code>{text}</code>
+      </pre>
+      <Copy text={text} />
+    </div>
+  );
+}
+
+/** A part of a page under its heading. */
+export function Panel({
+  title,
+  aside,
+  children,
+}: {
+  title: string;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="panel">
+      <header class="panel-head">
+        <h2>{title}</h2>
+        {aside}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** The head of a page: its name, its question in a sentence, and what one can do. */
+export function Head({
+  title,
+  text,
+  children,
+}: {
+  title: string;
+  text?: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class="page-head">
+      <div>
+        <h1>{title}</h1>
+        {text !== undefined && <p class="muted">{text}</p>}
+      </div>
+      <div class="actions">{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,172 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { dayName } from "../lib/time.ts";
+import { useCell } from "../state/cell.ts";
+import { scheme } from "../state/scheme.ts";
+import type { PlotSeries } from "./plot.ts";
+
+type Props = {
+  /** What it shows, for who cannot see it: `Spend by day and model`. */
+  readonly name: string;
+  readonly days: readonly string[];
+  readonly series: readonly (Omit<PlotSeries, "color"> & { readonly slot: number | null })[];
+  readonly kind?: "bars" | "lines";
+  readonly show: (value: number) => string;
+  readonly onSelect?: (from: string, to: string) => void;
+};
+type Hover = { readonly index: number; readonly left: number };
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** A chart by UTC day. Pointing at a day lists its values; a table says the same. */
+export function Chart(props: Props) {
+  const { name, days, kind = "bars", show } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const [hover, setHover] = useState<Hover | null>(null);
+  const [asTable, setAsTable] = useState(false);
+  const look = useLook();
+  const colored = props.series.map(({ slot, ...rest }) => ({ ...rest, color: colorOf(slot) }));
+  const drawn = JSON.stringify([days, colored, kind]);
+  useEffect(() => {
+    const element = place.current;
+    if (element === null || asTable) return undefined;
+    let remove: (() => void) | undefined;
+    let gone = false;
+    const select = props.onSelect;
+    const start = async (): Promise<void> => {
+      const { draw } = await import("./plot.ts");
+      if (gone) return;
+      remove = draw(element, {
+        days,
+        series: props.series.map(({ slot, ...rest }) => ({ ...rest, color: colorOf(slot) })),
+        kind,
+        tick: show,
+        name: dayName,
+        onHover: setHover,
+        onSelect: select && ((from, to) => select(days[from] ?? "", days[to] ?? "")),
+      });
+    };
+    start().catch(() => setAsTable(true)); // numbers are better than nothing
+    return () => {
+      gone = true;
+      remove?.();
+    };
+    // What is drawn says whether it is another picture.
+  }, [drawn, look, asTable]);
+  return (
+    <figure class="chart">
+      {asTable ? (
+        <ChartTable {...props} />
+      ) : (
+        <div class="plot" ref={place} role="img" aria-label={`${name}; the table says the same`}>
+          {hover && <HoverBox {...props} at={hover} />}
+        </div>
+      )}
+      <figcaption>
+        <Names series={props.series} />
+        <span class="small muted">Days are UTC.</span>
+        <button type="button" class="quiet small" onClick={() => setAsTable(!asTable)}>
+          {asTable ? "Chart" : "Table"}
+        </button>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** Changes whenever colours may have. */
+function useLook(): string {
+  const chosen = useCell(scheme);
+  const [isDark, setDark] = useState(dark.matches);
+  useEffect(() => {
+    const take = (): void => setDark(dark.matches);
+    dark.addEventListener("change", take);
+    return () => dark.removeEventListener("change", take);
+  }, []);
+  return `${chosen} ${isDark}`;
+}
+
+function colorOf(slot: number | null): string {
+  const name = slot === null ? "--series-other" : `--series-${slot}`;
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** The colour of a group beside its name. */
+export function Swatch({ slot }: { slot: number | null }) {
+  return <span class={`swatch slot-${slot ?? "other"}`} aria-hidden="true" />;
+}
+
+function Names({ series }: Pick<Props, "series">) {
+  return (
+    <span class="names">
+      {series.map(({ label, slot }) => (
+        <span key={label} class="small">
+          <Swatch slot={slot} /> {label}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function HoverBox({ days, series, show, at, kind }: Props & { at: Hover }) {
+  const values = series
+    .map(({ label, slot, values: all }) => ({ label, slot, value: all[at.index] ?? null }))
+    .filter(({ value }) => value !== null && (kind === "lines" || value > 0))
+    .toSorted((a, b) => (b.value ?? 0) - (a.value ?? 0));
+  const sum = values.reduce((total, { value }) => total + (value ?? 0), 0);
+  const toLeft = at.index > days.length / 2;
+  return (
+    <div
+      class="hover"
+      style={toLeft ? { right: `calc(100% - ${at.left + 56}px)` } : { left: `${at.left + 76}px` }}
+    >
+      <strong>{dayName(days[at.index] ?? "")}</strong>
+      {values.map(({ label, slot, value }) => (
+        <span key={label} class="hover-row">
+          <span>
+            <Swatch slot={slot} /> {label}
+          </span>
+          <span class="number">{show(value ?? 0)}</span>
+        </span>
+      ))}
+      {kind !== "lines" && values.length !== 1 && (
+        <span class="hover-row sum">
+          <span>Sum</span>
+          <span class="number">{show(sum)}</span>
+        </span>
+      )}
+    </div>
+  );
+}
+
+function ChartTable({ name, days, series, show }: Props) {
+  return (
+    <div class="table tall" role="region" aria-label={name} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Day</th>
+            {series.map(({ label }) => (
+              <th key={label} scope="col" class="right">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {days.toReversed().map((day, i) => (
+            <tr key={day}>
+              <td>{dayName(day)}</td>
+              {series.map(({ label, values }) => {
+                const value = values[days.length - 1 - i] ?? null;
+                return (
+                  <td key={label} class="right number">
+                    {value === null ? "" : show(value)}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,165 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { CallFailure, Outcome } from "../api/client.ts";
+import { Failed } from "./states.tsx";
+
+/** A dialog while it is drawn: focus stays inside, Escape asks `onClose`. */
+export function Dialog({
+  title,
+  onClose,
+  wide = false,
+  children,
+}: {
+  title: string;
+  onClose: () => void;
+  wide?: boolean;
+  children: ComponentChildren;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={wide ? "wide" : ""}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header class="panel-head">
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="quiet" onClick={onClose} aria-label="Close">
+          ✕
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** A change that is under way at most once: what it failed with stays until the next try. */
+export function useChange<T>(
+  run: () => Promise<Outcome<T>>,
+  onDone: (value: T) => void,
+): { busy: boolean; failure: CallFailure | undefined; start: () => void } {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<CallFailure>();
+  const start = async (): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    setFailure(undefined);
+    const outcome = await run();
+    setBusy(false);
+    if (outcome.ok) onDone(outcome.value);
+    else setFailure(outcome.failure);
+  };
+  return { busy, failure, start: () => void start() };
+}
+
+/** Asks before what cannot be undone: the safe button has the focus, the other says its verb. */
+export function Confirm<T>({
+  title,
+  verb,
+  run,
+  onClose,
+  onDone,
+  children,
+}: {
+  title: string;
+  /** What the button says: `Revoke Server`. */
+  verb: string;
+  run: () => Promise<Outcome<T>>;
+  onClose: () => void;
+  onDone: (value: T) => void;
+  children: ComponentChildren;
+}) {
+  const { busy, failure, start } = useChange(run, onDone);
+  const safe = useRef<HTMLButtonElement>(null);
+  useEffect(() => safe.current?.focus(), []);
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {failure && <Failed failure={failure} />}
+      <div class="actions end">
+        <button type="button" ref={safe} onClick={onClose}>
+          Keep it
+        </button>
+        <button type="button" class="danger" disabled={busy} onClick={start}>
+          {busy ? "Working…" : verb}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** A form in which Enter submits; a refusal that names a field stands at that field. */
+export function Form({
+  verb,
+  busy,
+  failure,
+  onSubmit,
+  onCancel,
+  children,
+}: {
+  verb: string;
+  busy: boolean;
+  failure: CallFailure | undefined;
+  onSubmit: () => void;
+  onCancel?: () => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      {children}
+      {failure && <Failed failure={failure} />}
+      <div class="actions end">
+        {onCancel && (
+          <button type="button" onClick={onCancel}>
+            Cancel
+          </button>
+        )}
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? "Working…" : verb}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** A line of a form: its label, what is typed, and a hint. `param` is its name at the API. */
+export function Field({
+  label,
+  hint,
+  param,
+  failure,
+  children,
+}: {
+  label: string;
+  hint?: string;
+  param?: string;
+  failure?: CallFailure | undefined;
+  children: ComponentChildren;
+}) {
+  const wrong = param !== undefined && failure?.param === param;
+  return (
+    <label class={wrong ? "field wrong" : "field"}>
+      <span class="label">{label}</span>
+      {children}
+      {wrong && <span class="small bad-text">■ {failure.message}</span>}
+      {hint !== undefined && <span class="small muted">{hint}</span>}
+    </label>
+  );
+}

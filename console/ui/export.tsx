@@ -1,0 +1,66 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { csvOf } from "../lib/csv.ts";
+import { grouped } from "../lib/money.ts";
+import type { Column } from "./table.tsx";
+
+type Pages<T> = AsyncIterable<readonly T[]> | Iterable<readonly T[]>;
+
+/** Saves all rows as CSV; while pages are read it says how many there are, and can be stopped. */
+export function Export<T>({
+  name,
+  columns,
+  rows,
+}: {
+  name: string;
+  columns: readonly Column<T>[];
+  rows: () => Pages<T>;
+}) {
+  const [count, setCount] = useState<number | null>(null);
+  const [problem, setProblem] = useState("");
+  const stopped = useRef(false);
+  useEffect(() => () => void (stopped.current = true), []);
+  const start = async (): Promise<void> => {
+    stopped.current = false;
+    setProblem("");
+    setCount(0);
+    const lines = [columns.map(({ title }) => title) as (string | number | boolean | null)[]];
+    try {
+      for await (const page of rows()) {
+        if (stopped.current) break;
+        for (const row of page) lines.push(columns.map(({ value }) => value(row)));
+        setCount(lines.length - 1);
+      }
+      if (!stopped.current) save(`${name.toLowerCase().replaceAll(" ", "-")}.csv`, csvOf(lines));
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+    setCount(null);
+  };
+  return (
+    <span class="export">
+      {problem !== "" && <span class="small bad-text">■ {problem}</span>}
+      {count === null ? (
+        <button
+          type="button"
+          onClick={() => void start()}
+          title="Export every row that is filtered"
+        >
+          CSV
+        </button>
+      ) : (
+        <button type="button" onClick={() => (stopped.current = true)}>
+          {grouped(count)} rows, stop
+        </button>
+      )}
+    </span>
+  );
+}
+
+function save(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob(["\uFEFF", text], { type: "text/csv;charset=utf-8" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,23 @@
+/** Outlines on a grid of 16, one path each. */
+const PATHS = {
+  overview: "M2 9h5V2H2zM9 14h5V7H9zM2 14h5v-3H2zM9 5h5V2H9z",
+  activity: "M2 14V8M6 14V3M10 14V6M14 14V10",
+  requests: "M3 4h10M3 8h10M3 12h6",
+  keys: "M10 2a4 4 0 1 1-2.600 7L3 13.500H1.500V12l5.500-5.500A4 4 0 0 1 10 2zM11 5h.01",
+  users:
+    "M6 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM1 14c0-3 2-4.500 5-4.500s5 1.500 5 4.500M11 2.500a3 3 0 0 1 0 5M13 10c1.500.700 2 2 2 4",
+  events: "M8 1.500v1M4 12V7a4 4 0 0 1 8 0v5l1 1H3zM7 14.500h2",
+  playground: "M4 2l9 6-9 6z",
+  connect: "M6 4L2 8l4 4M10 4l4 4-4 4",
+  settings: "M2 4h7M13 4h1M2 12h1M7 12h7M11 2v4M5 10v4",
+  operator: "M2 14V6l6-4 6 4v8M6 14v-4h4v4",
+} as const;
+export type IconName = keyof typeof PATHS;
+
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

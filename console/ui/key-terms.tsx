@@ -1,0 +1,128 @@
+import type { CallFailure } from "../api/client.ts";
+import type { Key } from "../api/types.ts";
+import { Field } from "./dialog.tsx";
+
+/** A key's limits as they are typed; an empty text is none. */
+export type Terms = {
+  readonly rpm_limit: string;
+  readonly tpm_limit: string;
+  readonly budget_dollars: string;
+  readonly budget_period: string;
+  readonly allowed_models: string;
+  readonly end_user: string;
+  /** As the browser's field has it: local, to the minute. */
+  readonly expires_at: string;
+};
+
+const two = (value: number): string => String(value).padStart(2, "0");
+
+/** A moment as `datetime-local` takes it, in the reader's zone. */
+function localOf(time: string): string {
+  const at = new Date(time);
+  const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
+  return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
+export function termsOf(key: Partial<Key>): Terms {
+  const { rpm_limit, tpm_limit, budget_dollars, budget_period, allowed_models, end_user } = key;
+  return {
+    rpm_limit: String(rpm_limit ?? ""),
+    tpm_limit: String(tpm_limit ?? ""),
+    budget_dollars: String(budget_dollars ?? ""),
+    budget_period: budget_period ?? "",
+    allowed_models: allowed_models?.join(", ") ?? "",
+    end_user: end_user ?? "",
+    expires_at: key.expires_at ? localOf(key.expires_at) : "",
+  };
+}
+
+/** What was typed, as the API takes it: numbers are numbers, no text is null. What is no number the API refuses. */
+export function bodyOf(terms: Terms) {
+  const models = terms.allowed_models.split(/[,\s]+/).filter(Boolean);
+  const hasBudget = terms.budget_dollars.trim() !== "";
+  return {
+    ...(terms.rpm_limit.trim() !== "" && { rpm_limit: Number(terms.rpm_limit) }),
+    tpm_limit: numberOf(terms.tpm_limit),
+    budget_dollars: numberOf(terms.budget_dollars),
+    budget_period: hasBudget ? periodOf(terms.budget_period) : null,
+    allowed_models: models.length === 0 ? null : models,
+    end_user: terms.end_user.trim() === "" ? null : terms.end_user.trim(),
+    expires_at: terms.expires_at === "" ? null : new Date(terms.expires_at).toISOString(),
+  };
+}
+
+function numberOf(text: string): number | null {
+  return text.trim() === "" ? null : Number(text);
+}
+
+function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
+  return text === "day" || text === "week" || text === "month" ? text : null;
+}
+
+/** Fields of all limits of a key. */
+export function TermFields({
+  terms,
+  failure,
+  onChange,
+}: {
+  terms: Terms;
+  failure: CallFailure | undefined;
+  onChange: (terms: Terms) => void;
+}) {
+  const input = (name: keyof Terms, more: object) => (
+    <input
+      value={terms[name]}
+      onInput={(event) => onChange({ ...terms, [name]: event.currentTarget.value })}
+      {...more}
+    />
+  );
+  const number = { type: "number", min: "1", step: "1", inputMode: "numeric" };
+  return (
+    <div class="fields">
+      <Field label="Budget in dollars" param="budget_dollars" failure={failure} hint="Empty: none">
+        {input("budget_dollars", { type: "number", min: "0", step: "any", inputMode: "decimal" })}
+      </Field>
+      <Field label="Budget of" param="budget_period" failure={failure}>
+        <select
+          value={terms.budget_period}
+          onChange={(event) => onChange({ ...terms, budget_period: event.currentTarget.value })}
+        >
+          <option value="">its whole life</option>
+          <option value="day">a day (UTC)</option>
+          <option value="week">a week, from Monday (UTC)</option>
+          <option value="month">a month (UTC)</option>
+        </select>
+      </Field>
+      <Field label="Requests in any 60 s" param="rpm_limit" failure={failure} hint="1 to 1000">
+        {input("rpm_limit", { ...number, max: "1000", placeholder: "60" })}
+      </Field>
+      <Field label="Tokens in any 60 s" param="tpm_limit" failure={failure} hint="Empty: no limit">
+        {input("tpm_limit", number)}
+      </Field>
+      <Field
+        label="Models"
+        param="allowed_models"
+        failure={failure}
+        hint="Ids, aliases or maker/*, with commas; empty: all"
+      >
+        {input("allowed_models", { placeholder: "all" })}
+      </Field>
+      <Field
+        label="End user"
+        param="end_user"
+        failure={failure}
+        hint="Every request counts as theirs"
+      >
+        {input("end_user", {})}
+      </Field>
+      <Field
+        label="Expires"
+        param="expires_at"
+        failure={failure}
+        hint="In your time zone; empty: never"
+      >
+        {input("expires_at", { type: "datetime-local" })}
+      </Field>
+    </div>
+  );
+}

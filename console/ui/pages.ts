@@ -1,0 +1,77 @@
+import { useEffect, useState } from "preact/hooks";
+import type { AllCalls, Filling, ReadCall } from "../api/client.ts";
+import { urlOf } from "../api/client.ts";
+import { readOnce, useRead } from "../state/reads.ts";
+import type { Read } from "../state/reads.ts";
+
+/** A list that the region gives by pages. */
+export type Pager<T> = {
+  readonly label: string;
+  readonly previous: (() => void) | undefined;
+  readonly next: (() => void) | undefined;
+  /** Whether a filter is on, so that no rows do not mean that there are none. */
+  readonly isFiltered: boolean;
+  /** Every page of it, for an export. Throws what the region said instead. */
+  readonly all: () => AsyncIterable<readonly T[]>;
+};
+type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
+
+const LIMIT = 50;
+
+/**
+ * A list by pages of 50. `read` says what rows an answer has and what `cursor` (the parameter's name) takes
+ * for the page behind it; null: there is none.
+ */
+export function usePages<C extends ReadCall, T>(
+  name: C,
+  filling: Filling<C>,
+  {
+    cursor,
+    read,
+    limit = LIMIT,
+    isFiltered = false,
+    every = 0,
+  }: {
+    readonly cursor: string;
+    readonly read: (answer: AllCalls[C]["answer"]) => PageOf<T>;
+    readonly limit?: number;
+    readonly isFiltered?: boolean;
+    readonly every?: number;
+  },
+): {
+  readonly page: Read<AllCalls[C]["answer"]>;
+  readonly rows: readonly T[];
+  readonly pager: Pager<T>;
+} {
+  const [cursors, setCursors] = useState<readonly (string | number)[]>([]);
+  const whole = urlOf(name, filling);
+  useEffect(() => setCursors([]), [whole]);
+  const at = (after: string | number | undefined, most: number): Filling<C> => ({
+    ...filling,
+    query: { ...filling.query, limit: most, ...(after !== undefined && { [cursor]: after }) },
+  });
+  const page = useRead(name, at(cursors.at(-1), limit), { every });
+  const { rows, next } = page.data === undefined ? { rows: [], next: null } : read(page.data);
+  const from = cursors.length * limit;
+  async function* all(): AsyncGenerator<readonly T[]> {
+    for (let after: string | number | undefined, more = true; more;) {
+      const outcome = await readOnce(name, at(after, 100)); // oxlint-disable-line no-await-in-loop -- a page says where the next begins
+      if (!outcome.ok) throw new Error(outcome.failure.message);
+      const part = read(outcome.value);
+      yield part.rows;
+      more = part.next !== null;
+      after = part.next ?? undefined;
+    }
+  }
+  return {
+    page,
+    rows,
+    pager: {
+      label: rows.length === 0 ? "" : `${from + 1} to ${from + rows.length}`,
+      previous: cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : undefined,
+      next: next === null ? undefined : () => setCursors([...cursors, next]),
+      isFiltered,
+      all,
+    },
+  };
+}

@@ -1,0 +1,119 @@
+import uPlot from "uplot";
+
+export type PlotSeries = {
+  readonly label: string;
+  readonly color: string;
+  readonly values: readonly (number | null)[];
+};
+type Plot = {
+  readonly days: readonly string[];
+  readonly series: readonly PlotSeries[];
+  readonly kind: "bars" | "lines";
+  readonly tick: (value: number) => string;
+  readonly name: (day: string) => string;
+  readonly onHover: (at: { readonly index: number; readonly left: number } | null) => void;
+  /** A click selects one day, a drag a range. */
+  readonly onSelect?: ((from: number, to: number) => void) | undefined;
+};
+
+/** Draws into `element`: bars stacked from zero, or lines with gaps. Returns how to remove it. */
+export function draw(element: HTMLElement, plot: Plot): () => void {
+  const { days, series, kind, onSelect } = plot;
+  const heights = kind === "bars" ? sums(series, days.length) : series.map(({ values }) => values);
+  const order = heights.map((_, i) => i);
+  if (kind === "bars") order.reverse(); // the highest sum first, so that the lower ones stand before it
+  const size = (): { width: number; height: number } => ({
+    width: element.clientWidth,
+    height: element.clientHeight,
+  });
+  const data = [days.map((_, i) => i), ...order.map((i) => heights[i] ?? [])];
+  const chart = new uPlot(
+    {
+      ...size(),
+      padding: [12, 8, 0, 0],
+      legend: { show: false },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: onSelect !== undefined, y: false, setScale: false },
+      },
+      scales: {
+        x: { time: false, range: (_u, min, max) => [min - 0.6, max + 0.6] },
+        y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
+      },
+      axes: axesOf(element, plot),
+      series: [{}, ...order.map((i) => seriesOf(series[i], kind))],
+      hooks: hooksOf(plot),
+    },
+    data as uPlot.AlignedData,
+    element,
+  );
+  chart.over.addEventListener("click", () => {
+    const { idx } = chart.cursor;
+    if (typeof idx === "number") onSelect?.(idx, idx);
+  });
+  const sizes = new ResizeObserver(() => chart.setSize(size()));
+  sizes.observe(element);
+  return () => {
+    sizes.disconnect();
+    chart.destroy();
+  };
+}
+
+function axesOf(element: HTMLElement, { days, name, tick }: Plot): uPlot.Axis[] {
+  const color = (variable: string): string =>
+    getComputedStyle(element).getPropertyValue(variable).trim();
+  const axis = {
+    stroke: color("--muted"),
+    font: "12px system-ui, sans-serif",
+    ticks: { show: false },
+  };
+  return [
+    {
+      ...axis,
+      size: 28,
+      grid: { show: false },
+      incrs: [1, 2, 5, 7, 14, 30],
+      values: (_u, at) => at.map((i) => (days[i] === undefined ? "" : name(days[i]))),
+    },
+    {
+      ...axis,
+      size: 64,
+      grid: { stroke: color("--line"), width: 1 },
+      values: (_u, at) => at.map((value) => tick(value)),
+    },
+  ];
+}
+
+function hooksOf({ days, onHover, onSelect }: Plot): uPlot.Hooks.Arrays {
+  return {
+    setCursor: [
+      ({ cursor: { idx, left = -1 } }) =>
+        onHover(idx === null || idx === undefined || left < 0 ? null : { index: idx, left }),
+    ],
+    setSelect: [
+      (u) => {
+        const at = (pixel: number): number =>
+          Math.max(0, Math.min(days.length - 1, Math.round(u.posToVal(pixel, "x"))));
+        const { left, width } = u.select;
+        if (width > 2) onSelect?.(at(left), at(left + width));
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      },
+    ],
+  };
+}
+
+function seriesOf(series: PlotSeries | undefined, kind: Plot["kind"]): uPlot.Series {
+  const { color = "", label = "" } = series ?? {};
+  if (kind === "lines") return { label, stroke: color, width: 2, points: { size: 5, fill: color } };
+  const paths = uPlot.paths.bars?.({ size: [0.72, 48], radius: 0 });
+  return { label, fill: color, width: 0, points: { show: false }, ...(paths && { paths }) };
+}
+
+/** Each series on top of those before it. */
+function sums(series: readonly PlotSeries[], length: number): number[][] {
+  const below = Array.from({ length }, () => 0);
+  return series.map(({ values }) =>
+    values.map((value, i) => (below[i] = (below[i] ?? 0) + (value ?? 0))),
+  );
+}

@@ -1,0 +1,140 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { CallFailure } from "../api/client.ts";
+import { duration } from "../lib/time.ts";
+import { useCell } from "../state/cell.ts";
+import { nextTry, tryNow } from "../state/connection.ts";
+import type { Read } from "../state/reads.ts";
+import { Code, Copy, useNow } from "./basics.tsx";
+
+/** Longer than this, what is awaited shows its shape. */
+const PATIENCE_MS = 300;
+const OLD_MS = 30_000;
+
+/** The place of what is being read, as high as that will be: empty at first, then its shape. */
+export function Skeleton({ height }: { height: number }) {
+  const [waited, setWaited] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setWaited(true), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  const rows = Array.from({ length: Math.max(1, Math.floor(height / 36)) }, (_, i) => i);
+  return (
+    <div class="skeleton" style={{ height: `${height}px` }} aria-busy="true">
+      {waited && rows.map((row) => <span key={row} />)}
+      {waited && <span class="hidden">Reading</span>}
+    </div>
+  );
+}
+
+/** What will be here, and the one thing that fills it. */
+export function Empty({
+  text,
+  command,
+  children,
+}: {
+  text: string;
+  command?: string;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class="empty">
+      <p>{text}</p>
+      {command !== undefined && <Code text={command} />}
+      {children}
+    </div>
+  );
+}
+
+/** What to do about a failure, by what it is. */
+function remedyOf({ status, code }: CallFailure): string {
+  if (status === 0) return "It is asked again by itself; what you see stays.";
+  if (status === 403) return "Ask an owner of the organisation for a key that may do this.";
+  if (status === 404) return "It may have been deleted, or belong to somebody else.";
+  if (status === 409) return "Somebody changed it meanwhile: look at it again, then repeat.";
+  if (code === "rate_limit_exceeded") return "Wait a minute and repeat.";
+  if (status >= 500) return "Repeat it. If it stays, tell who runs this region the request's id.";
+  return "Change what it names and repeat.";
+}
+
+/** What happened, what to do, and the id to quote. */
+export function Failed({ failure, again }: { failure: CallFailure; again?: () => void }) {
+  const { message, requestId, docsUrl } = failure;
+  return (
+    <div class="failed" role="alert">
+      <p>
+        <strong>{message}</strong>
+      </p>
+      <p class="muted">
+        {remedyOf(failure)} {docsUrl !== null && <a href={docsUrl}>About this error</a>}
+      </p>
+      <p class="actions">
+        {again !== undefined && (
+          <button type="button" onClick={again}>
+            Try again
+          </button>
+        )}
+        {requestId !== null && (
+          <>
+            <code class="small">{requestId}</code> <Copy text={requestId} label="Copy id" />
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** Data that could not be read again says its age. */
+export function Age({ read }: { read: Read<unknown> }) {
+  const now = useNow();
+  if (read.data === undefined || read.failure === undefined) return null;
+  const age = now - read.at;
+  return (
+    <span class="small warn-text" role="status">
+      ▲ {age > OLD_MS ? `${duration(age)} old` : "not up to date"}: {read.failure.message}
+    </span>
+  );
+}
+
+/** What a read found, or its skeleton of the same height, or why there is nothing. */
+export function Shown<T>({
+  read,
+  height,
+  children,
+}: {
+  read: Read<T>;
+  height: number;
+  children: (data: T) => ComponentChildren;
+}) {
+  if (read.data !== undefined) {
+    return (
+      <>
+        <Age read={read} />
+        {children(read.data)}
+      </>
+    );
+  }
+  if (read.failure !== undefined) return <Failed failure={read.failure} again={read.again} />;
+  return <Skeleton height={height} />;
+}
+
+/** Says that the region is away and when it is asked again. */
+export function ConnectionBar() {
+  const at = useCell(nextTry);
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (at === null) return undefined;
+    const timer = setInterval(() => tick((count) => count + 1), 1000);
+    return () => clearInterval(timer);
+  }, [at]);
+  if (at === null) return null;
+  const seconds = Math.max(0, Math.ceil((at - Date.now()) / 1000));
+  return (
+    <div class="connection" role="status">
+      ■ The region does not answer. Next try in {seconds} s.{" "}
+      <button type="button" onClick={tryNow}>
+        Try now
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,269 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { goTo, useQuery } from "../state/route.ts";
+import type { Pager } from "./pages.ts";
+import { Export } from "./export.tsx";
+
+export type Cell = string | number | boolean | null;
+export type Column<T> = {
+  readonly id: string;
+  readonly title: string;
+  /** What is sorted by, filtered and exported. */
+  readonly value: (row: T) => Cell;
+  /** What is shown, if not the value itself. */
+  readonly cell?: (row: T) => ComponentChildren;
+  readonly align?: "right";
+  /** Left out on a phone. */
+  readonly wide?: boolean;
+};
+type Props<T> = {
+  readonly name: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly keyOf: (row: T) => string;
+  /** Where a row leads. */
+  readonly open?: (row: T) => readonly string[];
+  /** Rows come from the region by pages, in its order: no sorting, its filters are the page's. */
+  readonly pager?: Pager<T>;
+  /** Stands in the filter line. */
+  readonly filters?: ComponentChildren;
+  /** Shown in place of no rows at all. */
+  readonly empty: ComponentChildren;
+};
+const PAGE_ROWS = 50;
+
+/** Rows with their filter line and an export; all that was chosen stands in the address. */
+export function Table<T>(props: Props<T>) {
+  const { rows, pager, filters, empty } = props;
+  if (rows.length > 0 || pager?.isFiltered === true) {
+    return pager ? <Paged {...props} pager={pager} /> : <Whole {...props} />;
+  }
+  return (
+    <>
+      {filters && <div class="filter-line">{filters}</div>}
+      {empty}
+    </>
+  );
+}
+
+/** Rows that come by pages. */
+function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
+  const { name, columns, rows, pager, filters } = props;
+  return (
+    <>
+      <div class="filter-line">
+        {filters}
+        <Export name={name} columns={columns} rows={pager.all} />
+      </div>
+      <Grid {...props} />
+      {rows.length === 0 && <p class="muted center">Nothing matches the filter.</p>}
+      {(pager.next ?? pager.previous) && <Turn at={pager} />}
+    </>
+  );
+}
+
+/** Rows that are all here: they sort by their headers and filter by a text. */
+function Whole<T>(props: Props<T>) {
+  const { name, columns, rows, filters } = props;
+  const [query, update] = useQuery();
+  const [page, setPage] = useState(0);
+  const found = sorted(matching(rows, columns, query["q"] ?? ""), columns, query);
+  const at = Math.min(page, lastPage(found.length));
+  const first = at * PAGE_ROWS;
+  const shown = found.slice(first, first + PAGE_ROWS);
+  return (
+    <>
+      <div class="filter-line">
+        <input
+          type="search"
+          placeholder="Filter  ( / )"
+          aria-label="Filter"
+          data-filter
+          value={query["q"] ?? ""}
+          onInput={(event) => update({ q: event.currentTarget.value })}
+        />
+        {filters}
+        <Export name={name} columns={columns} rows={() => [found]} />
+      </div>
+      <Grid {...props} rows={shown} />
+      {found.length === 0 && <p class="muted center">Nothing matches the filter.</p>}
+      {found.length > PAGE_ROWS && (
+        <Turn
+          at={{
+            label: `${first + 1} to ${first + shown.length} of ${found.length}`,
+            previous: at > 0 ? () => setPage(at - 1) : undefined,
+            next: at < lastPage(found.length) ? () => setPage(at + 1) : undefined,
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function lastPage(rows: number): number {
+  return Math.max(0, Math.ceil(rows / PAGE_ROWS) - 1);
+}
+
+function matching<T>(
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  text: string,
+): readonly T[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return rows;
+  return rows.filter((row) => {
+    const all = columns.map(({ value }) => String(value(row) ?? "").toLowerCase());
+    return words.every((word) => all.some((cell) => cell.includes(word)));
+  });
+}
+
+/** By the column that `sort` names, downwards with a minus; else as they came. Nothing stands last. */
+function sorted<T>(
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  query: Readonly<Record<string, string>>,
+): readonly T[] {
+  const sort = query["sort"] ?? "";
+  const column = columns.find(({ id }) => id === sort.replace("-", ""));
+  if (column === undefined) return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [column.value(a), column.value(b)];
+    if (x === null || y === null) return Number(x === null) - Number(y === null);
+    if (typeof x === "string" || typeof y === "string") {
+      return sign * String(x).localeCompare(String(y));
+    }
+    return sign * (Number(x) - Number(y));
+  });
+}
+
+function Grid<T>({ name, columns, rows, keyOf, open, pager }: Props<T>) {
+  const [{ sort = "" }, update] = useQuery();
+  return (
+    <div class="table" role="region" aria-label={name} tabIndex={0}>
+      <table onKeyDown={moveInRows}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <HeadCell
+                key={column.id}
+                column={column}
+                sort={sort}
+                onSort={pager ? undefined : (next) => update({ sort: next })}
+              />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Row key={keyOf(row)} row={row} columns={columns} open={open} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** What a click on a header sorts by next: the largest first, then the least, then as it came. */
+const ORDERS = {
+  none: { arrow: "", next: (id: string) => `-${id}` },
+  descending: { arrow: " ↓", next: (id: string) => id },
+  ascending: { arrow: " ↑", next: () => "" },
+} as const;
+
+function HeadCell<T>({
+  column: { id, title, align, wide },
+  sort,
+  onSort,
+}: {
+  column: Column<T>;
+  sort: string;
+  onSort: ((sort: string) => void) | undefined;
+}) {
+  const classes = classesOf({ align, wide });
+  if (onSort === undefined) {
+    return (
+      <th class={classes} scope="col">
+        {title}
+      </th>
+    );
+  }
+  const downwards = sort === `-${id}` ? "descending" : "none";
+  const direction = sort === id ? "ascending" : downwards;
+  const { arrow, next } = ORDERS[direction];
+  return (
+    <th class={classes} scope="col" aria-sort={direction}>
+      <button type="button" class="plain" onClick={() => onSort(next(id))}>
+        {title}
+        <span aria-hidden="true">{arrow}</span>
+      </button>
+    </th>
+  );
+}
+
+function classesOf({
+  align = "",
+  wide,
+}: {
+  align?: string | undefined;
+  wide?: boolean | undefined;
+}): string {
+  return `${align} ${wide ? "wide-only" : ""}`;
+}
+
+function Row<T>({
+  row,
+  columns,
+  open,
+}: {
+  row: T;
+  columns: readonly Column<T>[];
+  open: Props<T>["open"] | undefined;
+}) {
+  const enter = open && (() => goTo(open(row)));
+  return (
+    <tr
+      class={open ? "opens" : ""}
+      tabIndex={open ? 0 : undefined}
+      onClick={(event) => {
+        const inControl = event.target instanceof Element && event.target.closest("a,button,input");
+        if (!inControl && String(getSelection()) === "") enter?.();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && event.target === event.currentTarget) enter?.();
+      }}
+    >
+      {columns.map(({ id, value, cell, align, wide }) => (
+        <td key={id} class={classesOf({ align, wide })}>
+          {cell ? cell(row) : value(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+/** Arrows go from row to row. */
+function moveInRows(event: KeyboardEvent): void {
+  const row = event.target instanceof Element ? event.target.closest("tr") : null;
+  const to = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling }[
+    event.key
+  ];
+  if (!(to instanceof HTMLElement)) return;
+  event.preventDefault();
+  to.focus();
+}
+
+/** To the next page and back. */
+function Turn({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "next"> }) {
+  return (
+    <div class="turn">
+      <span class="small muted">{at.label}</span>
+      <button type="button" disabled={!at.previous} onClick={at.previous}>
+        ← Back
+      </button>
+      <button type="button" disabled={!at.next} onClick={at.next}>
+        More →
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,67 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { openApiText } from "../openapi.ts";
+import { apiTypes } from "./api-types.ts";
+
+const SOURCE = path.join(import.meta.dirname, "../../console");
+/** What all scripts of the console may weigh together, gzipped. */
+export const CONSOLE_SCRIPT_BYTES_MAX = 60 * 1024;
+
+/** Nothing but its own files and its own API; no script from text, no markup from text. */
+export const CONSOLE_HEADERS = `/console/*
+  Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
+  X-Content-Type-Options: nosniff
+  Referrer-Policy: no-referrer
+  Permissions-Policy: camera=(), geolocation=(), microphone=(), payment=(), usb=()
+  Cross-Origin-Opener-Policy: same-origin
+  Cross-Origin-Resource-Policy: same-origin
+/console/assets/*
+  Cache-Control: public, max-age=31536000, immutable
+`;
+
+/** Writes the types of the API's calls, which the console is compiled against. */
+export function writeApiTypes(openApi: string): void {
+  writeFileSync(path.join(SOURCE, "api/types.ts"), apiTypes(openApi));
+}
+
+/** Builds the console into `<folder>/console`. Returns the bytes of its scripts, gzipped one by one. */
+export async function buildConsole(folder: string): Promise<number> {
+  const assets = path.join(folder, "console/assets");
+  mkdirSync(assets, { recursive: true });
+  const { outputFiles } = await build({
+    entryPoints: [path.join(SOURCE, "main.tsx"), path.join(SOURCE, "style.css")],
+    outdir: assets,
+    entryNames: "[name].[hash]",
+    chunkNames: "[name].[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    target: "es2022",
+    minify: true,
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    write: false,
+  });
+  for (const { path: at, contents } of outputFiles) writeFileSync(at, contents);
+  const icon = readFileSync(path.join(SOURCE, "icon.svg"), "utf8");
+  const hash = createHash("sha256").update(icon).digest("hex").slice(0, 8);
+  writeFileSync(path.join(assets, `icon.${hash}.svg`), icon);
+  const urlOf = (start: string): string => {
+    const found = outputFiles.find(({ path: at }) => path.basename(at).startsWith(start));
+    return `/console/assets/${path.basename(found?.path ?? start)}`;
+  };
+  const page = readFileSync(path.join(SOURCE, "index.html"), "utf8")
+    .replace("main.tsx", urlOf("main."))
+    .replace("style.css", urlOf("style."))
+    .replace("icon.svg", `/console/assets/icon.${hash}.svg`);
+  writeFileSync(path.join(folder, "console/index.html"), page);
+  return outputFiles
+    .filter(({ path: at }) => at.endsWith(".js"))
+    .reduce((bytes, { contents }) => bytes + gzipSync(contents, { level: 9 }).length, 0);
+}
+
+if (import.meta.main) writeApiTypes(await openApiText());

@@ -1,0 +1,86 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { csvOf } from "../../console/lib/csv.ts";
+import {
+  grouped,
+  inMicros,
+  left,
+  microsOf,
+  percent,
+  short,
+  spent,
+} from "../../console/lib/money.ts";
+
+const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, ""));
+
+describe("money", () => {
+  it.each([
+    [12_400_000, "$12.40", "$12.40"],
+    [12, "$0.000012", "$0.000012"],
+    [1, "$0.000001", "$0.000001"],
+    [0, "$0.00", "$0.00"],
+    [1_239_999, "$1.23", "$1.24"],
+    [12_345, "$0.012", "$0.013"],
+    [9_960, "$0.0099", "$0.01"],
+    [123_456, "$0.12", "$0.13"],
+    [12_400_500_000, "$12,400.50", "$12,400.50"],
+    [-1_239_999, "-$1.24", "-$1.23"],
+  ])("%i micros are %s of what is left and %s of what was spent", (micros, kept, gone) => {
+    expect([left(micros), spent(micros)]).toEqual([kept, gone]);
+  });
+
+  it("is never shown as nothing, never better than it is, and within a tenth of it", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
+        const [low, high] = [dollarsOf(left(micros)) * 1e6, dollarsOf(spent(micros)) * 1e6];
+        expect(low).toBeGreaterThan(0);
+        expect(low).toBeLessThanOrEqual(micros + 0.01);
+        expect(high).toBeGreaterThanOrEqual(micros - 0.01);
+        expect(high - low).toBeLessThanOrEqual(micros / 10 + 0.01);
+      }),
+    );
+  });
+
+  it("says all of an amount to who points at it", () => {
+    expect(inMicros(12_345_678)).toBe("12\u2009345\u2009678 micros ($12.345678)");
+    expect(microsOf(0.000_007)).toBe(7);
+  });
+});
+
+describe("counts", () => {
+  it.each([
+    [0, "0"],
+    [999, "999"],
+    [12_499, "12.4k"],
+    [999_999, "999k"],
+    [3_190_000, "3.1M"],
+  ])("%i tokens are %s", (count, text) => {
+    expect(short(count)).toBe(text);
+  });
+
+  it("stand in groups of three", () => {
+    expect([grouped(1_204), grouped(1_000_000), grouped(12)]).toEqual([
+      "1\u2009204",
+      "1\u2009000\u2009000",
+      "12",
+    ]);
+  });
+
+  it("a share is never nothing or all when it is not", () => {
+    expect([0, 0.004, 0.126, 0.996, 1].map(percent)).toEqual([
+      "0 %",
+      "< 1 %",
+      "13 %",
+      "> 99 %",
+      "100 %",
+    ]);
+  });
+});
+
+describe("CSV", () => {
+  it("quotes what needs it and keeps a spreadsheet from running a name", () => {
+    expect(csvOf([["a,b", 'say "hi"', "=1+1", -5, null, true]])).toBe(
+      `"a,b","say ""hi""",'=1+1,-5,,true\r\n`,
+    );
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { ranked, runway, stacked, totalsOf } from "../../console/lib/spend.ts";
+import type { DayRow } from "../../console/lib/spend.ts";
+import { dayName, daysBetween, monthStart, took, when } from "../../console/lib/time.ts";
+
+const NOW = Date.parse("2026-11-22T12:00:00Z");
+const row = (day: string, cost: number, group: string | null = "m"): DayRow => {
+  const tokens = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0 };
+  return { day, group, requests: 1, ...tokens, cost_micro: cost };
+};
+
+describe("time", () => {
+  it.each([
+    ["2026-11-22T11:59:58Z", "just now"],
+    ["2026-11-22T11:59:20Z", "40 s ago"],
+    ["2026-11-22T11:48:00Z", "12 min ago"],
+    ["2026-11-22T09:00:00Z", "3 h ago"],
+    ["2026-11-22T13:30:00Z", "in 1 h"],
+    ["2026-11-20T12:00:00Z", "20 Nov"],
+    ["2025-11-20T12:00:00Z", "20 Nov 2025"],
+  ])("%s is %s", (time, text) => {
+    expect(when(time, NOW)).toBe(text);
+  });
+
+  it("a request took what it took", () => {
+    expect([85, 1_234, 12_345, 125_000].map(took)).toEqual(["85 ms", "1.23 s", "12.3 s", "2 min"]);
+  });
+
+  it("days are UTC, with months before them", () => {
+    expect(daysBetween("2026-02-27", "2026-03-01")).toEqual([
+      "2026-02-27",
+      "2026-02-28",
+      "2026-03-01",
+    ]);
+    expect([monthStart("2026-01-15"), monthStart("2026-01-15", 1)]).toEqual([
+      "2026-01-01",
+      "2025-12-01",
+    ]);
+    expect(dayName("2026-11-22")).toBe("22 Nov");
+  });
+});
+
+describe("spend", () => {
+  it("stacks the largest groups and sums the others up", () => {
+    const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
+    const series = stacked([...rows, row("2026-11-22", 10, "a")], ["2026-11-21", "2026-11-22"], {
+      metric: "cost_micro",
+      most: 2,
+    });
+    expect(series).toEqual([
+      { name: "a", values: [1, 10] },
+      { name: "d", values: [4, 0] },
+      { name: "other", values: [5, 0] },
+    ]);
+    expect(ranked(rows, "cost_micro")[0]).toEqual(["d", 4]);
+  });
+
+  it("compares this month with last month's to the same day", () => {
+    const rows = [
+      row("2026-10-22", 5),
+      row("2026-10-23", 100),
+      row("2026-11-01", 7),
+      row("2026-11-22", 2),
+    ];
+    expect(totalsOf(rows, NOW)).toEqual({ today: 2, month: 9, lastMonthToDate: 5, week: 0 });
+  });
+
+  it.each([
+    ["no spending yet", []],
+    ["no spending in the last 7 days", [row("2026-10-01", 5)]],
+    [
+      "at the pace of the last 7 days it lasts about 70 days",
+      [row("2026-10-01", 1), row("2026-11-20", 10)],
+    ],
+    ["at the pace of today it lasts about 2 days", [row("2026-11-22", 50)]],
+    ["at the pace of the last 2 days it lasts more than two years", [row("2026-11-21", 0.1)]],
+  ])("says: %s", (text, rows) => {
+    expect(runway(100, rows, NOW)).toBe(text);
+  });
+
+  it("says when nothing is left", () => {
+    expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
+  });
+});
