@@ -123,9 +123,10 @@ function isWithin(known: readonly string[], name: string): boolean {
   return known.includes(name) || known.includes(`${name.slice(0, name.indexOf("/"))}/*`);
 }
 
-/** What is left of each limit of a key, and when it comes back. */
+/** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
 export function standingView({ terms, requests, tokens, budget }: KeyStanding): object {
   return {
+    ...(budget !== null && { spent_dollars: dollarsOf(budget.spentMicro) }),
     limits: {
       requests: minuteView(requests),
       tokens: orNull(tokens, minuteView),

@@ -1,0 +1,256 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Account } from "./support/account.ts";
+import { answerOf, sumOf } from "./support/account.ts";
+import { call, openFar, statusOf } from "./support/far-keys.ts";
+import { openRaw } from "./support/raw-request.ts";
+import type { RawConnection } from "./support/raw-request.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+
+const ASKED = 200;
+const AFFORDABLE = 20;
+const POLL_MS = 20;
+/** Least = most: fewer than 64 tokens are never cut. */
+const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
+const STALL = { ...HELLO, model: "sandbox/stall" };
+const ECHO = { ...HELLO, model: "sandbox/echo" };
+
+let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+beforeAll(async () => {
+  // all of them at once, of one organisation: what its key's budget decides, not the bound on requests in flight
+  const bindings = {
+    DRAIN_S: "0",
+    ORGANIZATION_IN_FLIGHT_MAX: "1000",
+    ISOLATE_IN_FLIGHT_MAX: "2000",
+  };
+  regions = await startTwoRegions({ bindings });
+});
+afterAll(() => regions.stop());
+
+type Where = "eu" | "us";
+const EVERYWHERE = [
+  ["home", "eu"],
+  ["a peer", "us"],
+] as const;
+
+type Limited = { readonly id: string; readonly key: string };
+type Refused = { readonly status: number; readonly error: Record<string, unknown> };
+
+/** A global key of a new organisation of the EU, with terms. */
+async function limited(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
+  const owner = await openFar(regions);
+  const body = { name: "limited", scope: "global", rpm_limit: 1000, ...terms };
+  const response = await call(regions.eu, owner.key, "/keys", { body });
+  expect(response.status).toBe(201);
+  return { owner, one: (await response.json()) as Limited };
+}
+
+function pays(where: Where, { key }: Limited, body: object): Promise<Response> {
+  return call(regions[where], key, "/chat/completions", { body });
+}
+
+async function refusalOf(where: Where, one: Limited, body: object): Promise<Refused> {
+  const response = await pays(where, one, body);
+  const { error } = (await response.json()) as { error: Record<string, unknown> };
+  return { status: response.status, error };
+}
+
+/** What the key may still do, as it says itself. */
+async function standing(where: Where, { key }: Limited) {
+  const response = await call(regions[where], key, "/key");
+  expect(response.status).toBe(200);
+  return (await response.json()) as { spent_dollars: number; budget_dollars: number };
+}
+
+/** What one worst case costs, as a refusal names it. */
+async function worstCase(body: object): Promise<number> {
+  const { one } = await limited({ budget_dollars: 0 });
+  return Number((await refusalOf("eu", one, body)).error["required_micro"]);
+}
+
+describe.each(EVERYWHERE)("a key whose budget pays for 20 worst cases, at %s", (_name, where) => {
+  it.each([
+    ["streams", true],
+    ["JSON", false],
+  ])(
+    "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
+    async (_, stream) => {
+      const body = { ...STALL, stream };
+      const each = await worstCase(body);
+      const micros = AFFORDABLE * each;
+      const { owner, one } = await limited({ budget_dollars: micros / 1e6 });
+      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
+      const { granted, refused } = await flood(where, one, body);
+      expect(granted).toHaveLength(AFFORDABLE);
+      expect(refused).toHaveLength(ASKED - AFFORDABLE);
+      for (const answer of refused) {
+        expect(answer).toMatchObject({
+          status: 402,
+          error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
+        });
+      }
+      expect(await owner.standing()).toMatchObject({ held_micro: micros, open_holds: AFFORDABLE });
+      await Promise.all(granted.map((connection) => connection.reset()));
+      await owner.resolved();
+
+      // What is left of it is spent to its end, by answers that are charged.
+      const answered = await untilRefused(where, one, { ...ECHO, stream });
+      expect(answered).toBeGreaterThan(0);
+      await owner.resolved();
+      const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
+      const spent = -sumOf(charges);
+      expect(spent).toBeGreaterThan(0);
+      expect(spent).toBeLessThanOrEqual(micros);
+      expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+      expect(await owner.differences()).toEqual([]);
+    },
+  );
+});
+
+function openChat(where: Where, { key }: Limited, body: object): Promise<RawConnection> {
+  return openRaw({
+    url: `${regions[where].baseUrl}/chat/completions`,
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify(body),
+  });
+}
+
+type Flood = { readonly granted: readonly RawConnection[]; readonly refused: readonly Refused[] };
+
+/**
+ * So many requests at once that are never answered, or stall in their stream, unless they are refused for
+ * good. A region that is too busy for one says 503: it is sent again, as a client would.
+ */
+async function flood(where: Where, one: Limited, body: object): Promise<Flood> {
+  const ask = (): Promise<RawConnection> => openChat(where, one, body);
+  const open = new Set(await Promise.all(Array.from({ length: ASKED }, ask)));
+  const refused: Refused[] = [];
+  while (refused.length < ASKED - AFFORDABLE) {
+    for (const connection of open) {
+      const answer = refusalIn(connection);
+      if (answer === null) continue;
+      open.delete(connection);
+      if (answer.status !== 503) refused.push(answer);
+      else open.add(await ask()); // oxlint-disable-line no-await-in-loop -- the next attempt
+    }
+    await sleep(POLL_MS); // oxlint-disable-line no-await-in-loop -- until it happens
+  }
+  return { granted: [...open], refused };
+}
+
+/** The error that a request was answered with; null while there is none. */
+function refusalIn(connection: RawConnection): Refused | null {
+  const { status, body } = answerOf(connection);
+  if (Number.isNaN(status) || status === 200 || !body.includes("}}")) return null;
+  const text = body.slice(body.indexOf("{"), body.lastIndexOf("}") + 1);
+  return { status, error: (JSON.parse(text) as { error: Record<string, unknown> }).error };
+}
+
+/** Completions one after the other until the budget has no more: how many there were. */
+async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {
+  for (let answered = 0; ; answered += 1) {
+    // oxlint-disable no-await-in-loop -- one after the other
+    const response = await pays(where, one, body);
+    const text = await response.text();
+    if (text.includes("key_budget_exceeded")) return answered;
+    // oxlint-enable no-await-in-loop
+    expect(response.status, text).toBe(200);
+  }
+}
+
+describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
+  it("403 for a model that is not in its list, by name or maker; those that are work", async () => {
+    const { one } = await limited({ allowed_models: ["sandbox/echo"] });
+    expect(await refusalOf(where, one, { ...ECHO, model: "sandbox/think" })).toMatchObject({
+      status: 403,
+      error: { code: "model_not_allowed", param: "model" },
+    });
+    expect((await pays(where, one, ECHO)).status).toBe(200);
+  });
+
+  it("400 for another end user than its own, which its requests have without saying so", async () => {
+    const { owner, one } = await limited({ end_user: "ann" });
+    expect(await refusalOf(where, one, { ...ECHO, user: "bob" })).toMatchObject({
+      status: 400,
+      error: { param: "user" },
+    });
+    expect((await pays(where, one, ECHO)).status).toBe(200);
+    await owner.resolved();
+    const users = await call(regions.eu, owner.key, "/users/ann");
+    expect(await users.json()).toMatchObject({ external_id: "ann" });
+  });
+
+  it("429 with what is left when the tokens of its minute are used up, 400 for what can never fit", async () => {
+    const { one } = await limited({ tpm_limit: 300 });
+    const asked = { ...ECHO, max_tokens: 150 };
+    const first = await pays(where, one, asked);
+    expect(first.status).toBe(200);
+    expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
+    await first.text();
+    const held = await openChat(where, one, { ...STALL, max_tokens: 200, stream: true });
+    await held.readUntil((received) => received.includes("data: "));
+    expect(await refusalOf(where, one, asked)).toMatchObject({
+      status: 429,
+      error: { code: "tokens", type: "rate_limit_exceeded" },
+    });
+    expect(await refusalOf(where, one, { ...ECHO, max_tokens: 400 })).toMatchObject({
+      status: 400,
+      error: { code: "tokens" },
+    });
+    await held.reset();
+  });
+
+  it("403 for whatever would lift them: keys, quotas, settings, its own terms", async () => {
+    const { owner, one } = await limited({ budget_dollars: 0.01 });
+    const { orgId } = owner;
+    const attempts = [
+      ["/keys", { method: "POST", body: { name: "mine" } }],
+      ["/keys", {}],
+      [`/keys/${one.id}`, { method: "PATCH", body: { budget_dollars: 1 } }],
+      [`/keys/${one.id}`, { method: "PATCH", body: { budget_dollars: null } }],
+      [`/keys/${one.id}`, { method: "DELETE" }],
+      ["/users", { method: "POST", body: { external_id: "x", daily_quota_micro: null } }],
+      [`/orgs/${orgId}/settings`, { method: "PATCH", body: { low_balance_micro: 1 } }],
+      [`/orgs/${orgId}`, { method: "PATCH", body: { name: "mine" } }],
+      ["/usage?from=2026-01-01&to=2026-01-02&group_by=day", {}],
+    ] as const;
+    for (const [path, of] of attempts) {
+      // oxlint-disable no-await-in-loop -- one after the other
+      const response = await call(regions[where], one.key, path, of);
+      const text = await response.text();
+      expect([response.status, text.includes("key_is_limited")], `${path} ${text}`).toEqual([
+        403,
+        true,
+      ]);
+      // oxlint-enable no-await-in-loop
+    }
+    expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
+  });
+
+  it("a change holds everywhere from its answer on, wherever it was asked", async () => {
+    const { owner, one } = await limited({ allowed_models: ["sandbox/echo"] });
+    for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
+    const patch = (body: object) =>
+      statusOf(regions[where], owner.key, `/keys/${one.id}`, { method: "PATCH", body });
+    expect(await patch({ allowed_models: ["sandbox/think"] })).toBe(200);
+    for (const at of ["us", "eu"] as const) {
+      expect((await refusalOf(at, one, ECHO)).error["code"]).toBe("model_not_allowed");
+    }
+    expect(await patch({ allowed_models: null, budget_dollars: 0 })).toBe(200);
+    for (const at of ["us", "eu"] as const) {
+      expect((await refusalOf(at, one, ECHO)).error["code"]).toBe("key_budget_exceeded");
+    }
+  });
+
+  it("401 from the moment that it expires, for paid requests and for reads", async () => {
+    const expires = new Date(Date.now() + 2500).toISOString();
+    const { one } = await limited({ expires_at: expires });
+    expect((await pays(where, one, ECHO)).status).toBe(200);
+    await sleep(Math.max(0, Date.parse(expires) - Date.now()));
+    expect((await pays(where, one, ECHO)).status).toBe(401);
+    for (const at of ["eu", "us"] as const) {
+      expect(await statusOf(regions[at], one.key, "/key")).toBe(401);
+      expect(await statusOf(regions[at], one.key, "/models")).toBe(401);
+    }
+  });
+});
