@@ -150,7 +150,12 @@ function finish(c: AppContext): void {
   if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
   const config = c.get("config") as Config | undefined;
   if (c.get("logged") === true) return;
-  if (c.res.status >= 400 || config?.logRequests === "all") log(c, admitted);
+  if (isRefused(c) || config?.logRequests === "all") log(c, admitted);
+}
+
+/** Also where the refusal is told in a stream, whose status is 200. */
+function isRefused(c: AppContext): boolean {
+  return c.res.status >= 400 || c.get("failure") !== undefined;
 }
 
 function log(c: AppContext, admitted: Admitted | undefined): void {

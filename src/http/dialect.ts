@@ -5,7 +5,8 @@ import type { Failure } from "../lib/failure.ts";
 export type ErrorAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: object;
+  /** An object as JSON, a text as it stands. */
+  readonly body: object | string;
 };
 
 /**
@@ -13,8 +14,11 @@ export type ErrorAnswer = {
  * path speaks OpenAI's (failure-response.ts).
  */
 export type Dialect = {
-  /** Every refusal on the path and below it, also of what never reached its handler (401, 404, 429, 503). */
-  error(failure: Failure, requestId: string): ErrorAnswer;
+  /**
+   * Every refusal on the path and below it, also of what never reached its handler (401, 404, 429, 503). Null:
+   * as OpenAI says it.
+   */
+  error(failure: Failure, requestId: string): ErrorAnswer | null;
   /** Headers of its own on every answer; `rate` is null where no key was admitted. */
   headers(requestId: string, rate: RateState | null): Readonly<Record<string, string>>;
 };

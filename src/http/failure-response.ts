@@ -34,7 +34,7 @@ export function failureResponse(
 ): Response {
   const { status, headers, body } =
     dialect?.error(failure, requestId) ?? openAiError(failure, docsUrl);
-  return new Response(JSON.stringify(body), {
+  return new Response(typeof body === "string" ? body : JSON.stringify(body), {
     status,
     headers: {
       "content-type": "application/json",

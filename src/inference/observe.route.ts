@@ -18,6 +18,6 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
   if (status !== 401) handOver(c); // as in countRequests: a dead key costs no object call more
   const failure = c.get("failure") ?? null;
-  const isTold = status >= 400 || config.logRequests === "all";
+  const isTold = status >= 400 || failure !== null || config.logRequests === "all";
   if (isTold) logRun(run, { route: routePath(c), status, failure });
 }

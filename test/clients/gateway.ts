@@ -9,6 +9,8 @@ export type Gateway = {
   /** Without it, as Anthropic's want it. */
   readonly origin: string;
   readonly key: string;
+  /** The key of another organisation. */
+  readonly keyOf: (options: Parameters<typeof makeOrganization>[2]) => Promise<string>;
   /** What the organisation has left, in micros. */
   readonly balance: () => Promise<number>;
 };
@@ -32,6 +34,8 @@ export function gateway(): Gateway {
     get key() {
       return key;
     },
+    keyOf: async (options) =>
+      (await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, options)).key,
     balance: async () => {
       const headers = { authorization: `Bearer ${key}` };
       const answer = await fetch(`${regions.eu.baseUrl}/balance`, { headers });

@@ -16,8 +16,8 @@ export type Door = {
   readonly name: "chat" | "completions" | "embeddings" | "messages" | "responses";
   /** Where POST is answered. */
   readonly path: `/v1/${string}`;
-  /** Null: errors and headers are OpenAI's. It also speaks for every path below `path`. */
-  readonly dialect: Dialect | null;
+  /** For a request; null: errors and headers are OpenAI's. It also speaks for every path below `path`. */
+  readonly dialect: ((at: DoorContext) => Dialect | null) | null;
   /** Before the request's 24 characters, in the ids of answers. lib/generation.ts knows it too. */
   readonly idPrefix: string;
   /**

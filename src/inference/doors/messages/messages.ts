@@ -16,7 +16,7 @@ import { convertedStream, nativeStream } from "./stream.ts";
 export const messagesDoor: Door = {
   name: "messages",
   path: "/v1/messages",
-  dialect: messagesDialect,
+  dialect: () => messagesDialect,
   idPrefix: "msg_",
   parse,
 };

@@ -5,6 +5,7 @@ import type { ChatMessage } from "../../message-schema.ts";
 import type { Asked, Door, Reply } from "../door.ts";
 import { responseOf } from "./answer.ts";
 import type { Asking } from "./answer.ts";
+import { codexDialect, isCodex } from "./codex.ts";
 import { codeOf, messagesOf } from "./input.ts";
 import type { Converted } from "./input.ts";
 import type { InputItem } from "./items.ts";
@@ -20,7 +21,7 @@ import type { Flattened } from "./tools.ts";
 export const responsesDoor: Door = {
   name: "responses",
   path: "/v1/responses",
-  dialect: null,
+  dialect: (at) => (isCodex(at) ? codexDialect : null),
   idPrefix: "resp_",
   parse,
 };

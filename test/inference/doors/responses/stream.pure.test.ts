@@ -156,8 +156,26 @@ describe("a failure in the midst", () => {
     ],
     [
       { kind: "balance_too_low", balanceMicro: 0, requiredMicro: 1, onlyHolds: true },
-      "server_error",
+      "rate_limit_exceeded",
     ],
+    [
+      {
+        kind: "key_budget_exceeded",
+        period: "day",
+        budgetMicro: 5,
+        leftMicro: 0,
+        resetsAt: 1_790_000_000_000,
+        requiredMicro: 1,
+        heldMicro: 0,
+        onlyHolds: false,
+      },
+      "insufficient_quota",
+    ],
+    [
+      { kind: "tokens_limited", limit: 9, remaining: 1, required: 5, retryAfterMs: 4000 },
+      "rate_limit_exceeded",
+    ],
+    [{ kind: "too_many_end_users" }, "invalid_prompt"],
     [{ kind: "invalid_request", message: "No.", param: null }, "invalid_prompt"],
     [
       { kind: "invalid_request", message: "No.", param: null, code: "context_length_exceeded" },

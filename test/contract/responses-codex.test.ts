@@ -1,0 +1,86 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
+import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { openAccount, send } from "./client.ts";
+import { mockOpenAi } from "./responses-client.ts";
+import { upstreamError } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const CODEX = { originator: "codex_exec", accept: "text/event-stream" };
+
+function ask(
+  asking: string,
+  fields: Record<string, unknown> = {},
+  more: { readonly headers?: Record<string, string>; readonly bindings?: Env } = {},
+): Promise<Response> {
+  const body = { model: "sandbox/echo", input: "Hello there", stream: true, ...fields };
+  return send("/v1/responses", { key: asking, body, headers: CODEX, ...more });
+}
+
+/** The response that has failed, of a refusal that is told in a stream. */
+async function failed(answer: Response): Promise<AnyResponse> {
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  expect(answer.headers.get("cache-control")).toContain("no-transform");
+  const { response } = follow(eventsOf(await answer.text()));
+  const id = answer.headers.get("x-request-id")?.slice("req_".length);
+  expect(response).toMatchObject({ status: "failed", id: `resp_${id}`, usage: null, output: [] });
+  return response;
+}
+
+describe("to Codex, in its stream", () => {
+  it("a balance that is too low ends its turn", async () => {
+    const { key: poor } = await openAccount({ credits: 0 });
+    const answer = await ask(poor);
+    expect(answer.headers.get("x-should-retry")).toBe("false");
+    expect((await failed(answer)).error).toMatchObject({
+      code: "insufficient_quota",
+      message: expect.stringMatching(/^Insufficient credits/),
+    });
+  });
+
+  it("a limit of the minute says how long to wait", async () => {
+    const { key: slow } = await openAccount({ rpmLimit: 1 });
+    expect((await ask(slow)).status).toBe(200);
+    const answer = await ask(slow);
+    const wait = answer.headers.get("retry-after");
+    expect((await failed(answer)).error).toMatchObject({
+      code: "rate_limit_exceeded",
+      message: expect.stringContaining(`Please try again in ${wait}s.`),
+    });
+  });
+
+  it("a context that is too long is told so that it can compact", async () => {
+    const error = { message: "Too long.", code: "context_length_exceeded", param: "input" };
+    const { bindings } = mockOpenAi(() => upstreamError(400, error));
+    const answer = await ask(key, { model: "mock/own" }, { bindings });
+    expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
+  });
+
+  it("is known by its user agent too, as the terminal names itself", async () => {
+    const { key: poor } = await openAccount({ credits: 0 });
+    const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
+    const { error } = await failed(await ask(poor, {}, { headers }));
+    expect(error?.code).toBe("insufficient_quota");
+  });
+
+  it.each([
+    [{ model: "no/such" }, 404],
+    [{ input: [] }, 400],
+  ])("%o is refused by its status, which it shows", async (fields, status) => {
+    expect((await ask(key, fields)).status).toBe(status);
+  });
+});
+
+it.each([
+  { accept: "text/event-stream" },
+  { originator: "codex_exec", accept: "application/json" },
+  { originator: "my-codex_exec", accept: "text/event-stream" },
+])("everybody else gets the status: %o", async (headers) => {
+  const { key: poor } = await openAccount({ credits: 0 });
+  expect((await ask(poor, {}, { headers })).status).toBe(402);
+});
