@@ -14,6 +14,9 @@ export function secretProblem(secret: string, sandbox: boolean): string | null {
 /** A secret and the one character by which keys name it. */
 export type KeySecret = { readonly id: string; readonly secret: string };
 
+/** Who may call `/admin/v1`, and with what. */
+export type OperatorToken = { readonly name: string; readonly token: string };
+
 /** One secret of one direction of a link: `sender` signs with it, the other region checks with it. */
 export type PeerSecret = { readonly sender: Region; readonly secret: string };
 
@@ -56,6 +59,40 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
   const [, id, secret] = /^\s*([0-9A-Za-z]):(\S+)\s*$/.exec(entry) ?? [];
   if (id === undefined || secret === undefined) return null;
   return secretProblem(secret, sandbox) === null ? { id, secret } : null;
+}
+
+/** The operators: `admin` by ADMIN_TOKEN, and those of ADMIN_TOKENS, each a name of its own and a token of its own. */
+export function parseOperators(
+  text: (variable: string) => string,
+  sandbox: boolean,
+  complain: Complain,
+): OperatorToken[] {
+  const admin = { name: "admin", token: text("ADMIN_TOKEN") };
+  const weakness = secretProblem(admin.token, sandbox);
+  if (weakness !== null) complain("ADMIN_TOKEN", weakness);
+  const raw = text("ADMIN_TOKENS");
+  const named = raw === "" ? [] : raw.split(",").map((entry) => parseOperator(entry, sandbox));
+  const valid = named.filter((operator) => operator !== null);
+  if (valid.length !== named.length) {
+    complain(
+      "ADMIN_TOKENS",
+      `each entry must be a name of a-z, 0-9, - and _, a colon and ${SECRET}`,
+    );
+  }
+  const operators = [admin, ...valid];
+  if (new Set(operators.map(({ name }) => name)).size !== operators.length) {
+    complain("ADMIN_TOKENS", "names an operator twice; ADMIN_TOKEN is that of admin");
+  }
+  if (new Set(operators.map(({ token }) => token)).size !== operators.length) {
+    complain("ADMIN_TOKENS", "gives two operators the same token");
+  }
+  return operators;
+}
+
+function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
+  const [, name, token] = /^\s*([a-z0-9][a-z0-9_-]{0,39}):(\S+)\s*$/.exec(entry) ?? [];
+  if (name === undefined || token === undefined) return null;
+  return secretProblem(token, sandbox) === null ? { name, token } : null;
 }
 
 /**

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { parseKeySecrets, parsePeers, secretProblem } from "./config-secrets.ts";
-import type { KeySecret, PeerConfig } from "./config-secrets.ts";
+import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
+import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
 import { REGIONS } from "./lib/regions.ts";
 import type { Region } from "./lib/regions.ts";
 import { OUR_WORDS, describeError } from "./lib/issue-text.ts";
@@ -96,7 +96,7 @@ export type Config = {
   readonly aliases: Readonly<Record<string, string>>;
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
-  readonly adminToken: string;
+  readonly operators: readonly OperatorToken[];
   readonly version: string;
   /** The binding of Workers AI, or undefined when there is none. */
   readonly ai: AiBinding | undefined;
@@ -132,9 +132,6 @@ export function parseConfig(bindings: object): ParsedConfig {
     parseJsonVariable(text(variable), schema, (problem) => complain(variable, problem)) ?? empty;
   const ownRegion = oneOf("REGION", REGIONS);
   const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
-  const adminToken = text("ADMIN_TOKEN");
-  const weakness = secretProblem(adminToken, sandbox);
-  if (weakness !== null) complain("ADMIN_TOKEN", weakness);
   const config: Config = {
     region: ownRegion,
     peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, complain }),
@@ -150,7 +147,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
       complain("KEY_SECRETS", problem),
     ),
-    adminToken,
+    operators: parseOperators(text, sandbox, complain),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),

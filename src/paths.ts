@@ -28,6 +28,7 @@ import {
   readEndUserRoute,
   readSettingsRoute,
 } from "./wallet/routes/end-users.route.ts";
+import { eventsRoute } from "./wallet/routes/events.route.ts";
 import { alertsRoute, balanceRoute, generationRoute } from "./wallet/routes/reads.route.ts";
 import { usageRoute } from "./wallet/routes/usage.route.ts";
 
@@ -85,6 +86,7 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
   path("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
   path("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
+  path("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
   path("GET /v1/keys", "managed", OWN, listKeysRoute),
   path("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, isSold(c))),
   path("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>

@@ -18,7 +18,7 @@ import type { Settings } from "./settings.ts";
 const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS"]);
 /** The binding of Workers AI: a variable of a provider that is no secret. */
 const AI = "AI";
-const SECRET_NAME = /^(?:KEY_SECRETS|ADMIN_TOKEN|PEER_(?:IN|OUT)_\w+)$|_API_KEY$/;
+const SECRET_NAME = /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+)$|_API_KEY$/;
 
 /** What the Worker itself would make of the settings. */
 export type Outlook = {
@@ -105,7 +105,7 @@ function standIns({ region, config }: Settings, set: readonly string[], read: Se
 /** A value of the form that the Worker wants; nothing is ever sent with it. */
 function standIn(name: string): string {
   const plain = `stand-in-for-${name}`.padEnd(64, "-");
-  if (name === "KEY_SECRETS") return `a:${plain}`;
+  if (name === "KEY_SECRETS" || name === "ADMIN_TOKENS") return `a:${plain}`;
   if (!name.endsWith("_CREDENTIALS")) return plain;
   return JSON.stringify({ client_email: plain, private_key: plain, project_id: "stand-in" });
 }

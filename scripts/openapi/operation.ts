@@ -1,4 +1,5 @@
 import type * as core from "zod/v4/core";
+import { EVENT_TYPES } from "../../src/lib/event.ts";
 
 /** A query parameter and what it may be, as JSON Schema. */
 export type QueryParameter = { readonly name: string; readonly schema: object };
@@ -77,6 +78,18 @@ export const USAGE = [
     schema: { type: "string", enum: ["day", "model", "key", "user"], default: "day" },
   },
   whole("limit", 1, 10_000, 10_000),
+  { name: "after", schema: { type: "string" } },
+] as const;
+
+const instant = (name: string): QueryParameter => ({
+  name,
+  schema: { type: "string", format: "date-time" },
+});
+export const EVENTS = [
+  { name: "type", schema: { type: "string", enum: EVENT_TYPES } },
+  instant("from"),
+  instant("to"),
+  whole("limit", 1, 100, 50),
   { name: "after", schema: { type: "string" } },
 ] as const;
 

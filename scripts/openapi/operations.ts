@@ -9,7 +9,7 @@ import { organizationChangeSchema } from "../../src/organizations/organization.t
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
-import { MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
+import { EVENTS, MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import * as record from "./records.ts";
@@ -119,6 +119,15 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     summary: "Quotas reached and balances that ran low, newest first",
     query: PAGE,
     answers: { 200: record.alerts },
+    errors: ["role_required"],
+  },
+  "GET /v1/events": {
+    tag: "Events",
+    summary: "What happened to the organisation, newest first",
+    description:
+      "Kept for a year, at most 100,000 of them; `dropped` says what that has cost. `from` is included, `to` is not.",
+    query: EVENTS,
+    answers: { 200: record.events },
     errors: ["role_required"],
   },
   "GET /v1/keys": {

@@ -4,7 +4,7 @@ import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization } from "../../src/operator/organizations.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
 import { credit } from "../../src/operator/wallets.ts";
-import { MISSING, PAGE, USAGE, whole } from "./operation.ts";
+import { EVENTS, MISSING, PAGE, USAGE, whole } from "./operation.ts";
 import type { Description } from "./operation.ts";
 import * as record from "./records.ts";
 
@@ -108,6 +108,12 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     "Its alerts, newest first",
     { 200: record.alerts },
     { query: PAGE },
+  ),
+  operator(
+    `GET ${ORG}/events`,
+    "What happened to it, newest first",
+    { 200: record.events },
+    { query: EVENTS },
   ),
   operator(
     `POST ${ORG}/settle`,

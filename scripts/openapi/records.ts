@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { EVENT_TYPES } from "../../src/lib/event.ts";
 
 /**
  * What the gateway answers, record by record: the schemas of the OpenAPI document, by which the contract
@@ -281,6 +282,24 @@ const alert = record("Alert", {
   created_at: time,
 });
 export const alerts = record("Alerts", { alerts: z.array(alert), ...paged });
+
+const actor = z.union([
+  z.strictObject({ kind: z.enum(["key", "session", "operator"]), id: z.string() }),
+  z.strictObject({ kind: z.literal("system"), id: z.null() }),
+]);
+const event = record("Event", {
+  id: z.string(),
+  type: z.enum(EVENT_TYPES),
+  created_at: time,
+  actor,
+  subject: z.string().describe("The id of what it happened to."),
+  data: z.looseObject({}),
+});
+export const events = record("Events", {
+  events: z.array(event),
+  next_after: z.string().nullable().describe("What `after` asks for the next page with."),
+  dropped: z.strictObject({ events: count, until: time }).nullable(),
+});
 
 const organizationFields = {
   id: uuid,

@@ -81,7 +81,7 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
   if (identity.kind === "operator") {
-    if (isAdmin) vouchForOperator(request);
+    if (isAdmin) vouchForOperator(request, identity.name);
     return isAdmin;
   }
   if (isAdmin) return false;

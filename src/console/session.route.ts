@@ -13,7 +13,7 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { RegisterRecord } from "../lib/register-contract.ts";
-import { isOperator } from "../operator/admin-token.ts";
+import { operatorOf } from "../operator/admin-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
 import { ENDED_COOKIE, mintCookie, sessionOf, sha256Hex } from "./session-cookie.ts";
@@ -26,7 +26,7 @@ const KEY_CHARACTERS_MAX = 512;
 
 /** Who a live session is: an operator, or what the register says of its key. */
 export type LiveIdentity =
-  | { readonly kind: "operator" }
+  | { readonly kind: "operator"; readonly name: string }
   | { readonly kind: "key"; readonly key: KeyOf; readonly record: RegisterRecord };
 type KeyOf = Extract<ConsoleIdentity, { readonly kind: "key" }>["key"];
 /** A session that may call, and who calls. */
@@ -140,10 +140,10 @@ export function failSession(c: AppContext, failure: Failure): Response {
 
 /** Whose text it is, found out without I/O. */
 async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleIdentity>> {
-  const { adminToken, keySecrets, peers, region } = c.var.config;
+  const { operators, keySecrets, peers, region } = c.var.config;
   const key = await verifyKey(text, keySecrets);
   if (key === null) {
-    if (!(await isOperator(`Bearer ${text}`, adminToken))) {
+    if ((await operatorOf(`Bearer ${text}`, operators)) === null) {
       return refuse({ kind: "invalid_api_key" });
     }
     return success({ kind: "operator", tokenHash: await sha256Hex(text) });
@@ -175,11 +175,13 @@ async function liveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,
 ): Promise<Result<LiveIdentity>> {
-  const { adminToken, jurisdiction } = c.var.config;
+  const { operators, jurisdiction } = c.var.config;
   if (identity.kind === "operator") {
-    return identity.tokenHash === (await sha256Hex(adminToken))
-      ? success({ kind: "operator" })
-      : refuse({ kind: "invalid_api_key" });
+    const hashes = await Promise.all(operators.map(({ token }) => sha256Hex(token)));
+    const found = operators[hashes.indexOf(identity.tokenHash)];
+    return found === undefined
+      ? refuse({ kind: "invalid_api_key" })
+      : success({ kind: "operator", name: found.name });
   }
   const { key } = identity;
   const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);

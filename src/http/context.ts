@@ -46,6 +46,8 @@ export type AppEnv = {
     admissionMs: number;
     /** Set by `requireMember` on the paths that ask for a role. */
     member: Member;
+    /** Below `/admin/v1`: the operator's name. */
+    operator: string;
     /** Set by `readMember` instead of `member` while the book cannot say. */
     memberUnread: Failure;
     /** All deadlines of the request; whoever answers it closes them. */

@@ -169,6 +169,7 @@ function keyServices(c: AppContext): KeyServices {
     peers: peers.map(({ region }) => region),
     outbox: (name) => outboxes.getByName(name),
     now: now(c.env),
+    actor: { kind: "key", id: c.var.admitted.caller.keyId },
   };
 }
 

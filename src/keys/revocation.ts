@@ -1,5 +1,6 @@
 import { askBook } from "../lib/ask-book.ts";
 import type { Region } from "../lib/caller.ts";
+import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
@@ -21,7 +22,11 @@ export type RevocationServices = {
   };
   /** A fresh stub of the organisation's wallet, which admits the key in its home region. */
   readonly wallet: (orgId: string) => {
-    revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
+    revokeKey(
+      keyHash: string,
+      revokedAt: number,
+      by: { readonly keyId: string; readonly actor: Actor },
+    ): Promise<Result<null>>;
   };
   /** Where a global key works too. */
   readonly peers: readonly Region[];
@@ -30,6 +35,8 @@ export type RevocationServices = {
     enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   };
   readonly now: number;
+  /** Who ends it. */
+  readonly actor: Actor;
 };
 
 /** What must be known of a key to end it. */
@@ -75,8 +82,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
  * that the register keeps.
  */
 async function bury(
-  { register, wallet }: RevocationServices,
-  key: Pick<KeyRow, "hash" | "org_id">,
+  { register, wallet, actor }: RevocationServices,
+  key: Pick<KeyRow, "id" | "hash" | "org_id">,
   revokedAt: number,
 ): Promise<Result<number>> {
   const often = { attemptsMax: ATTEMPTS };
@@ -85,7 +92,7 @@ async function bury(
     often,
   );
   const inWallet = await reachObject(
-    () => wallet(key.org_id).revokeKey(key.hash, revokedAt),
+    () => wallet(key.org_id).revokeKey(key.hash, revokedAt, { keyId: key.id, actor }),
     often,
   );
   if (inWallet.unanswered) return refuse(inWallet.failure);

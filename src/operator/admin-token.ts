@@ -1,14 +1,22 @@
+import type { Config } from "../config.ts";
+
 /**
- * Whether `Authorization` is `Bearer <ADMIN_TOKEN>`: the scheme in any case, one space, the token to
- * the letter. Compares digests in constant time, so neither length nor content of the token leaks.
+ * The operator whose token `Authorization` names as `Bearer <token>`: the scheme in any case, one space, the
+ * token to the letter; null for nobody. Compares digests in constant time, all of them always, so neither
+ * length nor content of a token leaks, nor whose it is.
  */
-export async function isOperator(
+export async function operatorOf(
   authorization: string | null,
-  adminToken: string,
-): Promise<boolean> {
+  operators: Config["operators"],
+): Promise<string | null> {
   const token = /^bearer (.+)$/is.exec(authorization ?? "")?.[1] ?? "";
-  const [sent, expected] = await Promise.all([digest(token), digest(adminToken)]);
-  return crypto.subtle.timingSafeEqual(sent, expected) && adminToken !== "";
+  const [sent, ...expected] = await Promise.all([
+    digest(token),
+    ...operators.map((operator) => digest(operator.token)),
+  ]);
+  const equal = expected.map((one) => crypto.subtle.timingSafeEqual(sent, one));
+  const found = operators[equal.indexOf(true)];
+  return found === undefined || found.token === "" ? null : found.name;
 }
 
 function digest(text: string): Promise<ArrayBuffer> {

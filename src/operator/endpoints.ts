@@ -13,7 +13,7 @@ import {
   postOrganization,
 } from "./organizations.ts";
 import { postRebuildWallet, postSettle } from "./recovery.ts";
-import { getAlerts, getUsage } from "./reports.ts";
+import { getAlerts, getEvents, getUsage } from "./reports.ts";
 import { getLedger, postCredits, postReconcile } from "./wallets.ts";
 
 /** Every call under `/admin/v1`. Errors of D1 and of wallets are answered as 503, never thrown. */
@@ -36,6 +36,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/reconcile", 200, postReconcile),
   endpoint("GET", "/orgs/:id/usage", 200, getUsage),
   endpoint("GET", "/orgs/:id/alerts", 200, getAlerts),
+  endpoint("GET", "/orgs/:id/events", 200, getEvents),
   endpoint("POST", "/orgs/:id/settle", 200, postSettle),
   endpoint("POST", "/orgs/:id/rebuild-wallet", 200, postRebuildWallet),
   endpoint("GET", "/health", 200, getHealth),

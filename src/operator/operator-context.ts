@@ -1,5 +1,6 @@
 import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
+import type { Actor } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
@@ -17,6 +18,7 @@ export type OperatorWallet = Pick<
   | "balance"
   | "usage"
   | "alerts"
+  | "events"
   | "settle"
   | "rebuild"
   | "configure"
@@ -49,6 +51,8 @@ export type OperatorContext = {
   /** Whether a name is sold here: an id, an alias or `maker/*`. */
   readonly isModel: (name: string) => boolean;
   readonly keySecrets: readonly KeySecret[];
+  /** The operator who asks. */
+  readonly actor: Actor;
   readonly now: number;
   /** A stub of this organisation's wallet. */
   readonly wallet: (orgId: string) => OperatorWallet;

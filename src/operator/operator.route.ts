@@ -11,8 +11,8 @@ import { MANAGEMENT_BYTES_MAX, readJson } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
-import { isOperator } from "./admin-token.ts";
-import { isVouchedOperator } from "./vouched-operator.ts";
+import { operatorOf } from "./admin-token.ts";
+import { vouchedOperator } from "./vouched-operator.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
 import { metricsRoute } from "./metrics.route.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
@@ -24,7 +24,7 @@ type DeploymentOf = (config: Config) => {
 };
 type Deployment = ReturnType<DeploymentOf>;
 
-/** `/admin/v1`: what an operator does with ADMIN_TOKEN. Mounted by app.ts, which knows it. */
+/** `/admin/v1`: what an operator does with a token of its own. Mounted by app.ts, which knows it. */
 export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.use(requireOperator);
@@ -39,11 +39,10 @@ export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
 
 async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const authorization = c.req.header("authorization") ?? null;
-  const isOne =
-    isVouchedOperator(c.req.raw) || (await isOperator(authorization, c.var.config.adminToken));
-  if (!isOne) {
-    return fail(c, { kind: "invalid_api_key" });
-  }
+  const { operators } = c.var.config;
+  const name = vouchedOperator(c.req.raw) ?? (await operatorOf(authorization, operators));
+  if (name === null) return fail(c, { kind: "invalid_api_key" });
+  c.set("operator", name);
   await next();
   return undefined;
 }
@@ -90,6 +89,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
     isModel: (name) => isModelName(catalog, name),
     breakers: health.standings(nowMs),
     keySecrets: config.keySecrets,
+    actor: { kind: "operator", id: c.var.operator },
     now: nowMs,
     wallet: (orgId) => wallets.getByName(orgId),
     register: (keyHash) => registers.getByName(keyHash),

@@ -1,6 +1,7 @@
 import { pageQuery, parseQuery } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import { eventQuery, eventsView } from "../wallet/routes/events.route.ts";
 import { alertsView } from "../wallet/routes/reads.route.ts";
 import { usageQuery, usageView } from "../wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
@@ -32,4 +33,17 @@ export async function getAlerts(
   const { limit, offset } = page.value;
   const answer = await context.wallet(found.value.id).alerts(limit, offset);
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
+}
+
+/** `GET /orgs/{id}/events?type&from&to&limit&after`: as `GET /v1/events`. */
+export async function getEvents(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const asked = eventQuery(request.url);
+  if (!asked.ok) return asked;
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const answer = await context.wallet(found.value.id).events(asked.value);
+  return answer.ok ? success(eventsView(answer.value)) : answer;
 }

@@ -31,7 +31,7 @@ export async function postCredits(
   const { amount_micro, reference } = fields.value;
   const answer = await context
     .wallet(found.value.id)
-    .credit({ amountMicro: micros(amount_micro), reference });
+    .credit({ amountMicro: micros(amount_micro), reference, actor: context.actor });
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 

@@ -1,4 +1,5 @@
 import type { Scope } from "../lib/caller.ts";
+import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
@@ -66,7 +67,12 @@ export type BalanceAnswer = {
   readonly openHolds: number;
 };
 
-export type CreditRequest = { readonly amountMicro: Micros; readonly reference: string };
+/** `actor`: who adds it; the system unless told. */
+export type CreditRequest = {
+  readonly amountMicro: Micros;
+  readonly reference: string;
+  readonly actor?: Actor;
+};
 
 /** What may be changed of an end user; left out keeps its value, or takes the default when created. */
 export type EndUserChange = {
@@ -154,6 +160,21 @@ export type AlertRecord = {
 };
 export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
 
+/** Which events are asked for: from `from` to before `to` (Unix ms), after the one with the id `after`. Null: any. */
+export type EventQuery = {
+  readonly type: EventType | null;
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly limit: number;
+  readonly after: string | null;
+};
+/** Newest first. `dropped`: how many the log's bound has cost, the newest of them made at `until`; null: none. */
+export type EventPage = {
+  readonly events: readonly EventRecord[];
+  readonly nextAfter: string | null;
+  readonly dropped: { readonly events: number; readonly until: number } | null;
+};
+
 /** A figure that is not the same in two places. */
 export type Difference = {
   readonly what: string;
@@ -192,6 +213,9 @@ export type UsedKey = {
   readonly rpmLimit: number;
 };
 
+/** Who ends the key with this id. */
+export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
+
 /** The calls that other folders make on a wallet. */
 export type WalletCalls = {
   /** Makes the wallet for a new organisation; again: the same epoch. */
@@ -206,8 +230,11 @@ export type WalletCalls = {
    * neither a place nor a hold and hears what was answered; a refusal of it says nothing of the first attempt.
    */
   admitAndHold(keyHash: string, request: HoldRequest): Promise<Result<AdmittedHold>>;
-  /** Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless. */
-  revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>>;
+  /**
+   * Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless.
+   * `by`: who ends it, and its id, for the log.
+   */
+  revokeKey(keyHash: string, revokedAt: number, by?: KeyEnding): Promise<Result<null>>;
   /** The key with this id as far as it was ever admitted here: what a revocation needs. Null: never. */
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   /** A key's new limit counts from this turn on. */
@@ -249,7 +276,11 @@ export type WalletCalls = {
     keyHash?: string,
   ): Promise<Result<{ readonly externalId: string }>>;
   readSettings(): Promise<Result<SettingsRecord>>;
-  patchSettings(change: SettingsChange, keyHash?: string): Promise<Result<SettingsRecord>>;
+  patchSettings(
+    change: SettingsChange,
+    keyHash?: string,
+    actor?: Actor,
+  ): Promise<Result<SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   /** What is kept of a settled request, by its `req_` id. */
@@ -263,6 +294,8 @@ export type WalletCalls = {
   ): Promise<Result<UsageReport>>;
   /** Newest first. */
   alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
+  /** A page of the log; `invalid_request` for an `after` that is not in it. */
+  events(query: EventQuery): Promise<Result<EventPage>>;
   /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again; how it is then. */
   poke(): Promise<Result<Vitals>>;
   /** Compares ledger, balance, holds, usage and book; any difference is logged as an error. */

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
 import { now } from "../lib/clock.ts";
+import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
@@ -23,7 +24,13 @@ import { balanceOf, touchStorage } from "./object/memory.do.ts";
 import type { Desk } from "./object/memory.do.ts";
 import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
-import { readAlerts, readGeneration, readLedger, readUsage } from "./object/reads.do.ts";
+import {
+  readAlerts,
+  readEvents,
+  readGeneration,
+  readLedger,
+  readUsage,
+} from "./object/reads.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
@@ -83,8 +90,12 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return admitAndHold(this.#gate, keyHash, request);
   }
 
-  async revokeKey(keyHash: string, revokedAt: number): Promise<Result<null>> {
-    return tellKeys(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt));
+  async revokeKey(
+    keyHash: string,
+    revokedAt: number,
+    by?: Contract.KeyEnding,
+  ): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt, by));
   }
 
   async keyOf(keyId: string): Promise<Result<Contract.UsedKey | null>> {
@@ -168,8 +179,9 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async patchSettings(
     change: Contract.SettingsChange,
     keyHash?: string,
+    actor?: Actor,
   ): Promise<Result<Contract.SettingsRecord>> {
-    return changeBy(this.#gate, keyHash, (desk) => endUsers.patchSettings(desk, change));
+    return changeBy(this.#gate, keyHash, (desk) => endUsers.patchSettings(desk, change, actor));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
@@ -191,6 +203,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async alerts(limit: number, offset: number): Promise<Result<Contract.AlertPage>> {
     return this.#decisions.decide((desk) => readAlerts(desk, limit, offset));
+  }
+
+  async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
+    return this.#decisions.decide((desk) => readEvents(desk, query));
   }
 
   async poke(): Promise<Result<Contract.Vitals>> {

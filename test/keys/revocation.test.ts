@@ -1,4 +1,5 @@
 import { env } from "cloudflare:workers";
+import { SYSTEM } from "../../src/lib/event.ts";
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
@@ -64,6 +65,7 @@ function services(
       };
     },
     now: at,
+    actor: SYSTEM,
     stubs: () => stubs,
   };
 }

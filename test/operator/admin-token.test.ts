@@ -1,10 +1,12 @@
 import { expect, it } from "vitest";
-import { isOperator } from "../../src/operator/admin-token.ts";
+import { operatorOf } from "../../src/operator/admin-token.ts";
+
+const named = (token: string) => [{ name: "admin", token }];
 
 it("only the whole admin token opens the door", async () => {
   const token = "t,o k-e.n+/=".padEnd(200, "x").replaceAll(" ", "");
-  expect(await isOperator(`Bearer ${token}`, token)).toBe(true);
-  expect(await isOperator(`bearer ${token}`, token)).toBe(true);
+  expect(await operatorOf(`Bearer ${token}`, named(token))).toBe("admin");
+  expect(await operatorOf(`bearer ${token}`, named(token))).toBe("admin");
   const wrong = [
     null,
     "",
@@ -19,7 +21,20 @@ it("only the whole admin token opens the door", async () => {
   ];
   for (const header of wrong) {
     // oxlint-disable-next-line no-await-in-loop -- one header after the other
-    expect([header, await isOperator(header, token)]).toEqual([header, false]);
+    expect([header, await operatorOf(header, named(token))]).toEqual([header, null]);
   }
-  expect(await isOperator("Bearer ", "")).toBe(false);
+  expect(await operatorOf("Bearer ", named(""))).toBeNull();
+});
+
+it("each operator by a token of its own, and nobody by a part of one or by none", async () => {
+  const operators = [
+    { name: "admin", token: "a".repeat(32) },
+    { name: "ada", token: "b".repeat(32) },
+  ];
+  const asked = (header: string): Promise<string | null> => operatorOf(header, operators);
+  expect(await asked(`Bearer ${"a".repeat(32)}`)).toBe("admin");
+  expect(await asked(`Bearer ${"b".repeat(32)}`)).toBe("ada");
+  expect(await asked(`Bearer ${"b".repeat(31)}`)).toBeNull();
+  expect(await asked("Bearer ")).toBeNull();
+  expect(await operatorOf("Bearer x", [{ name: "admin", token: "" }])).toBeNull();
 });

@@ -97,6 +97,7 @@ export class FakeWallet implements OperatorWallet {
   /** Tested with a real wallet, over the wire. */
   readonly usage = notHere;
   readonly alerts = notHere;
+  readonly events = notHere;
   readonly settle = notHere;
   readonly rebuild = notHere;
 
@@ -125,6 +126,7 @@ export function context(): OperatorContext {
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),
+    actor: { kind: "operator", id: "admin" },
     wallet: walletOf,
     register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
     outbox: (name) => env.REGION_OUTBOX.getByName(name),

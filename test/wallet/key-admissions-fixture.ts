@@ -6,6 +6,7 @@ import type { KeyRegister } from "../../src/index.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import type { KeyRow } from "../../src/keys/key-record.ts";
 import { now } from "../../src/lib/clock.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
@@ -186,5 +187,6 @@ export function revocationServices(revoke: (hash: string, at: number) => Promise
     peers: [],
     outbox: () => ({ enqueueRevocations: () => Promise.resolve() }),
     now: now(env),
+    actor: SYSTEM,
   };
 }

@@ -134,7 +134,9 @@ export function tellKeys(
   tell: (keys: KeyAdmissions, desk: Desk) => void,
 ): Result<null> {
   const desk = decisions.openIfMade();
-  if (desk !== null) tell(keys, desk);
+  if (desk === null) return success(null);
+  tell(keys, desk);
+  decisions.schedule.arm(desk);
   return success(null);
 }
 

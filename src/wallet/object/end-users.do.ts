@@ -1,4 +1,6 @@
 import { assert } from "../../lib/assert.ts";
+import { changesOf, SYSTEM } from "../../lib/event.ts";
+import type { Actor } from "../../lib/event.ts";
 import { externalIdProblem } from "../../lib/external-id.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
@@ -8,6 +10,7 @@ import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { raiseAlerts } from "../tables/alert-rows.do.ts";
+import { addEvent } from "../tables/event-rows.do.ts";
 import { selectEndUserPage, updateEndUserLimits } from "../tables/end-user-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../tables/wallet-schema.do.ts";
@@ -163,7 +166,11 @@ export function readSettings(desk: Desk): Result<SettingsRecord> {
 }
 
 /** Changes what is given; quotas are for end users seen later, the threshold is looked at at once. */
-export function patchSettings(desk: Desk, change: SettingsChange): Result<SettingsRecord> {
+export function patchSettings(
+  desk: Desk,
+  change: SettingsChange,
+  actor: Actor = SYSTEM,
+): Result<SettingsRecord> {
   const wrong = refuseLimits({
     quotas: {
       default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
@@ -180,9 +187,13 @@ export function patchSettings(desk: Desk, change: SettingsChange): Result<Settin
   );
   const after: SettingsRecord = { ...before, ...given };
   const settings = settingsOf(after);
+  const changes = changesOf(before, after);
   const low = balanceCrossing(memory.books.balance, settings.lowBalance);
   desk.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(desk));
+    if (changes !== null) {
+      addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
+    }
     if (low !== null) raiseAlerts(desk, [low], memory.books.seq + 1);
   });
   memory.row = { ...memory.row, settings };

@@ -21,6 +21,7 @@ import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { madeEndUser, newEndUser, storeEndUser } from "./departures.do.ts";
 import type { NewEndUser } from "./departures.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
+import { reachedByRefusal, tellReached } from "./limits-reached.do.ts";
 import { findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -43,7 +44,7 @@ export function hold(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
   const grant = guarded(desk, request, terms);
   const answer = grant.ok
     ? granted(desk, request, { ...grant.value, terms })
-    : remember(desk, request, grant);
+    : refused(desk, { ...request, externalId: request.externalId ?? terms.endUser }, grant);
   return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
@@ -258,6 +259,14 @@ function floorFor(desk: Desk, id: string): string {
 
 function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
+}
+
+/** Tells of a limit that is reached; the rest, `remember` says. */
+function refused(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal | null {
+  const answer = remember(desk, request, refusal);
+  const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, request);
+  if (reached !== null) tellReached(desk, reached);
+  return answer;
 }
 
 /** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */

@@ -1,4 +1,5 @@
 import { assert } from "../../lib/assert.ts";
+import { timestamp } from "../../lib/clock.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import type {
@@ -28,6 +29,8 @@ import {
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
 import type { KeyRecord, KnownKey } from "../tables/key-rows.do.ts";
+import { addEvent } from "../tables/event-rows.do.ts";
+import type { KeyEnding } from "../wallet-contract.ts";
 import { budgetOf } from "./key-terms.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -186,11 +189,17 @@ export class KeyAdmissions {
     return admittedBy(desk, record, left);
   }
 
-  /** Ends the key here for good. */
-  revoke({ sql }: Desk, hash: string, revokedAt: number): void {
+  /** Ends the key here for good, and says so once. */
+  revoke(desk: Desk, hash: string, revokedAt: number, by?: KeyEnding): void {
     this.#outdate(hash);
     this.#known.delete(hash);
-    buryKey(sql, hash, revokedAt);
+    desk.storage.transactionSync(() => {
+      buryKey(desk.sql, hash, revokedAt);
+      if (by === undefined) return;
+      const { keyId, actor } = by;
+      const data = { revoked_at: timestamp(revokedAt) };
+      addEvent(desk, { type: "key.revoked", actor, subject: keyId, data }, [keyId]);
+    });
   }
 
   /** A new limit counts from this turn on, for what was admitted before as well. */

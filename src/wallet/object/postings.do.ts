@@ -1,9 +1,12 @@
 import { assert } from "../../lib/assert.ts";
+import { SYSTEM } from "../../lib/event.ts";
+import type { NewEvent } from "../../lib/event.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { mintedAt } from "../../lib/id.ts";
 import { logWarning } from "../../lib/log.ts";
 import { micros } from "../../lib/money.ts";
+import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
@@ -12,6 +15,7 @@ import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
 import type { EndUser, Period } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import { raiseAlerts, rearmedAt } from "../tables/alert-rows.do.ts";
+import { addEvent } from "../tables/event-rows.do.ts";
 import {
   insertEntry,
   insertRequest,
@@ -28,6 +32,7 @@ import type {
   Settlement,
   VoidAnswer,
 } from "../wallet-contract.ts";
+import { reachedByCharge, tellReached } from "./limits-reached.do.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -63,11 +68,17 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
     endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
+  const reached = reachedByCharge(
+    { endUser, budget },
+    { endUser: charged, amount: posting.charged, period: known.period },
+  );
   const write = (): void => {
     store(desk, settlement, posting);
     raiseAlerts(desk, crossings, seq);
+    for (const one of reached) tellReached(desk, one);
   };
-  const isOneRow = !posting.late && posting.shortfall === 0 && crossings.length === 0;
+  const tells = crossings.length + reached.length > 0;
+  const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
   // One statement is a transaction by itself; a savepoint around it would cost two more.
   if (isOneRow) write();
   else desk.storage.transactionSync(write);
@@ -235,6 +246,7 @@ function postCredit(
       held: answer.heldMicro,
       openHolds: answer.openHolds,
     });
+    addEvent(desk, creditEvent(desk, request, balance));
     if (rearmedSeq !== memory.row.rearmedSeq) updateWalletRow(sql, row);
     if (low !== null) raiseAlerts(desk, [low], seq);
   });
@@ -243,4 +255,10 @@ function postCredit(
   memory.row = row;
   memory.changed = true;
   return answer;
+}
+
+function creditEvent({ memory }: Desk, request: CreditRequest, balance: Micros): NewEvent {
+  const { amountMicro, reference, actor = SYSTEM } = request;
+  const data = { amount_micro: amountMicro, balance_micro: balance, reference };
+  return { type: "balance.credited", actor, subject: memory.row.orgId, data };
 }

@@ -1,12 +1,15 @@
-import { refuse, success } from "../../lib/failure.ts";
+import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import { selectAlertPage } from "../tables/alert-rows.do.ts";
+import { selectEventPage } from "../tables/event-rows.do.ts";
 import type {
   AlertPage,
+  EventPage,
+  EventQuery,
   GenerationRecord,
   LedgerPage,
   LedgerRow,
@@ -105,6 +108,14 @@ export function readGeneration(desk: Desk, id: string): Result<GenerationRecord>
 export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {
   const { n } = desk.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
   return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
+}
+
+/** See `WalletCalls.events`. */
+export function readEvents(desk: Desk, query: EventQuery): Result<EventPage> {
+  const page = selectEventPage(desk, query);
+  return page === null
+    ? invalid("after must be the id of an event in the log.", "after")
+    : success(page);
 }
 
 const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };

@@ -2,6 +2,7 @@ import { numberVar } from "../../config.ts";
 import { idFloor, mintedAt } from "../../lib/id.ts";
 import { reasonOf } from "../../lib/log.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
+import { forgetOldEvents } from "../tables/event-rows.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
 import { forgetDeparted } from "./departures.do.ts";
@@ -34,7 +35,8 @@ export function retain(desk: Desk): boolean {
   const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
   const minutes = deleteDeadMinutes(desk.sql, desk.nowMs - UNPAID_MS);
   const departed = forgetDeparted(desk, BATCH_ROWS);
-  return room || unpaid || paid || names || minutes || departed;
+  const events = forgetOldEvents(desk.sql, desk.nowMs);
+  return room || unpaid || paid || names || minutes || departed || events;
 }
 
 /** Looks at what is stored. */

@@ -149,8 +149,9 @@ export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> 
     defaultAlertThreshold: given.default_alert_threshold,
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
   };
+  const { keyHash, keyId } = c.var.admitted.caller;
   const answer = await askOwnWallet(c, (wallet) =>
-    wallet.patchSettings(change, c.var.admitted.caller.keyHash),
+    wallet.patchSettings(change, keyHash, { kind: "key", id: keyId }),
   );
   return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
 }

@@ -1,4 +1,6 @@
 import { timestamp } from "../../lib/clock.ts";
+import { SYSTEM } from "../../lib/event.ts";
+import type { NewEvent } from "../../lib/event.ts";
 import { idFloor, mintId } from "../../lib/id.ts";
 import { logWarning } from "../../lib/log.ts";
 import { micros } from "../../lib/money.ts";
@@ -9,6 +11,7 @@ import type { Desk } from "../object/memory.do.ts";
 import { rearms } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
 import type { AlertRecord } from "../wallet-contract.ts";
+import { addEvent } from "./event-rows.do.ts";
 
 /**
  * So many alerts of a kind and an end user are kept in 24 hours: a customer can change a limit a thousand times a
@@ -47,6 +50,7 @@ export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: num
       seq,
       nextRevision(desk),
     );
+    addEvent(desk, eventOf(desk, id, crossing));
     logWarning("alert", {
       org_id: desk.memory.row.orgId,
       id,
@@ -59,6 +63,27 @@ export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: num
       created_at: timestamp(desk.nowMs),
     });
   }
+}
+
+/** What is told of an alert: `balance.low`, or `end_user.alert` by the end user's external id. */
+function eventOf({ memory }: Desk, alertId: string, crossing: Crossing): NewEvent {
+  const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
+  if (kind === "low_balance") {
+    const data = { alert_id: alertId, threshold_micro: limitMicro, balance_micro: valueMicro };
+    return { type: "balance.low", actor: SYSTEM, subject: memory.row.orgId, data };
+  }
+  return {
+    type: "end_user.alert",
+    actor: SYSTEM,
+    subject: externalId ?? "",
+    data: {
+      alert_id: alertId,
+      period,
+      threshold,
+      quota_micro: limitMicro,
+      spent_micro: valueMicro,
+    },
+  };
 }
 
 function wasTold(desk: Desk, crossing: Crossing): boolean {

@@ -175,6 +175,25 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE end_users ADD COLUMN account INTEGER; -- what its requests have for its number; null: its number
   CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;
   CREATE UNIQUE INDEX end_users_by_account ON end_users (account) WHERE account IS NOT NULL;`,
+  `CREATE TABLE events ( -- what happened, written with what it tells
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    actor_kind TEXT NOT NULL CHECK (actor_kind IN ('key', 'session', 'operator', 'system')),
+    actor_id TEXT CHECK ((actor_id IS NULL) = (actor_kind = 'system')),
+    subject TEXT NOT NULL,
+    data TEXT NOT NULL CHECK (json_valid(data)),
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX events_by_time ON events (created_at, seq);
+  CREATE INDEX events_by_type ON events (type, created_at, seq);
+  CREATE TABLE event_log ( -- what is known of the log beside its rows
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    dropped INTEGER NOT NULL DEFAULT 0, -- events that went because there were too many
+    dropped_until INTEGER, -- created_at of the newest of them
+    told_seq INTEGER NOT NULL DEFAULT 0 -- the webhooks' object has all up to here
+  ) STRICT;
+  INSERT INTO event_log (id) VALUES (1);`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

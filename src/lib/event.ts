@@ -1,0 +1,81 @@
+import { mintId } from "./id.ts";
+import { sha256 } from "./sha256.ts";
+
+/** What may be told, each by the name that readers and webhooks filter by. */
+export const EVENT_TYPES = [
+  "balance.credited",
+  "balance.charged",
+  "balance.low",
+  "end_user.alert",
+  "end_user.quota_reached",
+  "key.created",
+  "key.changed",
+  "key.rotated",
+  "key.revoked",
+  "key.expiring",
+  "key.budget_reached",
+  "session.created",
+  "session.ended",
+  "session.budget_reached",
+  "member.created",
+  "member.changed",
+  "member.removed",
+  "settings.changed",
+  "organization.created",
+  "organization.changed",
+  "organization.wallet_rebuilt",
+  "webhook.created",
+  "webhook.changed",
+  "webhook.rotated",
+  "webhook.deleted",
+  "webhook.disabled",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** Who did it: a key or session by its id, an operator by name; nobody in particular for the system. */
+export type Actor =
+  | { readonly kind: "key" | "session" | "operator"; readonly id: string }
+  | { readonly kind: "system"; readonly id: null };
+export const SYSTEM: Actor = { kind: "system", id: null };
+
+/** What an event says beside who and what: a small object of JSON, money in micros. */
+export type EventData = { readonly [name: string]: unknown };
+
+/** Something that happened to an organisation, before the log has it. */
+export type NewEvent = {
+  readonly type: EventType;
+  readonly actor: Actor;
+  /** The id of what it happened to: a key's, an end user's external id, the organisation's. */
+  readonly subject: string;
+  readonly data: EventData;
+};
+
+/** An event as the log keeps it; `createdAt` in Unix ms. */
+export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
+
+export const EVENT_ID = "evt_";
+/** An event's data never becomes longer than this in JSON: what it is made of is bounded elsewhere. */
+export const EVENT_DATA_MAX = 16_384;
+
+const DERIVED_CHARACTERS = 24;
+
+/** An id for an event that may happen any number of times. */
+export function mintEventId(nowMs: number): string {
+  return mintId(EVENT_ID, nowMs);
+}
+
+/** The id of an event that happens once for all of these words: told again, it is the same event. */
+export function derivedEventId(...words: readonly (string | number | null)[]): string {
+  return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
+}
+
+/** What of `after` is not as in `before`, as an event's data says it: `{ changes: { name: { from, to } } }`; null: nothing. */
+export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
+  const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
+  for (const [name, to] of Object.entries(after)) {
+    const from = (before as Record<string, unknown>)[name] ?? null;
+    if (to === undefined || JSON.stringify(from) === JSON.stringify(to)) continue;
+    changes[name] = { from, to };
+  }
+  return Object.keys(changes).length === 0 ? null : { changes };
+}

@@ -1,0 +1,189 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject } from "cloudflare:test";
+import { beforeEach, describe, expect, it } from "vitest";
+import { pay, rowsOf } from "../wallet/wallet-desk.ts";
+import { addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { keyWithRole } from "./members.ts";
+
+type Event = {
+  readonly id: string;
+  readonly type: string;
+  readonly created_at: string;
+  readonly actor: { readonly kind: string; readonly id: string | null };
+  readonly subject: string;
+  readonly data: Readonly<Record<string, unknown>>;
+};
+type Page = {
+  readonly events: readonly Event[];
+  readonly next_after: string | null;
+  readonly dropped: unknown;
+};
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+});
+
+const read = (query = "", key = account.key): Promise<Response> =>
+  send(`/v1/events${query}`, { key });
+async function page(query = ""): Promise<Page> {
+  const response = await read(query);
+  expect(response.status).toBe(200);
+  return response.json<Page>();
+}
+const ofType = async (type: string): Promise<readonly Event[]> =>
+  (await page(`?limit=100&type=${type}`)).events;
+async function changed(method: string, path: string, body: object): Promise<void> {
+  const response = await send(path, { method, key: account.key, body });
+  expect([200, 201]).toContain(response.status);
+}
+
+describe("GET /v1/events: 200", () => {
+  it("a credit is told once for its reference, with the operator who added it", async () => {
+    await addCredits(account.orgId, 5, "twice");
+    await addCredits(account.orgId, 5, "twice");
+    const told = await ofType("balance.credited");
+    expect(told.map(({ data }) => data["reference"])).toEqual(["twice", expect.any(String)]);
+    expect(told[0]).toMatchObject({
+      actor: { kind: "operator", id: "admin" },
+      subject: account.orgId,
+      data: { amount_micro: 5, balance_micro: 1_000_000_005 },
+    });
+  });
+
+  it("settings that change are told with what they were; the same again is no change", async () => {
+    const path = `/v1/orgs/${account.orgId}/settings`;
+    await changed("PATCH", path, { default_alert_threshold: 0.5 });
+    await changed("PATCH", path, { default_alert_threshold: 0.5 });
+    const told = await ofType("settings.changed");
+    expect(told.map(({ actor, data }) => ({ actor, data }))).toEqual([
+      {
+        actor: { kind: "key", id: account.keyId },
+        data: { changes: { defaultAlertThreshold: { from: 0.8, to: 0.5 } } },
+      },
+    ]);
+  });
+
+  it("a key is revoked once, however often it is asked for", async () => {
+    const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
+    const { id } = await made.json<{ id: string }>();
+    for (let time = 0; time < 3; time++) {
+      // oxlint-disable-next-line no-await-in-loop -- a repeat comes after the first
+      const gone = await send(`/v1/keys/${id}`, { method: "DELETE", key: account.key });
+      expect(gone.status).toBe(200);
+    }
+    const told = await ofType("key.revoked");
+    expect(told).toMatchObject([{ subject: id, actor: { kind: "key", id: account.keyId } }]);
+  });
+
+  it("an alert, a quota and a budget that are reached are told once each", async () => {
+    const wallet = env.WALLET.getByName(account.orgId);
+    await changed("POST", "/v1/users", { external_id: "u", daily_quota_dollars: 0.0001 });
+    await pay(wallet, 80, "u");
+    expect(await ofType("end_user.alert")).toMatchObject([
+      { subject: "u", actor: { kind: "system", id: null }, data: { quota_micro: 100 } },
+    ]);
+    expect(await ofType("end_user.quota_reached")).toEqual([]);
+    for (let time = 0; time < 2; time++) {
+      // oxlint-disable-next-line no-await-in-loop -- one refusal after the other
+      expect((await chat(account.key, { user: "u" })).status).toBe(429);
+    }
+    expect(await ofType("end_user.quota_reached")).toMatchObject([
+      { subject: "u", data: { period: "day", quota_micro: 100, left_micro: 20 } },
+    ]);
+    const body = { name: "small", budget_dollars: 0.000001, budget_period: "day" };
+    const small = await send("/v1/keys", { key: account.key, body });
+    const { id, key } = await small.json<{ id: string; key: string }>();
+    for (let time = 0; time < 2; time++) {
+      // oxlint-disable-next-line no-await-in-loop -- one refusal after the other
+      expect((await chat(key)).status).toBe(402);
+    }
+    expect(await ofType("key.budget_reached")).toMatchObject([
+      { subject: id, data: { period: "day", budget_micro: 1 } },
+    ]);
+  });
+
+  it("a charge that uses up a quota to the micro tells it", async () => {
+    await changed("POST", "/v1/users", { external_id: "v", monthly_quota_dollars: 0.0001 });
+    await pay(env.WALLET.getByName(account.orgId), 100, "v");
+    expect(await ofType("end_user.quota_reached")).toMatchObject([
+      { subject: "v", data: { period: "month", left_micro: 0 } },
+    ]);
+  });
+
+  it("a balance that falls below its threshold is told", async () => {
+    const path = `/v1/orgs/${account.orgId}/settings`;
+    await changed("PATCH", path, { low_balance_threshold_dollars: 2000 });
+    expect(await ofType("balance.low")).toMatchObject([
+      { subject: account.orgId, data: { threshold_micro: 2_000_000_000 } },
+    ]);
+  });
+
+  it("a request that trips nothing writes no event", async () => {
+    const { length } = (await page("?limit=100")).events;
+    expect((await chat(account.key)).status).toBe(200);
+    expect((await page("?limit=100")).events).toHaveLength(length);
+  });
+
+  it("pages reach every event once, newest first, by type and time, also after an eviction", async () => {
+    for (let i = 0; i < 25; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- in this order
+      await addCredits(account.orgId, 1, `n${i}`);
+    }
+    await evictDurableObject(env.WALLET.getByName(account.orgId));
+    const seen: Event[] = [];
+    for (let after: string | null = ""; after !== null;) {
+      const query = `?type=balance.credited&limit=10${after === "" ? "" : `&after=${after}`}`;
+      // oxlint-disable-next-line no-await-in-loop -- each page names the next
+      const { events, next_after } = await page(query);
+      seen.push(...events);
+      after = next_after;
+    }
+    const references = seen.map(({ data }) => data["reference"]);
+    expect(references.slice(0, 25)).toEqual(Array.from({ length: 25 }, (_, i) => `n${24 - i}`));
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(26);
+    const from = seen[10]?.created_at ?? "";
+    const since = (await page(`?type=balance.credited&limit=100&from=${from}`)).events;
+    expect(since.map(({ id }) => id)).toEqual(
+      seen.filter((one) => one.created_at >= from).map(({ id }) => id),
+    );
+    const before = (await page(`?type=balance.credited&limit=100&to=${from}`)).events;
+    expect(since.length + before.length).toBe(26);
+  });
+
+  it("operators read the same", async () => {
+    const theirs = await admin("GET", `/orgs/${account.orgId}/events?limit=100`);
+    expect(await theirs.json()).toEqual(await page("?limit=100"));
+  });
+
+  it("the oldest make room beyond the bound, and the page says what that has cost", async () => {
+    const wallet = env.WALLET.getByName(account.orgId);
+    const [first] = (await ofType("balance.credited")).slice(-1);
+    // As if 99,999 more had come: the bound counts places in the log.
+    await rowsOf(wallet, "UPDATE sqlite_sequence SET seq = seq + 99999 WHERE name = 'events'");
+    await addCredits(account.orgId, 1, "one more");
+    const { events, dropped } = await page("?limit=100");
+    expect(events.map(({ id }) => id)).not.toContain(first?.id);
+    expect(dropped).toEqual({ events: expect.any(Number), until: expect.any(String) });
+  });
+});
+
+describe("GET /v1/events: 400 and 403", () => {
+  it.each([
+    ["?type=nothing", "type"],
+    ["?from=yesterday", "from"],
+    ["?to=2026-13-01", "to"],
+    ["?limit=101", "limit"],
+    ["?after=evt_1", "after"],
+    [`?after=evt_${"0".repeat(24)}`, "after"],
+  ])("%s is refused and names the parameter", async (query, param) => {
+    const response = await read(query);
+    expect((await errorOf(response, 400)).param).toBe(param);
+  });
+
+  it("a member may not read them", async () => {
+    const response = await read("", await keyWithRole(account.orgId, "member"));
+    expect((await errorOf(response, 403)).code).toBe("role_required");
+  });
+});
