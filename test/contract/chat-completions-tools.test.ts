@@ -65,7 +65,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
   });
 
   it("two calls in parallel, or one when parallel calls are off (46)", async () => {
-    const twice = { messages: [{ role: "user", content: "get_weather twice" }] };
+    const twice = { messages: [{ role: "user", content: "get_weather, get_weather" }] };
     const calls = async (parallel_tool_calls: boolean) => {
       const [choice] = (await complete({ ...twice, parallel_tool_calls })).choices;
       return choice?.message.tool_calls ?? [];
@@ -109,7 +109,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
   });
 
   it("streamed: parallel calls come one after the other (64)", async () => {
-    const messages = [{ role: "user", content: "get_weather twice" }];
+    const messages = [{ role: "user", content: "get_weather, get_weather" }];
     const deltas = deltasOf(await stream({ messages }));
     const indexes = deltas.map((delta) => delta.index);
     expect(indexes).toEqual(indexes.toSorted((a, b) => a - b));

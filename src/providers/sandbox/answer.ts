@@ -1,9 +1,9 @@
-import { hashedBase62 } from "../hash.ts";
+import { hash32, hashedBase62 } from "../hash.ts";
+import { numberOf } from "../json-value.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { countPrompt } from "./conversation.ts";
-import { askedLogprobs, logprobsOf } from "./logprobs.ts";
 import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";
@@ -63,7 +63,11 @@ export function chatBody(answer: ChatAnswer): JsonObject {
 /** `logprobs` of a choice for a part of its content; null when none were asked for or nothing is said. */
 export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
-  return logprobsOf(content, answer.alternatives);
+  const { alternatives } = answer;
+  return {
+    content: tokensOf(content).map((token) => tokenEntry(token, alternatives)),
+    refusal: null,
+  };
 }
 
 function messageOf(reply: Reply): JsonObject {
@@ -108,4 +112,29 @@ function headOf(call: ProviderCall, nowMs: number): AnswerHead {
     model: call.upstreamId,
     system_fingerprint: "fp_sandbox",
   };
+}
+
+/** Alternatives of every token, in this order; the token itself is left out. */
+const OTHERS =
+  " the, a, and, of, to, in, is, that, it, for, on, with, as, was, at, by, be, this, are, or, an";
+const utf8 = new TextEncoder();
+
+/** How many alternatives each token is to show, or null when no logprobs were asked for. */
+function askedLogprobs(body: JsonObject): number | null {
+  return body["logprobs"] === true ? (numberOf(body["top_logprobs"]) ?? 0) : null;
+}
+
+/** Likely ones, always the same. */
+function tokenEntry(token: string, alternatives: number): JsonObject {
+  const logprob = -(hash32(token) % 500) / 1000; // e^-0.5 = 0.61: the likeliest token in any case
+  const others = OTHERS.split(",").filter((other) => other !== token);
+  const top = [token, ...others].slice(0, alternatives).map((other, rank) => {
+    const less = -1 - rank - (hash32(token + other) % 1000) / 1000;
+    return entry(other, rank === 0 ? logprob : less);
+  });
+  return { ...entry(token, logprob), top_logprobs: top };
+}
+
+function entry(token: string, logprob: number): JsonObject {
+  return { token, logprob: logprob + 0, bytes: [...utf8.encode(token)] };
 }

@@ -1,7 +1,7 @@
 import type { ProviderFailure, StreamEvent } from "../provider.ts";
 import type { ChatAnswer } from "./answer.ts";
 import { eventsOf, isFinish, textEvent } from "./chunks.ts";
-import { wordsOf } from "./pieces.ts";
+import { wordsOf } from "./tokens.ts";
 import { FOREVER_MS } from "./play.ts";
 import type { Step } from "./play.ts";
 import type { Mode } from "./reply.ts";
@@ -34,7 +34,7 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-/** The sandbox's chat models that answer, by upstream id; those that never do are in faults.ts. */
+/** The sandbox's chat models that answer, by upstream id; those that never do are in sandbox.ts. */
 export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],

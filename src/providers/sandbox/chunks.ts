@@ -2,9 +2,9 @@ import type { JsonObject, StreamEvent } from "../provider.ts";
 import { choiceLogprobs, thoughtDetail } from "./answer.ts";
 import type { AnswerHead, ChatAnswer } from "./answer.ts";
 import { listOf, objectOf } from "../json-value.ts";
-import { fragmentsOf, wordsOf } from "./pieces.ts";
+import { fragmentsOf, wordsOf } from "./tokens.ts";
 import type { Reply } from "./reply.ts";
-import type { ToolCall } from "./tool-call.ts";
+import type { ToolCall } from "./calls.ts";
 
 /**
  * An answer as OpenAI streams it: for each choice the role, its pieces, then an empty delta with the

@@ -1,9 +1,13 @@
+import { floatsToBase64 } from "../embedding-encoding.ts";
+import { hash32 } from "../hash.ts";
 import type { JsonObject, ProviderAnswer, ProviderCall } from "../provider.ts";
-import { base64Floats, embeddedWords, vectorOf } from "./embedding-vector.ts";
 import { countTokens } from "./tokens.ts";
 
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
+const COORDINATES_PER_WORD = 8;
+/** Eight decimals are what a float32 near 1 can tell apart, and shorter on the wire than a double. */
+const DECIMALS = 1e8;
 
 /** OpenAI's embedding list for any of the four kinds of input; dimensions out of range are refused. */
 export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
@@ -17,17 +21,13 @@ export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
   const asBase64 = call.body["encoding_format"] === "base64";
   const data = inputs.map((input, index): JsonObject => {
     const vector = vectorOf(input.words, dimensions);
-    return { object: "embedding", index, embedding: asBase64 ? base64Floats(vector) : vector };
+    return { object: "embedding", index, embedding: asBase64 ? floatsToBase64(vector) : vector };
   });
   const tokens = inputs.reduce((sum, input) => sum + input.tokens, 0);
+  const usage = { prompt_tokens: tokens, total_tokens: tokens };
   return {
     kind: "json",
-    body: {
-      object: "list",
-      data,
-      model: call.upstreamId,
-      usage: { prompt_tokens: tokens, total_tokens: tokens },
-    },
+    body: { object: "list", data, model: call.upstreamId, usage },
     usage: { input: tokens, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
   };
 }
@@ -40,8 +40,10 @@ function inputsOf(input: unknown): readonly Input[] {
   return input.map((one) => (Array.isArray(one) ? tokenInput(one) : textInput(String(one))));
 }
 
+/** The words of a text; one of signs alone counts as one word. */
 function textInput(text: string): Input {
-  return { words: embeddedWords(text), tokens: countTokens(text) };
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
+  return { words, tokens: countTokens(text) };
 }
 
 /** Token ids mean nothing here: each is a word of its own. */
@@ -49,8 +51,27 @@ function tokenInput(ids: readonly unknown[]): Input {
   return { words: ids.map((id) => `#${String(id)}`), tokens: ids.length };
 }
 
+/**
+ * The unit vector of words, in any order: every word adds a few hashed coordinates, so texts that share
+ * words are near, and the same text gives the same vector.
+ */
+function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
+  const sums = Array.from({ length: dimensions }, () => 0);
+  for (const word of words) {
+    for (let k = 0; k < COORDINATES_PER_WORD; k++) {
+      const hash = hash32(`${k} ${word}`); // as a seed, k would cancel against a first letter
+      const at = (hash >>> 1) % dimensions;
+      sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
+    }
+  }
+  let norm = Math.hypot(...sums);
+  if (norm === 0) {
+    sums[hash32(words.join(" ")) % dimensions] = 1; // nothing said, or all of it cancelled out
+    norm = 1;
+  }
+  return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);
+}
+
 function isDimension(value: unknown): value is number {
-  return (
-    typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= DIMENSIONS_MAX
-  );
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= DIMENSIONS_MAX;
 }

@@ -3,14 +3,11 @@ import { readConversation } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
 import { noFunctions } from "../conversation.ts";
 import { isObject, listOf, numberOf, objectOf } from "../json-value.ts";
-import { fragmentsOf, wordsOf } from "./pieces.ts";
+import { fragmentsOf, wordsOf } from "./tokens.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";
-import { draftCalls, withIds } from "./tool-call.ts";
-import type { CallDraft, ToolCall } from "./tool-call.ts";
-import { toolsOf } from "../tools.ts";
-import { chooseTools } from "./tool-choice.ts";
-import type { Called } from "./tool-choice.ts";
+import { callsFor, withIds } from "./calls.ts";
+import type { CallDraft, ToolCall } from "./calls.ts";
 
 /** What one choice says: text or calls, why it ended, and its output tokens. */
 export type Reply = {
@@ -49,23 +46,21 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  */
 export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
-  const asked = toolsOf({ functions: body["functions"], function_call: body["function_call"] });
-  if ("kind" in asked) return { ok: false, failure: asked };
   if (listOf(body["messages"]).some(isLegacy)) return { ok: false, failure: noFunctions() };
   const conversation = readConversation(body);
-  const choice = chooseTools(body, conversation, mode.isEager ?? false);
-  if (!choice.ok) return choice;
+  const calls = callsFor(body, conversation, mode.isEager ?? false);
+  if ("kind" in calls) return { ok: false, failure: calls };
   const choices = Math.max(1, numberOf(body["n"]) ?? 1);
   const thought = thinks && body["reasoning_effort"] !== "none" ? thoughtOf(conversation, cap) : "";
   const left = cap - countTokens(thought);
-  if (choice.tools.length === 0) {
+  if (calls.length === 0) {
     const reply = textReply(body, opening + textFor(conversation), left);
     return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
   }
-  const { drafts, finish, tokens } = callReply(choice.tools, left);
+  const { drafts, finish, tokens } = callReply(calls, left);
   const replies = Array.from({ length: choices }, (_, index): Reply => {
-    const calls = withIds(drafts, `${conversation.turn} ${index} ${conversation.ask ?? ""}`);
-    return { content: null, thought, calls, finish, tokens, split: wordsOf };
+    const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
+    return { content: null, thought, calls: withIds(drafts, seed), finish, tokens, split: wordsOf };
   });
   return { ok: true, replies };
 }
@@ -128,11 +123,11 @@ function cutAtStop(text: string, stop: unknown): string {
 }
 
 /** As many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
-function callReply(tools: readonly Called[], cap: number): CallReply {
+function callReply(calls: readonly CallDraft[], cap: number): CallReply {
   const drafts: CallDraft[] = [];
   let tokens = 0;
   let cut = false;
-  for (const draft of draftCalls(tools)) {
+  for (const draft of calls) {
     const left = cap - tokens - countTokens(draft.name);
     cut = left < countTokens(draft.arguments);
     if (left < 0) break;

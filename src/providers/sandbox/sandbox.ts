@@ -4,7 +4,6 @@ import { answerTo, chatBody } from "./answer.ts";
 import { BEHAVIOURS } from "./behaviours.ts";
 import type { Behaviour, SandboxDelays } from "./behaviours.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
-import { faultOf } from "./faults.ts";
 import { pauseFor, playStream } from "./play.ts";
 
 export type SandboxOptions = {
@@ -18,10 +17,20 @@ const EMBED = "embed";
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
 const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
+/** What upstreams that never answer come to, as an adapter reads their statuses and bodies. */
+const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFailure>([
+  ["status-408", { kind: "retry", reason: "408" }],
+  ["status-429", { kind: "overloaded", reason: "429", retryAfterMs: 2000 }],
+  ["status-500", { kind: "retry", reason: "500" }],
+  ["status-503", { kind: "overloaded", reason: "503" }],
+  ["echo-key-401", { kind: "disabled", reason: "401" }],
+  ["html", { kind: "retry", reason: "bad_body" }],
+  ["bad-json", { kind: "retry", reason: "bad_body" }],
+]);
 
 /**
  * A provider in this process, without a network: behaves like a model, always the same way. Its magic
- * models force one outcome each (behaviours.ts, faults.ts) and are otherwise like `echo`.
+ * models force one outcome each (behaviours.ts, and those below that never answer) and are otherwise like `echo`.
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
@@ -29,8 +38,8 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const send = async (call: ProviderCall): Promise<ProviderAnswer> => {
     if (call.signal.aborted) return failed(ABORTED);
     call.onDispatch?.();
-    const fault = faultOf(call.upstreamId);
-    if (fault !== null) return failed(fault);
+    const fault = FAULTS.get(call.upstreamId);
+    if (fault !== undefined) return failed(fault);
     if (call.kind === "embeddings") {
       return call.upstreamId === EMBED ? embeddingsAnswer(call) : failed(UNKNOWN_MODEL);
     }

@@ -77,3 +77,17 @@ function isHigh(code: number): boolean {
 function isLow(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
+
+/** A text as streamed word by word: each word, or 32 characters of it, with the white space before it; joined, the text. */
+export function wordsOf(text: string): readonly string[] {
+  return text.match(WORDS) ?? [];
+}
+
+/** JSON (structured answers, arguments) has few spaces: as streamed, fragments of a few characters; joined, the text. */
+export function fragmentsOf(json: string): readonly string[] {
+  return json.match(FRAGMENTS) ?? [];
+}
+
+// With the u flag a piece ends between code points, never within a surrogate pair.
+const WORDS = /\s*\S{1,32}|\s+/gu;
+const FRAGMENTS = /[^]{1,12}/gu;

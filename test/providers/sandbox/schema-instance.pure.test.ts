@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { instanceOf } from "../../../src/providers/sandbox/schema-instance.ts";
-import { patternText } from "../../../src/providers/sandbox/schema-pattern.ts";
 import { misfit } from "./schema-validator.ts";
 
 function range<T>(arbitrary: fc.Arbitrary<T>, names: readonly [string, string]) {
@@ -143,11 +142,11 @@ it("a schema that nothing fits, that refers to itself or that grows without end 
   }
 });
 
-it("bounds of allOf are taken together, and unknown references say nothing", () => {
+it("what parts of allOf say is taken together, and unknown references say nothing", () => {
   const both = {
     allOf: [
       { type: "integer", minimum: 5 },
-      { minimum: 3, maximum: 6, multipleOf: 3 },
+      { maximum: 6, multipleOf: 3 },
     ],
   };
   expect(instanceOf(both)).toBe(6);
@@ -171,33 +170,8 @@ it("items that must differ do, where the schema leaves room", () => {
   }
 });
 
-it("text for a pattern matches it", () => {
-  for (const pattern of [
-    "^[A-Z]{3}-\\d{4}$",
-    "^(foo|bar)+baz?$",
-    "^\\+?[1-9]\\d{1,14}$",
-    "^[^a-z]+$",
-    "^(?:[a-z0-9]+-)*[a-z0-9]{2,}$",
-    "^(?<year>\\d{4})/\\w+\\.txt$",
-    "^\\u0041\\x42[\\]\\-]$",
-    "^#[0-9a-fA-F]{6}$",
-    "^[\\w.+-]+@[\\w-]+\\.[\\w.-]+$",
-    "",
-  ]) {
-    for (const variant of [0, 1, 2, 30]) {
-      for (const least of [0, 12]) {
-        expect(patternText(pattern, least, variant)).toMatch(new RegExp(pattern));
-      }
-    }
+it("a pattern is left aside, never run", () => {
+  for (const pattern of ["^[A-Z]{3}$", "(", "a{999999}", "^(a+)+$"]) {
+    expect(instanceOf({ type: "string", pattern })).toBe("text");
   }
-  expect(patternText("^[a-z]+$", 12, 0)).toHaveLength(12);
-});
-
-it("a pattern that is not known is left aside, never run", () => {
-  for (const pattern of ["^(?=a)b$", "(a)\\1", "[", "(", "a{999999}", "\\p{L}+", "*", "[z-a]"]) {
-    const text = instanceOf({ type: "string", pattern }) as string;
-    expect(text.length).toBeLessThanOrEqual(10_000);
-  }
-  const started = "(".repeat(5000);
-  expect(patternText(started, 0, 0)).toBeNull();
 });

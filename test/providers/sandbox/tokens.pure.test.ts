@@ -1,7 +1,12 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { fragmentsOf, wordsOf } from "../../../src/providers/sandbox/pieces.ts";
-import { countTokens, cutToTokens, tokensOf } from "../../../src/providers/sandbox/tokens.ts";
+import {
+  countTokens,
+  cutToTokens,
+  fragmentsOf,
+  tokensOf,
+  wordsOf,
+} from "../../../src/providers/sandbox/tokens.ts";
 
 const utf8 = new TextEncoder();
 const texts = fc.oneof(
