@@ -1,7 +1,7 @@
 /** Who is logged in, as `/console/api/session` answers. */
 export type Session = {
   readonly kind: "key" | "operator";
-  readonly role: "owner" | "admin" | "billing" | "member" | "operator" | null;
+  readonly role: "owner" | "admin" | "billing" | "member" | "operator";
   readonly organization: {
     readonly id: string;
     readonly name: string;
@@ -13,11 +13,10 @@ export type Session = {
     readonly prefix: string;
     readonly limited: boolean;
   } | null;
-  readonly member: { readonly id: string; readonly email?: string } | null;
+  readonly member: { readonly id: string } | null;
   readonly region: string;
   readonly expires_at: string;
 };
-
 type Sums = {
   requests: number;
   prompt_tokens: number;
@@ -25,36 +24,53 @@ type Sums = {
   completion_tokens: number;
   cost_micro: number;
 };
-export type UsageCell = Sums & { day: string; group: string | null };
-export type Receipt = {
+type Line = {
+  what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output";
+  tokens: number;
+  price: number;
+  micro: number;
+};
+export type ListedGeneration = {
   id: string;
   request_id: string;
   created_at: string;
-  model: string;
-  provider: string;
-  region: string;
-  key_id: string;
+  status: "held" | "settled" | "voided" | "expired" | "refused";
+  key_id: string | null;
   external_id: string | null;
-  streamed: boolean;
-  prompt_tokens: number;
-  cached_tokens: number;
-  cache_write_tokens: number;
-  completion_tokens: number;
-  reasoning_tokens: number;
+  held_micro: number | null;
   cost_micro: number;
-  price: { input: number; cached: number; cache_write: number; output: number };
+  absorbed_micro: number;
+  lines: readonly Line[];
+  model: string | null;
+  provider: string | null;
+  region: string | null;
+  streamed: boolean | null;
+  prompt_tokens: number | null;
+  cached_tokens: number | null;
+  cache_write_tokens: number | null;
+  completion_tokens: number | null;
+  reasoning_tokens: number | null;
   first_byte_ms: number | null;
-  duration_ms: number;
-  estimated: boolean;
+  duration_ms: number | null;
+  estimated: boolean | null;
   finish_reason: string | null;
 };
-
+export type Hold = {
+  id: string;
+  since: string;
+  granted_micro: number;
+  key_id: string;
+  external_id: string | null;
+};
 /** Calls that the OpenAPI document does not describe. */
 export type Undocumented = {
   "GET /v1/usage?by": {
-    query: { from: string; to: string; group_by: string };
+    query: { from: string; to: string; group_by: string; after?: string };
     body: undefined;
-    answer: { data: readonly UsageCell[] };
+    answer: {
+      data: readonly (Sums & { day?: string; group: string | null })[];
+      next_after?: string;
+    };
   };
   "GET /v1/generations": {
     query: {
@@ -63,11 +79,16 @@ export type Undocumented = {
       model?: string;
       key_id?: string;
       external_id?: string;
-      status?: string;
+      status?: ListedGeneration["status"];
       limit?: number;
       after?: string;
     };
     body: undefined;
-    answer: { data: readonly Receipt[]; next_after?: string };
+    answer: { generations: readonly ListedGeneration[]; next_after?: string };
+  };
+  "GET /v1/holds": {
+    query: { limit?: number; after?: string };
+    body: undefined;
+    answer: { holds: readonly Hold[]; next_after?: string };
   };
 };

@@ -10,7 +10,14 @@ export type DayRow = {
   readonly completion_tokens: number;
   readonly cost_micro: number;
 };
-export type Metric = Exclude<keyof DayRow, "day" | "group">;
+const METRICS = [
+  "requests",
+  "prompt_tokens",
+  "cached_tokens",
+  "completion_tokens",
+  "cost_micro",
+] as const;
+export type Metric = (typeof METRICS)[number];
 export type Series = { readonly name: string | null; readonly values: readonly number[] };
 
 /** What rows sum up to. */
@@ -18,14 +25,20 @@ export function sumOf(rows: readonly DayRow[], metric: Metric): number {
   return rows.reduce((sum, row) => sum + row[metric], 0);
 }
 
-/** Each group's sum, the largest first; equal ones by name. */
-export function ranked(
-  rows: readonly DayRow[],
-  metric: Metric,
-): readonly (readonly [string | null, number])[] {
-  const sums = new Map<string | null, number>();
-  for (const row of rows) sums.set(row.group, (sums.get(row.group) ?? 0) + row[metric]);
-  return [...sums].toSorted(([a, x], [b, y]) => y - x || (a ?? "").localeCompare(b ?? ""));
+/** What a group came to over all days. */
+export type Sum = Readonly<Record<Metric, number>> & { readonly group: string | null };
+
+/** Each group's sums, what cost most first; equal ones by name. */
+export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): readonly Sum[] {
+  const sums = new Map<string | null, Record<Metric, number> & { group: string | null }>();
+  for (const { day: _day, ...row } of rows) {
+    const sum = sums.get(row.group);
+    if (sum === undefined) sums.set(row.group, row);
+    else for (const name of METRICS) sum[name] += row[name];
+  }
+  return [...sums.values()].toSorted(
+    (a, b) => b[metric] - a[metric] || (a.group ?? "").localeCompare(b.group ?? ""),
+  );
 }
 
 /** A series for each group over all days, the largest first; those beyond `most` are one, named "other". */
@@ -35,7 +48,7 @@ export function stacked(
   { metric, most = 8 }: { readonly metric: Metric; readonly most?: number },
 ): readonly Series[] {
   const at = new Map(days.map((day, index) => [day, index]));
-  const order = ranked(rows, metric).map(([name]) => name);
+  const order = summed(rows, metric).map(({ group }) => group);
   const shown = new Set(order.slice(0, order.length > most + 1 ? most : most + 1));
   const series = new Map<string | null, number[]>();
   for (const name of order) {
@@ -111,4 +124,22 @@ function paceOf(days: number): string {
 function inDays(days: number): string {
   if (days < 1) return "less than a day";
   return days === 1 ? "about 1 day" : `about ${days} days`;
+}
+
+/** The value below which a share of all lies (nearest rank); null of none. */
+export function quantile(values: readonly number[], share: number): number | null {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
+}
+
+/** The part of each day's prompts that was read from a cache; null for a day without prompts. */
+export function cacheShares(
+  rows: readonly DayRow[],
+  days: readonly string[],
+): readonly (number | null)[] {
+  return days.map((day) => {
+    const own = rows.filter((row) => row.day === day);
+    const prompts = sumOf(own, "prompt_tokens");
+    return prompts === 0 ? null : sumOf(own, "cached_tokens") / prompts;
+  });
 }

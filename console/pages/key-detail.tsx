@@ -6,7 +6,7 @@ import { DAY, utcDay } from "../lib/time.ts";
 import { change } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
-import { useSpend } from "../state/spend.ts";
+import { useShares } from "../state/spend.ts";
 import { Money, Time, useNow } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
@@ -48,7 +48,8 @@ function useUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = isSenior(useSession());
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
-  const rows = useSpend(senior ? "key" : null, range).data?.filter(({ group }) => group === id);
+  const shares = useShares(senior ? "key" : null, range).data;
+  const rows = shares?.rows.filter(({ group }) => group === id);
   return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
 }
 

@@ -14,7 +14,8 @@ import { NewKey } from "./new-key.tsx";
 /** Give me a key, take that key away. */
 export function Keys() {
   const { path } = useCell(route);
-  const [{ all = "" }, update] = useQuery();
+  const [query, update] = useQuery();
+  const { all = "" } = query;
   const [making, setMaking] = useState(false);
   const now = useNow();
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
@@ -36,7 +37,7 @@ export function Keys() {
             columns={columnsAt(now).filter(({ id }) => id !== "state" || all !== "")}
             rows={keys.filter((key) => all !== "" || stateOf(key, now) === "live")}
             keyOf={({ id }) => id}
-            open={({ id }) => ["keys", id]}
+            open={(key) => goTo(["keys", key.id], query)}
             filters={
               <label class="check">
                 <input
@@ -54,7 +55,7 @@ export function Keys() {
         )}
       </Shown>
       {making && <NewKey onClose={() => setMaking(false)} />}
-      {opened && <KeyDetail apiKey={opened} onClose={() => goTo(["keys"])} />}
+      {opened && <KeyDetail apiKey={opened} onClose={() => goTo(["keys"], query)} />}
     </>
   );
 }

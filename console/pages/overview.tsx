@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Receipt } from "../api/undocumented.ts";
-import { ranked, runway, stacked, sumOf, totalsOf } from "../lib/spend.ts";
+import { runway, stacked, sumOf, summed, totalsOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { percent, spent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
@@ -8,8 +7,8 @@ import { slotOf } from "../state/colors.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
-import { useKeyNames, useSpend } from "../state/spend.ts";
-import type { SplitBy } from "../state/spend.ts";
+import { useKeyNames, useShares, useSpend } from "../state/spend.ts";
+import type { Range, SplitBy } from "../state/spend.ts";
 import { Count, Head, Money, Panel, useNow } from "../ui/basics.tsx";
 import { Chart, Swatch } from "../ui/chart.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
@@ -30,29 +29,23 @@ export function Overview() {
   );
 }
 
-/** From the first of last month to today: all sums of the page are of these rows. */
-function useSums(by: SplitBy) {
-  const today = utcDay(useNow());
-  return useSpend(by, { from: monthStart(today, 1), to: today }, { every: SPEND_EVERY_MS });
-}
-
 function Spending() {
   const now = useNow();
-  const read = useSums("model");
+  const today = utcDay(now);
+  // From the first of last month: all sums of the page are of these rows.
+  const read = useSpend("model", { from: monthStart(today, 1), to: today });
+  const sums = read.data?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
-  const days = daysBetween(utcDay(now - 29 * DAY), utcDay(now));
-  const rows = read.data?.filter(({ day }) => day >= (days[0] ?? "")) ?? [];
-  const totals = read.data && totalsOf(read.data, now);
+  const days = daysBetween(utcDay(now - 29 * DAY), today);
+  const range = { from: days[0] ?? today, to: today };
+  const rows = sums?.filter(({ day }) => day >= range.from) ?? [];
+  const totals = sums && totalsOf(sums, now);
   return (
     <>
       <div class="cards">
         <Card
           title="Available"
-          note={
-            balance.data && read.data
-              ? runway(balance.data.available_micro, read.data, now)
-              : undefined
-          }
+          note={balance.data && sums ? runway(balance.data.available_micro, sums, now) : undefined}
         >
           {balance.data && <Money micros={balance.data.available_micro} kind="left" />}
         </Card>
@@ -76,9 +69,9 @@ function Spending() {
         </Shown>
       </Panel>
       <div class="thirds">
-        <Top title="Models" by="model" rows={read.data && rows} />
-        <TopOf title="Keys" by="key" from={days[0] ?? ""} />
-        <TopOf title="End users" by="user" from={days[0] ?? ""} />
+        <Top title="Models" by="model" rows={sums && rows} />
+        <TopOf title="Keys" by="key" range={range} />
+        <TopOf title="End users" by="user" range={range} />
       </div>
     </>
   );
@@ -96,7 +89,7 @@ function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly st
       days={days}
       series={series}
       show={spent}
-      onSelect={(from, to) => goTo(["activity"], { from, to })}
+      onSelect={(from, to) => goTo(["activity"], { range: "dates", from, to })}
     />
   );
 }
@@ -119,9 +112,8 @@ function Card({
   );
 }
 
-function TopOf({ title, by, from }: { title: string; by: SplitBy; from: string }) {
-  const { data } = useSums(by);
-  return <Top title={title} by={by} rows={data?.filter(({ day }) => day >= from)} />;
+function TopOf({ title, by, range }: { title: string; by: SplitBy; range: Range }) {
+  return <Top title={title} by={by} rows={useShares(by, range).data?.rows} />;
 }
 
 /** The five that spent most, each with its share. */
@@ -137,7 +129,7 @@ function Top({
   const nameOfKey = useKeyNames();
   if (rows === undefined) return <Panel title={title} children={<Skeleton height={180} />} />;
   const total = sumOf(rows, "cost_micro");
-  const top = ranked(rows, "cost_micro").slice(0, 5);
+  const top = summed(rows).slice(0, 5);
   const nameOf = (group: string | null): string => {
     if (group === null) return "without an end user";
     return by === "key" ? nameOfKey(group) : group;
@@ -149,7 +141,7 @@ function Top({
   return (
     <Panel title={title}>
       <ol class="top-list">
-        {top.map(([group, micros]) => (
+        {top.map(({ group, cost_micro: micros }) => (
           <li key={group}>
             <a href={hrefFor(group)}>
               {by === "model" && <Swatch slot={slotOf("model", group)} />}
@@ -217,8 +209,8 @@ function Newest() {
   return (
     <Panel title="Newest requests" aside={<a href={hrefOf(["requests"])}>All</a>}>
       <Shown read={read} height={400}>
-        {({ data }: { data: readonly Receipt[] }) =>
-          data.length === 0 ? <FirstRequest /> : <RequestTable rows={data} />
+        {({ generations }) =>
+          generations.length === 0 ? <FirstRequest /> : <RequestTable rows={generations} />
         }
       </Shown>
     </Panel>

@@ -36,10 +36,19 @@ export function useRead<C extends ReadCall>(
   { every = 0 }: { readonly every?: number } = {},
 ): Read<AllCalls[C]["answer"]> {
   const url = name === null ? null : urlOf(name, filling);
+  return useLoaded(url, async () => call(name as C, filling), { every });
+}
+
+/** As `useRead` for what is read by a call of one's own; `url` says all of it, and null loads nothing. */
+export function useLoaded<T>(
+  url: string | null,
+  load: () => Promise<Outcome<T>>,
+  { every = 0 }: { readonly every?: number } = {},
+): Read<T> {
   const [, draw] = useState(0);
   useEffect(() => {
-    if (name === null || url === null) return undefined;
-    const entry = entryOf(url, () => call(name, filling));
+    if (url === null) return undefined;
+    const entry = entryOf(url, load);
     const watcher = (): void => draw((count) => count + 1);
     entry.watchers.add(watcher);
     if (entry.stale || Date.now() - entry.at > FRESH_MS) void refresh(entry);
@@ -52,7 +61,7 @@ export function useRead<C extends ReadCall>(
   }, [url, every]);
   const entry = url === null ? undefined : entries.get(url);
   return {
-    data: entry?.data as AllCalls[C]["answer"] | undefined,
+    data: entry?.data as T | undefined,
     at: entry?.at ?? 0,
     failure: entry?.failure,
     again: () => entry && void refresh(entry),

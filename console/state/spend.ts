@@ -1,18 +1,52 @@
+import { urlOf } from "../api/client.ts";
+import type { Outcome } from "../api/client.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { useRead } from "./reads.ts";
+import { readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 
 export type SplitBy = "model" | "key" | "user";
+/** UTC days, both included. */
+export type Range = { readonly from: string; readonly to: string };
+type Rows = {
+  readonly rows: readonly DayRow[];
+  /** Whether the region had more than is read here. */
+  readonly isCut: boolean;
+};
+
+const CALL = "GET /v1/usage?by";
+/** Of 10,000 rows each. */
+const PAGES_MAX = 10;
+const EVERY_MS = 30_000;
 
 /** Sums of each UTC day and each model, key or end user; null reads nothing. */
-export function useSpend(
-  by: SplitBy | null,
-  { from, to }: { readonly from: string; readonly to: string },
-  options: { readonly every?: number } = {},
-): Omit<Read<unknown>, "data"> & { readonly data: readonly DayRow[] | undefined } {
-  const query = { from, to, group_by: `day,${by ?? ""}` };
-  const read = useRead(by === null ? null : "GET /v1/usage?by", { query }, options);
-  return { ...read, data: read.data?.data };
+export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
+  return useSums(by === null ? null : `day,${by}`, range);
+}
+
+/** Sums of each model, key or end user over the whole range, every row dated at its first day. */
+export function useShares(by: SplitBy | null, range: Range): Read<Rows> {
+  return useSums(by, range);
+}
+
+function useSums(group_by: string | null, { from, to }: Range): Read<Rows> {
+  const query = { from, to, group_by: group_by ?? "" };
+  const url = group_by === null ? null : urlOf(CALL, { query });
+  return useLoaded(url, () => allSums(query), { every: EVERY_MS });
+}
+
+async function allSums(query: Range & { group_by: string }): Promise<Outcome<Rows>> {
+  const rows: DayRow[] = [];
+  let after: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
+    const outcome = await readOnce(CALL, { query: { ...query, ...(after && { after }) } });
+    if (!outcome.ok) return outcome;
+    const { data, next_after } = outcome.value;
+    for (const row of data) rows.push({ ...row, day: row.day ?? query.from });
+    after = next_after;
+    if (after === undefined) break;
+  }
+  return { ok: true, value: { rows, isCut: after !== undefined } };
 }
 
 /** Names of keys by their ids, as far as the reader may see them. */

@@ -1,14 +1,51 @@
-import type { Receipt } from "../api/undocumented.ts";
+import type { ListedGeneration } from "../api/undocumented.ts";
 import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Money, Time, Tokens } from "./basics.tsx";
+import { Badge, Money, Time, Tokens } from "./basics.tsx";
+import { Grid } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
+const TONES = {
+  held: "warn",
+  voided: "plain",
+  expired: "bad",
+  refused: "bad",
+} as const;
+const STATUS_WORDS = {
+  held: "under way",
+  settled: "charged",
+  voided: "not charged",
+  expired: "never ended",
+  refused: "refused",
+} as const;
+
+/** What became of a request. */
+export function Status({ of }: { of: ListedGeneration["status"] }) {
+  if (of === "settled") return <>{STATUS_WORDS[of]}</>;
+  return <Badge tone={TONES[of]}>{STATUS_WORDS[of]}</Badge>;
+}
+
+type Row = ListedGeneration;
+
+function tokens(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
+  const cell = (row: Row) => {
+    const count = of(row);
+    return count === null ? "" : <Tokens count={count} />;
+  };
+  return { id, title, align: "right", wide: true, value: of, cell };
+}
+
+function time(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
+  const cell = (row: Row) => {
+    const ms = of(row);
+    return ms === null ? "" : took(ms);
+  };
+  return { id, title, align: "right", wide: true, value: of, cell };
+}
+
 /** The columns of a list of requests. */
-export function requestColumns(
-  nameOfKey: (id: string | null) => string,
-): readonly Column<Receipt>[] {
+export function requestColumns(nameOfKey: (id: string | null) => string): readonly Column<Row>[] {
   return [
     {
       id: "time",
@@ -18,35 +55,17 @@ export function requestColumns(
     },
     { id: "model", title: "Model", value: (row) => row.model },
     {
-      id: "ended",
-      title: "Ended",
+      id: "status",
+      title: "Status",
       wide: true,
-      value: (row) => row.finish_reason ?? "not finished",
+      value: (row) => row.status,
+      cell: (row) => <Status of={row.status} />,
     },
-    {
-      id: "in",
-      title: "In",
-      align: "right",
-      wide: true,
-      value: (row) => row.prompt_tokens,
-      cell: (row) => <Tokens count={row.prompt_tokens} />,
-    },
-    {
-      id: "out",
-      title: "Out",
-      align: "right",
-      wide: true,
-      value: (row) => row.completion_tokens,
-      cell: (row) => <Tokens count={row.completion_tokens} />,
-    },
-    {
-      id: "first_byte",
-      title: "First byte",
-      align: "right",
-      wide: true,
-      value: (row) => row.first_byte_ms,
-      cell: (row) => (row.first_byte_ms === null ? "" : took(row.first_byte_ms)),
-    },
+    tokens("in", "In", (row) => row.prompt_tokens),
+    tokens("cached", "Cached", (row) => row.cached_tokens),
+    tokens("out", "Out", (row) => row.completion_tokens),
+    time("first_byte", "First byte", (row) => row.first_byte_ms),
+    time("took", "Took", (row) => row.duration_ms),
     {
       id: "cost",
       title: "Cost",
@@ -59,39 +78,19 @@ export function requestColumns(
   ];
 }
 
+const LEFT_OUT = new Set(["cached", "took", "status"]);
+
 /** A few requests, without sorting and filter; a row opens its receipt. */
-export function RequestTable({ rows }: { rows: readonly Receipt[] }) {
-  const columns = requestColumns(useKeyNames());
+export function RequestTable({ rows }: { rows: readonly Row[] }) {
+  const columns = requestColumns(useKeyNames()).filter(({ id }) => !LEFT_OUT.has(id));
   return (
-    <div class="table" role="region" aria-label="Newest requests" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {columns.map(({ id, title, align, wide }) => (
-              <th key={id} scope="col" class={`${align ?? ""} ${wide ? "wide-only" : ""}`}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr
-              key={row.id}
-              class="opens"
-              tabIndex={0}
-              onClick={() => goTo(["requests", row.id])}
-              onKeyDown={(event) => event.key === "Enter" && goTo(["requests", row.id])}
-            >
-              {columns.map(({ id, value, cell, align, wide }) => (
-                <td key={id} class={`${align ?? ""} ${wide ? "wide-only" : ""}`}>
-                  {cell ? cell(row) : value(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Grid
+      name="Newest requests"
+      columns={columns}
+      rows={rows}
+      keyOf={({ id }) => id}
+      open={({ id }) => goTo(["requests", id])}
+      isSorted={false}
+    />
   );
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { goTo, useQuery } from "../state/route.ts";
+import { useQuery } from "../state/route.ts";
 import type { Pager } from "./pages.ts";
 import { Export } from "./export.tsx";
 
@@ -21,8 +21,8 @@ type Props<T> = {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** Where a row leads. */
-  readonly open?: (row: T) => readonly string[];
+  /** What a row opens. */
+  readonly open?: (row: T) => void;
   /** Rows come from the region by pages, in its order: no sorting, its filters are the page's. */
   readonly pager?: Pager<T>;
   /** Stands in the filter line. */
@@ -55,7 +55,7 @@ function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
         {filters}
         <Export name={name} columns={columns} rows={pager.all} />
       </div>
-      <Grid {...props} />
+      <Grid {...props} isSorted={false} />
       {rows.length === 0 && <p class="muted center">Nothing matches the filter.</p>}
       {(pager.next ?? pager.previous) && <Turn at={pager} />}
     </>
@@ -137,7 +137,17 @@ function sorted<T>(
   });
 }
 
-function Grid<T>({ name, columns, rows, keyOf, open, pager }: Props<T>) {
+/** The rows alone; headers sort unless the order is the region's. */
+export function Grid<T>({
+  name,
+  columns,
+  rows,
+  keyOf,
+  open,
+  isSorted = true,
+}: Pick<Props<T>, "name" | "columns" | "rows" | "keyOf" | "open"> & {
+  readonly isSorted?: boolean;
+}) {
   const [{ sort = "" }, update] = useQuery();
   return (
     <div class="table" role="region" aria-label={name} tabIndex={0}>
@@ -149,7 +159,7 @@ function Grid<T>({ name, columns, rows, keyOf, open, pager }: Props<T>) {
                 key={column.id}
                 column={column}
                 sort={sort}
-                onSort={pager ? undefined : (next) => update({ sort: next })}
+                onSort={isSorted ? (next) => update({ sort: next }) : undefined}
               />
             ))}
           </tr>
@@ -220,7 +230,7 @@ function Row<T>({
   columns: readonly Column<T>[];
   open: Props<T>["open"] | undefined;
 }) {
-  const enter = open && (() => goTo(open(row)));
+  const enter = open && (() => open(row));
   return (
     <tr
       class={open ? "opens" : ""}

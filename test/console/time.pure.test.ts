@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { ranked, runway, stacked, totalsOf } from "../../console/lib/spend.ts";
+import {
+  cacheShares,
+  quantile,
+  runway,
+  stacked,
+  summed,
+  totalsOf,
+} from "../../console/lib/spend.ts";
 import type { DayRow } from "../../console/lib/spend.ts";
 import { dayName, daysBetween, monthStart, took, when } from "../../console/lib/time.ts";
 
@@ -52,7 +59,12 @@ describe("spend", () => {
       { name: "d", values: [4, 0] },
       { name: "other", values: [5, 0] },
     ]);
-    expect(ranked(rows, "cost_micro")[0]).toEqual(["d", 4]);
+    expect(summed([...rows, row("2026-11-22", 10, "a")])).toMatchObject([
+      { group: "a", cost_micro: 11, requests: 2 },
+      { group: "d", cost_micro: 4, requests: 1 },
+      { group: "c", cost_micro: 3 },
+      { group: "b", cost_micro: 2 },
+    ]);
   });
 
   it("compares this month with last month's to the same day", () => {
@@ -80,5 +92,15 @@ describe("spend", () => {
 
   it("says when nothing is left", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
+  });
+
+  it("a quantile is a value that was seen, and a day without prompts has no share", () => {
+    expect([quantile([3, 1, 2], 0.5), quantile([3, 1, 2], 0.99), quantile([], 0.5)]).toEqual([
+      2,
+      3,
+      null,
+    ]);
+    const cached = { ...row("2026-11-21", 1), prompt_tokens: 10, cached_tokens: 4 };
+    expect(cacheShares([cached], ["2026-11-21", "2026-11-22"])).toEqual([0.4, null]);
   });
 });

@@ -1,0 +1,166 @@
+import type { Hold, ListedGeneration } from "../api/undocumented.ts";
+import { grouped } from "../lib/money.ts";
+import { duration, exactly } from "../lib/time.ts";
+import { useCell } from "../state/cell.ts";
+import { useRead } from "../state/reads.ts";
+import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { useKeyNames } from "../state/spend.ts";
+import { Head, Money, useNow } from "../ui/basics.tsx";
+import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
+import { usePages } from "../ui/pages.ts";
+import { requestColumns } from "../ui/request-table.tsx";
+import { Empty, Failed, Skeleton } from "../ui/states.tsx";
+import { Grid, Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { Receipt } from "./receipt.tsx";
+
+const STATUSES = [
+  ["", "any status"],
+  ["settled", "charged"],
+  ["held", "under way"],
+  ["voided", "not charged"],
+  ["refused", "refused"],
+  ["expired", "never ended"],
+] as const;
+const FILTERS = ["model", "key_id", "external_id", "status", "from", "to"] as const;
+
+/** What happened to a request: every one of them, with its bill, and those that are under way. */
+export function Requests() {
+  const { path } = useCell(route);
+  const [query] = useQuery();
+  const nameOfKey = useKeyNames();
+  const chosen = Object.fromEntries(FILTERS.map((name) => [name, query[name]]));
+  const isFiltered = FILTERS.some((name) => query[name] !== undefined);
+  const { page, rows, pager } = usePages(
+    "GET /v1/generations",
+    { query: chosen },
+    {
+      cursor: "after",
+      read: ({ generations, next_after }) => ({ rows: generations, next: next_after ?? null }),
+      isFiltered,
+      every: 5000,
+    },
+  );
+  const [, id] = path;
+  return (
+    <>
+      <Head title="Requests" text="Newest first. A row opens its bill." />
+      <OpenHolds />
+      {page.data === undefined && page.failure === undefined && <Skeleton height={480} />}
+      {page.data === undefined && page.failure && (
+        <Failed failure={page.failure} again={page.again} />
+      )}
+      {page.data !== undefined && (
+        <Table
+          name="Requests"
+          columns={requestColumns(nameOfKey)}
+          rows={rows}
+          keyOf={(row: ListedGeneration) => row.id}
+          open={(row) => goTo(["requests", row.id], query)}
+          pager={pager}
+          filters={<Filters />}
+          empty={<Empty text="No request yet. It shows here a moment after its answer." />}
+        />
+      )}
+      {id !== undefined && (
+        <Receipt
+          id={id}
+          known={rows.find((row) => row.id === id)}
+          onClose={() => goTo(["requests"], query)}
+        />
+      )}
+    </>
+  );
+}
+
+function Filters() {
+  const { data } = useRead("GET /v1/keys");
+  const keys = data?.keys.map(({ id, name }) => [id, name] as const) ?? [];
+  return (
+    <>
+      <input
+        class="filter"
+        aria-label="Request's id"
+        placeholder="Request's id  ( / )"
+        data-filter
+        onChange={({ currentTarget: { value } }) =>
+          value !== "" && goTo(["requests", value.trim()])
+        }
+      />
+      <Text name="model" label="Model" />
+      <Choice name="key_id" label="Key" options={[["", "any key"], ...keys]} />
+      <Text name="external_id" label="End user" />
+      <Choice name="status" label="Status" options={STATUSES} />
+      <Day name="from" label="From day, UTC" />
+      <Day name="to" label="To day, UTC" />
+      <ClearFilters names={FILTERS} />
+    </>
+  );
+}
+
+/** What is held now, with its age. */
+function OpenHolds() {
+  const { data } = useRead("GET /v1/holds", { query: { limit: 20 } }, { every: 5000 });
+  const holds = data?.holds ?? [];
+  const [oldest] = holds;
+  const now = Math.max(useNow(), Date.now());
+  if (data === undefined) return <p class="notice calm" />;
+  if (oldest === undefined) return <p class="notice calm muted">Nothing is under way.</p>;
+  const more = data.next_after === undefined ? "" : " and more";
+  const held = holds.reduce((sum, { granted_micro }) => sum + granted_micro, 0);
+  return (
+    <details class="notice calm">
+      <summary>
+        {grouped(holds.length)}
+        {more} under way, the oldest for {ageOf(oldest, now)}, <Money micros={held} /> held
+      </summary>
+      <HoldTable holds={holds} now={now} />
+    </details>
+  );
+}
+
+function ageOf({ since }: Hold, now: number): string {
+  return duration(Math.max(0, now - Date.parse(since)));
+}
+
+function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {
+  const nameOfKey = useKeyNames();
+  const columns: readonly Column<Hold>[] = [
+    {
+      id: "age",
+      title: "Age",
+      value: ({ since }) => since,
+      cell: (hold) => <span title={exactly(hold.since)}>{ageOf(hold, now)}</span>,
+    },
+    {
+      id: "held",
+      title: "Held",
+      align: "right",
+      value: ({ granted_micro }) => granted_micro,
+      cell: ({ granted_micro }) => <Money micros={granted_micro} />,
+    },
+    {
+      id: "key",
+      title: "Key",
+      value: ({ key_id }) => nameOfKey(key_id),
+      cell: ({ key_id }) => <a href={hrefOf(["keys", key_id])}>{nameOfKey(key_id)}</a>,
+    },
+    { id: "user", title: "End user", value: ({ external_id }) => external_id },
+    {
+      id: "id",
+      title: "Request",
+      wide: true,
+      value: ({ id }) => id,
+      cell: ({ id }) => <code class="small">{id}</code>,
+    },
+  ];
+  return (
+    <Grid
+      name="Open holds"
+      rows={holds}
+      keyOf={({ id }) => id}
+      isSorted={false}
+      columns={columns}
+    />
+  );
+}

@@ -1,0 +1,72 @@
+import { useQuery } from "../state/route.ts";
+
+/** A choice in the filter line that stands in the address under `name`; the first one is left out of it. */
+export function Choice({
+  name,
+  label,
+  options,
+}: {
+  name: string;
+  label: string;
+  options: readonly (readonly [value: string, text: string])[];
+}) {
+  const [query, update] = useQuery();
+  const preset = options[0]?.[0] ?? "";
+  return (
+    <select
+      aria-label={label}
+      value={query[name] ?? preset}
+      onChange={({ currentTarget: { value } }) => update({ [name]: value === preset ? "" : value })}
+    >
+      {options.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** A text in the filter line; it is filtered by when it was typed, not at each letter. */
+export function Text({ name, label }: { name: string; label: string }) {
+  const [query, update] = useQuery();
+  return (
+    <input
+      class="filter"
+      aria-label={label}
+      placeholder={label}
+      value={query[name] ?? ""}
+      onChange={(event) => update({ [name]: event.currentTarget.value.trim() })}
+    />
+  );
+}
+
+/** A UTC day in the filter line. */
+export function Day({ name, label }: { name: string; label: string }) {
+  const [query, update] = useQuery();
+  return (
+    <input
+      class="filter"
+      type="date"
+      aria-label={label}
+      title={label}
+      value={query[name] ?? ""}
+      onChange={(event) => update({ [name]: event.currentTarget.value })}
+    />
+  );
+}
+
+/** Everything that was filtered by, gone at a click. */
+export function ClearFilters({ names }: { names: readonly string[] }) {
+  const [query, update] = useQuery();
+  if (!names.some((name) => query[name] !== undefined)) return null;
+  return (
+    <button
+      type="button"
+      class="quiet"
+      onClick={() => update(Object.fromEntries(names.map((name) => [name, ""])))}
+    >
+      Clear
+    </button>
+  );
+}
