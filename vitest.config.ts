@@ -72,6 +72,7 @@ export default defineConfig({
           ...testsIn("test/**/*.test.ts", [
             "test/node/**",
             "test/clients/**",
+            "test/browser/**",
             "test/**/*.pure.test.ts",
           ]),
           setupFiles: ["./test/setup.ts"],

@@ -132,7 +132,7 @@ function htmlOf(
 <a class="skip" href="#content">To the text</a>
 <header><a href="/docs/">Turnpike</a>
 <form role="search"><input id="search" type="search" placeholder="Search, or press /" aria-label="Search the documents" autocomplete="off" data-index="${assets["index"]}"><ul id="found"></ul></form>
-<button id="scheme" type="button" aria-label="Light or dark">light / dark</button></header>
+<button id="scheme" type="button">light / dark</button></header>
 <div class="layout">
 <nav class="tree" aria-label="Pages">${tree(page, pages)}</nav>
 <main id="content">

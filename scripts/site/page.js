@@ -29,12 +29,17 @@ let loading;
 input.addEventListener("focus", () => {
   loading ??= fetch(input.dataset.index)
     .then((response) => response.json())
-    .then((entries) => (index = entries));
+    .then((entries) => {
+      index = entries;
+      search(); // for what was typed meanwhile
+    });
 });
-input.addEventListener("input", () => {
+input.addEventListener("input", search);
+function search() {
   const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
   const score = ({ title, heading, text }) =>
     words.reduce((sum, word) => {
+      if (heading.toLowerCase() === word) return sum + 5;
       if (heading.toLowerCase().includes(word)) return sum + 3;
       if (title.toLowerCase().includes(word)) return sum + 2;
       return text.toLowerCase().includes(word) ? sum + 1 : -Infinity;
@@ -54,7 +59,7 @@ input.addEventListener("input", () => {
       return item;
     }),
   );
-});
+}
 input.form.addEventListener("submit", (event) => {
   event.preventDefault();
   found.querySelector("a")?.click();

@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import chromium from "@sparticuz/chromium";
+import { chromium as playwright } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { bundleWorker } from "../../scripts/bundle.ts";
+import { freePort } from "../../scripts/ports.ts";
+import { linkBindings, startRegion } from "../../scripts/region.ts";
+import type { Region } from "../../scripts/region.ts";
+import { buildSite } from "../../scripts/site/build.ts";
+import { ADMIN_TOKEN, LINK } from "../node/support/two-regions.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** What the axe rules call worth stopping for. */
+const SERIOUS = new Set(["serious", "critical"]);
+
+export const DESKTOP = { viewport: { width: 1280, height: 900 } };
+export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+/** A region that serves its site, and a browser in front of it; for all tests of a file. */
+export type Window = {
+  /** The region's address, without a slash at its end. */
+  readonly origin: string;
+  readonly region: Region;
+  /** A page of a browser of its own: no cookie, no memory. It is closed with the test. */
+  readonly open: (path: string, options?: BrowserContextOptions) => Promise<WatchedPage>;
+};
+
+/** A page, and what happened on it that must not: errors in its console, requests to other origins. */
+export type WatchedPage = Page & { readonly faults: readonly string[] };
+
+export function openWindow(): Window {
+  let region: Region;
+  let browser: Browser;
+  let origin = "";
+  const contexts: BrowserContext[] = [];
+  beforeAll(async () => {
+    await buildSite();
+    const [code, port] = await Promise.all([bundleWorker(false), freePort()]);
+    region = await startRegion({
+      region: "eu",
+      port,
+      peers: [],
+      code,
+      hasSite: true,
+      bindings: {
+        KEY_SECRETS: `a:${"k".repeat(32)}`,
+        ADMIN_TOKEN,
+        SANDBOX: "on",
+        ...linkBindings("eu", LINK),
+      },
+    });
+    origin = `http://localhost:${port}`;
+    browser = await playwright.launch({
+      executablePath: await chromium.executablePath(),
+      // In one process, as its own arguments have it, a page that is closed ends all of them.
+      args: chromium.args.filter((one) => !["--single-process", "--no-zygote"].includes(one)),
+      headless: true,
+    });
+  });
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await region.miniflare.dispose();
+  });
+  return {
+    get origin() {
+      return origin;
+    },
+    get region() {
+      return region;
+    },
+    open: async (path, options = DESKTOP) => {
+      const context = await browser.newContext({ ...options, baseURL: origin });
+      contexts.push(context);
+      const page = await context.newPage();
+      const faults: string[] = [];
+      page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+      page.on("console", (message) => {
+        if (message.type() === "error") faults.push(`console: ${message.text()}`);
+      });
+      page.on("request", (request) => {
+        const { protocol, origin: asked } = new URL(request.url());
+        if (protocol.startsWith("http") && asked !== origin) faults.push(`asked ${request.url()}`);
+      });
+      await page.goto(path);
+      return Object.assign(page, { faults });
+    },
+  };
+}
+
+/** Nothing serious or critical that axe finds on the page as it is. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE); // past the page's own rules for scripts, as a reader's tool is
+  const found = await page.evaluate(async () => {
+    const axe = Reflect.get(globalThis, "axe") as {
+      run(): Promise<{
+        violations: { id: string; impact: string; nodes: { html: string }[] }[];
+      }>;
+    };
+    return (await axe.run()).violations.map(({ id, impact, nodes }) => ({
+      id,
+      impact,
+      where: nodes.map((node) => node.html),
+    }));
+  });
+  expect(found.filter(({ impact }) => SERIOUS.has(impact))).toEqual([]);
+}
