@@ -75,6 +75,20 @@ CREATE TABLE IF NOT EXISTS key_terms (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS key_terms_by_organization ON key_terms (org_id);
 
+-- The secrets of the keys that were ever rotated, their first ones too. No text of a key: later secrets are
+-- derived from what stands here, under a secret of the deployment.
+CREATE TABLE IF NOT EXISTS key_secrets (
+  key_id TEXT NOT NULL REFERENCES keys (id),
+  number INTEGER NOT NULL CHECK (number >= 0), -- 0: its first
+  hash TEXT NOT NULL,
+  retires_at INTEGER, -- null: the newest; gone a day later
+  name TEXT, -- hash of the Idempotency-Key that made it; null: the first
+  body TEXT,
+  signed_by TEXT, -- which of the deployment's secrets it is derived under
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (key_id, number)
+) STRICT, WITHOUT ROWID;
+
 -- Where a round that takes several runs goes on: of the hourly sweep the organisation poked last.
 CREATE TABLE IF NOT EXISTS cursors (
   name TEXT PRIMARY KEY NOT NULL,

@@ -11,7 +11,12 @@ const ADMIN_TOKEN = SECRET("admin");
 type Json = { readonly [name: string]: unknown };
 
 /** One call: `METHOD path` of the document, what stands in its path's braces, its body or its query. */
-type Call = { readonly fill?: readonly string[]; readonly body?: unknown; readonly query?: string };
+type Call = {
+  readonly headers?: Record<string, string>;
+  readonly fill?: readonly string[];
+  readonly body?: unknown;
+  readonly query?: string;
+};
 
 const region = await startRegion({
   region: "eu",
@@ -42,7 +47,11 @@ async function ask(operation: string, call: Call = {}): Promise<Json> {
   const token = at.startsWith("/admin/") ? ADMIN_TOKEN : key;
   const response = await fetch(new URL(url + (call.query ?? ""), region.url), {
     method,
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    headers: {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      ...call.headers,
+    },
     ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
   });
   const answer = (await response.json()) as Json;
@@ -95,6 +104,11 @@ async function askInference(org: string): Promise<void> {
 async function askOrganization(org: string): Promise<void> {
   const made = await ask("POST /v1/keys", { body: { name: "Server", rpm_limit: 600 } });
   await ask("GET /v1/keys");
+  await ask("POST /v1/keys/{id}/rotate", {
+    fill: [made["id"] as string],
+    body: { overlap_seconds: 86_400 },
+    headers: { "idempotency-key": "rotation 1" },
+  });
   await ask("DELETE /v1/keys/{id}", { fill: [made["id"] as string] });
   const ann = { external_id: "ann", monthly_quota_dollars: 20, daily_quota_dollars: 1 };
   await ask("POST /v1/users", { body: ann });

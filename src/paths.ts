@@ -12,6 +12,7 @@ import {
   ownKeyRoute,
   patchKeyRoute,
   revokeKeyRoute,
+  rotateKeyRoute,
 } from "./keys/keys.route.ts";
 import { findKey } from "./keys/keys.store.ts";
 import type { Role } from "./lib/caller.ts";
@@ -81,6 +82,12 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/models/:id{.+}", "here", ANY, (c) => readModelRoute(c, catalogOf(c))),
 
   path("GET /v1/key", "home", ANY, ownKeyRoute),
+  path(
+    "POST /v1/keys/:id/rotate",
+    "home",
+    { ...MEMBERS, others: ["owner", "admin"] },
+    rotateKeyRoute,
+  ),
 
   path("GET /v1/balance", "managed", ANY, balanceRoute),
   path("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),

@@ -5,6 +5,7 @@ import { completionsBody } from "../../src/inference/doors/completions/completio
 import { responsesBody } from "../../src/inference/doors/responses/request.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
@@ -160,6 +161,15 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     summary: "Revoke a key, everywhere, from this answer on",
     answers: { 200: record.revokedKey },
     errors: [...CHANGE, ...MISSING],
+  },
+  "POST /v1/keys/{id}/rotate": {
+    tag: "Keys",
+    summary: "A new secret for a key; the others end after the overlap",
+    description:
+      "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on. A key with limits rotates itself alone.",
+    body: rotationSchema,
+    answers: { 201: record.rotatedKey },
+    errors: [...CHANGE, ...MISSING, "key_is_limited", "too_many_secrets", "idempotency_mismatch"],
   },
   "GET /v1/users": {
     tag: "End users",

@@ -201,6 +201,11 @@ export const freshKey = record("FreshKey", {
   ...keyFields,
   key: z.string().describe("The key itself, shown this once."),
 });
+export const rotatedKey = record("RotatedKey", {
+  ...keyFields,
+  key: z.string().describe("The new secret."),
+  others_end_at: time.describe("When the key's other secrets end at the latest."),
+});
 export const memberKey = record("MemberKey", { ...keyFields, member_id: uuid });
 export const freshMemberKey = record("FreshMemberKey", {
   ...keyFields,

@@ -6,6 +6,7 @@ import { notFound } from "../http/not-found.ts";
 import { routingPath } from "../http/routing-path.ts";
 import { vouchFor, vouchForKey } from "../keys/forwarded.ts";
 import { admittedAs } from "../keys/identify.ts";
+import { calledBy } from "../lib/caller.ts";
 import { vouchForOperator } from "../operator/vouched-operator.ts";
 import { enterSession, failSession } from "./session.route.ts";
 import type { LiveSession } from "./session.route.ts";
@@ -87,6 +88,9 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   if (isAdmin) return false;
   const { key, record } = identity;
   if (called.isPaid) vouchForKey(request, key);
-  else vouchFor(request, { ...admittedAs(record, key.hash, c.var.config.region), rate });
+  else {
+    const by = calledBy(key.hash, key.shown);
+    vouchFor(request, { ...admittedAs(record, by, c.var.config.region), rate });
+  }
   return true;
 }

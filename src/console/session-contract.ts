@@ -1,11 +1,12 @@
-import type { RateState, Scope, Region } from "../lib/caller.ts";
+import type { VerifiedKey } from "../keys/api-key.ts";
+import type { RateState } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
 
 /** Who looks: a key by its hash, or an operator by the hash of the token; the text of neither is kept. */
 export type ConsoleIdentity =
   | {
       readonly kind: "key";
-      readonly key: { readonly hash: string; readonly home: Region; readonly scope: Scope };
+      readonly key: VerifiedKey;
     }
   | { readonly kind: "operator"; readonly tokenHash: string };
 

@@ -6,6 +6,7 @@ import { Isolate } from "../http/isolate.ts";
 import { readFields } from "../http/read-fields.ts";
 import { verifyKey } from "../keys/api-key.ts";
 import { askBook } from "../lib/ask-book.ts";
+import { secretOf } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
@@ -148,8 +149,8 @@ async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleId
     }
     return success({ kind: "operator", tokenHash: await sha256Hex(text) });
   }
-  const { hash, home, scope } = key;
-  if (home === region) return success({ kind: "key", key: { hash, home, scope } });
+  const { home } = key;
+  if (home === region) return success({ kind: "key", key });
   const url = peers.find((peer) => peer.region === home)?.url;
   const where = url === undefined ? "" : `: ${url}/console`;
   return invalid(
@@ -185,7 +186,9 @@ async function liveIdentity(
   }
   const { key } = identity;
   const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
-  const record = await readObject(() => registers.getByName(key.hash).whose());
+  const record = await readObject(() =>
+    registers.getByName(key.hash).whose(secretOf(key.hash, key.shown)),
+  );
   return record.ok ? success({ kind: "key", key, record: record.value }) : record;
 }
 

@@ -2,14 +2,15 @@ import * as z from "zod/mini";
 import type { Failure } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { BUDGET_PERIODS } from "../lib/key-terms.ts";
+import type { Called } from "../lib/caller.ts";
+import { calledFromWire, shownFields, shownToWire } from "../keys/called-wire.ts";
 import { keyHash as hash } from "../keys/key-hash.ts";
 import { micros } from "../lib/money.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
 
 /** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
-export type AuthorizeRequest = {
-  readonly keyHash: string;
+export type AuthorizeRequest = Called & {
   /** Without the key's id: home knows it. */
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
@@ -21,6 +22,7 @@ const word = z.string().check(z.minLength(1), z.maxLength(256));
 
 const requestSchema = z.object({
   key_hash: hash,
+  ...shownFields,
   hold: z.nullable(
     z.object({
       id: word,
@@ -37,23 +39,25 @@ const requestSchema = z.object({
 });
 
 /** The body of `authorize`, without its version. */
-export function authorizeBody({ keyHash, hold }: AuthorizeRequest): object {
-  if (hold === null) return { key_hash: keyHash, hold };
+export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
+  const shown = { key_hash: called.keyHash, ...shownToWire(called) };
+  if (hold === null) return { ...shown, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
   const asked = { id, least, sure, most, has_cap: hasCap, tokens, model, user, idempotency };
-  return { key_hash: keyHash, hold: asked };
+  return { ...shown, hold: asked };
 }
 
 /** What a peer sent, or null when it is not what `authorize` takes. */
 export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
-  const { key_hash: keyHash, hold } = parsed.data;
-  if (hold === null) return { keyHash, hold };
+  const { hold } = parsed.data;
+  const called = calledFromWire(parsed.data.key_hash, parsed.data);
+  if (hold === null) return { ...called, hold };
   const { user: externalId, has_cap: hasCap, least, sure, most, ...rest } = hold;
   if (least > sure || sure > most) return null;
   const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
-  return { keyHash, hold: { ...rest, ...bounds, hasCap, externalId } };
+  return { ...called, hold: { ...rest, ...bounds, hasCap, externalId } };
 }
 
 const flag = z.boolean();

@@ -19,7 +19,8 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
   const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
-  const key = await identifyGlobalKey((name) => registers.getByName(name), request.keyHash);
+  const { hold: _, ...called } = request;
+  const key = await identifyGlobalKey((name) => registers.getByName(name), called);
   if (!key.ok) return c.json(refused(key.failure));
   const reached = await holdFor(c, key.value, request);
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
@@ -37,12 +38,12 @@ function refused(failure: Failure): object {
 async function holdFor(
   c: Context<AppEnv>,
   key: RegisterRecord,
-  { hold, keyHash }: AuthorizeRequest,
+  { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
   if (hold === null) return { unanswered: false, result: success({ granted: micros(0) }) };
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const request = { ...hold, keyId: key.key_id, peer: true };
-  return reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash), {
+  return reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash, shown), {
     attemptsMax: 2,
   });
 }

@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import type { AppEnv, Presumed } from "../http/context.ts";
+import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Result } from "../lib/failure.ts";
@@ -36,7 +37,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
         showTokens(
           c,
           presumed === undefined
-            ? await reachObject(() => wallet().hold(request, caller.keyHash), {
+            ? await reachObject(() => wallet().hold(request, caller.keyHash, caller.shown), {
                 after,
                 attemptsMax: ATTEMPTS,
               })
@@ -47,11 +48,11 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     };
   }
   const home = config.peers.find((peer) => peer.region === caller.home);
+  const called = calledBy(caller.keyHash, caller.shown);
   const at = { requestId: c.get("requestId"), now: clock, spentMs: c.get("admissionMs") };
   return {
     ...here,
-    hold: async (hold) =>
-      showTokens(c, await authorizeAtHome(home, { keyHash: caller.keyHash, hold }, at)),
+    hold: async (hold) => showTokens(c, await authorizeAtHome(home, { ...called, hold }, at)),
     wallet: null,
     outbox: (orgId) => outboxes.getByName(peerShard(caller.home, orgId)),
   };
@@ -73,7 +74,7 @@ function admitAndHold(
   { wallet, request, after }: { wallet: () => Holding; request: HoldRequest; after: After },
 ): Promise<Reached<HoldGrant>> {
   const ask = async (): Promise<Result<HoldGrant>> => {
-    const answer = await wallet().admitAndHold(caller.keyHash, request);
+    const answer = await wallet().admitAndHold(caller.keyHash, request, caller.shown);
     if (!answer.ok) {
       if (answer.failure.kind === "invalid_api_key") forget();
       return answer;

@@ -51,7 +51,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
         c.set("presumed", {
           caller,
           admit: () => admissionBy(c, key.value),
-          forget: () => callersOf(c.get("config")).forget(key.value.hash),
+          forget: () => callersOf(c.get("config")).forget(key.value),
         });
         return next();
       }
@@ -69,10 +69,10 @@ function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
 }
 
 /** Whose request it is that may wait for its admission: a large body would be read for a key that may be dead. */
-function presumedCaller(c: Context<AppEnv>, { hash, home }: VerifiedKey): Caller | undefined {
+function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
-  if (home !== config.region || bodyLength(c) > SMALL_BODY_BYTES) return undefined;
-  return callersOf(config).get(hash);
+  if (key.home !== config.region || bodyLength(c) > SMALL_BODY_BYTES) return undefined;
+  return callersOf(config).get(key);
 }
 
 function callersOf(config: Config): KnownCallers {

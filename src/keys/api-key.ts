@@ -1,6 +1,6 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
-import type { Region, Scope } from "../lib/caller.ts";
+import type { Region, Scope, Shown } from "../lib/caller.ts";
 import { randomBase62 } from "../lib/id.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
 
@@ -8,16 +8,24 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
-const KEY = new RegExp(`^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{39}$`);
+/** 256 bits in base62. */
+const ROOT_CHARACTERS = 43;
+/** A key's first secret, or a later one, which has the key's hash in front of its tag. */
+const KEY = new RegExp(
+  `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
+);
 
 /** A key that was just made. `key` is shown once and never stored; `hash` names its register. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /** What a well-formed key of ours says about itself, before anything was read. */
 export type VerifiedKey = {
+  /** The key's, which is that of its first secret. */
   readonly hash: string;
   readonly home: Region;
   readonly scope: Scope;
+  /** Left out: its first secret. */
+  readonly shown?: Shown;
 };
 
 /**
@@ -36,6 +44,51 @@ export async function mintKey(options: {
     scopePrefix(options.home, options.scope) + secret.id + randomBase62(RANDOM_CHARACTERS);
   const key = untagged + (await tagOf(hmac, untagged));
   return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+}
+
+/** What a later secret of a key is derived from: the same again is the same secret. */
+export type Rotated = {
+  readonly home: Region;
+  readonly scope: Scope;
+  /** The key's hash. */
+  readonly root: string;
+  /** Which of its secrets: no two have the same. */
+  readonly number: number;
+  /** The hash that its Idempotency-Key is known by. */
+  readonly name: string;
+  readonly signedBy: KeySecret;
+};
+
+/**
+ * Makes a later secret of a key: as a first one, but that its randomness is derived, so that nothing of it
+ * need be stored to say it again, and that the key's hash stands in front of the tag.
+ */
+export async function mintRotated(of: Rotated): Promise<MintedKey> {
+  const hmac = await hmacOf(of.signedBy);
+  const source = `${of.root}\0${of.number}\0${of.name}`;
+  const [first, second] = [
+    await sign(hmac, "rotated", source),
+    await sign(hmac, "rotated more", source),
+  ];
+  const derived = base62Of(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
+  const untagged =
+    scopePrefix(of.home, of.scope) + of.signedBy.id + derived + rootText(BigInt(`0x${of.root}`));
+  const key = untagged + (await tagOf(hmac, untagged));
+  return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+}
+
+function rootText(value: bigint): string {
+  let text = "";
+  for (let rest = value; text.length < ROOT_CHARACTERS; rest /= 62n) {
+    text = BASE62.charAt(Number(rest % 62n)) + text;
+  }
+  return text;
+}
+
+function rootOf(text: string): string {
+  let value = 0n;
+  for (const character of text) value = value * 62n + BigInt(BASE62.indexOf(character));
+  return value.toString(16).padStart(64, "0");
 }
 
 /**
@@ -71,7 +124,7 @@ function provenUnder(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
 async function prove(text: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
   const match = KEY.exec(text);
   if (match === null) return null;
-  const [, global, name, secretId] = match;
+  const [, global, name, secretId, root] = match;
   const home = regionNamed(name);
   if (home === undefined) return null;
   const secret = secrets.find((candidate) => candidate.id === secretId);
@@ -79,11 +132,11 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
   const hmac = await hmacOf(secret);
   const untagged = text.slice(0, -TAG_CHARACTERS);
   if (!sameText(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
-  return {
-    hash: await hashOf(hmac, text),
-    home,
-    scope: global === undefined ? "regional" : "global",
-  };
+  const hash = await hashOf(hmac, text);
+  const scope = global === undefined ? "regional" : "global";
+  return root === undefined
+    ? { hash, home, scope }
+    : { hash: rootOf(root), home, scope, shown: { secret: hash } };
 }
 
 /** What lists show of a key: its scope prefix and the next 4 characters. */
@@ -95,14 +148,17 @@ function scopePrefix(home: Region, scope: Scope): string {
   return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
 }
 
-/** 8 base62 characters of an HMAC, two bytes each, so that the modulo bias is below 0.1 %. */
+/** 8 base62 characters of an HMAC, of two bytes each, so that the modulo bias is below 0.1 %. */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
-  const bytes = await sign(hmac, "tag", untagged);
-  let tag = "";
-  for (let i = 0; i < TAG_CHARACTERS; i++) {
-    tag += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
+  return base62Of(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
+}
+
+function base62Of(bytes: Uint8Array, length: number): string {
+  let text = "";
+  for (let i = 0; i < length; i++) {
+    text += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
   }
-  return tag;
+  return text;
 }
 
 /** 64 hex characters; what is stored instead of the key. */

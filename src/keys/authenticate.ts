@@ -1,5 +1,6 @@
 import type { KeySecret } from "../config.ts";
-import type { Admitted, Caller, RateState, Region } from "../lib/caller.ts";
+import { secretOf } from "../lib/caller.ts";
+import type { Admitted, Caller, RateState, Region, Shown } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
@@ -17,7 +18,7 @@ const REGISTER_TIMEOUT_MS = 6000;
 
 /** What authentication asks of a key's register. */
 export type AdmittingRegister = Pick<Register, "whose"> & {
-  admit(home: Region): Promise<Admission>;
+  admit(home: Region, secret: string): Promise<Admission>;
 };
 
 /** What a request's key is verified by. */
@@ -37,7 +38,9 @@ export type Admitting = {
   readonly region: Region;
   /** Fresh stubs, by the key's hash and by the organisation's id: a stub stays broken after an error. */
   readonly register: (keyHash: string) => AdmittingRegister;
-  readonly wallet: (orgId: string) => { admit(keyHash: string): Promise<Result<AdmittedKey>> };
+  readonly wallet: (orgId: string) => {
+    admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>>;
+  };
   readonly callers: KnownCallers;
   /** The request's timers. */
   readonly after?: After;
@@ -76,24 +79,27 @@ async function admitAtHome(
   key: VerifiedKey,
   { register, wallet, callers }: Admitting,
 ): Promise<Result<Admitted>> {
-  let caller = callers.get(key.hash);
+  let caller = callers.get(key);
   if (caller === undefined) {
-    const said = await onceMore(() => register(key.hash).whose());
+    const secret = secretOf(key.hash, key.shown);
+    const said = await onceMore(() => register(key.hash).whose(secret));
     if (!said.ok) return said;
     caller = callers.learn(key, said.value);
   }
-  const { orgId } = caller;
-  const admission = await onceMore(() => wallet(orgId).admit(key.hash));
+  const { orgId, shown } = caller;
+  const admission = await onceMore(() => wallet(orgId).admit(key.hash, shown));
   if (admission.ok) return success(admittedFor(caller, admission.value));
-  if (admission.failure.kind === "invalid_api_key") callers.forget(key.hash);
+  if (admission.failure.kind === "invalid_api_key") callers.forget(key);
   return admission;
 }
 
 async function admitAtPeer(key: VerifiedKey, { register }: Admitting): Promise<Result<Admitted>> {
-  const admission = await onceMore(() => register(key.hash).admit(key.home));
+  const { hash: keyHash, home, shown } = key;
+  const secret = secretOf(keyHash, shown);
+  const admission = await onceMore(() => register(keyHash).admit(home, secret));
   if (!admission.ok) return refuse(admission.failure);
   const { keyId, orgId, memberId, scope } = admission;
-  const caller = { keyId, keyHash: key.hash, orgId, memberId, scope, home: key.home };
+  const caller = { keyId, keyHash, orgId, memberId, scope, home, ...(shown && { shown }) };
   return success(admittedFor(caller, admission));
 }
 

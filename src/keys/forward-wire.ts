@@ -1,4 +1,6 @@
 import * as z from "zod/mini";
+import type { Called } from "../lib/caller.ts";
+import { calledFromWire, shownFields, shownToWire } from "./called-wire.ts";
 import { keyHash } from "./key-hash.ts";
 
 /**
@@ -12,7 +14,7 @@ export type ForwardedRequest = {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
-  readonly callerKeyHash: string;
+  readonly called: Called;
 };
 /** Home's answer, of which the peer makes its own. */
 export type ForwardedAnswer = {
@@ -44,6 +46,7 @@ const requestSchema = z.object({
   headers,
   body: z.nullable(z.string()),
   caller_key_hash: keyHash,
+  ...shownFields,
 });
 const answerSchema = z.object({
   ok: z.literal(true),
@@ -54,17 +57,19 @@ const answerSchema = z.object({
 
 /** The body of `forward`, without its version. */
 export function forwardBody(request: ForwardedRequest): object {
-  const { callerKeyHash, ...rest } = request;
-  return { ...rest, caller_key_hash: callerKeyHash };
+  const { called, ...rest } = request;
+  return { ...rest, caller_key_hash: called.keyHash, ...shownToWire(called) };
 }
 
 /** What a peer forwarded, or null when it is not what `forward` takes. */
 export function readForwardBody(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
-  const { caller_key_hash: callerKeyHash, headers: sent, ...rest } = parsed.data;
+  const { caller_key_hash: hash, secret, headers: sent, ...rest } = parsed.data;
   const taken = pickedFrom(sent, REQUEST_HEADERS);
-  return taken === null ? null : { ...rest, callerKeyHash, headers: taken };
+  return taken === null
+    ? null
+    : { ...rest, called: calledFromWire(hash, { secret }), headers: taken };
 }
 
 /** Home's answer, or null when it is none. */

@@ -38,16 +38,16 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
   const { config, requestId } = c.var;
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
-  const { callerKeyHash } = forwarded;
+  const { called } = forwarded;
   const key = await identifyGlobalKey(
     (name) => registers.getByName(name),
-    callerKeyHash,
+    called,
     isRead ? null : requestId,
   );
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
     ? await dispatched(c, request, {
-        admitted: admittedAs(key.value, callerKeyHash, config.region),
+        admitted: admittedAs(key.value, called, config.region),
         dispatch: surface.dispatch,
       })
     : refused(c, key.failure);

@@ -2,6 +2,7 @@ import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { MANAGEMENT_BYTES_MAX, readBytes } from "../http/read-json.ts";
+import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
@@ -46,7 +47,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
             query: url.search,
             headers: requestHeaders(c.req.raw.headers),
             body: body.value,
-            callerKeyHash: caller.keyHash,
+            called: calledBy(caller.keyHash, caller.shown),
           }),
           {
             requestId: c.var.requestId,

@@ -1,4 +1,5 @@
-import type { Admitted, Region } from "../lib/caller.ts";
+import { secretOf } from "../lib/caller.ts";
+import type { Admitted, Called, Region } from "../lib/caller.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
@@ -7,20 +8,24 @@ import type { Identified, RegisterRecord } from "../lib/register-contract.ts";
 
 /** A fresh stub of the register with this name. */
 export type IdentifyingRegister = (keyHash: string) => {
-  identify(writeId: string | null): Promise<Identified>;
+  identify(writeId: string | null, secret?: string): Promise<Identified>;
 };
 
 /**
  * Whose global key a peer asks about, at the key's home: unknown, revoked and regional ones are alike
  * `invalid_api_key`. `writeId`: a request that must not be carried out twice; its repeat is `conflict`,
- * so this asks only once then.
+ * so this asks only once then. Of a `keyHash` alone nobody says which secret was shown.
  */
 export async function identifyGlobalKey(
   register: IdentifyingRegister,
-  keyHash: string,
+  called: Called | string,
   writeId: string | null = null,
 ): Promise<Result<RegisterRecord>> {
-  const reached = await reachObject(() => register(keyHash).identify(writeId), {
+  const [keyHash, secret] =
+    typeof called === "string"
+      ? [called]
+      : [called.keyHash, secretOf(called.keyHash, called.shown)];
+  const reached = await reachObject(() => register(keyHash).identify(writeId, secret), {
     attemptsMax: writeId === null ? 2 : 1,
   });
   if (reached.unanswered) return refuse(reached.failure);
@@ -30,10 +35,10 @@ export async function identifyGlobalKey(
 }
 
 /** As if the key had been admitted here; its minute is the peer's, so this one is untouched. */
-export function admittedAs(key: RegisterRecord, keyHash: string, home: Region): Admitted {
+export function admittedAs(key: RegisterRecord, called: Called, home: Region): Admitted {
   const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = key;
   return {
-    caller: { keyId, keyHash, orgId, memberId, scope, home },
+    caller: { keyId, ...called, orgId, memberId, scope, home },
     rate: { limit, remaining: limit, resetMs: 0 },
     ...(key.terms !== undefined && isLimited(key.terms) && { isLimited: true }),
   };

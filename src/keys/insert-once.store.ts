@@ -11,8 +11,12 @@ import {
 } from "./keys.store.ts";
 import type { NewKey } from "./keys.store.ts";
 
-/** The key that asks, and the Idempotency-Key it asks with. */
-export type NamedCaller = { readonly keyId: string; readonly idempotency: Idempotency };
+/** The key that asks, with which of its secrets, and the Idempotency-Key it asks with. */
+export type NamedCaller = {
+  readonly keyId: string;
+  readonly secret: string;
+  readonly idempotency: Idempotency;
+};
 
 /**
  * `insertKey` for a caller with an Idempotency-Key: both rows or none, in one batch. Failures beside
@@ -33,7 +37,7 @@ export async function insertKeyOnce(
     if (earlier === null) throw error;
     return repeated(db, key, { earlier, body: caller.idempotency.body });
   }
-  const reason = await whyNotInserted(db, key, caller.keyId);
+  const reason = await whyNotInserted(db, key, caller);
   if (reason.failure.kind !== "conflict") return reason;
   const earlier = await findEarlier(db, key, caller);
   return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
@@ -43,13 +47,13 @@ export async function insertKeyOnce(
 async function insertBoth(
   db: D1Database,
   key: NewKey,
-  { keyId, idempotency }: NamedCaller,
+  { keyId, secret, idempotency }: NamedCaller,
 ): Promise<KeyRow | null> {
   const [, made] = await db.batch<KeyRow>([
     db
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
       .bind(keyId, key.created_at - IDEMPOTENCY_MS),
-    insertKeyStatement(db, key, keyId),
+    insertKeyStatement(db, key, keyId, secret),
     ...insertTermsStatements(db, key),
     db
       .prepare(

@@ -9,7 +9,10 @@ export type BookedKey = {
   readonly scope: Scope;
   readonly rpm_limit: number;
   readonly revoked_at: number | null;
-} & Partial<KeyTermsRow>;
+} & Partial<KeyTermsRow & SecretsRow>;
+
+/** The newest secrets of a key, as `secretsOfText` reads them. */
+export type SecretsRow = { readonly secrets: string | null };
 
 /**
  * Where a register learns who its key is: this region's own book, or, for a global key away from home,
@@ -23,7 +26,9 @@ export type KeyBook = {
   touch(
     keyHash: string,
     usedAt: number,
-  ): Promise<(Pick<BookedKey, "revoked_at" | "rpm_limit"> & Partial<KeyTermsRow>) | null>;
+  ): Promise<
+    (Pick<BookedKey, "revoked_at" | "rpm_limit"> & Partial<KeyTermsRow & SecretsRow>) | null
+  >;
 };
 
 /** The key's home gave no answer in time, or none that makes sense. */

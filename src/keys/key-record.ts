@@ -3,6 +3,7 @@ import { timestamp } from "../lib/clock.ts";
 import { isLimited, termsOfRow } from "../lib/key-terms.ts";
 import type { KeyTerms, KeyTermsRow } from "../lib/key-terms.ts";
 import { micros } from "../lib/money.ts";
+import type { SecretsRow } from "./key-book.ts";
 import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 
@@ -23,7 +24,7 @@ export type KeyRow = {
   readonly created_at: number;
   readonly last_used_at: number | null;
   readonly revoked_at: number | null;
-} & Partial<KeyTermsRow & KeySpendRow & { readonly changed_at: number | null }>;
+} & Partial<KeyTermsRow & SecretsRow & KeySpendRow & { readonly changed_at: number | null }>;
 
 /** What the book has of the spend of a key with a budget, as its wallet published it. */
 export type KeySpendRow = {

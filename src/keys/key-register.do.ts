@@ -5,6 +5,8 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
+import { isLiveSecret, secretsOfText, secretsText } from "../lib/key-secrets.ts";
+import type { KeySecrets } from "../lib/key-secrets.ts";
 import { termsOfText, termsText } from "../lib/key-terms.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
@@ -27,6 +29,7 @@ import {
   storeAdmission,
   storeClamp,
   storeRecord,
+  storeRetired,
 } from "./register-memory.do.ts";
 import type { RegisterMemory, StoredRecord } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
@@ -59,25 +62,26 @@ export class KeyRegister extends DurableObject<Env> {
   /**
    * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
    * `storage_unavailable`, and for a global key of another `home`, on its first use here,
-   * `home_region_unreachable`. Never throws, and never admits or condemns on what it does not know.
+   * `home_region_unreachable`. Never throws, and never admits or condemns on what it does not know. `secret`:
+   * the hash of the one that was shown; away from home only one that is known to have retired is refused.
    */
-  admit(home: Region | null = null): Promise<Admission> {
+  admit(home: Region | null = null, secret?: string): Promise<Admission> {
     this.#home = home;
-    return this.#known(() => this.#decide());
+    return this.#known(() => this.#decide(secret));
   }
 
   /**
    * Whose the key is, for a peer that counts its requests itself: takes no place in the window. Notes the
    * use. `writeId` names what must not be done twice: an id seen before is `conflict`. Failures:
-   * `invalid_api_key`, `storage_unavailable`, `overloaded`. Never throws.
+   * `invalid_api_key`, `storage_unavailable`, `overloaded`. Never throws. `secret` as for `Register`.
    */
-  identify(writeId: string | null = null): Promise<Identified> {
-    return this.#known(() => this.#identified(writeId));
+  identify(writeId: string | null = null, secret?: string): Promise<Identified> {
+    return this.#known(() => this.#identified(writeId, secret));
   }
 
   /** Whose the key is, and no more: nothing is noted. Failures as for `identify`. */
-  whose(): Promise<Identified> {
-    return this.#known(() => this.#named());
+  whose(secret?: string): Promise<Identified> {
+    return this.#known(() => this.#named(secret));
   }
 
   /**
@@ -159,12 +163,26 @@ export class KeyRegister extends DurableObject<Env> {
   /** The key's terms were changed in the book: as `setLimit`. */
   setTerms(terms: KeyTerms): void {
     this.#limitsSet++;
-    this.#amendTerms(termsText(terms));
+    this.#amendText("terms", termsText(terms));
   }
 
-  #decide(): Admission {
+  /** The key's secrets were changed in the book: as `setLimit`. */
+  setSecrets(secrets: KeySecrets): void {
+    this.#limitsSet++;
+    this.#amendText("secrets", secretsText(secrets));
+  }
+
+  /** Away from its home: a secret of the key ends then. Durable before it answers; throws when storage does. */
+  retire(secret: string, retiresAt: number): void {
+    this.#memory = null;
+    storeRetired(this.ctx.storage.sql, secret, retiresAt);
+  }
+
+  #decide(secret: string | undefined): Admission {
     const { window, record, revokedAt } = this.#remember();
-    if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
+    if (revokedAt !== null || record === null || !this.#isLive(secret)) {
+      return refuse({ kind: "invalid_api_key" });
+    }
     const clockMs = now(this.env);
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, record);
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = record;
@@ -180,8 +198,19 @@ export class KeyRegister extends DurableObject<Env> {
     return { ok: true, keyId, orgId, memberId, scope, limit, remaining, resetMs };
   }
 
-  #identified(writeId: string | null): Identified {
-    const named = this.#named();
+  /** Whether the key may be used with this secret, as far as this region can say. */
+  #isLive(secret: string | undefined): boolean {
+    const { record, retired } = this.#remember();
+    if (secret === undefined) return true;
+    if ((retired.get(secret) ?? Infinity) <= now(this.env)) return false;
+    const keyHash = this.#hash();
+    const secrets = secretsOfText(record?.secrets);
+    if (secrets === null && secret !== keyHash) return !this.#book().isOurs;
+    return isLiveSecret({ keyHash, secrets }, secret, now(this.env));
+  }
+
+  #identified(writeId: string | null, secret: string | undefined): Identified {
+    const named = this.#named(secret);
     if (!named.ok) return named;
     const clockMs = now(this.env);
     if (writeId !== null && isRepeatedWrite(this.ctx.storage.sql, writeId, clockMs)) {
@@ -192,9 +221,11 @@ export class KeyRegister extends DurableObject<Env> {
     return named;
   }
 
-  #named(): Identified {
+  #named(secret: string | undefined): Identified {
     const { record, revokedAt } = this.#remember();
-    if (revokedAt !== null || record === null) return refuse({ kind: "invalid_api_key" });
+    if (revokedAt !== null || record === null || !this.#isLive(secret)) {
+      return refuse({ kind: "invalid_api_key" });
+    }
     const { key_id, org_id, member_id, scope, rpm_limit } = record;
     const terms = termsOfText(record.terms);
     if (terms.expiresAt !== null && terms.expiresAt <= now(this.env)) {
@@ -207,6 +238,7 @@ export class KeyRegister extends DurableObject<Env> {
       scope,
       rpm_limit,
       ...(record.terms !== null && { terms }),
+      ...(record.secrets !== null && { secrets: secretsOfText(record.secrets) }),
     });
   }
 
@@ -293,7 +325,8 @@ export class KeyRegister extends DurableObject<Env> {
       else if (answer.revoked_at !== null) this.revoke(answer.revoked_at);
       else if (limitsSet === this.#limitsSet) {
         this.#amendLimit(answer.rpm_limit);
-        this.#amendTerms(termsText(termsOf(answer)));
+        this.#amendText("terms", termsText(termsOf(answer)));
+        this.#amendText("secrets", secretsText(secretsOfText(answer.secrets)));
       }
     } catch (error) {
       // The book may be down: admissions go on with the record that is known.
@@ -324,11 +357,11 @@ export class KeyRegister extends DurableObject<Env> {
     this.#amend({ rpm_limit: rpmLimit });
   }
 
-  #amendTerms(terms: string | null): void {
+  #amendText(name: "terms" | "secrets", text: string | null): void {
     const { record } = this.#remember();
-    if (record === null || record.terms === terms) return;
-    this.ctx.storage.sql.exec("UPDATE record SET terms = ?", terms);
-    this.#amend({ terms });
+    if (record === null || record[name] === text) return;
+    this.ctx.storage.sql.exec(`UPDATE record SET ${name} = ?`, text);
+    this.#amend({ [name]: text });
   }
 
   /** Memory follows what was just written to the record. */

@@ -5,7 +5,9 @@ import { parseFields } from "../http/parse-body.ts";
 import { readFields } from "../http/read-fields.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
-import { now } from "../lib/clock.ts";
+import { secretOf } from "../lib/caller.ts";
+import type { Shown } from "../lib/caller.ts";
+import { now, timestamp } from "../lib/clock.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
@@ -22,6 +24,8 @@ import type { KeyRow } from "./key-record.ts";
 import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
 import { keysQuery, keysView, listedKeys } from "./listed-keys.ts";
 import type { KeysPage } from "./listed-keys.ts";
+import { rotateKeyEverywhere, rotationSchema } from "./rotation.ts";
+import type { Rotation, RotationServices } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
 import { standingView } from "./terms.ts";
@@ -32,10 +36,13 @@ type IsModel = (name: string) => boolean;
 type KeyServices = Omit<RevocationServices, "wallet" | "register"> & {
   readonly register: (
     keyHash: string,
-  ) => ReturnType<RevocationServices["register"]> & ReturnType<ChangeServices["register"]>;
+  ) => ReturnType<RevocationServices["register"]> &
+    ReturnType<ChangeServices["register"]> &
+    ReturnType<RotationServices["register"]>;
   readonly wallet: (orgId: string) => ReturnType<RevocationServices["wallet"]> &
-    ReturnType<ChangeServices["wallet"]> & {
-      keyStanding(keyHash: string): Promise<Result<KeyStanding>>;
+    ReturnType<ChangeServices["wallet"]> &
+    ReturnType<RotationServices["wallet"]> & {
+      keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
     };
 };
 
@@ -66,7 +73,8 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
   if (!body.ok) return fail(c, body.failure);
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
   if (!fields.ok) return fail(c, fields.failure);
-  const { orgId, keyId } = admitted.caller;
+  const { orgId, keyId, keyHash, shown } = admitted.caller;
+  const secret = secretOf(keyHash, shown);
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), isModel };
   const fresh = await mintKeyOf(mint, { id: member.id, org_id: orgId }, fields.value);
   if (!fresh.ok) return fail(c, fresh.failure);
@@ -75,8 +83,8 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
   const insert = (): Promise<Result<KeyRow>> =>
     idempotency === null
-      ? insertKey(c.env.DB, row, keyId)
-      : insertKeyOnce(c.env.DB, row, { keyId, idempotency });
+      ? insertKey(c.env.DB, row, keyId, secret)
+      : insertKeyOnce(c.env.DB, row, { keyId, secret, idempotency });
   const asked = await askBook(insert, "key_not_inserted", fieldsOf(c));
   const inserted = asked.ok ? asked.value : asked;
   if (!inserted.ok) return fail(c, inserted.failure);
@@ -109,17 +117,61 @@ export async function patchKeyRoute(c: AppContext, isModel: IsModel): Promise<Re
 
 /** GET /v1/key: the calling key's record, what is left of each of its limits, and when it comes back. */
 export async function ownKeyRoute(c: AppContext): Promise<Response> {
-  const { keyHash, orgId } = c.var.admitted.caller;
+  const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<KeyRow | null> => findKeyByHash(c.env.DB, keyHash);
   const row = await askBook(read, "key_unreadable", fieldsOf(c));
   if (!row.ok) return fail(c, row.failure);
   if (row.value === null) return fail(c, { kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
-  const standing = await readObject(() => wallet(orgId).keyStanding(keyHash));
+  const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown));
   if (!standing.ok) return fail(c, standing.failure);
   const record = keyRecord(row.value, c.var.config.region, nowMs);
   return c.json({ ...record, ...standingView(standing.value) });
 }
+
+/**
+ * POST /v1/keys/{id}/rotate: 201, the record, and this once its new secret; the others end after
+ * `overlap_seconds`. Owners and admins rotate any key of the organisation, everyone else its own, and a key with
+ * limits itself. With the same Idempotency-Key, which it must have, a repeat within a day is the same secret.
+ */
+export async function rotateKeyRoute(c: AppContext): Promise<Response> {
+  const { admitted, config, member } = c.var;
+  const { orgId, keyId, keyHash, shown } = admitted.caller;
+  const id = c.req.param("id") ?? "";
+  if (admitted.isLimited === true && id !== keyId) return fail(c, { kind: "key_is_limited" });
+  const header = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!header.ok) return fail(c, header.failure);
+  if (header.value === null) return fail(c, NO_IDEMPOTENCY_KEY);
+  const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
+  const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
+  if (!body.ok) return fail(c, body.failure);
+  const fields = parseFields(rotationSchema, [], body.value.json);
+  if (!fields.ok) return fail(c, fields.failure);
+  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const idempotency = await idempotencyOf(header.value, named);
+  const mayAny = member.role === "owner" || member.role === "admin";
+  const owner = { orgId, memberId: mayAny ? null : member.id };
+  const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
+  const rotate = (): Promise<Result<Rotation>> =>
+    rotateKeyEverywhere(services, {
+      find: () => findKey(c.env.DB, id, owner),
+      caller: { keyId, secret: secretOf(keyHash, shown) },
+      overlapMs: fields.value.overlap_seconds * 1000,
+      idempotency,
+    });
+  const asked = await askBook(rotate, "key_not_rotated", fieldsOf(c));
+  const rotated = asked.ok ? asked.value : asked;
+  if (!rotated.ok) return fail(c, rotated.failure);
+  const { row, key, retiresAt } = rotated.value;
+  const record = keyRecord(row, config.region, services.now);
+  return c.json({ ...record, key, others_end_at: timestamp(retiresAt) }, 201);
+}
+
+const NO_IDEMPOTENCY_KEY: Failure = {
+  kind: "invalid_request",
+  message: "A rotation needs an Idempotency-Key: without one a lost answer would lose the secret.",
+  param: "Idempotency-Key",
+};
 
 /**
  * DELETE /v1/keys/{id}: 200, the record with `revoked: true`, however often. A key may revoke itself.

@@ -4,11 +4,14 @@ import { isLimited, rowOfTerms } from "../lib/key-terms.ts";
 import type { KeyTerms, KeyTermsRow } from "../lib/key-terms.ts";
 import { termsOf } from "./key-record.ts";
 import type { KeyRow } from "./key-record.ts";
+import type { SecretsRow } from "./key-book.ts";
 
 /** Live keys of one organisation, at most. */
 export const LIVE_KEYS_MAX = 1000;
 /** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
 const NEW_KEYS_MAX = 10_000;
+/** Secrets of one key that live at the same time, at most. */
+export const LIVE_SECRETS_MAX = 5;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
 export const LISTED_REVOKED = 100;
 
@@ -24,8 +27,12 @@ const TERM_COLUMNS: readonly (keyof KeyTermsRow)[] = [
   "expires_at",
 ];
 const TERMS = TERM_COLUMNS.join(", ");
-/** A key with its terms, and what it has spent of its budget as far as its wallet has published it. */
-const WHOLE = `keys.*, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
+/** A key's newest secrets: of those that live none is older. */
+const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
+  (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
+   ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
+/** A key with its terms and secrets, and what it has spent of its budget as far as its wallet has published it. */
+const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
@@ -40,13 +47,14 @@ export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | nu
 
 /**
  * One statement that inserts the key only while its member is active, the key that asks for it is not
- * revoked (`callerKeyId`; null for operators), and the organisation has fewer than 1,000 live keys and
+ * revoked (`callerKeyId`; null for operators) nor its secret retired, and the organisation has fewer than 1,000 live keys and
  * 10,000 of the last 24 hours: no two calls can pass a check together. For a batch with the member's insert.
  */
 export function insertKeyStatement(
   db: D1Database,
   key: NewKey,
   callerKeyId: string | null,
+  callerSecret: string | null = null,
 ): D1PreparedStatement {
   return db
     .prepare(
@@ -55,6 +63,7 @@ export function insertKeyStatement(
        WHERE id = ?4 AND org_id = ?3 AND removed_at IS NULL
          AND (?10 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
+         AND ${hasNotRetired("?10", "?11", "?9")}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5) < ${NEW_KEYS_MAX}
        RETURNING *`,
@@ -70,7 +79,14 @@ export function insertKeyStatement(
       key.rpm_limit,
       key.created_at,
       callerKeyId,
+      callerSecret,
     );
+}
+
+/** Whether a key's secret lives at a time, all given as parameters; also one of a key that was never rotated. */
+export function hasNotRetired(keyId: string, secret: string, at: string): string {
+  return `NOT EXISTS (SELECT 1 FROM key_secrets
+    WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
 }
 
 /** For the same batch, after the key: its terms, when it was inserted and has any. */
@@ -97,28 +113,31 @@ export async function insertKey(
   db: D1Database,
   key: NewKey,
   callerKeyId: string | null,
+  callerSecret: string | null = null,
 ): Promise<Result<KeyRow>> {
   const [inserted] = await db.batch<KeyRow>([
-    insertKeyStatement(db, key, callerKeyId),
+    insertKeyStatement(db, key, callerKeyId, callerSecret),
     ...insertTermsStatements(db, key),
   ]);
   const [row] = inserted?.results ?? [];
-  return row === undefined ? whyNotInserted(db, key, callerKeyId) : success({ ...key, ...row });
+  if (row !== undefined) return success({ ...key, ...row });
+  return whyNotInserted(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
 /** The failure of an insert that made no key, as `insertKey` describes them. */
 export async function whyNotInserted(
   db: D1Database,
   key: NewKey,
-  callerKeyId: string | null,
+  { keyId: callerKeyId, secret }: { readonly keyId: string | null; readonly secret: string | null },
 ): Promise<Refusal> {
   const member = await db
     .prepare(
       `SELECT id FROM members WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL
          AND (?3 IS NULL OR EXISTS
-           (SELECT 1 FROM keys WHERE id = ?3 AND member_id = ?1 AND revoked_at IS NULL))`,
+           (SELECT 1 FROM keys WHERE id = ?3 AND member_id = ?1 AND revoked_at IS NULL))
+         AND ${hasNotRetired("?3", "?4", "?5")}`,
     )
-    .bind(key.member_id, key.org_id, callerKeyId)
+    .bind(key.member_id, key.org_id, callerKeyId, secret, key.created_at)
     .first();
   if (member === null) {
     return callerKeyId === null
@@ -269,7 +288,7 @@ export async function revokeKeyByHash(
 }
 
 /** What the book says of a key when its use is noted. */
-export type TouchedKey = Pick<KeyRow, "revoked_at" | "rpm_limit"> & KeyTermsRow;
+export type TouchedKey = Pick<KeyRow, "revoked_at" | "rpm_limit"> & KeyTermsRow & SecretsRow;
 
 /** An update returns no join. */
 const TERMS_OF_RETURNED = TERM_COLUMNS.map(
@@ -281,7 +300,7 @@ export function touchKey(db: D1Database, hash: string, usedAt: number): Promise<
   return db
     .prepare(
       `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?)
-       WHERE hash = ? RETURNING revoked_at, rpm_limit, ${TERMS_OF_RETURNED}`,
+       WHERE hash = ? RETURNING revoked_at, rpm_limit, ${SECRETS}, ${TERMS_OF_RETURNED}`,
     )
     .bind(usedAt, hash)
     .first<TouchedKey>();

@@ -1,4 +1,5 @@
 import { assert } from "../lib/assert.ts";
+import { secretsOfText, secretsText } from "../lib/key-secrets.ts";
 import { termsText } from "../lib/key-terms.ts";
 import type { BookedKey } from "./key-book.ts";
 import { termsOf } from "./key-record.ts";
@@ -6,9 +7,11 @@ import type { RegisterRecord } from "../lib/register-contract.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 
-export type StoredRecord = Omit<RegisterRecord, "terms"> & {
+export type StoredRecord = Omit<RegisterRecord, "terms" | "secrets"> & {
   /** As `termsText` writes them. */
   readonly terms: string | null;
+  /** As `secretsText` writes them; null: its first alone, or not known here. */
+  readonly secrets: string | null;
   /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
   readonly touched_at: number;
 };
@@ -20,6 +23,8 @@ export type RegisterMemory = {
   /** Unix ms; null while the key lives. */
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
+  /** Secrets that this region was told of: when each ends, Unix ms, by its hash. */
+  readonly retired: ReadonlyMap<string, number>;
 };
 
 /** All that is stored; an object without tables has never stored anything. */
@@ -30,12 +35,18 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
     )
     .one();
   if (tables === 0) {
-    return { window: new RateWindow(), record: null, revokedAt: null, owedUse: null };
+    return {
+      window: new RateWindow(),
+      record: null,
+      revokedAt: null,
+      owedUse: null,
+      retired: new Map(),
+    };
   }
   const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
-  addTerms(sql);
+  addColumns(sql);
   const [record] = sql.exec<StoredRecord>(
-    "SELECT key_id, org_id, member_id, scope, rpm_limit, terms, touched_at FROM record",
+    "SELECT key_id, org_id, member_id, scope, rpm_limit, terms, secrets, touched_at FROM record",
   );
   const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
   return {
@@ -43,6 +54,7 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
     record: record ?? null,
     revokedAt: tombstone?.revoked_at ?? null,
     owedUse: owedUse(sql),
+    retired: selectRetired(sql),
   };
 }
 
@@ -53,7 +65,7 @@ export function createTables(sql: SqlStorage): void {
     CREATE TABLE IF NOT EXISTS record (
       one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
       member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
-      touched_at INTEGER NOT NULL, terms TEXT
+      touched_at INTEGER NOT NULL, terms TEXT, secrets TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS tombstone (
       one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL
@@ -61,11 +73,40 @@ export function createTables(sql: SqlStorage): void {
   `);
 }
 
-/** Objects of before keys had terms. */
-function addTerms(sql: SqlStorage): void {
+/** Objects of before keys had terms, and secrets. */
+function addColumns(sql: SqlStorage): void {
   const columns = sql.exec<{ name: string }>("SELECT name FROM pragma_table_info('record')");
-  if (columns.toArray().some(({ name }) => name === "terms")) return;
-  sql.exec("ALTER TABLE record ADD COLUMN terms TEXT");
+  const known = new Set(columns.toArray().map(({ name }) => name));
+  for (const name of ["terms", "secrets"]) {
+    if (!known.has(name)) sql.exec(`ALTER TABLE record ADD COLUMN ${name} TEXT`);
+  }
+}
+
+/** Secrets that a region keeps the end of; whose end is older, their home alone knows. */
+const RETIRED_MAX = 10;
+
+/** A secret of the key ends at `retiresAt`, or when it was told before, whichever is sooner. */
+export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number): void {
+  createTables(sql);
+  sql.exec(`CREATE TABLE IF NOT EXISTS retired (
+    hash TEXT PRIMARY KEY NOT NULL, retires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
+  sql.exec(
+    `INSERT INTO retired (hash, retires_at) VALUES (?, ?)
+     ON CONFLICT (hash) DO UPDATE SET retires_at = min(retires_at, excluded.retires_at)`,
+    secret,
+    retiresAt,
+  );
+  sql.exec(
+    `DELETE FROM retired WHERE hash NOT IN
+       (SELECT hash FROM retired ORDER BY retires_at DESC LIMIT ${RETIRED_MAX})`,
+  );
+}
+
+function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
+  const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'retired'");
+  if (table === undefined) return new Map();
+  const rows = sql.exec<{ hash: string; retires_at: number }>("SELECT * FROM retired");
+  return new Map(rows.toArray().map(({ hash, retires_at: at }) => [hash, at]));
 }
 
 /** Exactly one row written: the output gate holds the answer until it is durable. */
@@ -91,8 +132,8 @@ export function storeClamp(storage: DurableObjectStorage, clockMs: number): void
 export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number): void {
   sql.exec(
     `INSERT OR REPLACE INTO record
-       (one, key_id, org_id, member_id, scope, rpm_limit, touched_at, terms)
-     VALUES (1, ?, ?, ?, ?, ?, ?, ?)`,
+       (one, key_id, org_id, member_id, scope, rpm_limit, touched_at, terms, secrets)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)`,
     key.id,
     key.org_id,
     key.member_id,
@@ -100,6 +141,7 @@ export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number):
     key.rpm_limit,
     touchedAt,
     termsText(termsOf(key)),
+    secretsText(secretsOfText(key.secrets)),
   );
 }
 

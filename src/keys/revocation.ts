@@ -1,5 +1,5 @@
 import { askBook } from "../lib/ask-book.ts";
-import type { Region } from "../lib/caller.ts";
+import type { Region, Scope } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
@@ -57,7 +57,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   const buried = await bury(services, key, revokedAt);
   if (!buried.ok) return buried;
   // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
-  const told = await tellPeers(services, key, buried.value);
+  const item = { keyHash: key.hash, revokedAt: buried.value };
+  const told = await tellPeers(services, key.scope, [item]);
   if (!told.ok) return told;
   // 3. The book: what lists show, and what a register without a record would learn.
   const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.value };
@@ -100,13 +101,13 @@ async function bury(
   return inRegister.unanswered ? refuse(inRegister.failure) : inRegister.result;
 }
 
-async function tellPeers(
-  { peers, outbox }: RevocationServices,
-  key: Pick<KeyRow, "hash" | "scope">,
-  revokedAt: number,
+/** Leaves the notices with the outboxes for the peers where a key of this scope works: durable before it answers. */
+export async function tellPeers(
+  { peers, outbox }: Pick<RevocationServices, "peers" | "outbox">,
+  scope: Scope,
+  items: readonly RevocationItem[],
 ): Promise<Result<null>> {
-  const items = [{ keyHash: key.hash, revokedAt }];
-  const tellings = (key.scope === "global" ? peers : []).map((peer) =>
+  const tellings = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>
     reachObject(
       async () => {
         await outbox(revocationsShard(peer)).enqueueRevocations(items);

@@ -14,7 +14,7 @@ const REGISTER_TIMEOUT_MS = 1000;
 
 /**
  * `POST /internal/v1/revocations`: keys of a peer that are dead, each kept as a tombstone by its register
- * here. 200 with a result for each item, in their order; 400 when there is no list of at most 100 items.
+ * here, and secrets of keys that end. 200 with a result for each item, in their order; 400 when there is no list of at most 100 items.
  * Repeats and any order are harmless: the first tombstone stands.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
@@ -25,8 +25,12 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
     const item = revocationFromWire(value);
     if (item === null) return MALFORMED;
     try {
-      const revoked = registers.getByName(item.keyHash).revoke(item.revokedAt);
-      await within(revoked, REGISTER_TIMEOUT_MS);
+      const { keyHash, revokedAt, root } = item;
+      const told: Promise<unknown> =
+        root === undefined
+          ? registers.getByName(keyHash).revoke(revokedAt)
+          : registers.getByName(root).retire(keyHash, revokedAt);
+      await within(told, REGISTER_TIMEOUT_MS);
       return { kind: "delivered" };
     } catch (error) {
       return { kind: "failed", reason: reasonOf(error) };

@@ -6,6 +6,12 @@ export type { Region } from "./regions.ts";
 export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
+/** What a request shows where it does not show its key's first secret. */
+export type Shown = {
+  /** A later secret of the key, by its hash. */
+  readonly secret: string;
+};
+
 /** Who a key says it is, proven by the register. `keyHash` names the key's register; it is never shown. */
 export type Caller = {
   readonly keyId: string;
@@ -14,7 +20,21 @@ export type Caller = {
   readonly memberId: string;
   readonly scope: Scope;
   readonly home: Region;
+  /** Left out: the key's first secret. */
+  readonly shown?: Shown;
 };
+
+/** What a request calls with. */
+export type Called = Pick<Caller, "keyHash" | "shown">;
+
+export function calledBy(keyHash: string, shown: Shown | undefined): Called {
+  return shown === undefined ? { keyHash } : { keyHash, shown };
+}
+
+/** The hash of the secret that a request shows. */
+export function secretOf(keyHash: string, shown: Shown | undefined): string {
+  return shown?.secret ?? keyHash;
+}
 
 /** Whom a key acts as, read from the book for each management request: never cached. */
 export type Member = {

@@ -1,5 +1,6 @@
 import type { Scope } from "./caller.ts";
 import type { Failure, Result } from "./failure.ts";
+import type { KeySecrets } from "./key-secrets.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
 /** What a register knows of its key. */
@@ -11,6 +12,8 @@ export type RegisterRecord = {
   readonly rpm_limit: number;
   /** Left out: none. */
   readonly terms?: KeyTerms;
+  /** Left out: its first alone. A peer's register does not know them. */
+  readonly secrets?: KeySecrets;
 };
 
 /** The KeyRegister's answer to `identify()`: plain values. */
@@ -34,9 +37,12 @@ export type Admission =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
-/** What whoever admits in a register's place asks it: see `KeyRegister`. */
+/**
+ * What whoever admits in a register's place asks it: see `KeyRegister`. `secret`: the hash of the one that was
+ * shown; left out by who looks at it himself.
+ */
 export type Register = {
-  whose(): Promise<Identified>;
-  identify(writeId: string | null): Promise<Identified>;
+  whose(secret?: string): Promise<Identified>;
+  identify(writeId: string | null, secret?: string): Promise<Identified>;
   refresh(usedAt: number): Promise<Identified>;
 };

@@ -22,8 +22,15 @@ export type OutcomeItem =
       readonly generation: null;
     };
 
-/** A key that is dead since `revokedAt` (Unix ms), named by its hash as its register is. */
-export type RevocationItem = { readonly keyHash: string; readonly revokedAt: number };
+/**
+ * A key that is dead since `revokedAt` (Unix ms), named by its hash as its register is. With `root` only a secret
+ * of that key, which may still live until then.
+ */
+export type RevocationItem = {
+  readonly keyHash: string;
+  readonly revokedAt: number;
+  readonly root?: string;
+};
 
 /**
  * What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. `receiver`: the object
@@ -69,8 +76,9 @@ export function outcomeMessage(item: OutcomeItem): Message {
 }
 
 /** A revocation as the queue keeps it: one for each key. */
-export function revocationMessage({ keyHash, revokedAt }: RevocationItem): Message {
-  return { id: keyHash, kind: "revoke", receiver: keyHash, body: JSON.stringify({ revokedAt }) };
+export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): Message {
+  const body = JSON.stringify({ revokedAt, root });
+  return { id: keyHash, kind: "revoke", receiver: root ?? keyHash, body };
 }
 
 const outcomeBody = z.object({
@@ -89,12 +97,17 @@ export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
   return { holdId: id, orgId, kind, cost: micros(cost), generation };
 }
 
-const revocationBody = z.object({ revokedAt: z.int().check(z.minimum(0)) });
+const revocationBody = z.object({
+  revokedAt: z.int().check(z.minimum(0)),
+  root: z.optional(z.string()),
+});
 
 /** The revocation that `revocationMessage` made this of, or null when nothing of the kind. */
 export function revocationOf({ id, body }: Message): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
-  return parsed.success ? { keyHash: id, revokedAt: parsed.data.revokedAt } : null;
+  if (!parsed.success) return null;
+  const { revokedAt, root } = parsed.data;
+  return { keyHash: id, revokedAt, ...(root !== undefined && { root }) };
 }
 
 /** Hands one outcome to its wallet. The wallet takes each once, so a repeat does no harm. */

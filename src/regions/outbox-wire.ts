@@ -70,22 +70,20 @@ export function outcomeFromWire(value: unknown, sender: Region): OutcomeItem | n
   return { holdId, orgId, kind: "settle", cost, generation: ran };
 }
 
-const revocation = z.object({
-  key_hash: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
-  revoked_at: count,
-});
+const hash = z.string().check(z.regex(/^[0-9a-f]{64}$/));
+const revocation = z.object({ key_hash: hash, revoked_at: count, root: z.optional(hash) });
 
 /** One of the `items` of the operation `revocations`; `revoked_at` in Unix ms. */
-export function revocationToWire({ keyHash, revokedAt }: RevocationItem): object {
-  return { key_hash: keyHash, revoked_at: revokedAt };
+export function revocationToWire({ keyHash, revokedAt, root }: RevocationItem): object {
+  return { key_hash: keyHash, revoked_at: revokedAt, ...(root !== undefined && { root }) };
 }
 
 /** Null for what is no revocation. */
 export function revocationFromWire(value: unknown): RevocationItem | null {
   const parsed = revocation.safeParse(value);
-  return parsed.success
-    ? { keyHash: parsed.data.key_hash, revokedAt: parsed.data.revoked_at }
-    : null;
+  if (!parsed.success) return null;
+  const { key_hash: keyHash, revoked_at: revokedAt, root } = parsed.data;
+  return { keyHash, revokedAt, ...(root !== undefined && { root }) };
 }
 
 const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });

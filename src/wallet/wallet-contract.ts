@@ -1,7 +1,8 @@
-import type { Scope } from "../lib/caller.ts";
+import type { Called, Scope, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
+import type { KeySecrets } from "../lib/key-secrets.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
 import type { TokenAsk } from "./rules/token-window.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
@@ -224,12 +225,12 @@ export type WalletCalls = {
    * Takes a place in the minute of one of the organisation's keys, at the key's home. `invalid_api_key`
    * (unknown or revoked), `rate_limited`, or our own fault: then nothing was taken.
    */
-  admit(keyHash: string): Promise<Result<AdmittedKey>>;
+  admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>>;
   /**
    * `admit`, and `hold` with it in the same turn. A repeat, also one that arrives after its answer, takes
    * neither a place nor a hold and hears what was answered; a refusal of it says nothing of the first attempt.
    */
-  admitAndHold(keyHash: string, request: HoldRequest): Promise<Result<AdmittedHold>>;
+  admitAndHold(keyHash: string, request: HoldRequest, shown?: Shown): Promise<Result<AdmittedHold>>;
   /**
    * Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless.
    * `by`: who ends it, and its id, for the log.
@@ -241,13 +242,15 @@ export type WalletCalls = {
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** A key's new terms count from this turn on, for what it has spent before as well. */
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
+  /** The secrets that a key may be used with from this turn on. `by`: who rotated it, and its id, for the log. */
+  setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyEnding): Promise<Result<null>>;
   /** How a key stands by its terms; takes no place in its minute. `invalid_api_key` as for `admit`. */
-  keyStanding(keyHash: string): Promise<Result<KeyStanding>>;
+  keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
   /**
    * For a key (its hash) that was admitted before, or that a peer has admitted: `invalid_api_key` when it has
    * died since, as while a large body was read.
    */
-  hold(request: HoldRequest, keyHash?: string): Promise<Result<HoldGrant>>;
+  hold(request: HoldRequest, keyHash?: string, shown?: Shown): Promise<Result<HoldGrant>>;
   settle(settlement: Settlement): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
@@ -256,29 +259,26 @@ export type WalletCalls = {
   discard(): Promise<boolean>;
   configure(change: ConfigurationChange): Promise<Result<Configuration>>;
   /**
-   * End users and settings are the organisation's to change: not while it is suspended, nor with a key (its
-   * hash) that has died since it was admitted.
+   * End users and settings are the organisation's to change: not while it is suspended, nor with a key that
+   * has died since it was admitted.
    */
   putEndUser(
     externalId: string,
     change: EndUserChange,
-    keyHash?: string,
+    by?: Called,
   ): Promise<Result<PutEndUserAnswer>>;
   patchEndUser(
     externalId: string,
     change: EndUserChange,
-    keyHash?: string,
+    by?: Called,
   ): Promise<Result<EndUserRecord>>;
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;
   listEndUsers(limit: number, offset: number): Promise<Result<EndUserPage>>;
-  deleteEndUser(
-    externalId: string,
-    keyHash?: string,
-  ): Promise<Result<{ readonly externalId: string }>>;
+  deleteEndUser(externalId: string, by?: Called): Promise<Result<{ readonly externalId: string }>>;
   readSettings(): Promise<Result<SettingsRecord>>;
   patchSettings(
     change: SettingsChange,
-    keyHash?: string,
+    by?: Called,
     actor?: Actor,
   ): Promise<Result<SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */

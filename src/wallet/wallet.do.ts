@@ -1,9 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
+import { calledBy } from "../lib/caller.ts";
+import type { Called, Shown } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import type { KeySecrets } from "../lib/key-secrets.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import type { AdmittedKey } from "../lib/register-contract.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
@@ -79,15 +82,16 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return true;
   }
 
-  admit(keyHash: string): Promise<Result<AdmittedKey>> {
-    return admit(this.#gate, keyHash);
+  admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>> {
+    return admit(this.#gate, calledBy(keyHash, shown));
   }
 
   admitAndHold(
     keyHash: string,
     request: Contract.HoldRequest,
+    shown?: Shown,
   ): Promise<Result<Contract.AdmittedHold>> {
-    return admitAndHold(this.#gate, keyHash, request);
+    return admitAndHold(this.#gate, calledBy(keyHash, shown), request);
   }
 
   async revokeKey(
@@ -110,12 +114,25 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return tellKeys(this.#gate, (keys, desk) => keys.setTerms(desk, keyHash, terms));
   }
 
-  keyStanding(keyHash: string): Promise<Result<KeyStanding>> {
-    return keyStanding(this.#gate, keyHash);
+  async setKeySecrets(
+    keyHash: string,
+    secrets: KeySecrets,
+    by?: Contract.KeyEnding,
+  ): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
   }
 
-  hold(request: Contract.HoldRequest, keyHash?: string): Promise<Result<Contract.HoldGrant>> {
-    return holdFor(this.#gate, request, keyHash);
+  keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>> {
+    return keyStanding(this.#gate, calledBy(keyHash, shown));
+  }
+
+  hold(
+    request: Contract.HoldRequest,
+    keyHash?: string,
+    shown?: Shown,
+  ): Promise<Result<Contract.HoldGrant>> {
+    const called = keyHash === undefined ? undefined : calledBy(keyHash, shown);
+    return holdFor(this.#gate, request, called);
   }
 
   async settle(settlement: Contract.Settlement): Promise<Result<Contract.SettleAnswer>> {
@@ -144,17 +161,17 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async putEndUser(
     externalId: string,
     change: Contract.EndUserChange,
-    keyHash?: string,
+    by?: Called,
   ): Promise<Result<Contract.PutEndUserAnswer>> {
-    return changeBy(this.#gate, keyHash, (desk) => endUsers.putEndUser(desk, externalId, change));
+    return changeBy(this.#gate, by, (desk) => endUsers.putEndUser(desk, externalId, change));
   }
 
   async patchEndUser(
     externalId: string,
     change: Contract.EndUserChange,
-    keyHash?: string,
+    by?: Called,
   ): Promise<Result<Contract.EndUserRecord>> {
-    return changeBy(this.#gate, keyHash, (desk) => endUsers.patchEndUser(desk, externalId, change));
+    return changeBy(this.#gate, by, (desk) => endUsers.patchEndUser(desk, externalId, change));
   }
 
   async readEndUser(externalId: string): Promise<Result<Contract.EndUserRecord>> {
@@ -167,9 +184,9 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async deleteEndUser(
     externalId: string,
-    keyHash?: string,
+    by?: Called,
   ): Promise<Result<{ readonly externalId: string }>> {
-    return changeBy(this.#gate, keyHash, (desk) => endUsers.deleteEndUser(desk, externalId));
+    return changeBy(this.#gate, by, (desk) => endUsers.deleteEndUser(desk, externalId));
   }
 
   async readSettings(): Promise<Result<Contract.SettingsRecord>> {
@@ -178,10 +195,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async patchSettings(
     change: Contract.SettingsChange,
-    keyHash?: string,
+    by?: Called,
     actor?: Actor,
   ): Promise<Result<Contract.SettingsRecord>> {
-    return changeBy(this.#gate, keyHash, (desk) => endUsers.patchSettings(desk, change, actor));
+    return changeBy(this.#gate, by, (desk) => endUsers.patchSettings(desk, change, actor));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {

@@ -19,6 +19,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/embeddings": [VECTOR],
   "POST /v1/keys": [{ name: "made by a test" }, 201],
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
+  "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],
   "POST /v1/users": [{ external_id: "there already" }],
   "PATCH /v1/users/:external_id{.+}": [{ daily_quota_dollars: 5 }],
   "PATCH /v1/orgs/:org_id": [{ name: "renamed by a test" }],

@@ -50,7 +50,8 @@ function ask(
   key: string | undefined,
   id: string,
 ): Promise<Response> {
-  return send(route.replace(/:\w+(\{.+\})?/, id), { method, key, body });
+  const headers = route.endsWith("/rotate") ? { "idempotency-key": crypto.randomUUID() } : {};
+  return send(route.replace(/:\w+(\{.+\})?/, id), { method, key, body, headers });
 }
 
 /** An answer without what is its own: its request id, and what is left of its key's minute. */
@@ -84,6 +85,7 @@ it("everyone may everything, but for this", () => {
   expect(said.toSorted()).toEqual([
     "DELETE /v1/keys/:id: others' owner,admin,billing",
     "GET /v1/alerts: owner,admin,billing",
+    "GET /v1/events: owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
     "GET /v1/keys: others' owner,admin,billing",
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
@@ -91,6 +93,7 @@ it("everyone may everything, but for this", () => {
     "PATCH /v1/keys/:id: others' owner,admin",
     "PATCH /v1/orgs/:org_id/settings: owner,admin,billing",
     "PATCH /v1/orgs/:org_id: owner",
+    "POST /v1/keys/:id/rotate: others' owner,admin",
   ]);
   const limited = PATHS.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
   expect(limited.toSorted()).toEqual([

@@ -207,7 +207,9 @@ describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
       rpm_limit: 60,
       created_at: Date.now(),
     };
-    expect(await insertKeyOnce(env.DB, key, { keyId: account.keyId, idempotency })).toEqual({
+    expect(
+      await insertKeyOnce(env.DB, key, { keyId: account.keyId, secret: "x", idempotency }),
+    ).toEqual({
       ok: false,
       failure: { kind: "invalid_api_key" },
     });

@@ -21,7 +21,7 @@ it("what home answers and a peer forwards is read, with the headers that count",
   expect(readForwardBody(REQUEST)).toMatchObject({
     query: "?limit=1",
     headers: { "content-type": "application/json" },
-    callerKeyHash: REQUEST.caller_key_hash,
+    called: { keyHash: REQUEST.caller_key_hash },
   });
 });
 

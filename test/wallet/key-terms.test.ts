@@ -281,7 +281,7 @@ describe("a key's other terms", () => {
       await stub.admit(hash),
       await stub.admitAndHold(hash, requestOf(key, 1)),
       await stub.hold(requestOf(key, 1, { peer: true }), hash),
-      await stub.putEndUser("u", {}, hash),
+      await stub.putEndUser("u", {}, { keyHash: hash }),
       await stub.keyStanding(hash),
     ];
     expect(answers.map(failureOf)).toEqual(answers.map(() => expired));

@@ -1,4 +1,5 @@
 import { configOf } from "../../config.ts";
+import type { Called } from "../../lib/caller.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
@@ -33,10 +34,10 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 }
 
 /** See `WalletCalls.admit`. */
-export function admit(gate: Gate, keyHash: string): Promise<Result<AdmittedKey>> {
+export function admit(gate: Gate, { keyHash, shown }: Called): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
   return decideFor(gate, keyHash, (desk) => {
-    const place = keys.place(desk, keyHash);
+    const place = keys.place(desk, keyHash, shown);
     if (!place.ok) return place;
     keys.take(desk, place.value);
     return success(place.value.admitted);
@@ -49,18 +50,19 @@ export function admit(gate: Gate, keyHash: string): Promise<Result<AdmittedKey>>
  */
 export function admitAndHold(
   gate: Gate,
-  keyHash: string,
+  called: Called,
   request: HoldRequest,
 ): Promise<Result<AdmittedHold>> {
   const { keys } = gate;
+  const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
-    const place = keys.place(desk, keyHash);
-    if (!place.ok) return replayFor(gate, desk, { keyHash, request }) ?? place;
+    const place = keys.place(desk, keyHash, shown);
+    if (!place.ok) return replayFor(gate, desk, { called, request }) ?? place;
     let isRepeat = false;
     try {
       const held = hold(desk, request, place.value.record.terms);
       ({ isRepeat } = held);
-      const admitted = isRepeat ? keys.standing(desk, keyHash) : place.value.admitted;
+      const admitted = isRepeat ? keys.standing(desk, keyHash, shown) : place.value.admitted;
       return success({ admitted: admitted ?? place.value.admitted, held: held.answer });
     } finally {
       if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
@@ -72,10 +74,11 @@ export function admitAndHold(
 function replayFor(
   { keys }: Gate,
   desk: Desk,
-  { keyHash, request }: { readonly keyHash: string; readonly request: HoldRequest },
+  { called, request }: { readonly called: Called; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
-  const admitted = keys.standing(desk, keyHash);
-  const live = keys.live(desk, keyHash);
+  const { keyHash, shown } = called;
+  const admitted = keys.standing(desk, keyHash, shown);
+  const live = keys.live(desk, keyHash, shown);
   const held = live.ok ? replay(desk, request, live.value.terms) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
@@ -84,24 +87,25 @@ function replayFor(
 export async function holdFor(
   gate: Gate,
   request: HoldRequest,
-  keyHash?: string,
+  called?: Called,
 ): Promise<Result<HoldGrant>> {
   const { decisions, keys } = gate;
-  if (keyHash === undefined) {
+  if (called === undefined) {
     return decisions.decide((desk) => hold(desk, request, NO_TERMS).answer);
   }
+  const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
-    const live = keys.live(desk, keyHash);
+    const live = keys.live(desk, keyHash, shown);
     return live.ok ? hold(desk, request, live.value.terms).answer : live;
   });
 }
 
 /** See `WalletCalls.keyStanding`. */
-export function keyStanding(gate: Gate, keyHash: string): Promise<Result<KeyStanding>> {
+export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Result<KeyStanding>> {
   const { keys } = gate;
   return decideFor(gate, keyHash, (desk) => {
-    const live = keys.live(desk, keyHash);
-    const admitted = keys.standing(desk, keyHash);
+    const live = keys.live(desk, keyHash, shown);
+    const admitted = keys.standing(desk, keyHash, shown);
     if (!live.ok || admitted === null) return live.ok ? unavailable() : live;
     const { limit, remaining, resetMs } = admitted;
     return success({
@@ -113,15 +117,15 @@ export function keyStanding(gate: Gate, keyHash: string): Promise<Result<KeyStan
 
 /**
  * What an organisation changes of its own: not while it is suspended, nor once the key that asks for it
- * (its hash) has died.
+ * has died.
  */
 export function changeBy<T>(
   { decisions, keys }: Gate,
-  keyHash: string | undefined,
+  called: Called | undefined,
   decision: (desk: Desk) => Result<T>,
 ): Result<T> {
   return decisions.decide((desk) => {
-    const dead = keyHash === undefined ? null : keys.isDead(desk, keyHash);
+    const dead = called === undefined ? null : keys.isDead(desk, called);
     if (dead === null && !desk.memory.row.suspended) return decision(desk);
     touchStorage(desk);
     return dead ?? refuse({ kind: "organization_suspended" });

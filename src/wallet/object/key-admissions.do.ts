@@ -1,5 +1,6 @@
 import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
+import { SYSTEM } from "../../lib/event.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import type {
@@ -8,6 +9,10 @@ import type {
   Register,
   RegisterRecord,
 } from "../../lib/register-contract.ts";
+import { secretOf } from "../../lib/caller.ts";
+import type { Called, Shown } from "../../lib/caller.ts";
+import { isLiveSecret, secretsText } from "../../lib/key-secrets.ts";
+import type { KeySecrets } from "../../lib/key-secrets.ts";
 import { isLimited, NO_TERMS, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
@@ -26,6 +31,7 @@ import {
   unlearnKeys,
   updateChecked,
   updateKeyLimit,
+  updateKeySecrets,
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
 import type { KeyRecord, KnownKey } from "../tables/key-rows.do.ts";
@@ -105,10 +111,18 @@ export class KeyAdmissions {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  /** What the key may do; or `invalid_api_key`, when it is not known here, has ended for good, or its time is up. */
-  live({ sql, clockMs }: Desk, hash: string): Result<KeyRecord> {
+  /**
+   * What the key may do; or `invalid_api_key`, when it is not known here, has ended for good, its time is up, or
+   * what was shown of it has ended.
+   */
+  live(desk: Desk, hash: string, shown?: Shown): Result<KeyRecord> {
+    const { sql, clockMs } = desk;
     const key = this.#key(sql, hash);
     if (key === null || key.record === null || key.revokedAt !== null) {
+      return refuse({ kind: "invalid_api_key" });
+    }
+    const { secrets } = key.record;
+    if (!isLiveSecret({ keyHash: hash, secrets }, secretOf(hash, shown), clockMs)) {
       return refuse({ kind: "invalid_api_key" });
     }
     const { expiresAt } = key.record.terms;
@@ -119,9 +133,9 @@ export class KeyAdmissions {
   }
 
   /** Whether the key has ended here, also one that has not been met. */
-  isDead(desk: Desk, hash: string): Refusal | null {
-    if (!this.knows(desk, hash)) return null;
-    const live = this.live(desk, hash);
+  isDead(desk: Desk, { keyHash, shown }: Called): Refusal | null {
+    if (!this.knows(desk, keyHash)) return null;
+    const live = this.live(desk, keyHash, shown);
     return live.ok ? null : live;
   }
 
@@ -137,8 +151,8 @@ export class KeyAdmissions {
   }
 
   /** The next place in the key's minute, not yet taken, or why there is none: `invalid_api_key`, `rate_limited`. */
-  place(desk: Desk, hash: string): Result<Place> {
-    const live = this.live(desk, hash);
+  place(desk: Desk, hash: string, shown?: Shown): Result<Place> {
+    const live = this.live(desk, hash, shown);
     if (!live.ok) return live;
     const record = live.value;
     const key = this.#key(desk.sql, hash);
@@ -176,9 +190,9 @@ export class KeyAdmissions {
   }
 
   /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
-  standing(desk: Desk, hash: string): AdmittedKey | null {
+  standing(desk: Desk, hash: string, shown?: Shown): AdmittedKey | null {
     const key = this.#key(desk.sql, hash);
-    const live = this.live(desk, hash);
+    const live = this.live(desk, hash, shown);
     if (key === null || !live.ok) return null;
     const { window } = key;
     const record = live.value;
@@ -217,6 +231,22 @@ export class KeyAdmissions {
     this.#amend(hash, { terms });
     const record = this.#key(desk.sql, hash)?.record;
     if (record !== null && record !== undefined) budgetOf(desk, record.keyId, terms);
+  }
+
+  /** New secrets count from this turn on, and those that are not among them are none; says so once. */
+  setSecrets(desk: Desk, hash: string, secrets: KeySecrets, by?: KeyEnding): void {
+    this.#outdate(hash);
+    const subject = by?.keyId ?? this.#key(desk.sql, hash)?.record?.keyId;
+    const [newest, second] = secrets ?? [];
+    desk.storage.transactionSync(() => {
+      updateKeySecrets(desk.sql, hash, secrets);
+      if (newest === undefined || second === undefined || subject === undefined) return;
+      const { retiresAt } = second;
+      const data = { others_end_at: retiresAt === null ? null : timestamp(retiresAt) };
+      const event = { type: "key.rotated", actor: by?.actor ?? SYSTEM, subject, data } as const;
+      addEvent(desk, event, [newest.hash]);
+    });
+    this.#amend(hash, { secrets });
   }
 
   async #learn(hash: string): Promise<Refusal | null> {
@@ -267,6 +297,17 @@ export class KeyAdmissions {
     this.#amend(hash, { checkedAt });
   }
 
+  #adopt(desk: Desk, hash: string, { rpm_limit, terms, secrets = null }: RegisterRecord): void {
+    const before = this.#key(desk.sql, hash)?.record;
+    this.setLimit(desk, hash, rpm_limit);
+    const knownTerms = before?.terms ?? NO_TERMS;
+    if (terms !== undefined && termsText(terms) !== termsText(knownTerms)) {
+      this.setTerms(desk, hash, terms);
+    }
+    const knownSecrets = before?.secrets ?? null;
+    if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(desk, hash, secrets);
+  }
+
   /** Takes over what the register says now. While it cannot be asked, admissions go on. */
   async #refreshed({ hash, usedAt }: Use): Promise<void> {
     const question = { hash, isStale: false };
@@ -274,13 +315,7 @@ export class KeyAdmissions {
     const desk = this.#keeping.desk();
     if (desk === null) return;
     if (said.ok) {
-      if (question.isStale) return;
-      this.setLimit(desk, hash, said.value.rpm_limit);
-      const { terms } = said.value;
-      const known = this.#key(desk.sql, hash)?.record?.terms ?? NO_TERMS;
-      if (terms !== undefined && termsText(terms) !== termsText(known)) {
-        this.setTerms(desk, hash, terms);
-      }
+      if (!question.isStale) this.#adopt(desk, hash, said.value);
     } else if (said.failure.kind !== "invalid_api_key") {
       this.#check(desk, hash, usedAt - 1); // the book lacks it: again in a minute
       desk.memory.dueUses.add(hash, desk.nowMs + REFRESH_MS);
@@ -332,5 +367,6 @@ function admittedBy(
 function recordOf({ clockMs, memory }: Desk, said: RegisterRecord): KeyRecord {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = said;
   assert(said.org_id === memory.row.orgId, "a key is admitted by its own organisation's wallet");
-  return { keyId, memberId, scope, rpmLimit, terms: said.terms ?? NO_TERMS, checkedAt: clockMs };
+  const { terms = NO_TERMS, secrets = null } = said;
+  return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: clockMs };
 }

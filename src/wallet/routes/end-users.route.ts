@@ -1,5 +1,7 @@
 import type { Context } from "hono";
 import * as z from "zod/mini";
+import { calledBy } from "../../lib/caller.ts";
+import type { Called } from "../../lib/caller.ts";
 import { fail } from "../../http/context.ts";
 import type { AppEnv } from "../../http/context.ts";
 import { pageQuery, parseQuery } from "../../http/parse-body.ts";
@@ -49,7 +51,7 @@ export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
   if (!fields.ok) return fail(c, fields.failure);
   const { external_id: externalId, ...given } = fields.value;
   const answer = await askOwnWallet(c, (wallet) =>
-    wallet.putEndUser(externalId, changeOf(given), c.var.admitted.caller.keyHash),
+    wallet.putEndUser(externalId, changeOf(given), callOf(c)),
   );
   if (!answer.ok) return fail(c, answer.failure);
   const { created, endUser } = answer.value;
@@ -79,7 +81,7 @@ export async function patchEndUserRoute(c: Context<AppEnv>): Promise<Response> {
   if (!fields.ok) return fail(c, fields.failure);
   const change = changeOf(fields.value);
   const answer = await askOwnWallet(c, (wallet) =>
-    wallet.patchEndUser(externalIdOf(c), change, c.var.admitted.caller.keyHash),
+    wallet.patchEndUser(externalIdOf(c), change, callOf(c)),
   );
   return answer.ok ? c.json(endUserView(answer.value)) : fail(c, answer.failure);
 }
@@ -90,7 +92,7 @@ export async function deleteEndUserRoute(c: Context<AppEnv>): Promise<Response> 
   let attempts = 0;
   const answer = await askOwnWallet(c, (wallet) => {
     attempts++;
-    return wallet.deleteEndUser(externalId, c.var.admitted.caller.keyHash);
+    return wallet.deleteEndUser(externalId, callOf(c));
   });
   // An attempt whose answer was lost may have deleted it: then the next one finds nothing.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
@@ -99,6 +101,12 @@ export async function deleteEndUserRoute(c: Context<AppEnv>): Promise<Response> 
 }
 
 /** The path's external_id, decoded once, slashes included. */
+/** What is looked at again where the change takes effect. */
+function callOf(c: Context<AppEnv>): Called {
+  const { keyHash, shown } = c.var.admitted.caller;
+  return calledBy(keyHash, shown);
+}
+
 function externalIdOf(c: Context<AppEnv>): string {
   return c.req.param("external_id") ?? "";
 }
@@ -149,9 +157,9 @@ export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> 
     defaultAlertThreshold: given.default_alert_threshold,
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
   };
-  const { keyHash, keyId } = c.var.admitted.caller;
+  const { keyId } = c.var.admitted.caller;
   const answer = await askOwnWallet(c, (wallet) =>
-    wallet.patchSettings(change, keyHash, { kind: "key", id: keyId }),
+    wallet.patchSettings(change, callOf(c), { kind: "key", id: keyId }),
   );
   return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
 }

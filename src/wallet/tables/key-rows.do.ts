@@ -1,5 +1,7 @@
 import { assert } from "../../lib/assert.ts";
 import type { Scope } from "../../lib/caller.ts";
+import { secretsOfText, secretsText } from "../../lib/key-secrets.ts";
+import type { KeySecrets } from "../../lib/key-secrets.ts";
 import { termsOfText, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { RateWindow } from "../../lib/rate-window.ts";
@@ -20,6 +22,7 @@ export type KeyRecord = {
   readonly scope: Scope;
   readonly rpmLimit: number;
   readonly terms: KeyTerms;
+  readonly secrets: KeySecrets;
   readonly checkedAt: number;
 };
 
@@ -41,6 +44,7 @@ type Row = {
   scope: Scope | null;
   rpm_limit: number | null;
   terms: string | null;
+  secrets: string | null;
   checked_at: number | null;
   revoked_at: number | null;
 };
@@ -49,7 +53,7 @@ type Row = {
 export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   const [row] = sql
     .exec<Row>(
-      `SELECT number, key_id, member_id, scope, rpm_limit, terms, checked_at, revoked_at
+      `SELECT number, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at, revoked_at
       FROM keys WHERE hash = ?`,
       hash,
     )
@@ -79,7 +83,8 @@ function recordOf(row: Row): KeyRecord | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);
-  return { keyId, memberId, scope, rpmLimit, terms, checkedAt: row.checked_at ?? 0 };
+  const secrets = secretsOfText(row.secrets);
+  return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
 /** After a start: the keys that were checked in the last hour, whose last use the book may lack. */
@@ -97,17 +102,18 @@ export function findDueUses(sql: SqlStorage, dueUses: DueUses, clockMs: number):
 /** Keeps what the register says; a tombstone stays. */
 export function putKey(sql: SqlStorage, hash: string, record: KeyRecord): void {
   sql.exec(
-    `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, checked_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (hash) DO UPDATE SET key_id = excluded.key_id, member_id = excluded.member_id,
       scope = excluded.scope, rpm_limit = excluded.rpm_limit, terms = excluded.terms,
-      checked_at = excluded.checked_at`,
+      secrets = excluded.secrets, checked_at = excluded.checked_at`,
     hash,
     record.keyId,
     record.memberId,
     record.scope,
     record.rpmLimit,
     termsText(record.terms),
+    secretsText(record.secrets),
     record.checkedAt,
   );
 }
@@ -139,6 +145,10 @@ export function updateKeyLimit(sql: SqlStorage, hash: string, rpmLimit: number):
 
 export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): void {
   sql.exec("UPDATE keys SET terms = ? WHERE hash = ?", termsText(terms), hash);
+}
+
+export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecrets): void {
+  sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", secretsText(secrets), hash);
 }
 
 export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number): void {

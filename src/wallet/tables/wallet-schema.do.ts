@@ -194,6 +194,7 @@ const MIGRATIONS: readonly string[] = [
     told_seq INTEGER NOT NULL DEFAULT 0 -- the webhooks' object has all up to here
   ) STRICT;
   INSERT INTO event_log (id) VALUES (1);`,
+  "ALTER TABLE keys ADD COLUMN secrets TEXT", // JSON, of a key that was rotated
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

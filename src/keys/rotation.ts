@@ -1,0 +1,190 @@
+import * as z from "zod/mini";
+import type { KeySecret } from "../config.ts";
+import type { Region } from "../lib/caller.ts";
+import type { Actor } from "../lib/event.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { followBook } from "../lib/follow-book.ts";
+import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
+import { secretsOfText, secretsText } from "../lib/key-secrets.ts";
+import type { KeySecrets } from "../lib/key-secrets.ts";
+import { mintRotated } from "./api-key.ts";
+import type { MintedKey } from "./api-key.ts";
+import type { KeyRow } from "./key-record.ts";
+import { LIVE_SECRETS_MAX } from "./keys.store.ts";
+import { tellPeers } from "./revocation.ts";
+import type { RevocationServices } from "./revocation.ts";
+import { insertSecret, isLiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";
+import type { SecretRow } from "./secrets.store.ts";
+
+const OVERLAP_MAX_S = 30 * 86_400;
+/** Tries for a number that no other rotation takes meanwhile. */
+const ROUNDS_MAX = 5;
+
+/** The body of a rotation: how long the secrets before it still live; 0 ends them at once. */
+export const rotationSchema = z.object({
+  overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
+});
+
+/** What a rotation works with; fresh stubs, by the key's hash and by the organisation's id. */
+export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox" | "now"> & {
+  readonly region: Region;
+  readonly keySecrets: readonly KeySecret[];
+  readonly register: (keyHash: string) => { setSecrets(secrets: KeySecrets): Promise<void> };
+  readonly wallet: (orgId: string) => {
+    setKeySecrets(
+      keyHash: string,
+      secrets: KeySecrets,
+      by: { readonly keyId: string; readonly actor: Actor },
+    ): Promise<Result<null>>;
+  };
+};
+
+/** A rotation: of which key, by whom, and how long the other secrets live on. */
+export type Rotating = {
+  readonly find: () => Promise<KeyRow | null>;
+  readonly caller: { readonly keyId: string; readonly secret: string };
+  readonly overlapMs: number;
+  readonly idempotency: Idempotency;
+};
+
+/** The key with its new secret; the others end at `retiresAt` (Unix ms) at the latest. */
+export type Rotation = { readonly row: KeyRow; readonly key: string; readonly retiresAt: number };
+
+/**
+ * Gives a key a new secret: in the book, then where it is known and admitted, then to the peers. What ends at
+ * once is dead from the answer on. Every step runs on every call, so that a repeat completes what an earlier one
+ * left half done. Refusals: `not_found`, `conflict`, `idempotency_mismatch`, `invalid_api_key` for who has died
+ * meanwhile; our own faults. Throws when D1 fails.
+ */
+export async function rotateKeyEverywhere(
+  services: RotationServices,
+  rotating: Rotating,
+): Promise<Result<Rotation>> {
+  // 1. The book: which secrets there are, and when each ends.
+  const made = await secretOfBook(services, rotating);
+  if (!made.ok) return made;
+  const row = await rotating.find();
+  if (row === null) return noSuchKey();
+  // 2. Where the key is known, then where it is admitted: what has ended is refused from here on.
+  const told = await tellHome(services, row, rotating);
+  if (!told.ok) return told;
+  // 3. The peers, durable; until they hear of it they ask home for every request.
+  const ended = (secretsOfText(told.value.secrets) ?? []).flatMap(({ hash, retiresAt }) =>
+    retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: row.hash }],
+  );
+  const noticed = await tellPeers(services, row.scope, ended);
+  if (!noticed.ok) return noticed;
+  const { secret, key } = made.value;
+  return success({ row: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
+}
+
+function noSuchKey(): Result<never> {
+  return refuse({ kind: "not_found", message: "No such live key." });
+}
+
+type MadeSecret = { readonly secret: Pick<SecretRow, "created_at">; readonly key: string };
+
+/** The new secret as the book has it, made now or by the same call before. */
+async function secretOfBook(
+  services: RotationServices,
+  { find, caller, overlapMs, idempotency }: Rotating,
+): Promise<Result<MadeSecret>> {
+  const { db, keySecrets, now } = services;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    /* oxlint-disable no-await-in-loop -- decided anew after a rotation that came in between */
+    const row = await find();
+    if (row === null || row.revoked_at !== null) return noSuchKey();
+    const secrets = await listSecrets(db, row.id);
+    const earlier = earlierOf(secrets, idempotency, now);
+    if (earlier !== null) return again(services, row, { earlier, idempotency });
+    const why = whyNot(secrets, { now, retiresAt: now + overlapMs });
+    if (why !== null) return why;
+    const [signedBy] = keySecrets;
+    if (signedBy === undefined) return refuse({ kind: "misconfigured" });
+    const number = (secrets[0]?.number ?? 0) + 1;
+    const { key, hash, prefix } = await minted(services, row, { number, idempotency, signedBy });
+    const secret = { key: row, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
+    const isMade = await insertSecret(db, { ...secret, now, retiresAt: now + overlapMs });
+    if (isMade) return success({ secret: { created_at: now }, key });
+    if (!(await isLiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
+    /* oxlint-enable no-await-in-loop */
+  }
+  return refuse({ kind: "overloaded" });
+}
+
+function earlierOf(
+  secrets: readonly SecretRow[],
+  { name }: Idempotency,
+  now: number,
+): SecretRow | null {
+  const isKnown = (one: SecretRow): boolean =>
+    one.name === name && now - one.created_at < IDEMPOTENCY_MS;
+  return secrets.find(isKnown) ?? null;
+}
+
+/** The secret that the same call made before, derived again. */
+async function again(
+  services: RotationServices,
+  row: KeyRow,
+  { earlier, idempotency }: { readonly earlier: SecretRow; readonly idempotency: Idempotency },
+): Promise<Result<MadeSecret>> {
+  if (earlier.body !== idempotency.body) return refuse({ kind: "idempotency_mismatch" });
+  const signedBy = services.keySecrets.find(({ id }) => id === earlier.signed_by);
+  if (signedBy === undefined) {
+    return refuse({ kind: "idempotency_replay", made: "key", id: row.id });
+  }
+  const { key } = await minted(services, row, { number: earlier.number, idempotency, signedBy });
+  return success({ secret: earlier, key });
+}
+
+function minted(
+  { region: home }: RotationServices,
+  { hash: root, scope }: KeyRow,
+  of: {
+    readonly number: number;
+    readonly idempotency: Idempotency;
+    readonly signedBy: KeySecret;
+  },
+): Promise<MintedKey> {
+  const { number, idempotency, signedBy } = of;
+  return mintRotated({ home, scope, root, number, name: idempotency.name, signedBy });
+}
+
+function whyNot(
+  secrets: readonly SecretRow[],
+  { now, retiresAt }: { readonly now: number; readonly retiresAt: number },
+): Result<never> | null {
+  const live = secrets.filter((one) => Math.min(one.retires_at ?? Infinity, retiresAt) > now);
+  const young = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_MS);
+  if (live.length < LIVE_SECRETS_MAX && young.length <= ROTATIONS_MAX) return null;
+  return refuse({
+    kind: "conflict",
+    message: `At most ${LIVE_SECRETS_MAX} secrets of a key at a time, and ${ROTATIONS_MAX} new ones a day.`,
+    param: null,
+    code: "too_many_secrets",
+  });
+}
+
+function tellHome(
+  { register, wallet }: RotationServices,
+  row: KeyRow,
+  { find, caller }: Rotating,
+): Promise<Result<KeyRow>> {
+  const actor = { kind: "key", id: caller.keyId } as const;
+  return followBook(row, {
+    tell: async (current) => {
+      const secrets = secretsOfText(current.secrets);
+      await register(current.hash).setSecrets(secrets);
+      const by = { keyId: current.id, actor };
+      return wallet(current.org_id).setKeySecrets(current.hash, secrets, by);
+    },
+    reread: find,
+    isSame: (one, other) => textOf(one) === textOf(other),
+  });
+}
+
+function textOf({ secrets }: KeyRow): string | null {
+  return secretsText(secretsOfText(secrets));
+}

@@ -1,0 +1,30 @@
+/**
+ * The live secrets of a key that was ever rotated, the newest first; null for one that has its first alone.
+ * `hash`: as of any key's text; that of the first secret is the key's own. `retiresAt`: Unix ms, null for the newest.
+ */
+export type KeySecrets = readonly KeySecret[] | null;
+type KeySecret = { readonly hash: string; readonly retiresAt: number | null };
+
+/** Whether a key may be used with a secret at this moment, by the clock of the key's home. */
+export function isLiveSecret(
+  { keyHash, secrets }: { readonly keyHash: string; readonly secrets: KeySecrets },
+  secret: string,
+  nowMs: number,
+): boolean {
+  if (secrets === null) return secret === keyHash;
+  const known = secrets.find(({ hash }) => hash === secret);
+  return known !== undefined && (known.retiresAt === null || known.retiresAt > nowMs);
+}
+
+/** Secrets as one text, for an object's own table. */
+export function secretsText(secrets: KeySecrets): string | null {
+  return secrets === null
+    ? null
+    : JSON.stringify(secrets.map(({ hash, retiresAt }) => [hash, retiresAt]));
+}
+
+/** Reads what `secretsText` wrote, and the same as the book gathers it: empty where a key was never rotated. */
+export function secretsOfText(text: string | null | undefined): KeySecrets {
+  const pairs = JSON.parse(text ?? "[]") as readonly (readonly [string, number | null])[];
+  return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));
+}

@@ -1,0 +1,267 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account, Sending } from "./client.ts";
+import { addMember, createKey, deleteKey, keysOf, postKey, statusOf } from "./key-client.ts";
+
+const HOUR_MS = 3_600_000;
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+type Rotated = { readonly id: string; readonly key: string; readonly others_end_at: string };
+
+function rotate(
+  key: string,
+  id: string,
+  {
+    overlap = 0,
+    name = crypto.randomUUID(),
+    ...sending
+  }: Sending & {
+    readonly overlap?: number;
+    readonly name?: string;
+  } = {},
+): Promise<Response> {
+  const headers = { "idempotency-key": name };
+  const body = { overlap_seconds: overlap };
+  return send(`/v1/keys/${id}/rotate`, { key, body, headers, ...sending });
+}
+
+async function rotated(...given: Parameters<typeof rotate>): Promise<Rotated> {
+  const response = await rotate(...given);
+  expect(response.status).toBe(201);
+  return response.json<Rotated>();
+}
+
+describe("POST /v1/keys/{id}/rotate", () => {
+  it("201: the record with a new secret; both work until the overlap ends, then the new one alone", async () => {
+    const { key: first, ...made } = await createKey(account.key);
+    expect(await statusOf(first)).toBe(200);
+    const before = Date.now();
+    const {
+      key,
+      others_end_at: end,
+      ...record
+    } = await rotated(account.key, made.id, {
+      overlap: 3600,
+    });
+    const prefix = key.slice(0, made.prefix.length);
+    expect(record).toMatchObject({ ...made, prefix, last_used_at: expect.anything() });
+    expect(Date.parse(end) - before).toBeGreaterThanOrEqual(HOUR_MS);
+    expect([await statusOf(first), await statusOf(key)]).toEqual([200, 200]);
+    expect((await keysOf(account.key)).find(({ id }) => id === made.id)).toMatchObject({ prefix });
+    shiftClock(HOUR_MS + 60_000);
+    expect([await statusOf(first), await statusOf(key)]).toEqual([401, 200]);
+  });
+
+  it("overlap 0: every other secret is 401 from the answer on, at every door; a key rotates itself", async () => {
+    const { key: first, id } = await createKey(account.key);
+    const second = await rotated(first, id, { overlap: 60 });
+    const third = await rotated(second.key, id);
+    for (const dead of [first, second.key]) {
+      expect([await statusOf(dead), (await chat(dead)).status]).toEqual([401, 401]);
+      expect((await rotate(dead, id)).status).toBe(401);
+      expect((await postKey(dead, { name: "x" })).status).toBe(401);
+    }
+    expect([await statusOf(third.key), (await chat(third.key)).status]).toEqual([200, 200]);
+    expect((await send("/v1/users", { key: third.key, body: { external_id: "u" } })).status).toBe(
+      201,
+    );
+  });
+
+  it("a repeat with its Idempotency-Key is the same secret, and the first end stands; another body is 422", async () => {
+    const { id } = await createKey(account.key);
+    const name = "again";
+    const once = await rotated(account.key, id, { name, overlap: 60 });
+    shiftClock(30_000);
+    expect(await rotated(account.key, id, { name, overlap: 60 })).toMatchObject({
+      key: once.key,
+      others_end_at: once.others_end_at,
+    });
+    const other = await rotate(account.key, id, { name, overlap: 61 });
+    expect((await errorOf(other, 422)).code).toBe("idempotency_mismatch");
+    const rows = await env.DB.prepare("SELECT number FROM key_secrets WHERE key_id = ?")
+      .bind(id)
+      .all();
+    expect(rows.results).toHaveLength(2);
+    const log = await (
+      await send("/v1/events?type=key.rotated", { key: account.key })
+    ).json<{
+      events: object[];
+    }>();
+    expect(log.events).toMatchObject([
+      {
+        subject: id,
+        actor: { kind: "key", id: account.keyId },
+        data: { others_end_at: once.others_end_at },
+      },
+    ]);
+    shiftClock(25 * HOUR_MS);
+    expect((await rotated(account.key, id, { name, overlap: 60 })).key).not.toBe(once.key);
+  });
+
+  it("a secret that has ended never comes back, however often and late the key is rotated", async () => {
+    const { key: first, id } = await createKey(account.key);
+    const secrets = [first];
+    for (let round = 1; round < 5; round++) {
+      // oxlint-disable-next-line no-await-in-loop -- one day after the other
+      secrets.push((await rotated(account.key, id, { overlap: 60 })).key);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      const overlapping = await Promise.all(secrets.map(statusOf));
+      expect(overlapping).toEqual([...secrets.slice(2).map(() => 401), 200, 200]);
+      shiftClock(round * 30 * HOUR_MS);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      const seen = await Promise.all(secrets.map(statusOf));
+      expect(seen).toEqual([...secrets.slice(1).map(() => 401), 200]);
+    }
+    const rows = await env.DB.prepare("SELECT number FROM key_secrets WHERE key_id = ?")
+      .bind(id)
+      .all();
+    expect(rows.results.length).toBeLessThanOrEqual(3);
+  });
+
+  it("a shorter overlap later ends the older ones sooner, never later", async () => {
+    const { key: first, id } = await createKey(account.key);
+    const second = await rotated(account.key, id, { overlap: 60 });
+    const third = await rotated(account.key, id, { overlap: 7200 });
+    shiftClock(61_000);
+    const seen = await Promise.all([first, second.key, third.key].map(statusOf));
+    expect(seen).toEqual([401, 200, 200]);
+  });
+
+  it("an overlap never doubles a limit: both secrets count in one minute and one budget", async () => {
+    const { key: first, id } = await createKey(account.key, { rpm_limit: 3, budget_dollars: 1 });
+    const { key } = await rotated(account.key, id, { overlap: 60 });
+    const seen = [];
+    for (const one of [first, key, first, key]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      seen.push(await statusOf(one));
+    }
+    expect(seen).toEqual([200, 200, 200, 429]);
+  });
+
+  it("a key with limits rotates itself, with them, and no other key", async () => {
+    const { key: first, id } = await createKey(account.key, { budget_dollars: 0.5 });
+    const other = await createKey(account.key);
+    const { key } = await rotated(first, id);
+    const own = await (await send("/v1/key", { key })).json();
+    expect(own).toMatchObject({ id, budget_dollars: 0.5 });
+    for (const target of [account.keyId, other.id, "key_none"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const error = await errorOf(await rotate(key, target), 403);
+      expect(error.code).toBe("key_is_limited");
+    }
+  });
+
+  it("a revoked key is not rotated, and a DELETE ends every secret of it", async () => {
+    const { key: first, id } = await createKey(account.key);
+    const { key } = await rotated(first, id, { overlap: 600 });
+    expect((await deleteKey(account.key, id)).status).toBe(200);
+    expect([await statusOf(first), await statusOf(key)]).toEqual([401, 401]);
+    expect((await rotate(account.key, id)).status).toBe(404);
+  });
+
+  it("during a DELETE: whatever each of them answers, no secret of the key lives", async () => {
+    for (let round = 0; round < 8; round++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const { key: first, id } = await createKey(account.key);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      const [gone, made] = await Promise.all([
+        deleteKey(account.key, id),
+        rotate(account.key, id, { overlap: 600 }),
+      ]);
+      expect(gone.status).toBe(200);
+      const secrets = [first];
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      if (made.status === 201) secrets.push((await made.json<Rotated>()).key);
+      expect([201, 404]).toContain(made.status);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      for (const secret of secrets) expect(await statusOf(secret)).toBe(401);
+    }
+  });
+
+  it("409 at the sixth live secret; one that ends the others is always possible", async () => {
+    const { id } = await createKey(account.key);
+    for (let n = 0; n < 4; n++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await rotated(account.key, id, { overlap: 600 });
+    }
+    const error = await errorOf(await rotate(account.key, id, { overlap: 600 }), 409);
+    expect(error.code).toBe("too_many_secrets");
+    await rotated(account.key, id);
+  });
+
+  it("at once: each has a secret of its own, and all but the overlap's are alive", async () => {
+    const { id } = await createKey(account.key);
+    const made = await Promise.all([1, 2, 3].map(() => rotated(account.key, id, { overlap: 60 })));
+    expect(new Set(made.map(({ key }) => key)).size).toBe(3);
+    for (const { key } of made) expect(await statusOf(key)).toBe(200);
+  });
+
+  it.each<[string, unknown, string]>([
+    ["a missing overlap", {}, "overlap_seconds"],
+    ["one below zero", { overlap_seconds: -1 }, "overlap_seconds"],
+    ["one over thirty days", { overlap_seconds: 30 * 86_400 + 1 }, "overlap_seconds"],
+    ["one of a part of a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
+    ["a field that is none", { overlap_seconds: 0, key: "mine" }, "key"],
+  ])("400 with param for %s, and the key stays as it was", async (_, body, param) => {
+    const { key, id } = await createKey(account.key);
+    const error = await errorOf(await rotate(account.key, id, { body }), 400);
+    expect(error.param).toBe(param);
+    expect(await statusOf(key)).toBe(200);
+  });
+
+  it("400 without an Idempotency-Key", async () => {
+    const { id } = await createKey(account.key);
+    const body = { overlap_seconds: 0 };
+    const response = await send(`/v1/keys/${id}/rotate`, { key: account.key, body });
+    expect((await errorOf(response, 400)).param).toBe("Idempotency-Key");
+  });
+
+  it("a member rotates its own; a colleague's is 404", async () => {
+    const member = await addMember(account, "member");
+    const own = await createKey(member.key);
+    await rotated(member.key, own.id);
+    expect((await rotate(member.key, account.keyId)).status).toBe(404);
+  });
+});
+
+it("a new key that a retired secret asked for before it retired is not made after", async () => {
+  const { key: first, id } = await createKey(account.key);
+  expect(await statusOf(first)).toBe(200);
+  const body = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = body.writable.getWriter();
+  const making = postKey(first, body.readable);
+  await writer.write(new TextEncoder().encode('{"name":'));
+  await rotated(account.key, id);
+  await writer.write(new TextEncoder().encode('"late"}'));
+  await writer.close();
+  expect((await making).status).toBe(401);
+  expect((await keysOf(account.key)).map(({ name }) => name)).not.toContain("late");
+});
+
+it("mid-flight, 20 worst cases of budget: with both secrets together never a micro over it", async () => {
+  await addCredits(account.orgId, 100_000_000);
+  const { key: first, id } = await createKey(account.key, { budget_dollars: 0.01 });
+  const asked = Array.from({ length: 60 }, () => chat(first, { max_tokens: 400 }));
+  const { key } = await rotated(account.key, id, { overlap: 600 });
+  asked.push(...Array.from({ length: 60 }, () => chat(key, { max_tokens: 400 })));
+  const seen = await Promise.all(asked.map(async (answer) => (await answer).status));
+  expect(new Set(seen)).toEqual(new Set([200, 402]));
+  const own = await (
+    await send("/v1/key", { key })
+  ).json<{ limits: { budget: { spent_dollars: number; held_dollars: number } } }>();
+  expect(own.limits.budget.spent_dollars).toBeLessThanOrEqual(0.01);
+  expect(own.limits.budget.held_dollars).toBe(0);
+});
