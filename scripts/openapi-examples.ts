@@ -94,6 +94,8 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/balance");
   await ask("GET /v1/usage", { query: "?group_by=user" });
   await ask("GET /v1/generations/{id}", { fill: [answer["id"] as string] });
+  await ask("GET /v1/generations", { query: "?limit=1" });
+  await ask("GET /v1/holds");
   await ask("PATCH /v1/orgs/{org_id}/settings", {
     fill: [org],
     body: { low_balance_threshold_dollars: 30 },

@@ -14,7 +14,7 @@ import {
   revokeKeyRoute,
   rotateKeyRoute,
 } from "./keys/keys.route.ts";
-import { findKey } from "./keys/keys.store.ts";
+import { findKey, memberKeyIds } from "./keys/keys.store.ts";
 import type { Role } from "./lib/caller.ts";
 import {
   patchOrganizationRoute,
@@ -30,7 +30,12 @@ import {
   readSettingsRoute,
 } from "./wallet/routes/end-users.route.ts";
 import { eventsRoute } from "./wallet/routes/events.route.ts";
-import { alertsRoute, balanceRoute, generationRoute } from "./wallet/routes/reads.route.ts";
+import {
+  generationRoute,
+  holdsRoute,
+  listGenerationsRoute,
+} from "./wallet/routes/generations.route.ts";
+import { alertsRoute, balanceRoute } from "./wallet/routes/reads.route.ts";
 import { usageRoute } from "./wallet/routes/usage.route.ts";
 
 /**
@@ -91,6 +96,8 @@ export const PATHS: readonly Path[] = [
 
   path("GET /v1/balance", "managed", ANY, balanceRoute),
   path("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
+  path("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
+  path("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
   path("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
   path("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
   path("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),

@@ -75,7 +75,11 @@ export const USAGE = [
   date("to"),
   {
     name: "group_by",
-    schema: { type: "string", enum: ["day", "model", "key", "user"], default: "day" },
+    schema: {
+      type: "string",
+      enum: ["day", "model", "key", "user", "day,model", "day,key", "day,user"],
+      default: "day",
+    },
   },
   whole("limit", 1, 10_000, 10_000),
   { name: "after", schema: { type: "string" } },
@@ -92,5 +96,20 @@ export const EVENTS = [
   whole("limit", 1, 100, 50),
   { name: "after", schema: { type: "string" } },
 ] as const;
+const name = (of: string): QueryParameter => ({ name: of, schema: { type: "string" } });
+export const GENERATIONS = [
+  date("from"),
+  date("to"),
+  name("model"),
+  name("key_id"),
+  name("external_id"),
+  {
+    name: "status",
+    schema: { type: "string", enum: ["held", "settled", "voided", "expired", "refused"] },
+  },
+  whole("limit", 1, 100, 50),
+  name("after"),
+] as const;
+export const HOLDS = [whole("limit", 1, 100, 50), name("after")] as const;
 
 export const MISSING = ["not_found"] as const;

@@ -10,10 +10,11 @@ import { organizationChangeSchema } from "../../src/organizations/organization.t
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
-import { EVENTS, MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
+import { EVENTS, GENERATIONS, HOLDS, MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import * as record from "./records.ts";
+import * as spent from "./usage-records.ts";
 
 const PAID = [
   "insufficient_balance",
@@ -103,16 +104,31 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   },
   "GET /v1/usage": {
     tag: "Money",
-    summary: "Spend by day, model, key or end user",
-    description: "Days are UTC and both included; the last 30 unless said, at most 366.",
+    summary: "Spend by day, model, key or end user, or by day and one of these",
+    description:
+      "Days are UTC and both included; the last 30 unless said, at most 366. By `day,model`, say, each row has its `day` as well.",
     query: USAGE,
-    answers: { 200: record.usage },
+    answers: { 200: spent.usage },
     errors: ["role_required"],
+  },
+  "GET /v1/holds": {
+    tag: "Money",
+    summary: "Requests under way, and what each holds of the balance",
+    query: HOLDS,
+    answers: { 200: spent.holds },
+  },
+  "GET /v1/generations": {
+    tag: "Money",
+    summary: "Receipts, newest first",
+    description:
+      "Every paid request while it is kept, also those that are under way or came to nothing: what only a settled one has is null there. A page may be shorter than `limit`: while there is `next_after`, older ones may follow.",
+    query: GENERATIONS,
+    answers: { 200: spent.generations },
   },
   "GET /v1/generations/{id}": {
     tag: "Money",
     summary: "The receipt of one paid request",
-    answers: { 200: record.generation },
+    answers: { 200: spent.generation },
     errors: MISSING,
   },
   "GET /v1/alerts": {

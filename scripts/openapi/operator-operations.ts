@@ -7,6 +7,7 @@ import { credit } from "../../src/operator/wallets.ts";
 import { EVENTS, MISSING, PAGE, USAGE, whole } from "./operation.ts";
 import type { Description } from "./operation.ts";
 import * as record from "./records.ts";
+import * as spent from "./usage-records.ts";
 
 /** An operator's call; its path continues `/admin/v1`. */
 function operator(
@@ -100,7 +101,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   operator(
     `GET ${ORG}/usage`,
     "Spend by day, model, key or end user",
-    { 200: record.usage },
+    { 200: spent.usage },
     { query: USAGE },
   ),
   operator(

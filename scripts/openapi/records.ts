@@ -1,23 +1,12 @@
 import * as z from "zod";
 import { EVENT_TYPES } from "../../src/lib/event.ts";
 
+import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
+
 /**
  * What the gateway answers, record by record: the schemas of the OpenAPI document, by which the contract
  * tests check every answer. Strict: a field that stands here nowhere is in no answer.
  */
-const micros = z.int().describe("Micro-credits: a millionth of a dollar.");
-const dollars = z.number().describe("Dollars, with at most 6 decimals.");
-const count = z.int().min(0);
-const time = z.iso.datetime().describe("UTC, ISO 8601 with milliseconds.");
-const day = z.iso.date().describe("UTC.");
-const uuid = z.uuid();
-
-function record<T extends z.ZodRawShape>(id: string, shape: T) {
-  return z.strictObject(shape).meta({ id });
-}
-
-const paged = { total: count, limit: count, offset: count };
-
 const promptDetails = z.strictObject({ cached_tokens: count, cache_write_tokens: count });
 const completionDetails = z.strictObject({ reasoning_tokens: count });
 export const completionUsage = record("CompletionUsage", {
@@ -238,44 +227,6 @@ export const settings = record("Settings", {
   low_balance_threshold_dollars: quota,
 });
 
-const amounts = {
-  requests: count,
-  prompt_tokens: count,
-  completion_tokens: count,
-  cost_micro: micros,
-};
-export const usage = record("Usage", {
-  from: day,
-  to: day,
-  group_by: z.enum(["day", "model", "key", "user"]),
-  data: z.array(z.strictObject({ group: z.string().nullable(), ...amounts })),
-  total: z.strictObject(amounts),
-  next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
-});
-export const generation = record("Generation", {
-  id: z.string(),
-  request_id: z.string(),
-  created_at: time,
-  model: z.string(),
-  provider: z.string(),
-  region: z.string(),
-  key_id: z.string(),
-  external_id: z.string().nullable(),
-  streamed: z.boolean(),
-  prompt_tokens: count,
-  cached_tokens: count,
-  cache_write_tokens: count,
-  completion_tokens: count,
-  reasoning_tokens: count,
-  cost_micro: micros,
-  price: z
-    .strictObject({ input: count, cached: count, cache_write: count, output: count })
-    .describe("Micros per million tokens, as they were when the request was admitted."),
-  first_byte_ms: z.int().nullable(),
-  duration_ms: z.int(),
-  estimated: z.boolean(),
-  finish_reason: z.string().nullable(),
-});
 const alert = record("Alert", {
   id: z.string(),
   kind: z.enum(["user_daily", "user_monthly", "low_balance"]),

@@ -1,28 +1,20 @@
 import { assert } from "../lib/assert.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
-import type { Price, Usage } from "../lib/usage.ts";
+import { chargeLines } from "../lib/usage.ts";
+import type { ChargeLine, Price, Usage } from "../lib/usage.ts";
 import type { Route } from "./model.ts";
 
 const TOKENS_PER_PRICE = 1_000_000;
-/** A token that is written to a cache for an hour costs as many of input (platform.claude.com, prompt caching). */
-export const HOUR_WRITE_INPUTS = 2;
 
 /**
  * What a request costs: the exact sum of tokens x micros per million tokens, rounded once, up, to
  * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
  */
 export function costOf(price: Price, usage: Usage): Micros {
-  const hour = usage.cacheWriteHour ?? 0;
-  const terms: readonly (readonly [number, number])[] = [
-    [usage.input, price.input],
-    [usage.cacheRead, price.cached],
-    [usage.cacheWrite - hour, price.cacheWrite],
-    [hour, hour === 0 ? 0 : price.input * HOUR_WRITE_INPUTS],
-    [usage.output, price.output],
-  ];
+  const terms = chargeLines(price, usage);
   let sum = 0;
-  for (const [tokens, perMillion] of terms) {
+  for (const [, tokens, perMillion] of terms) {
     assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
     sum += tokens * perMillion;
   }
@@ -72,9 +64,9 @@ export function raised(perMillion: number, percent: number): number {
   return Math.ceil(product / 100);
 }
 
-function exactCost(terms: readonly (readonly [number, number])[]): Micros {
+function exactCost(terms: readonly ChargeLine[]): Micros {
   const sum = terms.reduce(
-    (total, [tokens, perMillion]) => total + BigInt(tokens) * BigInt(perMillion),
+    (total, [, tokens, perMillion]) => total + BigInt(tokens) * BigInt(perMillion),
     0n,
   );
   const perPrice = BigInt(TOKENS_PER_PRICE);

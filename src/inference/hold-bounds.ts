@@ -3,7 +3,8 @@ import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
 import type { Price } from "../lib/usage.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { HOUR_WRITE_INPUTS, priceAt } from "../catalog/price.ts";
+import { priceAt } from "../catalog/price.ts";
+import { HOUR_WRITE_INPUTS } from "../lib/usage.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
 /** Least useful output: a grant that cannot pay for this many tokens is refused instead. */

@@ -305,3 +305,19 @@ export function touchKey(db: D1Database, hash: string, usedAt: number): Promise<
     .bind(usedAt, hash)
     .first<TouchedKey>();
 }
+
+const MEMBER_KEYS_MAX = 10_000;
+
+/** The ids of a member's newest 10,000 keys, revoked or not. Throws when D1 fails. */
+export async function memberKeyIds(
+  db: D1Database,
+  { orgId, memberId }: { readonly orgId: string; readonly memberId: string },
+): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare(
+      "SELECT id FROM keys WHERE org_id = ? AND member_id = ? ORDER BY created_at DESC LIMIT ?",
+    )
+    .bind(orgId, memberId, MEMBER_KEYS_MAX)
+    .all<{ id: string }>();
+  return results.map(({ id }) => id);
+}

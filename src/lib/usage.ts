@@ -25,3 +25,25 @@ export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 
 export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
+
+/** A token that is written to a cache for an hour costs as many of input (platform.claude.com, prompt caching). */
+export const HOUR_WRITE_INPUTS = 2;
+
+/** One line of a bill: so many tokens at so many micros a million. */
+export type ChargeLine = readonly [
+  what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output",
+  tokens: number,
+  perMillion: number,
+];
+
+/** What a request's cost is the sum of, rounded once, up. */
+export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
+  const hour = usage.cacheWriteHour ?? 0;
+  return [
+    ["input", usage.input, price.input],
+    ["cached", usage.cacheRead, price.cached],
+    ["cache_write", usage.cacheWrite - hour, price.cacheWrite],
+    ["cache_write_hour", hour, hour === 0 ? 0 : price.input * HOUR_WRITE_INPUTS],
+    ["output", usage.output, price.output],
+  ];
+}

@@ -4,6 +4,7 @@ import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { KeySecrets } from "../lib/key-secrets.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
+import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/token-window.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { AdmittedKey } from "../lib/register-contract.ts";
@@ -128,18 +129,73 @@ export type GenerationRecord = Generation & {
   /** When it was admitted, Unix ms. */
   readonly createdAt: number;
   readonly costMicro: Micros;
+  /** What its hold was granted. */
+  readonly heldMicro: Micros;
+  /** What it cost beyond the charge, paid by nobody. */
+  readonly absorbedMicro: Micros;
 };
 
-export type UsageGroupBy = "day" | "model" | "key" | "user";
+/** A request that was held for, whatever became of it; `generation` of a settled one. */
+export type RequestRecord = {
+  readonly id: string;
+  readonly state: RequestState;
+  /** Null for an outcome whose hold never came. */
+  readonly keyId: string | null;
+  readonly externalId: string | null;
+  readonly createdAt: number;
+  /** Null where none was granted. */
+  readonly heldMicro: Micros | null;
+  readonly generation: GenerationRecord | null;
+};
+/** Which requests: admitted from `fromMs` to before `beforeMs` (Unix ms), before the id `after`; null: any. */
+export type RequestQuery = {
+  readonly fromMs: number;
+  readonly beforeMs: number;
+  readonly after: string | null;
+  readonly limit: number;
+  readonly state: RequestState | null;
+  readonly model: string | null;
+  readonly externalId: string | null;
+  readonly keyIds: readonly string[] | null;
+};
+/** `nextAfter` asks for older ones; null: there are none. A page may be short before that. */
+export type RequestPage = {
+  readonly requests: readonly RequestRecord[];
+  readonly nextAfter: string | null;
+};
+
+/** An open hold; times in Unix ms. */
+export type HoldRecord = {
+  readonly id: string;
+  readonly keyId: string;
+  readonly externalId: string | null;
+  readonly admittedAt: number;
+  readonly grantedMicro: Micros;
+};
+export type HoldsPage = {
+  readonly holds: readonly HoldRecord[];
+  readonly nextAfter: string | null;
+};
+
+export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
 export type UsageAmounts = {
   readonly requests: number;
   readonly promptTokens: number;
+  /** Of them read from a cache. */
+  readonly cachedTokens: number;
   readonly completionTokens: number;
   readonly costMicro: Micros;
 };
 /** `group`: the day, model, key id or external id; null for requests without an end user. */
-export type UsageGroup = UsageAmounts & { readonly group: string | null };
-/** At most `limit` groups, of those that sort after `after`: a group's name, "" that of null; null from the first on. */
+export type UsageGroup = UsageAmounts & {
+  readonly group: string | null;
+  /** Of usage by day and something more. */
+  readonly day?: string;
+};
+/**
+ * At most `limit` groups, of those that sort after `after`: a group's name, "" that of null, behind its day and a
+ * comma where there are two; null from the first on.
+ */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 /** `total` is of all groups. `nextAfter` asks for those that follow; null: there are none. */
 export type UsageReport = {
@@ -285,6 +341,13 @@ export type WalletCalls = {
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   /** What is kept of a settled request, by its `req_` id. */
   generation(id: string): Promise<Result<GenerationRecord>>;
+  requests(asked: RequestQuery): Promise<Result<RequestPage>>;
+  /** Open now, oldest first; `keyIds` null: of every key. */
+  holds(asked: {
+    readonly limit: number;
+    readonly after: string | null;
+    readonly keyIds: readonly string[] | null;
+  }): Promise<Result<HoldsPage>>;
   /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive; the first 10,000 groups unless asked otherwise. */
   usage(
     from: string,

@@ -31,9 +31,11 @@ import {
   readAlerts,
   readEvents,
   readGeneration,
+  readHolds,
   readLedger,
-  readUsage,
+  readRequests,
 } from "./object/reads.do.ts";
+import { readUsage } from "./object/usage.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
@@ -207,6 +209,14 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async generation(id: string): Promise<Result<Contract.GenerationRecord>> {
     return this.#decisions.decide((desk) => readGeneration(desk, id));
+  }
+
+  async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
+    return this.#decisions.decide((desk) => readRequests(desk, asked));
+  }
+
+  async holds(asked: Parameters<typeof readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
+    return this.#decisions.decide((desk) => readHolds(desk, asked));
   }
 
   async usage(

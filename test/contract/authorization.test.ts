@@ -87,6 +87,8 @@ it("everyone may everything, but for this", () => {
     "GET /v1/alerts: owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
+    "GET /v1/generations: others' owner,admin,billing",
+    "GET /v1/holds: others' owner,admin,billing",
     "GET /v1/keys: others' owner,admin,billing",
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
     "GET /v1/usage: owner,admin,billing",

@@ -114,6 +114,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) =>
 const amountsOf = (some: readonly Paid[]) => ({
   requests: some.length,
   prompt_tokens: sum(some.map(({ prompt }) => prompt)),
+  cached_tokens: 0,
   completion_tokens: sum(some.map(({ completion }) => completion)),
   cost_micro: sum(some.map(({ cost }) => cost)),
 });
@@ -198,7 +199,7 @@ describe("what was paid is the same to the micro", () => {
     const reconciled = await admin("POST", `/orgs/${account.orgId}/reconcile`);
     expect((await reconciled.json<{ differences: unknown }>()).differences).toEqual([]);
     const { results } = await env.DB.prepare(
-      `SELECT day, requests, prompt_tokens, completion_tokens, cost_micro FROM daily_usage
+      `SELECT day, requests, prompt_tokens, 0 AS cached_tokens, completion_tokens, cost_micro FROM daily_usage
       WHERE org_id = ? ORDER BY day`,
     )
       .bind(account.orgId)

@@ -41,13 +41,20 @@ describe("GET /v1/usage: 200", () => {
       to: "2033-02-20",
       group_by: "day",
       data: [],
-      total: { requests: 0, prompt_tokens: 0, completion_tokens: 0, cost_micro: 0 },
+      total: {
+        requests: 0,
+        prompt_tokens: 0,
+        cached_tokens: 0,
+        completion_tokens: 0,
+        cost_micro: 0,
+      },
     });
     const response = await chat(own.key);
     const { usage } = await response.json<{ usage: Record<string, number> }>();
     const amounts = {
       requests: 1,
       prompt_tokens: usage["prompt_tokens"],
+      cached_tokens: 0,
       completion_tokens: usage["completion_tokens"],
       cost_micro: Number(response.headers.get("x-cost-micro")),
     };
@@ -105,7 +112,7 @@ describe("GET /v1/usage: 200", () => {
       const rows = [...inTables.map((name) => ["user", name, 1]), ["day", "", inTables.length]];
       for (const row of rows) {
         for (const day of ["2020-01-01", dayOf(Date.now())]) {
-          const values = "VALUES (?1, ?4, ?2, ?3, 0, 0, 7 * ?3, 0)";
+          const values = "VALUES (?1, ?4, ?2, ?3, 0, 0, 7 * ?3, 0, 0)";
           storage.sql.exec(`INSERT INTO totals ${values}`, ...row, day);
         }
       }

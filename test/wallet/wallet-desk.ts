@@ -158,6 +158,7 @@ export function backToVersion(sql: SqlStorage, version: 1 | 2 | 5): void {
     ALTER TABLE keys DROP COLUMN terms; ALTER TABLE requests DROP COLUMN tokens; DROP TABLE key_budgets;
     ALTER TABLE requests DROP COLUMN sold; ALTER TABLE requests DROP COLUMN named; DROP TABLE names;
     DROP INDEX end_users_by_departure; DROP INDEX end_users_by_account;
+    ALTER TABLE totals DROP COLUMN cached;
     ALTER TABLE end_users DROP COLUMN departed; ALTER TABLE end_users DROP COLUMN account;
     UPDATE schema_version SET version = 5`,
   );

@@ -53,7 +53,7 @@ it(`${WALLETS} wallets of the first version move on when they are next asked, an
     const orgId = crypto.randomUUID();
     const stub = stubOf(orgId);
     const id = await makeOld(stub, orgId);
-    const expected = { version: 10, held: 30, answer: charge, dailySpendMicro: 45 };
+    const expected = { version: 11, held: 30, answer: charge, dailySpendMicro: 45 };
     expect(await askedNow(stub, id)).toEqual(expected);
   };
   for (let done = 0; done < WALLETS; done += AT_ONCE) {
@@ -105,6 +105,8 @@ it("rows of the version before answer as they did: generations, usage, ledger, a
     externalId: "u",
     createdAt: expect.any(Number) as number,
     costMicro: 30,
+    heldMicro: 30,
+    absorbedMicro: 0,
   });
   await runInDurableObject(stub, (_wallet: Wallet, state) => backToVersion(state.storage.sql, 5));
   await evictDurableObject(stub);

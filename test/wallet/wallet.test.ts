@@ -163,7 +163,14 @@ describe("a wallet", () => {
     await pay(stub, 5, "u");
     const today = new Date().toISOString().slice(0, 10);
     expect(valueOf(await stub.usage(today, today, "day")).data).toEqual([
-      { group: today, requests: 3, promptTokens: 12, completionTokens: 15, costMicro: 55 },
+      {
+        group: today,
+        requests: 3,
+        promptTokens: 12,
+        cachedTokens: 3,
+        completionTokens: 15,
+        costMicro: 55,
+      },
     ]);
     const byUser = valueOf(await stub.usage(today, today, "user"));
     expect(byUser.data.map((one) => [one.group, one.requests, one.costMicro])).toEqual([

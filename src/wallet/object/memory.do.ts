@@ -12,7 +12,7 @@ import type { TokenWindow } from "../rules/token-window.ts";
 import { putBudget, selectBudgets, selectTokens } from "../tables/key-budget-rows.do.ts";
 import type { EndUser, Period } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import type { PostedUsage, UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
+import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import {
   selectDeparted,
   selectEndUser,
@@ -22,6 +22,7 @@ import {
 import type { Departed } from "../tables/end-user-rows.do.ts";
 import { findDueUses } from "../tables/key-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
+import { addTotal } from "../tables/total-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../wallet-contract.ts";
@@ -178,13 +179,14 @@ type PostedRow = {
   key_id: string;
   model: string;
   prompt_tokens: number;
+  cached: number;
   completion_tokens: number;
 };
 
 /** The settled requests of the ledger after `seq`, late ones too. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
   const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, ${MODEL},
-    prompt_tokens, completion_tokens`;
+    prompt_tokens, detail ->> iif(sold IS NULL, '$.usage.cacheRead', '$[1]') AS cached, completion_tokens`;
   return sql
     .exec<PostedRow>(
       `SELECT ${columns} FROM requests
@@ -204,6 +206,7 @@ function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsag
       keyId: row.key_id,
       model: row.model,
       promptTokens: row.prompt_tokens,
+      cachedTokens: row.cached,
       completionTokens: row.completion_tokens,
     }));
 }
@@ -366,25 +369,6 @@ function floorOf(desk: Desk): string {
   let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
   for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
-}
-
-function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
-  sql.exec(
-    `INSERT INTO totals (dimension, day, name, requests, prompt_tokens, completion_tokens, cost,
-      changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (dimension, day, name) DO UPDATE SET requests = requests + excluded.requests,
-      prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-      completion_tokens = completion_tokens + excluded.completion_tokens,
-      cost = cost + excluded.cost, changed = excluded.changed`,
-    total.dimension,
-    total.day,
-    total.name,
-    total.requests,
-    total.promptTokens,
-    total.completionTokens,
-    total.cost,
-    changed,
-  );
 }
 
 /** Old checkpoints stay as marks for reading the ledger, but not closer than MARK_ROWS. */

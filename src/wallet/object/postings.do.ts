@@ -92,6 +92,7 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
     charged: posting.charged,
     model: generation.model,
     promptTokens: promptTokens(generation.usage),
+    cachedTokens: generation.usage.cacheRead,
     completionTokens: generation.usage.output,
   };
   addUsage(memory.usage, posted);

@@ -20,7 +20,7 @@ export async function usageRoute(c: Context<AppEnv>): Promise<Response> {
   return answer.ok ? c.json(usageView(asked.value, answer.value)) : fail(c, answer.failure);
 }
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
@@ -32,17 +32,24 @@ export type UsageQuery = {
   readonly page: UsagePage;
 };
 
-const day = z
+/** A UTC day of a query, YYYY-MM-DD. */
+export const day = z
   .string("must be given once")
   .check(z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"));
 
 const query = z.object({
   from: z.optional(day),
   to: z.optional(day),
-  group_by: z._default(z.enum(["day", "model", "key", "user"]), "day"),
+  group_by: z._default(
+    z.enum(["day", "model", "key", "user", "day,model", "day,key", "day,user"]),
+    "day",
+  ),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
   after: z._default(z.nullable(z.string("must be given once")), null),
 });
+
+/** Where a page of usage by day and something more goes on. */
+const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
 /**
  * `from`, `to`, `group_by`, `limit` and `after` of a URL; `to` is today and `from` makes it 30 days unless given. 400
@@ -56,6 +63,9 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
     return invalid(`from must be at most ${DAYS_MAX} days up to and with ${to}.`, "from");
+  }
+  if (groupBy.includes(",") && !(after === null || DAY_AND_NAME.test(after))) {
+    return invalid("after must be a next_after.", "after");
   }
   return success({ from, to, groupBy, page: { limit, after } });
 }
@@ -72,7 +82,9 @@ export function usageView(
     from: asked.from,
     to: asked.to,
     group_by: asked.groupBy,
-    data: report.data.map(({ group, ...amounts }) => ({ group, ...amountsView(amounts) })),
+    data: report.data.map(({ day: on, group, ...amounts }) => {
+      return { ...(on !== undefined && { day: on }), group, ...amountsView(amounts) };
+    }),
     total: amountsView(report.total),
     ...(report.nextAfter !== null && { next_after: report.nextAfter }),
   };
@@ -82,13 +94,14 @@ function amountsView(amounts: UsageAmounts): object {
   return {
     requests: amounts.requests,
     prompt_tokens: amounts.promptTokens,
+    cached_tokens: amounts.cachedTokens,
     completion_tokens: amounts.completionTokens,
     cost_micro: amounts.costMicro,
   };
 }
 
 /** When a day begins, Unix ms; null when there is no such day. */
-function startOf(text: string): number | null {
+export function startOf(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;

@@ -16,6 +16,8 @@ export type PostedUsage = {
   readonly keyId: string;
   readonly model: string;
   readonly promptTokens: number;
+  /** Of them read from a cache. */
+  readonly cachedTokens: number;
   readonly completionTokens: number;
 };
 
@@ -28,6 +30,7 @@ export type UsageTotal = {
   readonly name: string;
   requests: number;
   promptTokens: number;
+  cachedTokens: number;
   completionTokens: number;
   cost: number;
 };
@@ -51,11 +54,13 @@ export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
       name,
       requests: 0,
       promptTokens: 0,
+      cachedTokens: 0,
       completionTokens: 0,
       cost: 0,
     };
     total.requests += 1;
     total.promptTokens += posted.promptTokens;
+    total.cachedTokens += posted.cachedTokens;
     total.completionTokens += posted.completionTokens;
     total.cost += posted.charged;
     totals.set(key, total);

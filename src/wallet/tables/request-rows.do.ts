@@ -10,7 +10,7 @@ import type { NameHolder } from "../rules/hold-guards.ts";
 import type { Known, Posting, RequestState } from "../rules/ledger.ts";
 import { microsOrNull, periodOf, periodOfDay } from "../rules/quota.ts";
 import type { Period } from "../rules/quota.ts";
-import type { GenerationRecord, HoldRequest, Settlement } from "../wallet-contract.ts";
+import type { HoldRequest, Settlement } from "../wallet-contract.ts";
 
 type Row = {
   id: string;
@@ -119,9 +119,9 @@ function insertText(sql: SqlStorage, text: string): boolean {
 }
 
 /** What many requests have in common of their generations. */
-type Sold = Pick<Generation, "model" | "provider" | "region" | "price">;
+export type Sold = Pick<Generation, "model" | "provider" | "region" | "price">;
 /** What each has for itself, beside its tokens: `detail` in the table. */
-type Rest = readonly [
+export type Rest = readonly [
   streamed: 0 | 1,
   cacheRead: number,
   cacheWrite: number,
@@ -154,67 +154,6 @@ function restOf(generation: Generation): string {
     ...(usage.cacheWriteHour === undefined ? ([] as const) : ([usage.cacheWriteHour] as const)),
   ];
   return JSON.stringify(rest);
-}
-
-type SettledRow = {
-  admitted_at: number;
-  charged: number;
-  key_id: string;
-  external_id: string | null;
-  prompt_tokens: number;
-  completion_tokens: number;
-  sold: string | null;
-  detail: string;
-};
-
-/** A settled request; null for any other id. Whose it is says its hold, whatever was settled later. */
-export function selectGeneration(sql: SqlStorage, id: string): GenerationRecord | null {
-  const [row] = sql
-    .exec<SettledRow>(
-      `SELECT admitted_at, charged, ${KEY_ID}, external_id, prompt_tokens, completion_tokens,
-        (SELECT text FROM names WHERE number = sold) AS sold, detail
-      FROM requests WHERE id = ? AND state = 'settled'`,
-      id,
-    )
-    .toArray();
-  if (row === undefined) return null;
-  const whose = {
-    id,
-    keyId: row.key_id,
-    externalId: row.external_id,
-    createdAt: row.admitted_at,
-    costMicro: micros(row.charged),
-  };
-  if (row.sold === null) return { ...(JSON.parse(row.detail) as Generation), ...whose };
-  const [
-    streamed,
-    cacheRead,
-    cacheWrite,
-    reasoning,
-    firstByteMs,
-    durationMs,
-    estimated,
-    finishReason,
-    cacheWriteHour,
-  ] = JSON.parse(row.detail) as Rest;
-  const input = row.prompt_tokens - cacheRead - cacheWrite;
-  return {
-    ...(JSON.parse(row.sold) as Sold),
-    ...whose,
-    usage: {
-      input,
-      cacheRead,
-      cacheWrite,
-      ...(cacheWriteHour !== undefined && { cacheWriteHour }),
-      output: row.completion_tokens,
-      reasoning,
-    },
-    streamed: streamed === 1,
-    firstByteMs,
-    durationMs,
-    estimated: estimated === 1,
-    finishReason,
-  };
 }
 
 /** A request's place in the ledger. */

@@ -195,6 +195,7 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT;
   INSERT INTO event_log (id) VALUES (1);`,
   "ALTER TABLE keys ADD COLUMN secrets TEXT", // JSON, of a key that was rotated
+  "ALTER TABLE totals ADD COLUMN cached INTEGER NOT NULL DEFAULT 0", // prompt tokens read from a cache; 0 before
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */

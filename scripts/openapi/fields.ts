@@ -1,0 +1,15 @@
+import * as z from "zod";
+
+/** Fields that many records have. */
+export const micros = z.int().describe("Micro-credits: a millionth of a dollar.");
+export const dollars = z.number().describe("Dollars, with at most 6 decimals.");
+export const count = z.int().min(0);
+export const time = z.iso.datetime().describe("UTC, ISO 8601 with milliseconds.");
+export const day = z.iso.date().describe("UTC.");
+export const uuid = z.uuid();
+
+export function record<T extends z.ZodRawShape>(id: string, shape: T) {
+  return z.strictObject(shape).meta({ id });
+}
+
+export const paged = { total: count, limit: count, offset: count };

@@ -1,0 +1,105 @@
+import * as z from "zod";
+import { micros, count, time, day, record } from "./fields.ts";
+
+/** What was spent, in sums and receipt by receipt; strict, as records.ts. */
+const amounts = {
+  requests: count,
+  prompt_tokens: count,
+  cached_tokens: count.describe("Of the prompt's tokens, read from a cache."),
+  completion_tokens: count,
+  cost_micro: micros,
+};
+export const usage = record("Usage", {
+  from: day,
+  to: day,
+  group_by: z.enum(["day", "model", "key", "user", "day,model", "day,key", "day,user"]),
+  data: z.array(z.strictObject({ day: day.optional(), group: z.string().nullable(), ...amounts })),
+  total: z.strictObject(amounts),
+  next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
+});
+const price = z
+  .strictObject({ input: count, cached: count, cache_write: count, output: count })
+  .describe("Micros per million tokens, as they were when the request was admitted.");
+const lines = z
+  .array(
+    z.strictObject({
+      what: z.enum(["input", "cached", "cache_write", "cache_write_hour", "output"]),
+      tokens: count,
+      price: count,
+      micro: z.number(),
+    }),
+  )
+  .describe("Tokens times price; their sum, rounded up, is what the request cost.");
+const who = {
+  id: z.string(),
+  request_id: z.string(),
+  created_at: time,
+};
+const money = {
+  cost_micro: micros.describe("What was charged."),
+  absorbed_micro: micros.describe("What it cost beyond the charge, and nobody pays."),
+  lines,
+};
+const answered = {
+  model: z.string(),
+  provider: z.string(),
+  region: z.string(),
+  streamed: z.boolean(),
+  prompt_tokens: count,
+  cached_tokens: count,
+  cache_write_tokens: count,
+  completion_tokens: count,
+  reasoning_tokens: count,
+  price,
+  duration_ms: z.int(),
+  estimated: z.boolean(),
+};
+const more = {
+  cache_write_hour_tokens: count.optional(),
+  first_byte_ms: z.int().nullable(),
+  finish_reason: z.string().nullable(),
+  external_id: z.string().nullable(),
+};
+export const generation = record("Generation", {
+  ...who,
+  status: z.literal("settled"),
+  key_id: z.string(),
+  held_micro: micros.describe("What was put aside for it."),
+  ...money,
+  ...answered,
+  ...more,
+});
+/** In a list also what is under way or came to nothing. */
+const listedGeneration = record("ListedGeneration", {
+  ...who,
+  status: z.enum(["held", "settled", "voided", "expired", "refused"]),
+  key_id: z.string().nullable(),
+  held_micro: micros.nullable(),
+  ...money,
+  model: answered.model.nullable(),
+  provider: answered.provider.nullable(),
+  region: answered.region.nullable(),
+  streamed: answered.streamed.nullable(),
+  prompt_tokens: count.nullable(),
+  cached_tokens: count.nullable(),
+  cache_write_tokens: count.nullable(),
+  completion_tokens: count.nullable(),
+  reasoning_tokens: count.nullable(),
+  price: price.nullable(),
+  duration_ms: z.int().nullable(),
+  estimated: z.boolean().nullable(),
+  ...more,
+});
+const next_after = z.string().optional().describe("Where more may follow: what `after` takes.");
+export const generations = record("Generations", {
+  generations: z.array(listedGeneration),
+  next_after,
+});
+const hold = record("Hold", {
+  id: z.string(),
+  since: time,
+  granted_micro: micros,
+  key_id: z.string(),
+  external_id: z.string().nullable(),
+});
+export const holds = record("Holds", { holds: z.array(hold), next_after });

@@ -1,0 +1,221 @@
+import * as z from "zod/mini";
+import { fail } from "../../http/context.ts";
+import type { AppContext } from "../../http/context.ts";
+import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
+import { askBook } from "../../lib/ask-book.ts";
+import { timestamp } from "../../lib/clock.ts";
+import { invalid, refuse, success } from "../../lib/failure.ts";
+import type { Refusal, Result } from "../../lib/failure.ts";
+import { requestIdOf } from "../../lib/generation.ts";
+import { chargeLines, promptTokens } from "../../lib/usage.ts";
+import type { GenerationRecord, HoldRecord, RequestRecord } from "../wallet-contract.ts";
+import { askOwnWallet } from "./reads.route.ts";
+import { DAY_MS, day, startOf } from "./usage.route.ts";
+
+type Handler = (c: AppContext) => Promise<Response>;
+type KeyOwner = { readonly orgId: string; readonly memberId: string };
+/** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
+export type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
+/** The ids of a member's keys, revoked or not. Throws when D1 fails. */
+export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
+
+const text = z.string("must be given once").check(z.minLength(1), z.maxLength(256));
+const requestId = text.check(z.refine((id) => requestIdOf(id) === id, "must be a next_after"));
+const limit = wholeNumber(1, 100, 50);
+const after = z._default(z.nullable(requestId), null);
+const query = z.object({
+  from: z.optional(day),
+  to: z.optional(day),
+  model: z._default(z.nullable(text), null),
+  key_id: z._default(z.nullable(text), null),
+  external_id: z._default(z.nullable(text), null),
+  status: z._default(z.nullable(z.enum(["held", "settled", "voided", "expired", "refused"])), null),
+  limit,
+  after,
+});
+const holdsQuery = z.object({ limit, after });
+
+/**
+ * GET /v1/generations?from&to&model&key_id&external_id&status&limit&after: paid requests, newest first. A
+ * `member` sees those of its own keys. `next_after` asks for older ones, also behind a page that is short.
+ */
+export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
+  return async (c) => {
+    const asked = parseQuery(query, c.req.url);
+    if (!asked.ok) return fail(c, asked.failure);
+    const { from, to, model, key_id, external_id, status, ...page } = asked.value;
+    const fromMs = startOf(from ?? "") ?? 0;
+    const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
+    if (fromMs >= beforeMs) return fail(c, invalid("from must not be after to.", "from").failure);
+    const keys = await keysOf(c, memberKeys, key_id);
+    if (!keys.ok) return fail(c, keys.failure);
+    const filter = { state: status, model, externalId: external_id, keyIds: keys.value };
+    const answer = await askOwnWallet(c, (wallet) =>
+      wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
+    );
+    if (!answer.ok) return fail(c, answer.failure);
+    const { requests, nextAfter } = answer.value;
+    return c.json({
+      generations: requests.map(requestView),
+      ...(nextAfter !== null && { next_after: nextAfter }),
+    });
+  };
+}
+
+/** GET /v1/holds?limit&after: requests under way and what each holds, oldest first; of a `member` its own keys'. */
+export function holdsRoute(memberKeys: MemberKeys): Handler {
+  return async (c) => {
+    const page = parseQuery(holdsQuery, c.req.url);
+    if (!page.ok) return fail(c, page.failure);
+    const keys = await keysOf(c, memberKeys, null);
+    if (!keys.ok) return fail(c, keys.failure);
+    const asked = { ...page.value, keyIds: keys.value };
+    const answer = await askOwnWallet(c, (wallet) => wallet.holds(asked));
+    if (!answer.ok) return fail(c, answer.failure);
+    const { holds, nextAfter } = answer.value;
+    return c.json({
+      holds: holds.map(holdView),
+      ...(nextAfter !== null && { next_after: nextAfter }),
+    });
+  };
+}
+
+/** Whose requests are shown: of these keys, or null for all. */
+async function keysOf(
+  c: AppContext,
+  memberKeys: MemberKeys,
+  asked: string | null,
+): Promise<Result<readonly string[] | null>> {
+  const { member } = c.var;
+  if (member.role !== "member") return success(asked === null ? null : [asked]);
+  const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
+  const fields = { org_id: owner.orgId };
+  const own = await askBook(() => memberKeys(c.env.DB, owner), "keys_unreadable", fields);
+  if (!own.ok || asked === null) return own;
+  return success(own.value.filter((id) => id === asked));
+}
+
+/**
+ * GET /v1/generations/{id}: one paid request, by its request id or its completion's id. A `member`
+ * sees only those of its own keys; anyone else's, and what retention has rolled up, is the same 404.
+ */
+export function generationRoute(findKey: FindKey): Handler {
+  return async (c) => {
+    const found = await findGeneration(c);
+    if (!found.ok) return fail(c, found.failure);
+    const seen = await mayBeSeen(c, found.value, findKey);
+    return seen.ok ? c.json(generationView(found.value)) : fail(c, seen.failure);
+  };
+}
+
+async function findGeneration(c: AppContext): Promise<Result<GenerationRecord>> {
+  const id = requestIdOf(c.req.param("id") ?? "");
+  if (id === null) return missing();
+  const answer = await askOwnWallet(c, (wallet) => wallet.generation(id));
+  return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
+}
+
+async function mayBeSeen(
+  c: AppContext,
+  { keyId }: GenerationRecord,
+  findKey: FindKey,
+): Promise<Result<null>> {
+  const { member } = c.var;
+  if (member.role !== "member") return success(null);
+  const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
+  const fields = { key_id: keyId, org_id: owner.orgId };
+  const key = await askBook(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
+  if (!key.ok) return key;
+  return key.value === null ? missing() : success(null);
+}
+
+/** One answer for what does not exist and what is not the caller's. */
+function missing(): Refusal {
+  return refuse({ kind: "not_found", message: "No such generation." });
+}
+
+type View = Readonly<Record<string, unknown>>;
+
+/** The JSON of a settled request. */
+export function generationView(generation: GenerationRecord): View {
+  return requestView({ ...generation, state: "settled", generation });
+}
+
+/** The JSON of a request, the same fields whatever became of it: what only a settled one has is null in others. */
+function requestView(request: RequestRecord): View {
+  const { id, state, createdAt, keyId, externalId, heldMicro, generation } = request;
+  return {
+    id,
+    request_id: id,
+    created_at: timestamp(createdAt),
+    status: state,
+    key_id: keyId,
+    external_id: externalId,
+    held_micro: heldMicro,
+    ...(generation === null ? UNSETTLED : settledView(generation)),
+  };
+}
+
+/** `cost_micro` is what was charged, prices are micros per million tokens. */
+function settledView(generation: GenerationRecord) {
+  const { usage, price } = generation;
+  return {
+    cost_micro: generation.costMicro,
+    absorbed_micro: generation.absorbedMicro,
+    model: generation.model,
+    provider: generation.provider,
+    region: generation.region,
+    streamed: generation.streamed,
+    prompt_tokens: promptTokens(usage),
+    cached_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    ...(usage.cacheWriteHour !== undefined && { cache_write_hour_tokens: usage.cacheWriteHour }),
+    completion_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    price: {
+      input: price.input,
+      cached: price.cached,
+      cache_write: price.cacheWrite,
+      output: price.output,
+    },
+    lines: chargeLines(price, usage)
+      .filter(([, tokens]) => tokens > 0)
+      .map(([what, tokens, perMillion]) => {
+        return { what, tokens, price: perMillion, micro: (tokens * perMillion) / 1_000_000 };
+      }),
+    first_byte_ms: generation.firstByteMs,
+    duration_ms: generation.durationMs,
+    estimated: generation.estimated,
+    finish_reason: generation.finishReason,
+  };
+}
+
+const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown } = {
+  cost_micro: 0,
+  absorbed_micro: 0,
+  model: null,
+  provider: null,
+  region: null,
+  streamed: null,
+  prompt_tokens: null,
+  cached_tokens: null,
+  cache_write_tokens: null,
+  completion_tokens: null,
+  reasoning_tokens: null,
+  price: null,
+  lines: [],
+  first_byte_ms: null,
+  duration_ms: null,
+  estimated: null,
+  finish_reason: null,
+};
+
+function holdView(hold: HoldRecord): View {
+  return {
+    id: hold.id,
+    since: timestamp(hold.admittedAt),
+    granted_micro: hold.grantedMicro,
+    key_id: hold.keyId,
+    external_id: hold.externalId,
+  };
+}

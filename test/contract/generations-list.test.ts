@@ -1,0 +1,295 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { holdOf, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { addMember, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+const DAY_MS = 86_400_000;
+const SETTLED_ONLY = [
+  "model",
+  "provider",
+  "region",
+  "streamed",
+  "prompt_tokens",
+  "cached_tokens",
+  "cache_write_tokens",
+  "completion_tokens",
+  "reasoning_tokens",
+  "price",
+  "first_byte_ms",
+  "duration_ms",
+  "estimated",
+  "finish_reason",
+];
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+type Listed = Record<string, unknown> & { readonly id: string };
+type Page = { readonly generations: readonly Listed[]; readonly next_after?: string };
+
+let account: Account;
+let member: Account;
+beforeAll(async () => {
+  account = await openAccount();
+  member = await addMember(account.orgId, "member");
+});
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+async function page(query = "", key = account.key): Promise<Page> {
+  const response = await send(`/v1/generations${query}`, { key });
+  expect(response.status).toBe(200);
+  return response.json<Page>();
+}
+
+async function paid(key: string, user?: string): Promise<string> {
+  const response = await chat(key, user === undefined ? {} : { user });
+  expect(response.status).toBe(200);
+  return response.headers.get("x-request-id") ?? "";
+}
+
+describe("GET /v1/generations", () => {
+  it("newest first, each as its own receipt, a page at a time to the end", async () => {
+    const { key } = await openAccount();
+    const made = [];
+    for (let n = 0; n < 5; n++) made.push(await paid(key));
+    const seen = [];
+    for (let after = ""; ;) {
+      const { generations, next_after } = await page(`?limit=2${after}`, key);
+      seen.push(...generations);
+      if (next_after === undefined) break;
+      after = `&after=${next_after}`;
+    }
+    expect(seen.map(({ id }) => id)).toEqual(made.toReversed());
+    for (const one of seen) {
+      const own = await send(`/v1/generations/${one.id}`, { key });
+      expect(await own.json()).toEqual(one);
+    }
+  });
+
+  it("by end user, model, key, status and day, alone and together", async () => {
+    const other = await openAccount();
+    const { key } = other;
+    const ann = await paid(key, "ann");
+    const bob = await paid(key, "bob");
+    const ids = async (query: string): Promise<string[]> =>
+      (await page(query, key)).generations.map(({ id }) => id);
+    expect(await ids("?external_id=ann")).toEqual([ann]);
+    expect(await ids("?model=sandbox%2Fecho")).toEqual([bob, ann]);
+    expect(await ids("?model=smart")).toEqual([]);
+    expect(await ids(`?key_id=${other.keyId}&external_id=bob&status=settled`)).toEqual([bob]);
+    expect(await ids("?key_id=key_0")).toEqual([]);
+    expect(await ids("?status=held")).toEqual([]);
+    const today = new Date().toISOString().slice(0, 10);
+    const before = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
+    expect(await ids(`?from=${today}&to=${today}`)).toEqual([bob, ann]);
+    expect(await ids(`?to=${before}`)).toEqual([]);
+  });
+
+  it("also what is under way or came to nothing, and nothing of what it does not have", async () => {
+    const other = await openAccount();
+    const wallet = env.WALLET.getByName(other.orgId);
+    const [open, gone] = [holdOf(100, { keyId: other.keyId }), holdOf(50, { keyId: other.keyId })];
+    for (const hold of [open, gone]) valueOf(await wallet.hold(hold));
+    valueOf(await wallet.void(gone.id));
+    const { generations } = await page("", other.key);
+    expect(generations).toHaveLength(2);
+    expect(generations.find(({ id }) => id === open.id)).toEqual({
+      id: open.id,
+      request_id: open.id,
+      created_at: expect.any(String),
+      status: "held",
+      key_id: other.keyId,
+      external_id: null,
+      held_micro: 100,
+      cost_micro: 0,
+      absorbed_micro: 0,
+      lines: [],
+      ...Object.fromEntries(SETTLED_ONLY.map((name) => [name, null])),
+    });
+    expect(generations.find(({ id }) => id === gone.id)).toMatchObject({ status: "voided" });
+    expect((await page("?status=voided", other.key)).generations).toHaveLength(1);
+  });
+
+  it("a member sees those of its own keys, also of a revoked one, and nobody else's", async () => {
+    const theirs = await paid(account.key, "shared");
+    const own = await paid(member.key, "shared");
+    const ids = async (query: string): Promise<string[]> =>
+      (await page(query, member.key)).generations.map(({ id }) => id);
+    expect(await ids("")).toEqual([own]);
+    expect(await ids("?external_id=shared")).toEqual([own]);
+    expect(await ids(`?key_id=${account.keyId}`)).toEqual([]);
+    const all = (await page("?external_id=shared")).generations.map(({ id }) => id);
+    expect(all).toEqual([own, theirs]);
+  });
+
+  it("400: what is no date, number, status or next_after", async () => {
+    const queries = [
+      ["from=yesterday", "from"],
+      ["to=2026-02-30", "to"],
+      ["from=2026-02-02&to=2026-02-01", "from"],
+      ["status=paid", "status"],
+      ["limit=0", "limit"],
+      ["limit=101", "limit"],
+      ["after=x", "after"],
+      ["after=chatcmpl-0VbifL699QQKxR3ACVbvJTWb", "after"],
+      ["model=", "model"],
+      [`external_id=${"x".repeat(257)}`, "external_id"],
+      ["model=a&model=b", "model"],
+    ];
+    for (const [query, param] of queries) {
+      const response = await send(`/v1/generations?${query}`, { key: account.key });
+      expect([query, (await errorOf(response, 400)).param]).toEqual([query, param]);
+    }
+  });
+
+  it("of 100,000 rows a page looks at 10,000 at most, whatever is asked for, and all of them come", async () => {
+    const other = await openAccount();
+    await paid(other.key, "rare");
+    const wallet = env.WALLET.getByName(other.orgId);
+    const made = Date.now() + 1000;
+    await runInDurableObject(wallet, (_instance: Wallet, { storage: { sql } }) => {
+      const ids = JSON.stringify(
+        Array.from({ length: 100_000 }, (_, n) => mintId("req_", made + Math.floor(n / 100))),
+      );
+      for (let from = 0; from < 100_000; from += 10_000) {
+        sql.exec(
+          `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted,
+            external_id, key_id, key)
+          SELECT value, 'voided', ?, 0, 1, 1, 1, 'common', '', 1 FROM json_each(?)`,
+          made,
+          JSON.stringify((JSON.parse(ids) as string[]).slice(from, from + 10_000)),
+        );
+      }
+    });
+    let pages = 0;
+    const found = [];
+    for (let after = ""; ; pages++) {
+      const read = await runInDurableObject(wallet, async (instance: Wallet, { storage }) => {
+        const before = readRows(storage.sql);
+        const answer = await instance.requests({
+          fromMs: 0,
+          beforeMs: made * 2,
+          after: after === "" ? null : after,
+          limit: 50,
+          state: null,
+          model: null,
+          externalId: "rare",
+          keyIds: null,
+        });
+        return { answer, rows: readRows(storage.sql) - before };
+      });
+      const { requests, nextAfter } = valueOf(read.answer);
+      expect(read.rows).toBeLessThanOrEqual(20_010); // where it ends, and what is between
+      found.push(...requests);
+      if (nextAfter === null) break;
+      after = nextAfter;
+    }
+    expect(found).toHaveLength(1);
+    expect(pages).toBe(10);
+    expect((await page("?limit=100", other.key)).generations).toHaveLength(100);
+  });
+});
+
+/** Counts what every statement reads from now on; the same storage is counted once. */
+const counted = new WeakMap<SqlStorage, { rows: number }>();
+function readRows(sql: SqlStorage): number {
+  const known = counted.get(sql);
+  if (known !== undefined) return known.rows;
+  const count = { rows: 0 };
+  counted.set(sql, count);
+  const exec = sql.exec.bind(sql);
+  sql.exec = (...given: Parameters<typeof exec>): never => {
+    const cursor = exec(...given);
+    const all = cursor.toArray.bind(cursor);
+    cursor.toArray = () => {
+      const rows = all();
+      count.rows += cursor.rowsRead;
+      return rows;
+    };
+    return cursor as never;
+  };
+  return 0;
+}
+
+describe("GET /v1/holds", () => {
+  it("what is held now, oldest first, a page at a time; a member's own keys' alone", async () => {
+    const other = await openAccount();
+    const theirs = await addMember(other.orgId, "member");
+    const wallet = env.WALLET.getByName(other.orgId);
+    const holds = [
+      holdOf(10, { keyId: other.keyId, externalId: "ann" }),
+      holdOf(20, { keyId: other.keyId }),
+      holdOf(30, { keyId: theirs.keyId }),
+    ];
+    for (const hold of holds) valueOf(await wallet.hold(hold));
+    const ids = holds.map(({ id }) => id).toSorted();
+    const response = await send("/v1/holds?limit=2", { key: other.key });
+    const first = await response.json<{ holds: Listed[]; next_after: string }>();
+    expect(first.holds.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+    const rest = await send(`/v1/holds?after=${first.next_after}`, { key: other.key });
+    const last = await rest.json<{ holds: Listed[] }>();
+    expect(last).not.toHaveProperty("next_after");
+    expect(last.holds.map(({ id }) => id)).toEqual(ids.slice(2));
+    expect([...first.holds, ...last.holds].find(({ id }) => id === holds[0]?.id)).toEqual({
+      id: holds[0]?.id,
+      since: expect.stringMatching(/Z$/),
+      granted_micro: 10,
+      key_id: other.keyId,
+      external_id: "ann",
+    });
+    const own = await (await send("/v1/holds", { key: theirs.key })).json<{ holds: Listed[] }>();
+    expect(own.holds).toMatchObject([{ id: holds[2]?.id, granted_micro: 30 }]);
+    for (const { id } of holds) valueOf(await wallet.void(id));
+    expect(await (await send("/v1/holds", { key: other.key })).json()).toEqual({ holds: [] });
+  });
+});
+
+describe("GET /v1/usage by two things", () => {
+  it("each day's rows with their cached tokens, before and after a checkpoint, in pages", async () => {
+    const other = await openAccount();
+    const wallet = env.WALLET.getByName(other.orgId);
+    const use = async (ms: number, user: string): Promise<void> => {
+      setClock(ms);
+      await paid(other.key, user);
+    };
+    const start = Date.parse("2026-11-20T12:00:00Z");
+    await use(start, "ann");
+    await use(start + DAY_MS, "bob");
+    await wallet.poke(); // a checkpoint: what follows is known by memory alone
+    await use(start + DAY_MS, "ann");
+    await use(start + DAY_MS, "bob");
+    const query = `from=${dayOf(start)}&to=${dayOf(start + DAY_MS)}&group_by=day,user`;
+    type Usage = {
+      data: Record<string, unknown>[];
+      total: { requests: number };
+      next_after?: string;
+    };
+    const read = async (more = ""): Promise<Usage> =>
+      (await send(`/v1/usage?${query}${more}`, { key: other.key })).json<Usage>();
+    const whole = await read();
+    expect(whole.data.map(({ day, group, requests }) => [day, group, requests])).toEqual([
+      [dayOf(start), "ann", 1],
+      [dayOf(start + DAY_MS), "ann", 1],
+      [dayOf(start + DAY_MS), "bob", 2],
+    ]);
+    expect(whole.data.every(({ cached_tokens }) => cached_tokens === 0)).toBe(true);
+    expect(whole.total.requests).toBe(4);
+    const rows = [];
+    for (let after = ""; ;) {
+      const { data, next_after } = await read(`&limit=1${after}`);
+      rows.push(...data);
+      if (next_after === undefined) break;
+      after = `&after=${encodeURIComponent(next_after)}`;
+    }
+    expect(rows).toEqual(whole.data);
+    const bad = await send(`/v1/usage?${query}&after=ann`, { key: other.key });
+    expect((await errorOf(bad, 400)).param).toBe("after");
+  });
+});
