@@ -1,0 +1,167 @@
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
+import type { ChatScenarios, WireReply } from "../fixtures/wire-scenario.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { network, single } from "../providers/adapter-kit.ts";
+import { askAt, balanceOf, saidIn, SPEECH } from "./door-speech.ts";
+import type { DoorSpeech, Got, Said, Wish } from "./door-speech.ts";
+
+/** Every wire over the doors that are not its own, in all that a model can say, whole and streamed. */
+const CREDITS = 1_000_000_000;
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** A host of OpenAI's is asked natively by its own dialect, which is another row's wire. */
+function wiresOf(door: DoorSpeech): ChatProvider[] {
+  return PROVIDERS.filter(({ name }) => door.name !== "responses" || name !== "openai");
+}
+
+const CASES = [SPEECH.responses, SPEECH.messages].flatMap((door) =>
+  wiresOf(door).map((provider) => [door.name, provider.name, door, provider] as const),
+);
+const FORMS = [
+  ["JSON", false],
+  ["a stream", true],
+] as const;
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+describe.each(CASES)("door %s, wire %s", (_, __, door, provider) => {
+  let key = "";
+  beforeAll(async () => {
+    ({ key } = await openOrganization({ credits: CREDITS }));
+  });
+
+  const asked = (wish: Partial<Wish>): Promise<Got> =>
+    askAt(door, { key, providers: [provider], wish: { turns: [door.user("Hi")], ...wish } });
+
+  async function read(name: keyof ChatScenarios, stream: boolean): Promise<Said> {
+    network(provider.chat[name][stream ? "stream" : "json"]);
+    const got = await asked({
+      stream,
+      tools: name.startsWith("tool"),
+      schema: name === "schema",
+      thinks: name === "reasoning",
+    });
+    return saidIn(door, got, stream);
+  }
+
+  describe.each(FORMS)("as %s", (___, stream) => {
+    it("text, its end, and usage with what was cached", async () => {
+      expect(await read("text", stream)).toMatchObject({
+        text: "Hello, 世界!",
+        end: "stop",
+        calls: [],
+        used: [12, provider.tellsCached ? 4 : 0, 3],
+      });
+    });
+
+    it("one call after a text, and parallel calls, each with an id of its own", async () => {
+      const one = await read("tool", stream);
+      expect(one).toMatchObject({
+        end: "calls",
+        calls: [{ name: "get_weather", input: { city: "Paris" } }],
+      });
+      vi.restoreAllMocks();
+      const { calls } = await read("tools", stream);
+      expect(calls.map(({ name, input }) => [name, input])).toEqual([
+        ["get_weather", { city: "Paris" }],
+        ["get_weather", { city: "Rome" }],
+        ["get_time", {}],
+      ]);
+      expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
+    });
+
+    it("an answer of a schema", async () => {
+      const { text } = await read("schema", stream);
+      expect(JSON.parse(text)).toEqual({ city: "Paris", days: 3 });
+    });
+
+    it("the output cap", async () => {
+      expect(await read("length", stream)).toMatchObject({ text: "Hel", end: "length" });
+    });
+
+    it("a refusal", async () => {
+      network(provider.chat.refusal[stream ? "stream" : "json"]);
+      const got = await asked({ stream });
+      const told = got.status === 400 ? "400" : saidIn(door, got, stream).end;
+      expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
+    });
+
+    it("reasoning, which comes back to its maker as that made it", async () => {
+      const said = await read("reasoning", stream);
+      expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
+      vi.restoreAllMocks();
+      const turns = [door.user("Hi"), ...said.turn, door.user("And?")];
+      const sent = await sentAt(door, turns);
+      expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
+    });
+
+    it("a failure before the first byte is an error of the door's, free of charge", async () => {
+      network(stream ? provider.failures.errorFirst : DOWN);
+      const { status, text } = await asked({ stream });
+      expect(status).toBeGreaterThanOrEqual(500);
+      expect(JSON.parse(text)).toHaveProperty("error.message");
+      vi.restoreAllMocks();
+      expect(await spentBy(() => Promise.resolve())).toBe(0);
+    });
+  });
+
+  it.each(["errorMid", "cut"] as const)(
+    "a failure after it is the door's end: %s",
+    async (name) => {
+      const spent = await spentBy(async () => {
+        network(provider.failures[name], single);
+        const { status, text } = await asked({ stream: true });
+        expect(status).toBe(200);
+        expect(text).toMatch(door.broken);
+        expect(text).not.toContain(CANARY.text);
+      });
+      expect(spent).toBe(0);
+    },
+  );
+
+  it("an image arrives as one", async () => {
+    const calls = network(provider.chat.text.json);
+    const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
+    saidIn(door, await asked({ turns }));
+    expect(calls.at(-1)?.text).toContain(PIXEL);
+  });
+
+  async function spentBy(act: () => Promise<void>): Promise<number> {
+    const before = await balanceOf(key);
+    await act();
+    vi.restoreAllMocks();
+    return before - (await balanceOf(key));
+  }
+
+  async function sentAt(at: DoorSpeech, turns: readonly object[]): Promise<string> {
+    const calls = network(provider.chat.text.json);
+    const wish = { turns, thinks: true };
+    saidIn(at, await askAt(at, { key, providers: [provider], wish }));
+    vi.restoreAllMocks();
+    return calls.at(-1)?.text ?? "";
+  }
+
+  /** The same conversation of a chat client, which sends back what it was given. */
+  async function sentAtChat(): Promise<string> {
+    const { chat } = SPEECH;
+    network(provider.chat.reasoning.json);
+    const wish = { turns: [chat.user("Hi")], thinks: true };
+    const said = saidIn(chat, await askAt(chat, { key, providers: [provider], wish }));
+    vi.restoreAllMocks();
+    return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
+  }
+});
+
+const DOWN: WireReply = { status: 503, headers: {}, body: "" };
+
+/** What makers of reasoning need back: their signatures and encrypted texts, in order. */
+function keptIn(sent: string): string[] {
+  const fields =
+    /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)":"([^"]+)"/g;
+  return [...sent.matchAll(fields)].map(([, kept]) => kept ?? "");
+}
