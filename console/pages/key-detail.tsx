@@ -9,10 +9,11 @@ import { isSenior, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { Money, Time, useNow } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
 import { Budget, stateOf } from "../ui/key-facts.tsx";
 
-type Doing = "read" | "edit" | "revoke";
+type Doing = "read" | "edit" | "rotate" | "revoke";
 
 /** One key: what it spent, its limits, and its end. */
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
@@ -21,6 +22,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
   const used = useUse(id);
   const back = (): void => setDoing("read");
   if (doing === "edit") return <EditKey apiKey={apiKey} onClose={back} />;
+  if (doing === "rotate") return <RotateKey apiKey={apiKey} onClose={back} />;
   if (doing === "revoke") {
     return (
       <Confirm
@@ -110,6 +112,9 @@ function Facts({
           <>
             <button type="button" onClick={() => onDo("edit")}>
               Change name and limits
+            </button>
+            <button type="button" onClick={() => onDo("rotate")}>
+              Rotate…
             </button>
             <button type="button" class="danger" onClick={() => onDo("revoke")}>
               Revoke…

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import type { FreshKey } from "../api/types.ts";
 import { change } from "../state/reads.ts";
-import { Code, Copy } from "../ui/basics.tsx";
 import { Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { Secret } from "../ui/secret.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
 
 /** Makes a key, then shows its secret this once. */
@@ -56,45 +56,6 @@ export function NewKey({ onClose }: { onClose: () => void }) {
           </p>
         </details>
       </Form>
-    </Dialog>
-  );
-}
-
-/** A secret that is shown once; leaving before it was copied asks. */
-export function Secret({
-  name,
-  secret,
-  onClose,
-}: {
-  name: string;
-  secret: string;
-  onClose: () => void;
-}) {
-  const [copied, setCopied] = useState(false);
-  const [asked, setAsked] = useState(false);
-  const close = (): void => (copied || asked ? onClose() : setAsked(true));
-  const curl = `curl ${location.origin}/v1/models -H "Authorization: Bearer ${secret}"`;
-  return (
-    <Dialog title={`The key ${name}`} onClose={close} wide>
-      <p>It is shown this once. Nobody can show it again, not even who runs this region.</p>
-      <div class="secret">
-        <code>{secret}</code>
-        <Copy text={secret} label="Copy key" onCopied={() => setCopied(true)} />
-      </div>
-      <h3>As .env</h3>
-      <Code text={`OPENAI_BASE_URL=${location.origin}/v1\nOPENAI_API_KEY=${secret}`} />
-      <h3>Try it</h3>
-      <Code text={curl} />
-      {asked && !copied && (
-        <p class="notice" role="alert">
-          ▲ The key was not copied. Close again to leave it behind.
-        </p>
-      )}
-      <div class="actions end">
-        <button type="button" onClick={close}>
-          {asked && !copied ? "Close without it" : "Done"}
-        </button>
-      </div>
     </Dialog>
   );
 }

@@ -131,13 +131,21 @@ export function Copy({
 }
 
 /** A block of code or a command, with a button that copies it. */
-export function Code({ text, label }: { text: string; label?: string }) {
+export function Code({
+  text,
+  label = "To copy",
+  onCopied = () => undefined,
+}: {
+  text: string;
+  label?: string;
+  onCopied?: () => void;
+}) {
   return (
     <div class="code">
       <pre tabIndex={0} aria-label={label}>
         <code>{text}</code>
       </pre>
-      <Copy text={text} />
+      <Copy text={text} onCopied={onCopied} />
     </div>
   );
 }

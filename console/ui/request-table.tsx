@@ -55,6 +55,15 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
     },
     { id: "model", title: "Model", value: (row) => row.model },
     {
+      id: "cost",
+      title: "Cost",
+      align: "right",
+      value: (row) => row.cost_micro,
+      cell: (row) => <Money micros={row.cost_micro} />,
+    },
+    { id: "key", title: "Key", wide: true, value: (row) => nameOfKey(row.key_id) },
+    { id: "user", title: "End user", value: (row) => row.external_id },
+    {
       id: "status",
       title: "Status",
       wide: true,
@@ -66,15 +75,6 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
     tokens("out", "Out", (row) => row.completion_tokens),
     time("first_byte", "First byte", (row) => row.first_byte_ms),
     time("took", "Took", (row) => row.duration_ms),
-    {
-      id: "cost",
-      title: "Cost",
-      align: "right",
-      value: (row) => row.cost_micro,
-      cell: (row) => <Money micros={row.cost_micro} />,
-    },
-    { id: "key", title: "Key", wide: true, value: (row) => nameOfKey(row.key_id) },
-    { id: "user", title: "End user", value: (row) => row.external_id },
   ];
 }
 
