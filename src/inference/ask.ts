@@ -50,7 +50,7 @@ export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
 type Offer = { readonly route: Route; readonly cap: number | null; readonly candidate: Candidate };
 
 /** The route that the request was sent to last, whose work a client that leaves pays for. */
-type Asked = Omit<ServingRoute, "firstByteMs">;
+type Asked = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 /** What an attempt has used whose answer the request kept from being finished. */
 type SpentThere = { readonly asked: Asked; readonly spent: Spent };
@@ -128,7 +128,8 @@ function servingRoute(run: Run, served: Served, offers: readonly Offer[]): Servi
   const offer = offers[served.index];
   if (offer === undefined) throw new Error("the route that served was not a candidate");
   const firstByteMs = run.services.now() - run.startedMs;
-  return { ...routeOf(offer), attempts: served.attempts, firstByteMs };
+  const { attempts, dropped } = served;
+  return { ...routeOf(offer), attempts, dropped, firstByteMs };
 }
 
 function routeOf({ route, cap, candidate }: Offer): Pick<Asked, "route" | "cap" | "isNative"> {
@@ -146,7 +147,7 @@ function unanswered(
   { asked, spent }: { readonly asked: Asked | null; readonly spent: SpentThere | null },
 ): Ended {
   if (spent !== null) {
-    const route = { ...spent.asked, firstByteMs: run.services.now() - run.startedMs };
+    const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
     const seen = { ...spent.spent, finishReason: null };
     const outcome = chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
     return refusing(run, failure, outcome);

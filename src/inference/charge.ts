@@ -54,8 +54,12 @@ function isStale(partial: Usage, counted: number): boolean {
 }
 
 /** The charge for a request whose client left before anything came: its input, estimated. */
-export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs">): Outcome {
-  const route: ServingRoute = { ...asked, firstByteMs: run.services.now() - run.startedMs };
+export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs" | "dropped">): Outcome {
+  const route: ServingRoute = {
+    ...asked,
+    dropped: [],
+    firstByteMs: run.services.now() - run.startedMs,
+  };
   const usage = estimatedUsage(run, route, { output: 0 });
   return { kind: "settle", route, usage, estimated: true, finishReason: null };
 }

@@ -101,6 +101,8 @@ export type ServingRoute = {
   readonly cap: number | null;
   /** It was asked, and answers, in the door's own wire. */
   readonly isNative: boolean;
+  /** What it left out of the request, in the core's words. */
+  readonly dropped: readonly string[];
   readonly attempts: number;
   readonly firstByteMs: number;
 };

@@ -10,10 +10,24 @@ export function receiptHeaders(run: Run, route: ServingRoute): Record<string, st
     "x-attempts": String(route.attempts),
   };
   if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
-  const { dropped: converted, droppedNatively } = run.request;
-  const dropped = route.isNative ? droppedNatively : converted;
+  const dropped = droppedBy(run, route);
   if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
   return headers;
+}
+
+/** As much as a header should hold. */
+const DROPPED_MAX = 32;
+const WORD_MAX = 64;
+
+/** What the door left out, and then the route, in the door's words. Some are the client's own: as a header can hold them. */
+function droppedBy({ request }: Run, route: ServingRoute): string[] {
+  const { dropped, droppedNatively, paramOf } = request;
+  const there = route.dropped.flatMap((field) => {
+    const param = paramOf === undefined ? field : paramOf(field);
+    return param === null ? [] : [param.replaceAll(/[^\w.]/g, "_").slice(0, WORD_MAX)];
+  });
+  const all = new Set([...(route.isNative ? droppedNatively : dropped), ...there]);
+  return [...all].slice(0, DROPPED_MAX);
 }
 
 /** What a door is told when an answer begins. */

@@ -45,6 +45,8 @@ export type AttemptOptions = {
   readonly after?: After;
   /** Told when the request goes out; not any more once the attempt was given up. */
   readonly onDispatch?: () => void;
+  /** As in `ProviderCall`. */
+  readonly onDropped?: (fields: readonly string[]) => void;
 };
 
 /**
@@ -64,6 +66,7 @@ export async function attempt(
     ...request,
     ...route,
     signal,
+    ...(options.onDropped !== undefined && { onDropped: options.onDropped }),
     onDispatch: () => {
       limit.resume();
       if (!signal.aborted) options.onDispatch?.();

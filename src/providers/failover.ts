@@ -12,13 +12,15 @@ export type { Candidate } from "./attempt.ts";
 export type Served = {
   readonly index: number;
   readonly attempts: number;
+  /** Fields of the request that were left out there. */
+  readonly dropped: readonly string[];
   readonly answer: Exclude<ProviderAnswer, { kind: "failure" }>;
 };
 
 /** A candidate that works on the request, at which attempt. */
 export type Asked = { readonly index: number; readonly attempts: number };
 
-export type FailoverOptions = Omit<AttemptOptions, "onDispatch"> & {
+export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   /** One for each isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
@@ -58,13 +60,17 @@ export async function failover(
     }
     const asked = { index: turn.index, attempts: order.attempts };
     const onDispatch = (): void => options.onAsked?.(asked);
+    let dropped: readonly string[] = [];
+    const onDropped = (fields: readonly string[]): void => {
+      dropped = fields;
+    };
     // oxlint-disable-next-line no-await-in-loop -- a route is asked only after the one before failed
     const answer = await attempted(order, () =>
-      attempt(candidate, request, { ...options, onDispatch }),
+      attempt(candidate, request, { ...options, onDispatch, onDropped }),
     );
     if (answer.kind !== "failure") {
       order.served();
-      return success({ index: turn.index, attempts: order.attempts, answer });
+      return success({ index: turn.index, attempts: order.attempts, dropped, answer });
     }
     noteFailure(order, asked, answer.failure, options);
     if (answer.failure.kind === "refused") return refused(answer.failure);

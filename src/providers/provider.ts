@@ -54,6 +54,8 @@ export type ProviderCall = {
   readonly signal: AbortSignal;
   /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
   readonly onDispatch?: () => void;
+  /** Told which fields of `body` the request to the upstream leaves out though they ask for something. */
+  readonly onDropped?: (fields: readonly string[]) => void;
   /** Told before the client's own servers are asked for images: until dispatch the time is not the upstream's. */
   readonly onDownload?: () => void;
 };

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { chat, errorOf, HELLO, openAccount } from "./client.ts";
+import { chat, errorOf, HELLO, openAccount, send } from "./client.ts";
 import {
   mockUpstream,
   UPSTREAM_SECRET,
@@ -7,6 +7,7 @@ import {
   upstreamError,
   upstreamStream,
 } from "./upstream.ts";
+import { chunkOf } from "../fixtures/openai-wire.ts";
 import { completionOf } from "./wire-schemas.ts";
 
 let key: string;
@@ -39,6 +40,23 @@ describe("what the upstream is sent", () => {
     const body = await sent(caps);
     expect(body).toMatchObject({ max_tokens: cap });
     expect(body).not.toHaveProperty("max_completion_tokens");
+  });
+
+  it.each([
+    ["/v1/chat/completions", { messages: HELLO, verbosity: "low" }, "verbosity"],
+    ["/v1/chat/completions", { messages: HELLO, "an odd, \nfield": 1 }, "an_odd___field"],
+    ["/v1/chat/completions", { messages: HELLO, verbosity: "low", stream: true }, "verbosity"],
+    ["/v1/chat/completions", { messages: HELLO, seed: 1, logprobs: false, user: "u" }, null],
+    ["/v1/responses", { input: "Hi", text: { verbosity: "low" } }, "text.verbosity"],
+  ])("%s %j: what its route leaves out is named", async (path, fields, dropped) => {
+    const isStream = "stream" in fields;
+    const { bindings } = mockUpstream(() =>
+      isStream ? upstreamStream([chunkOf({ content: "Hi" }, "stop")]) : upstreamCompletion(),
+    );
+    const body = { model: "mock/chat", ...fields };
+    const response = await send(path, { key, body, bindings });
+    expect([response.status, response.headers.get("x-dropped")]).toEqual([200, dropped]);
+    await response.text();
   });
 
   it("a cap that the balance pays for, and x-granted-max-tokens says it", async () => {

@@ -22,6 +22,7 @@ export const SERVING: ServingRoute = {
   route: ROUTE,
   cap: CAP,
   isNative: false,
+  dropped: [],
   attempts: 1,
   firstByteMs: 5,
 };

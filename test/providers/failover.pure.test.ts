@@ -20,7 +20,10 @@ const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
 it("the first route that answers serves, each is sent its own name and cap", async () => {
   const { asked, run } = routes([RETRY], [GOOD]);
-  expect(await run()).toEqual({ ok: true, value: { index: 1, attempts: 2, answer: GOOD } });
+  expect(await run()).toEqual({
+    ok: true,
+    value: { index: 1, attempts: 2, dropped: [], answer: GOOD },
+  });
   expect(asked.sent.map((call) => [call.upstreamId, call.cap])).toEqual([
     ["a-model", 10],
     ["b-model", 11],

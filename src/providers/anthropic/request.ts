@@ -1,5 +1,7 @@
 import { conversationOf, unsupported } from "../conversation.ts";
 import type { Conversation } from "../conversation.ts";
+import { tellDropped } from "../dropped.ts";
+import type { Places } from "../dropped.ts";
 import { isObject, listOf, numberOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
@@ -19,6 +21,17 @@ export type MessagesRequest = { readonly body: JsonObject; readonly beta: string
 /** Lets a request say what becomes of thoughts whose conversation was changed; a 400 otherwise. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
+
+const PLACES: Places = {
+  parallel_tool_calls: ["tool_choice.disable_parallel_tool_use"],
+  prompt_cache_key: ["cache_control"],
+  prompt_cache_options: ["cache_control"],
+  prompt_cache_retention: ["cache_control"],
+  reasoning_effort: ["thinking.budget_tokens", "output_config.effort"],
+  stop: ["stop_sequences"],
+  temperature: ["temperature"],
+  top_p: ["top_p"],
+};
 
 /** A call that nothing in it keeps from being sent. */
 type Sendable = {
@@ -48,6 +61,7 @@ export function messagesRequest(
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
   const { body: sent, beta } = requestBody({ call, cap, rules, said, tools });
+  tellDropped(call, sent, PLACES);
   return {
     beta,
     body: {

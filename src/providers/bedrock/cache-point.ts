@@ -1,3 +1,4 @@
+import { listOf, objectOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
 import type { Asked } from "./converse-messages.ts";
 import type { Family } from "./models.ts";
@@ -22,6 +23,12 @@ export function withCachePoint(asked: Asked, family: Family, body: JsonObject): 
     index === last ? { ...message, content: [...message.content, CACHE_POINT] } : message,
   );
   return { ...asked, messages };
+}
+
+/** Whether a request has a cache point of ours. */
+export function hasCachePoint({ system, messages }: JsonObject): boolean {
+  const contents = listOf(messages).flatMap((message) => listOf(objectOf(message)["content"]));
+  return [...listOf(system), ...contents].includes(CACHE_POINT);
 }
 
 const FIELDS = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];

@@ -1,6 +1,8 @@
 import { claudeRules } from "../anthropic/claude-rules.ts";
 import { beginsWithoutThought } from "../anthropic/thoughts.ts";
 import { conversationOf, refusal, unsupported } from "../conversation.ts";
+import { tellDropped } from "../dropped.ts";
+import type { Places } from "../dropped.ts";
 import { withInlineImages } from "../inline-image.ts";
 import type { InlineConversation } from "../inline-image.ts";
 import { outgoingBody } from "../outgoing-body.ts";
@@ -8,7 +10,7 @@ import type { OutgoingBody } from "../outgoing-body.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
 import { answerFormat } from "./answer-format.ts";
-import { withCachePoint } from "./cache-point.ts";
+import { hasCachePoint, withCachePoint } from "./cache-point.ts";
 import { converseMessages } from "./converse-messages.ts";
 import type { Asked, Message } from "./converse-messages.ts";
 import { toolFields } from "./converse-tools.ts";
@@ -16,6 +18,25 @@ import type { ToolFields } from "./converse-tools.ts";
 import { modelFields } from "./model-fields.ts";
 import type { ModelFields } from "./model-fields.ts";
 import { familyOf } from "./models.ts";
+
+const MORE = "additionalModelRequestFields";
+const cachePoint = "somewhere in it";
+const PLACES: Places = {
+  prompt_cache_key: ["cachePoint"],
+  prompt_cache_options: ["cachePoint"],
+  prompt_cache_retention: ["cachePoint"],
+  parallel_tool_calls: [`${MORE}.tool_choice.disable_parallel_tool_use`],
+  reasoning_effort: [
+    `${MORE}.thinking.budget_tokens`,
+    `${MORE}.output_config.effort`,
+    `${MORE}.reasoning_effort`,
+    `${MORE}.reasoning`,
+    `${MORE}.reasoningConfig`,
+  ],
+  stop: ["inferenceConfig.stopSequences"],
+  temperature: ["inferenceConfig.temperature"],
+  top_p: ["inferenceConfig.topP"],
+};
 
 /**
  * A chat call as the body of a Converse request (Bedrock API reference, Converse). Only what is named
@@ -38,7 +59,9 @@ export async function converseRequest(call: ProviderCall): Promise<OutgoingBody 
   const fields = modelFields({ body, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
   const request = bodyOf(call, told(inline, words), tools, fields);
-  return isFailure(request) ? request : outgoingBody(request, inline.downloads);
+  if (isFailure(request)) return request;
+  tellDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
+  return outgoingBody(request, inline.downloads);
 }
 
 function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {

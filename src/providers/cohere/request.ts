@@ -1,5 +1,7 @@
 import { conversationOf, unsupported } from "../conversation.ts";
 import type { Image, Part, Turn } from "../conversation.ts";
+import { tellDropped } from "../dropped.ts";
+import type { Places } from "../dropped.ts";
 import { listOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
@@ -14,7 +16,7 @@ export function chatRequest(call: ProviderCall): JsonObject | ProviderFailure {
   const tools = toolsOf(body);
   if ("kind" in tools) return tools;
   const system = conversation.system.map((content) => ({ role: "system", content }));
-  return {
+  const request = {
     model: upstreamId,
     messages: [...system, ...conversation.turns.flatMap(messagesOf)],
     stream,
@@ -24,7 +26,20 @@ export function chatRequest(call: ProviderCall): JsonObject | ProviderFailure {
     ...responseFormat(objectOf(body["response_format"])),
     ...thinking(textOf(body["reasoning_effort"]), upstreamId, cap),
   };
+  tellDropped(call, request, PLACES);
+  return request;
 }
+
+const PLACES: Places = {
+  frequency_penalty: ["frequency_penalty"],
+  presence_penalty: ["presence_penalty"],
+  reasoning_effort: ["thinking"],
+  seed: ["seed"],
+  stop: ["stop_sequences"],
+  temperature: ["temperature"],
+  top_k: ["k"],
+  top_p: ["p"],
+};
 
 function messagesOf({ role, parts }: Turn): JsonObject[] {
   return role === "user" ? userMessages(parts) : assistantMessages(parts);

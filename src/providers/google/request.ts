@@ -1,4 +1,6 @@
 import { conversationOf, refusal } from "../conversation.ts";
+import { tellDropped } from "../dropped.ts";
+import type { Places } from "../dropped.ts";
 import { withInlineImages } from "../inline-image.ts";
 import type { InlineConversation, InlinePart } from "../inline-image.ts";
 import { isObject, objectOf, textOf } from "../json-value.ts";
@@ -32,8 +34,19 @@ export async function chatRequest(call: ProviderCall): Promise<OutgoingBody | Pr
     ...toolFields(tools),
     generationConfig: generationConfig(call),
   };
+  tellDropped(call, body, PLACES);
   return outgoingBody(body, conversation.downloads);
 }
+
+const PLACES: Places = {
+  frequency_penalty: ["generationConfig.frequencyPenalty"],
+  presence_penalty: ["generationConfig.presencePenalty"],
+  reasoning_effort: ["generationConfig.thinkingConfig"],
+  seed: ["generationConfig.seed"],
+  stop: ["generationConfig.stopSequences"],
+  temperature: ["generationConfig.temperature"],
+  top_p: ["generationConfig.topP"],
+};
 
 type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
 

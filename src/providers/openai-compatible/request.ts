@@ -1,4 +1,5 @@
 import { refusal } from "../conversation.ts";
+import { tellLeft } from "../dropped.ts";
 import { isObject } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { forwarded } from "./forwarded.ts";
@@ -38,14 +39,16 @@ function addFields(
 ): void {
   const allowed = fieldsFor(call, profile);
   const rules = rulesFor(call, profile);
+  const left = new Set<string>();
   const isPlain = profile.plain !== undefined; // then messages and tools are as they must be
   for (const [field, value] of Object.entries(source)) {
-    if (!allowed.has(field) || value === null || value === undefined) continue;
-    const set = ruled(field, value, rules);
+    const set = allowed.has(field) ? ruled(field, value ?? null, rules) : null;
+    if (set === null) left.add(field);
     if (set === null) continue;
     if (set !== value && isObject(set)) Object.assign(body, set);
     else body[profile.renamed?.[field] ?? field] = isPlain ? set : forwarded(field, set, profile);
   }
+  tellLeft(call, (field) => !left.has(field));
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {

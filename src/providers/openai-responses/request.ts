@@ -1,4 +1,6 @@
 import { noFunctions, refusal } from "../conversation.ts";
+import { tellDropped } from "../dropped.ts";
+import type { Places } from "../dropped.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { ToolCallIds, WORD_64 } from "../tool-call-id.ts";
@@ -28,7 +30,7 @@ export function responsesRequest(call: ProviderCall): JsonObject | ProviderFailu
   if (!Array.isArray(input)) return input;
   const effort = body["reasoning_effort"];
   const sampling = effort === "none" ? SAMPLING : [];
-  return {
+  const request = {
     model: upstreamId,
     input,
     ...fieldsOf(body, [...SAME, ...sampling]),
@@ -39,24 +41,38 @@ export function responsesRequest(call: ProviderCall): JsonObject | ProviderFailu
     ...FIXED,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
   };
+  tellDropped(call, request, PLACES);
+  return request;
 }
+
+const PLACES: Places = {
+  ...Object.fromEntries([...SAME, ...SAMPLING].map((field) => [field, [field]])),
+  reasoning_effort: ["reasoning.effort"],
+  verbosity: ["text.verbosity"],
+};
+
+const REASONING = "reasoning.encrypted_content";
 
 /** Nothing is stored; reasoning comes back by the client; `auto` would take the tier of our project. */
 const FIXED: JsonObject = {
   store: false,
-  include: ["reasoning.encrypted_content"],
+  include: [REASONING],
   service_tier: "default",
 };
 
 /** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
-export function nativeRequest({ native, upstreamId, cap, stream }: ProviderCall): JsonObject {
+export function nativeRequest(call: ProviderCall): JsonObject {
+  const { native, upstreamId, cap, stream } = call;
   const { temperature, top_p, top_logprobs, include: asked, ...body } = native?.body ?? {};
   const { effort, ...reasoning } = objectOf(body["reasoning"]);
   const mayTune = !REASONING_MODELS.test(upstreamId) || effort === "none";
-  const include = new Set([...(mayTune ? listOf(asked) : []), "reasoning.encrypted_content"]);
+  const tuned = said({ temperature, top_p, top_logprobs });
+  const isNarrowed = listOf(asked).some((one) => one !== REASONING);
+  if (!mayTune) call.onDropped?.([...Object.keys(tuned), ...(isNarrowed ? ["include"] : [])]);
+  const include = new Set([...(mayTune ? listOf(asked) : []), REASONING]);
   return {
     ...body,
-    ...(mayTune && said({ temperature, top_p, top_logprobs })),
+    ...(mayTune && tuned),
     ...(body["reasoning"] !== undefined && {
       reasoning: said({ ...reasoning, effort: effortFor(upstreamId, effort) }),
     }),

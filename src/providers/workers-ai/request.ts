@@ -1,4 +1,6 @@
 import { plainText, refusal, unsupported } from "../conversation.ts";
+import { tellDropped } from "../dropped.ts";
+import type { Places } from "../dropped.ts";
 import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { NINE, ToolCallIds } from "../tool-call-id.ts";
@@ -30,7 +32,7 @@ export function chatInputs(call: ProviderCall): JsonObject | ProviderFailure {
   const messages = messagesOf(listOf(body["messages"]).filter(isObject), upstreamId);
   if ("kind" in messages) return messages;
   const fields = isOpenAi ? [...FIELDS, "stop"] : FIELDS;
-  return {
+  const inputs = {
     messages,
     ...Object.fromEntries(
       fields.filter((field) => body[field] !== undefined).map((field) => [field, body[field]]),
@@ -41,7 +43,14 @@ export function chatInputs(call: ProviderCall): JsonObject | ProviderFailure {
     ...responseFormat(body["response_format"], isOpenAi),
     ...reasoning(textOf(body["reasoning_effort"]), upstreamId),
   };
+  tellDropped(call, inputs, PLACES);
+  return inputs;
 }
+
+const PLACES: Places = {
+  ...Object.fromEntries([...FIELDS, "stop"].map((field) => [field, [field]])),
+  reasoning_effort: ["reasoning_effort", "chat_template_kwargs"],
+};
 
 function messagesOf(
   messages: readonly JsonObject[],

@@ -1,0 +1,75 @@
+import { isObject, objectOf, textOf } from "./json-value.ts";
+import type { JsonObject, ProviderCall } from "./provider.ts";
+
+/** Where a wire's body has each of the core's fields: any of the places, dots go down. */
+export type Places = Readonly<Record<string, readonly string[]>>;
+
+/**
+ * Fields that are no loss when an adapter sends nothing of that name: it sets them itself, refuses what it
+ * cannot do, or their only values ask for nothing.
+ */
+const NO_LOSS: ReadonlySet<string> = new Set([
+  "encoding_format",
+  "function_call",
+  "functions",
+  "input",
+  "max_completion_tokens",
+  "max_tokens",
+  "messages",
+  "modalities",
+  "model",
+  "n",
+  "response_format",
+  "service_tier",
+  "store",
+  "stream",
+  "stream_options",
+  "tool_choice",
+  "tools",
+  "user",
+]);
+
+/** Tells the call which of its fields are not in the body that is sent. */
+export function tellDropped(call: ProviderCall, sent: JsonObject, places: Places): void {
+  if (call.onDropped === undefined) return;
+  tellLeft(call, (field) => (places[field] ?? []).some((place) => has(sent, place)));
+}
+
+/** The same, where `isSent` says what is. */
+export function tellLeft(
+  { body, onDropped }: ProviderCall,
+  isSent: (field: string) => boolean,
+): void {
+  const left = Object.keys(body).filter(
+    (field) => !NO_LOSS.has(field) && asks(body, field) && !isSent(field),
+  );
+  onDropped?.(left);
+}
+
+/** Whether a field asks for anything that leaving it out would not give. */
+function asks(body: JsonObject, field: string): boolean {
+  const value = body[field];
+  if (field === PARALLEL) return value === false && hasTools(body);
+  if (value === null || value === undefined || value === false) return false;
+  if (field === "stop") return [value].flat().some((stop) => textOf(stop).trim() !== "");
+  if (field === "reasoning_effort") return value !== "none";
+  if (IS_NOTHING_AT_0.has(field)) return value !== 0;
+  return !isObject(value) || Object.keys(value).length > 0;
+}
+
+const PARALLEL = "parallel_tool_calls";
+const IS_NOTHING_AT_0: ReadonlySet<string> = new Set([
+  "frequency_penalty",
+  "presence_penalty",
+  "top_logprobs",
+]);
+
+function hasTools({ tools }: JsonObject): boolean {
+  return Array.isArray(tools) && tools.length > 0;
+}
+
+function has(sent: JsonObject, place: string): boolean {
+  let at: unknown = sent;
+  for (const key of place.split(".")) at = objectOf(at)[key];
+  return at !== undefined && at !== null;
+}

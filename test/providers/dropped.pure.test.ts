@@ -1,0 +1,170 @@
+import { expect, it } from "vitest";
+import { messagesRequest } from "../../src/providers/anthropic/request.ts";
+import { converseRequest } from "../../src/providers/bedrock/converse-request.ts";
+import { chatRequest as cohereRequest } from "../../src/providers/cohere/request.ts";
+import { chatRequest as googleRequest } from "../../src/providers/google/request.ts";
+import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
+import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
+import type { Profile } from "../../src/providers/openai-compatible/profiles/shape.ts";
+import { nativeRequest, responsesRequest } from "../../src/providers/openai-responses/request.ts";
+import type { JsonObject, ProviderCall } from "../../src/providers/provider.ts";
+import { chatInputs } from "../../src/providers/workers-ai/request.ts";
+import { callOf } from "./adapter-kit.ts";
+
+type Build = (call: ProviderCall) => unknown;
+
+const compatible =
+  (profile: Profile): Build =>
+  (call) =>
+    upstreamRequest(call, profile);
+const HOSTS_MODELS = [
+  "gpt-5.4",
+  "gpt-4o",
+  "o4-mini",
+  "grok-4.6",
+  "mistral-small",
+  "gpt-oss-120b",
+  "qwen3-32b",
+];
+
+/** Every wire, with models that take different fields. */
+const WIRES: readonly (readonly [name: string, build: Build, models: readonly string[]])[] = [
+  [
+    "anthropic",
+    (call) => messagesRequest(call, null),
+    ["claude-opus-4-8", "claude-sonnet-4-5", "claude-3-haiku-20240307", "claude-sonnet-5"],
+  ],
+  [
+    "bedrock",
+    converseRequest,
+    [
+      "eu.anthropic.claude-sonnet-4-6",
+      "eu.amazon.nova-2-lite-v1:0",
+      "openai.gpt-oss-120b-1:0",
+      "mistral.mistral-large-3",
+    ],
+  ],
+  ["google", googleRequest, ["gemini-3.5-flash", "gemini-2.5-pro", "gemma-3-27b-it"]],
+  ["cohere", cohereRequest, ["command-a-03-2025", "command-a-reasoning-08-2025"]],
+  [
+    "workers-ai",
+    chatInputs,
+    ["@cf/zai-org/glm-5.3-flash", "@cf/openai/gpt-oss-120b", "@cf/meta/llama-3.1-8b-instruct"],
+  ],
+  ["responses", responsesRequest, ["gpt-6.1-sol"]],
+  ...[...PROFILES].map(([name, profile]) => [name, compatible(profile), HOSTS_MODELS] as const),
+];
+
+const TOOLS = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
+
+/** Fields that ask for something, each with what else must be there. */
+const FIELDS: readonly (readonly [field: string, value: unknown, beside?: JsonObject])[] = [
+  ["temperature", 0.37],
+  ["top_p", 0.83],
+  ["seed", 4711],
+  ["stop", ["END"]],
+  ["frequency_penalty", 0.21],
+  ["presence_penalty", 0.22],
+  ["logit_bias", { "50256": -100 }],
+  ["logprobs", true],
+  ["top_logprobs", 3, { logprobs: true }],
+  ["parallel_tool_calls", false, { tools: TOOLS }],
+  ["reasoning_effort", "high"],
+  ["reasoning_effort", "low"],
+  ["verbosity", "low"],
+  ["prompt_cache_key", "a-key"],
+  ["safety_identifier", "someone"],
+  ["top_k", 40],
+  ["metadata", { a: "b" }],
+  ["a_field_nobody_knows", 1],
+];
+
+/** What is sent, as text, and what is named. */
+async function built(build: Build, upstreamId: string, body: JsonObject) {
+  const named: string[] = [];
+  const onDropped = (fields: readonly string[]): unknown => named.push(...fields);
+  const sent = await build({
+    ...callOf({ upstreamId, cap: 20_000, body }),
+    onDropped,
+  });
+  return { text: JSON.stringify(sent), named };
+}
+
+const CASES = WIRES.flatMap(([name, build, models]) =>
+  models.map((model) => [name, model, build] as const),
+);
+
+it.each(CASES)(
+  "%s, %s: what a request asks for is sent or named, never neither, never both",
+  async (_, model, build) => {
+    for (const [field, value, beside = {}] of FIELDS) {
+      // oxlint-disable-next-line no-await-in-loop -- one field after the other
+      const [plain, asking] = [
+        await built(build, model, beside),
+        await built(build, model, { ...beside, [field]: value }),
+      ];
+      if (asking.text.includes('"kind":')) continue; // refused, or not served: the client is told
+      const isSent = asking.text !== plain.text;
+      const isNamed = asking.named.includes(field);
+      expect([field, value, isSent, isNamed]).toEqual([field, value, isSent, !isSent]);
+    }
+  },
+);
+
+it.each([
+  [
+    "of nothing",
+    {
+      stop: "",
+      frequency_penalty: 0,
+      logit_bias: {},
+      logprobs: false,
+      top_logprobs: 0,
+      parallel_tool_calls: true,
+    },
+  ],
+  [
+    "of what is asked anyway",
+    {
+      n: 1,
+      user: "u",
+      store: false,
+      service_tier: "auto",
+      modalities: ["text"],
+      stream: false,
+      stream_options: {},
+    },
+  ],
+])("a field that asks for nothing is not named: %s", async (_, body) => {
+  for (const [, build, models] of WIRES) {
+    // oxlint-disable-next-line no-await-in-loop
+    for (const model of models) expect((await built(build, model, body)).named).toEqual([]);
+  }
+});
+
+it("with temperature and top_p both, the one that is left out is named", async () => {
+  const both = { temperature: 0.3, top_p: 0.9 };
+  for (const [build, model] of [
+    [(call: ProviderCall) => messagesRequest(call, null), "claude-sonnet-4-5"],
+    [converseRequest, "eu.anthropic.claude-sonnet-4-5"],
+  ] as const) {
+    // oxlint-disable-next-line no-await-in-loop
+    expect((await built(build, model, both)).named).toEqual(["top_p"]);
+  }
+});
+
+it("a Responses client's own request: what the model refuses though it only tunes is named", async () => {
+  const body = {
+    temperature: 0.3,
+    top_logprobs: 2,
+    include: ["message.output_text.logprobs"],
+    input: "Hi",
+  };
+  const native = (call: ProviderCall) => nativeRequest({ ...call, native: { body, headers: {} } });
+  expect((await built(native, "gpt-5.4", {})).named).toEqual([
+    "temperature",
+    "top_logprobs",
+    "include",
+  ]);
+  expect((await built(native, "gpt-4o", {})).named).toEqual([]);
+});
