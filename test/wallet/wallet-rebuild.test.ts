@@ -125,6 +125,28 @@ it("a wallet that went back in time never outruns its book, poked or counting on
   expect(await differences(stub)).toEqual([]);
 });
 
+it.each(["the book's own id", "another id"])(
+  "a wallet that is kept knows whose its open holds are after a rebuild: an end user under %s",
+  async (which) => {
+    const { stub, orgId } = await newInBook();
+    await credit(stub, 1000);
+    await pay(stub, 10, "ann");
+    valueOf(await stub.poke());
+    const request = holdOf(70, { externalId: "ann" });
+    valueOf(await stub.hold(request));
+    await update("balances SET epoch = 'other'", orgId);
+    if (which === "another id") await update("end_users SET id = 'usr_of_the_book'", orgId);
+    valueOf(await stub.poke()); // sees that the book is not its own
+    valueOf(await stub.rebuild(orgId));
+    valueOf(await settle(stub, request.id, 60));
+    const { monthlySpendMicro } = valueOf(await stub.readEndUser("ann"));
+    expect(monthlySpendMicro).toBe(70);
+    await evictDurableObject(stub);
+    expect(valueOf(await stub.readEndUser("ann")).monthlySpendMicro).toBe(70);
+    expect(await differences(stub)).toEqual([]);
+  },
+);
+
 it("a wallet with a conflict publishes nothing, and yet rolls up no usage that it would forget", async () => {
   const start = Date.UTC(2038, 1, 1, 12);
   setClock(start);

@@ -71,18 +71,7 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
       changed,
     );
   }
-  sql.exec(
-    `DELETE FROM end_users WHERE external_id IN (SELECT value ->> 'external_id' FROM ${PAGES("end_users")})`,
-  );
-  sql.exec(
-    `INSERT OR REPLACE INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold,
-      month, monthly_spend, day, daily_spend, created_at, changed)
-    SELECT value ->> 'id', value ->> 'external_id', value ->> 'monthly_quota_micro',
-      value ->> 'daily_quota_micro', value ->> 'alert_threshold', value ->> 'month',
-      value ->> 'monthly_spend_micro', value ->> 'day', value ->> 'daily_spend_micro',
-      value ->> 'created_at', ? FROM ${PAGES("end_users")} ORDER BY value ->> 'created_at'`,
-    changed,
-  );
+  adoptEndUsers(sql, changed);
   sql.exec(
     `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,
       completion_tokens, cost, changed)
@@ -105,6 +94,30 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
     SELECT value ->> 'id', value ->> 'kind', value ->> 'external_id', value ->> 'period',
       value ->> 'threshold', value ->> 'limit_micro', value ->> 'value_micro',
       value ->> 'created_at', 0, ? FROM ${PAGES("alerts")}`,
+    changed,
+  );
+}
+
+/** Who is here already keeps the number that the requests have: open holds are still theirs. */
+function adoptEndUsers(sql: SqlStorage, changed: number): void {
+  sql.exec(
+    `UPDATE OR REPLACE end_users SET id = book.id
+    FROM (SELECT value ->> 'id' AS id, value ->> 'external_id' AS name FROM ${PAGES("end_users")}) AS book
+    WHERE end_users.external_id = book.name AND end_users.id <> book.id`,
+  );
+  sql.exec(
+    `INSERT INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold,
+      month, monthly_spend, day, daily_spend, created_at, changed)
+    SELECT value ->> 'id', value ->> 'external_id', value ->> 'monthly_quota_micro',
+      value ->> 'daily_quota_micro', value ->> 'alert_threshold', value ->> 'month',
+      value ->> 'monthly_spend_micro', value ->> 'day', value ->> 'daily_spend_micro',
+      value ->> 'created_at', ? FROM ${PAGES("end_users")} WHERE true ORDER BY value ->> 'created_at'
+    ON CONFLICT (id) DO UPDATE SET external_id = excluded.external_id,
+      monthly_quota = excluded.monthly_quota, daily_quota = excluded.daily_quota,
+      alert_threshold = excluded.alert_threshold, month = excluded.month,
+      monthly_spend = excluded.monthly_spend, day = excluded.day,
+      daily_spend = excluded.daily_spend, created_at = excluded.created_at,
+      changed = excluded.changed, departed = NULL`,
     changed,
   );
 }
