@@ -17,9 +17,11 @@ export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response 
   return query.ok ? c.json(messagesList(models, query.value)) : fail(c, query.failure);
 }
 
-/** Who says a version of that dialect, or brings its key as it does. */
+/** Who says a version of that dialect, or was admitted by the key that it brings as that dialect does. */
 function speaksMessages(c: Context<AppEnv>): boolean {
-  return ["anthropic-version", "x-api-key"].some((name) => (c.req.header(name) ?? "") !== "");
+  if ((c.req.header("anthropic-version") ?? "") !== "") return true;
+  const isBearer = /^bearer svc_/i.test(c.req.header("authorization") ?? "");
+  return !isBearer && (c.req.header("x-api-key") ?? "").trim() !== "";
 }
 
 /** GET /v1/models/{id}, with or without its maker, the id's slash encoded or raw; 404 model_not_found. */

@@ -329,6 +329,25 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
     expect(before.has_more).toBe(ids.length > 4);
   });
 
+  it.each([
+    ["another's x-api-key beside our Bearer", () => ({ "x-api-key": "sk-ant-theirs" }), "list"],
+    ["the same key in both", () => ({ "x-api-key": key }), "list"],
+    [
+      "our x-api-key beside another's Bearer",
+      () => ({ "x-api-key": key, authorization: "Bearer sk-theirs" }),
+      undefined,
+    ],
+    ["a version beside our Bearer", () => VERSION, undefined],
+  ])("is of the dialect that admitted the client: %s", async (_, headers, object) => {
+    const given = headers();
+    const response = await send("/v1/models", {
+      ...("authorization" in given ? {} : { key }),
+      headers: given,
+    });
+    const body = await response.json<{ object?: string }>();
+    expect([response.status, body.object]).toEqual([200, object]);
+  });
+
   it("tells a model's name, age and window; x-api-key alone asks for this shape too", async () => {
     const [first] = (await list("?limit=1", { "x-api-key": key })).data;
     expect(first).toEqual({
