@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DOOR_ROWS, modelsOf } from "../fixtures/doors-table.ts";
+import { doorBindings, DOOR_ROWS, NATIVE_ROWS } from "../fixtures/doors-table.ts";
+import { answerNatively } from "../fixtures/native-mock.ts";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import type { OpenAiMock } from "../fixtures/openai-mock.ts";
 import { leaveAtEveryByte } from "./support/every-byte.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
@@ -8,11 +11,14 @@ import { effort } from "../effort.ts";
 /** In a long run at every byte. */
 const EVERY = effort(7, 1);
 
+let upstream: OpenAiMock;
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
-  regions = await startTwoRegions({ bindings: { DRAIN_S: "1" } });
+  upstream = await startOpenAiMock();
+  upstream.script(answerNatively);
+  regions = await startTwoRegions({ bindings: { ...doorBindings(upstream.url), DRAIN_S: "1" } });
 });
-afterAll(() => regions.stop());
+afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
 /** About 2 KB on the wire, as a stream and as JSON. */
 const SHAPES = [
@@ -20,15 +26,18 @@ const SHAPES = [
   { shape: "a JSON answer", stream: false, text: "word ".repeat(300) },
 ];
 
-describe.each(DOOR_ROWS)("a client of the door $name that resets its connection", (row) => {
-  const { good: model } = modelsOf(row);
-  for (const { shape, stream, text } of SHAPES.filter((one) => row.streams || !one.stream)) {
-    it(`at every byte, by ${EVERY}, of ${shape}: every hold resolved, what was generated charged once`, async () => {
-      const cuts = { atOnce: 8, every: EVERY, path: row.path };
-      const body = row.body({ model, text, stream });
-      const points = await leaveAtEveryByte(regions.eu, body, cuts);
-      measured({ points });
-      expect(points).toBeGreaterThan(500 / EVERY);
-    });
-  }
-});
+describe.each([...DOOR_ROWS, ...NATIVE_ROWS])(
+  "a client of the door $title that resets its connection",
+  (row) => {
+    const { good: model } = row.models;
+    for (const { shape, stream, text } of SHAPES.filter((one) => row.streams || !one.stream)) {
+      it(`at every byte, by ${EVERY}, of ${shape}: every hold resolved, what was generated charged once`, async () => {
+        const cuts = { atOnce: 8, every: EVERY, path: row.path };
+        const body = row.body({ model, text, stream });
+        const points = await leaveAtEveryByte(regions.eu, body, cuts);
+        measured({ points });
+        expect(points).toBeGreaterThan(500 / EVERY);
+      });
+    }
+  },
+);

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DOORS } from "../../src/inference/doors/doors.ts";
-import { BREAKS, doorBindings, DOOR_ROWS, modelsOf } from "../fixtures/doors-table.ts";
+import { doorBindings, DOOR_ROWS, NATIVE_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
+import { answerNatively } from "../fixtures/native-mock.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { OpenAiMock } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
@@ -17,6 +18,7 @@ let upstream: OpenAiMock;
 let regions: TwoRegions;
 beforeAll(async () => {
   upstream = await startOpenAiMock();
+  upstream.script(answerNatively);
   regions = await startTwoRegions({ bindings: doorBindings(upstream.url) });
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
@@ -80,8 +82,8 @@ it("every door has its row", () => {
   );
 });
 
-describe.each(DOOR_ROWS)("the door $name", (row: DoorRow) => {
-  const { good, failing, second } = modelsOf(row);
+describe.each([...DOOR_ROWS, ...NATIVE_ROWS])("the door $title", (row: DoorRow) => {
+  const { good, failing, second, breaking, routes } = row.models;
   const { path } = row;
   const shapes = row.streams ? [false, true] : [false];
   const cases = PLACES.flatMap((place) => shapes.map((stream) => ({ place, stream })));
@@ -97,7 +99,7 @@ describe.each(DOOR_ROWS)("the door $name", (row: DoorRow) => {
         body: bodyOf(good, stream),
       });
       expect([status, text]).toEqual([200, expect.anything()]);
-      expect(headers.get("x-route")).toMatch(/^sandbox/);
+      expect(headers.get("x-route")).toMatch(routes.good);
       expect(headers.get("x-attempts")).toBe("1");
       expect(headers.get("openai-organization")).toBe(account.orgId);
       const costs = await charged(account);
@@ -115,7 +117,7 @@ describe.each(DOOR_ROWS)("the door $name", (row: DoorRow) => {
       const body = bodyOf(second, stream);
       const { status, headers } = await ask(place, account.key, { path, body });
       expect(status).toBe(200);
-      expect(headers.get("x-route")).toBe("mock:good");
+      expect(headers.get("x-route")).toBe(routes.second);
       expect(await charged(account)).toHaveLength(1);
     },
   );
@@ -136,7 +138,7 @@ describe.each(DOOR_ROWS)("the door $name", (row: DoorRow) => {
     "says in its own shape that a stream broke off, and charges nothing for it: %s",
     async (place) => {
       const account = await open();
-      const body = bodyOf(BREAKS, true);
+      const body = bodyOf(breaking, true);
       const { status, text } = await ask(place, account.key, { path, body });
       expect(status).toBe(200);
       expect(text).toContain("Hel");
