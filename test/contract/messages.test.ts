@@ -349,7 +349,8 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
   });
 
   it("tells a model's name, age and window; x-api-key alone asks for this shape too", async () => {
-    const [first] = (await list("?limit=1", { "x-api-key": key })).data;
+    const listed = await send("/v1/models?limit=1", { headers: { "x-api-key": key } });
+    const [first] = (await listed.json<Page>()).data;
     expect(first).toEqual({
       type: "model",
       id: expect.any(String),
