@@ -1,9 +1,11 @@
 import type { Demo, DemoRegion } from "./dev-demo.ts";
+import type { Showcase } from "./dev-showcase.ts";
 
 export const HELP = `npm start
 
 Runs both regions of the gateway on this machine, with an organisation to try in each.
 
+  npm start -- --demo     also an organisation of 90 days in the EU, to look at in the console
   npm start -- --clean    forget the state (organisations, keys, balances) and start anew
   npm start -- --help     this text
 
@@ -15,12 +17,17 @@ Environment:
 `;
 
 /** What to paste, region by region, and where things are. */
-export function welcome(demo: Demo, directory: string): string {
+export function welcome(demo: Demo, directory: string, showcase: Showcase | null): string {
+  const consoleAt = (url: string, key: string): string =>
+    `${new URL("/console/", url).href}#key=${key}`;
+  const shown = showcase?.owner_key ?? demo.eu.regional_key;
   return [
     regionWords("EU", demo.eu),
     regionWords("US", demo.us),
     `Each organisation began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
     "Operate them with: npm run -s admin -- --help",
+    `Console  ${consoleAt(demo.eu.base_url, shown)}`,
+    `Operator ${consoleAt(demo.eu.base_url, demo.admin_token)}`,
     "Stop with Ctrl-C.",
     "",
   ].join("\n");

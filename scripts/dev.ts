@@ -4,6 +4,7 @@ import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
 import { ensureDemo } from "./dev-demo.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
+import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
@@ -33,7 +34,7 @@ try {
 }
 
 async function main(flags: readonly string[]): Promise<void> {
-  const unknown = flags.find((flag) => flag !== "--help" && flag !== "--clean");
+  const unknown = flags.find((flag) => !["--help", "--clean", "--demo"].includes(flag));
   if (unknown !== undefined) throw new CannotStart(`unknown option ${unknown}\n\n${HELP}`);
   if (flags.includes("--help")) return console.log(HELP);
   const ports = { eu: await usablePort("eu"), us: await usablePort("us") };
@@ -46,13 +47,14 @@ async function main(flags: readonly string[]): Promise<void> {
     eu: { ...own, ...developerBindings("eu") },
     us: { ...own, ...developerBindings("us") },
   };
+  if (flags.includes("--demo")) await fillDemo({ ports, directory, bindings, link });
   const regions = await startBoth({ ports, directory, bindings, link });
   stopOnSignal(regions);
   await Promise.all(Object.values(regions).map(mustBeConfigured));
   progress("demo organisations");
   const demo = await ensureDemo(regions, bindings.eu.ADMIN_TOKEN, directory);
   progress("ready");
-  console.log(welcome(demo, directory));
+  console.log(welcome(demo, directory, readShowcase(directory)));
   showLog = true;
   setInterval(() => void runCrons(regions), CRON_INTERVAL_MS);
 }
@@ -69,10 +71,24 @@ async function usablePort(region: RegionName): Promise<number> {
 
 function forget(directory: string): void {
   // Only what these scripts put there, should DEV_DIR name a folder that holds more.
-  for (const name of ["eu", "us", "demo.json", "secrets.json"]) {
+  for (const name of ["eu", "us", "demo.json", "secrets.json", "showcase.json"]) {
     removeDirectory(path.join(directory, name));
   }
   progress(`forgot the state in ${directory}`);
+}
+
+/** The organisation with a past, in the EU, before its region starts; once for each state. */
+async function fillDemo({ ports, directory, bindings, link }: Start): Promise<void> {
+  if (bindings.eu["SANDBOX"] !== "on") throw new CannotStart("--demo needs the sandbox.");
+  if (readShowcase(directory) !== null) return;
+  progress("an organisation of 90 days");
+  const own = { ...linkBindings("eu", link), ...bindings.eu };
+  const region = { region: "eu" as const, port: ports.eu, peers: [], bindings: own };
+  const at = {
+    directory: path.join(directory, "eu"),
+    onLog: (line: LogLine) => keepLog("eu", line),
+  };
+  await makeShowcase({ ...region, ...at }, bindings.eu["ADMIN_TOKEN"] ?? "", directory);
 }
 
 type Start = {

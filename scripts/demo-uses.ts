@@ -1,0 +1,117 @@
+import { costOf } from "../src/catalog/price.ts";
+import { CATALOGUE } from "../src/catalog/models.ts";
+import { mintId } from "../src/lib/id.ts";
+import { micros } from "../src/lib/money.ts";
+import type { Price, Usage } from "../src/lib/usage.ts";
+import type { HoldRequest, Settlement } from "../src/wallet/wallet-contract.ts";
+import { seeded } from "./seeded.ts";
+
+/** One paid request: when it was held and when it ended, Unix ms; without a settlement it is voided. */
+export type Use = {
+  readonly heldAt: number;
+  readonly endedAt: number;
+  readonly hold: HoldRequest;
+  readonly settlement: Settlement | null;
+};
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+export const DAYS = 90;
+
+/** What is asked, and which part of all requests asks it. */
+const MODELS: readonly (readonly [id: string, part: number])[] = [
+  ["anthropic/claude-sonnet-5.5", 0.3],
+  ["openai/gpt-6.1-terra", 0.22],
+  ["google/gemini-3.8-flash", 0.18],
+  ["openai/gpt-5.4-mini", 0.14],
+  ["anthropic/claude-opus-5.5", 0.06],
+  ["openai/text-embedding-3-small", 0.1],
+];
+const USERS = 40;
+/** Outcomes that came to nothing: the upstream failed, or the client left first. */
+const VOIDED = 0.015;
+
+/** The end users, from the one that asks most. */
+export const USER_IDS: readonly string[] = Array.from(
+  { length: USERS },
+  (_, n) => `user_${String(n + 1).padStart(3, "0")}`,
+);
+
+/** The requests of one day, `daysAgo` before `nowMs`, none after it; `keyIds` from the busiest. */
+export function usesOf(daysAgo: number, nowMs: number, keyIds: readonly string[]): Use[] {
+  const random = seeded(daysAgo + 1);
+  const start = Math.floor(nowMs / DAY_MS) * DAY_MS - daysAgo * DAY_MS;
+  const weekday = new Date(start).getUTCDay();
+  const isWeekend = weekday === 0 || weekday === 6;
+  const grown = 30 + 60 * (1 - daysAgo / DAYS);
+  const count = Math.round(grown * (isWeekend ? 0.4 : 1) * (0.8 + 0.4 * random()));
+  const times = Array.from({ length: count }, () => start + timeOfDay(random));
+  return times
+    .filter((at) => at < nowMs - HOUR_MS / 60)
+    .toSorted((a, b) => a - b)
+    .map((at) => useAt(at, random, keyIds));
+}
+
+/** Most of it in office hours. */
+function timeOfDay(random: () => number): number {
+  return Math.floor(((random() + random() + random()) / 3) * 22 * HOUR_MS + HOUR_MS);
+}
+
+function useAt(at: number, random: () => number, keyIds: readonly string[]): Use {
+  const [model, provider, price] = modelOf(random());
+  const isChat = price.output > 0;
+  const streamed = isChat && random() < 0.6;
+  const prompt = Math.round((isChat ? 900 : 200) + 18_000 * random() ** 3);
+  const cacheRead = isChat && random() < 0.45 ? Math.round(prompt * (0.4 + 0.5 * random())) : 0;
+  const output = isChat ? Math.round(40 + 2400 * random() ** 2) : 0;
+  const usage: Usage = {
+    input: prompt - cacheRead,
+    cacheRead,
+    cacheWrite: 0,
+    output,
+    reasoning: 0,
+  };
+  const cost = costOf(price, usage);
+  const externalId = random() < 0.15 ? null : (USER_IDS[skewed(random(), USERS)] ?? null);
+  const keyId = keyIds[skewed(random(), keyIds.length)] ?? "";
+  const firstByteMs = Math.round(180 + 900 * random() ** 3);
+  const durationMs = firstByteMs + Math.round(output * (6 + 8 * random()));
+  const id = mintId("req_", at);
+  const most = micros(cost * 3 + 100);
+  const isVoided = random() < VOIDED;
+  const generation = { model, provider, region: "eu", keyId, externalId, streamed, usage, price };
+  const end = { firstByteMs, durationMs, estimated: false, finishReason: isChat ? "stop" : null };
+  return {
+    heldAt: at,
+    endedAt: at + durationMs,
+    hold: {
+      id,
+      least: cost,
+      most,
+      sure: cost,
+      hasCap: true,
+      tokens: { prompt, least: prompt + 1, most: prompt + output * 3 },
+      model: { sent: model, id: model },
+      externalId,
+      keyId,
+      peer: false,
+      idempotency: null,
+    },
+    settlement: isVoided ? null : { id, cost, generation: { ...generation, ...end } },
+  };
+}
+
+/** Few of them have most of it. */
+function skewed(random: number, length: number): number {
+  return Math.floor(random ** 2.2 * length);
+}
+
+function modelOf(random: number): readonly [id: string, provider: string, price: Price] {
+  let rest = random;
+  const [id] = MODELS.find(([, part]) => (rest -= part) < 0) ?? MODELS[0] ?? [""];
+  const route = CATALOGUE.find((entry) => entry.id === id)?.routes.find(({ regions }) =>
+    regions.includes("eu"),
+  );
+  if (route === undefined) throw new Error(`${id} is not sold in the EU`);
+  return [id, route.provider, route.price];
+}

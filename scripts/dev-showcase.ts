@@ -1,0 +1,188 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import {
+  deleteKey,
+  patchKey,
+  postCredits,
+  postMember,
+  postMemberKey,
+  postOrganization,
+} from "./admin-client.ts";
+import type { AdminClient } from "./admin-client.ts";
+import { bundleWorker } from "./bundle.ts";
+import { DAYS, USER_IDS, usesOf } from "./demo-uses.ts";
+import type { Use } from "./demo-uses.ts";
+import { startRegion } from "./region.ts";
+import type { RegionOptions } from "./region.ts";
+
+const DAY_MS = 86_400_000;
+const WORKER = path.join(import.meta.dirname, "workers/showcase.ts");
+const MEMBERS = ["admin", "billing", "member", "member"] as const;
+/** Keys from the busiest; the number says whose: the owner's 0, the members' in their order. */
+const KEYS = [
+  ["Server", 0],
+  ["Support agent", 1],
+  ["Search index", 1],
+  ["Nightly batch", 3],
+  ["Notebook", 4],
+  ["Old server", 0],
+] as const;
+
+/** An organisation with a past: its id and keys that log in, one of each kind of member. */
+export type Showcase = {
+  readonly org_id: string;
+  readonly owner_key: string;
+  readonly billing_key: string;
+  readonly member_key: string;
+};
+
+/** What an earlier start made in `directory`, or null. */
+export function readShowcase(directory: string): Showcase | null {
+  const file = fileIn(directory);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Showcase) : null;
+}
+
+/**
+ * An organisation of 90 days, made by the gateway's own calls on a clock that is moved: operators' for members,
+ * keys and credits, the wallet's hold and settle for each request, its own for quotas. No upstream is asked. The
+ * region runs for this alone, and ends.
+ */
+export async function makeShowcase(
+  options: Omit<RegionOptions, "code">,
+  adminToken: string,
+  directory: string,
+): Promise<Showcase> {
+  const code = await bundleWorker(false, WORKER);
+  const region = await startRegion({ ...options, code, hasSite: false });
+  try {
+    const admin = { url: `${region.url}admin/v1`, token: adminToken };
+    const filled = await fill(region.url, admin);
+    await region.runCron("0 * * * *"); // the wallet publishes
+    writeFileSync(fileIn(directory), `${JSON.stringify(filled, null, 2)}\n`, { mode: 0o600 });
+    return filled;
+  } finally {
+    await region.miniflare.dispose();
+  }
+}
+
+function fileIn(directory: string): string {
+  return path.join(directory, "showcase.json");
+}
+
+async function fill(url: string, admin: AdminClient): Promise<Showcase> {
+  const nowMs = Date.now();
+  const clock = (ms: number): Promise<unknown> => post(url, "__demo/clock", { ms });
+  await clock(nowMs - DAYS * DAY_MS);
+  const made = await open(admin);
+  const { orgId } = made;
+  for (let daysAgo = DAYS - 1; daysAgo >= 0; daysAgo -= 10) {
+    /* oxlint-disable no-await-in-loop -- time goes one way */
+    const uses: Use[] = [];
+    for (let day = daysAgo; day > daysAgo - 10 && day >= 0; day--) {
+      uses.push(...usesOf(day, nowMs, day < 30 ? made.keyIds.slice(0, -1) : made.keyIds));
+    }
+    await clock((uses[0]?.heldAt ?? nowMs) - 1);
+    if (daysAgo === 59 || daysAgo === 29) await topUp(admin, orgId, daysAgo);
+    const answer = await post<{ refused: number }>(url, "__demo/use", { org_id: orgId, uses });
+    if (answer.refused > 0) throw new Error(`${answer.refused} requests of the demo were refused`);
+    /* oxlint-enable no-await-in-loop */
+  }
+  await clock(nowMs);
+  await finish(url, admin, made);
+  return made.showcase;
+}
+
+type Opened = {
+  readonly orgId: string;
+  readonly keyIds: readonly string[];
+  readonly keys: readonly string[];
+  readonly showcase: Showcase;
+};
+
+/** The organisation, its members, their keys and its first credits. */
+async function open(admin: AdminClient): Promise<Opened> {
+  const { organization, member, key } = await postOrganization(admin, {
+    name: "Northwind Labs",
+    slug: `northwind-${Math.random().toString(36).slice(2, 10)}`,
+    owner_email: "ada@northwind.example",
+    rpm_limit: 600,
+  });
+  const orgId = organization.id;
+  await topUp(admin, orgId, DAYS);
+  const memberIds = [member.id];
+  /* oxlint-disable no-await-in-loop -- in the order in which they are listed */
+  for (const [n, role] of MEMBERS.entries()) {
+    const email = `${["ben", "cleo", "dana", "eli"][n]}@northwind.example`;
+    memberIds.push((await postMember(admin, orgId, { email, role })).id);
+  }
+  const made: Awaited<ReturnType<typeof postMemberKey>>[] = [];
+  for (const [name, owner] of [...KEYS, ["Books", 2] as const]) {
+    made.push(await postMemberKey(admin, { orgId, memberId: memberIds[owner] ?? "" }, { name }));
+  }
+  /* oxlint-enable no-await-in-loop */
+  const keyOf = (name: string): string => made.find((one) => one.name === name)?.key ?? "";
+  return {
+    orgId,
+    keyIds: made.slice(0, KEYS.length).map(({ id }) => id),
+    keys: made.map((one) => one.key),
+    showcase: {
+      org_id: orgId,
+      owner_key: key.key,
+      billing_key: keyOf("Books"),
+      member_key: keyOf("Nightly batch"),
+    },
+  };
+}
+
+async function topUp(admin: AdminClient, orgId: string, daysAgo: number): Promise<void> {
+  const reference = `invoice ${DAYS - daysAgo + 1}`;
+  await postCredits(admin, orgId, { amount_micro: 40_000_000, reference });
+}
+
+/** Limits as they are today, a key that was replaced, and each living key used once. */
+async function finish(url: string, admin: AdminClient, made: Opened): Promise<void> {
+  const { orgId, keyIds, keys, showcase } = made;
+  const call = (key: string, method: string, at: string, body?: object): Promise<Json> =>
+    callWith(url, { key, method, at, ...(body !== undefined && { body }) });
+  const own = (method: string, at: string, body?: object): Promise<Json> =>
+    call(showcase.owner_key, method, at, body);
+  await own("PATCH", `orgs/${orgId}/settings`, { low_balance_threshold_dollars: 5 });
+  /* oxlint-disable no-await-in-loop -- a handful, in order */
+  for (const [n, user] of USER_IDS.slice(0, 12).entries()) {
+    const spent = Number((await own("GET", `users/${user}`))["monthly_spend_dollars"]);
+    const part = n < 4 ? 1.1 : 3; // the first four are near their quotas, and alert
+    const quota = Math.ceil(spent * part * 100) / 100;
+    await own("PATCH", `users/${user}`, { monthly_quota_dollars: quota });
+  }
+  const [server = "", , index = "", batch = "", , old = ""] = keyIds;
+  await own("PATCH", `keys/${index}`, { budget_dollars: 20, budget_period: "month" });
+  await own("PATCH", `keys/${batch}`, { budget_dollars: 2, budget_period: "day" });
+  await patchKey(admin, { orgId, keyId: server }, { rpm_limit: 600 });
+  await deleteKey(admin, { orgId, keyId: old });
+  const hello = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
+  for (const [n, key] of keys.entries()) {
+    if (n !== keyIds.indexOf(old)) await call(key, "POST", "chat/completions", hello);
+  }
+  /* oxlint-enable no-await-in-loop */
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+async function callWith(
+  url: string,
+  { key, method, at, body }: { key: string; method: string; at: string; body?: object },
+): Promise<Json> {
+  const response = await fetch(`${url}v1/${at}`, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${method} ${at}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Json;
+}
+
+async function post<T>(url: string, at: string, body: object): Promise<T> {
+  const response = await fetch(url + at, { method: "POST", body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${at}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+}

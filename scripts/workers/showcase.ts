@@ -1,0 +1,80 @@
+/**
+ * The gateway with a clock that can be moved, for `npm start -- --demo`: POST /__demo/clock sets it, and POST
+ * /__demo/use has an organisation's wallet hold and settle what its requests came to, each at its own time.
+ * Everything else is the gateway's own answer at that time.
+ */
+import worker, * as gateway from "../../src/index.ts";
+import type { Use } from "../demo-uses.ts";
+
+const clock = { offsetMs: 0 };
+const shifted = new WeakMap<Env, Env>();
+
+function shiftedEnv(env: Env): Env {
+  const known = shifted.get(env);
+  if (known !== undefined) return known;
+  const made = Object.defineProperty({ ...env }, "CLOCK_OFFSET_MS", {
+    get: () => String(clock.offsetMs),
+    enumerable: true,
+  });
+  shifted.set(env, made);
+  return made;
+}
+
+function setClock(ms: number): void {
+  clock.offsetMs = ms - Date.now();
+}
+
+export class Wallet extends gateway.Wallet {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, shiftedEnv(env));
+  }
+  /** The wallet's own calls, one after the other; how many were refused. */
+  async use(uses: readonly Use[]): Promise<number> {
+    let refused = 0;
+    for (const { heldAt, endedAt, hold, settlement } of uses) {
+      setClock(heldAt);
+      // oxlint-disable-next-line no-await-in-loop -- one after the other, as they came
+      const held = await this.hold(hold);
+      setClock(endedAt);
+      const ended = settlement === null ? this.void(hold.id) : this.settle(settlement);
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      if (!held.ok || !(await ended).ok) refused++;
+    }
+    return refused;
+  }
+}
+export class KeyRegister extends gateway.KeyRegister {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, shiftedEnv(env));
+  }
+}
+export class RegionOutbox extends gateway.RegionOutbox {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, shiftedEnv(env));
+  }
+}
+export class RegionMetrics extends gateway.RegionMetrics {}
+export class ConsoleSession extends gateway.ConsoleSession {}
+
+type Bodies = {
+  readonly "/__demo/clock": { readonly ms: number };
+  readonly "/__demo/use": { readonly org_id: string; readonly uses: readonly Use[] };
+};
+
+export default {
+  ...worker,
+  async fetch(request, env, ctx) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/__demo/clock") {
+      const { ms } = await request.json<Bodies["/__demo/clock"]>();
+      setClock(ms);
+      return Response.json({});
+    }
+    if (pathname === "/__demo/use") {
+      const { org_id, uses } = await request.json<Bodies["/__demo/use"]>();
+      const wallet = env.WALLET.getByName(org_id) as unknown as Pick<Wallet, "use">;
+      return Response.json({ refused: await wallet.use(uses) });
+    }
+    return worker.fetch(request, shiftedEnv(env), ctx);
+  },
+} satisfies ExportedHandler<Env>;

@@ -1,0 +1,104 @@
+import { mkdtempSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readDemo } from "../../scripts/dev-demo.ts";
+import { readShowcase } from "../../scripts/dev-showcase.ts";
+import type { Showcase } from "../../scripts/dev-showcase.ts";
+import { freePort } from "../../scripts/ports.ts";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { startProgram } from "./support/program.ts";
+import type { Program } from "./support/program.ts";
+
+const DAY_MS = 86_400_000;
+const directory = mkdtempSync(path.join(tmpdir(), "turnpike-showcase-"));
+let dev: Program;
+let variables: Record<string, string>;
+let showcase: Showcase;
+let url: string;
+
+async function start(): Promise<void> {
+  dev = startProgram(["scripts/dev.ts", "--demo"], variables);
+  expect(await dev.says("Stop with Ctrl-C"), dev.output()).toBe(true);
+  showcase = readShowcase(directory) ?? {
+    org_id: "",
+    owner_key: "",
+    billing_key: "",
+    member_key: "",
+  };
+}
+
+beforeAll(async () => {
+  const [eu, us] = [await freePort(), await freePort()];
+  url = `http://127.0.0.1:${eu}`;
+  variables = {
+    EU_PORT: String(eu),
+    US_PORT: String(us),
+    DEV_DIR: directory,
+    SANDBOX: "on", // a developer's own .dev.vars must not make this test call, or pay, anybody
+    ALIASES: JSON.stringify({ smart: "sandbox/echo" }),
+  };
+  await start();
+});
+afterAll(async () => {
+  dev.child.kill("SIGTERM");
+  await dev.ended;
+  removeDirectory(directory);
+});
+
+type Json = Readonly<Record<string, unknown>>;
+async function read<T>(at: string, key = showcase.owner_key): Promise<T> {
+  const response = await fetch(url + at, { headers: { authorization: `Bearer ${key}` } });
+  expect([at, response.status]).toEqual([at, 200]);
+  return (await response.json()) as T;
+}
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+it("npm start -- --demo: 90 days, 40 end users, 6 models, and books that agree to the micro", async () => {
+  const from = dayOf(Date.now() - 89 * DAY_MS);
+  type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
+  const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);
+  const days = new Set(byModel.data.map(({ day }) => day));
+  expect(days.size).toBeGreaterThanOrEqual(89); // early in the day there may be none of today's
+  const models = new Set(byModel.data.map(({ group }) => group));
+  expect(models.delete("sandbox/echo")).toBe(true); // each key was used once for real
+  expect(models.size).toBe(6);
+  expect((await read<{ total: number }>("/v1/users")).total).toBe(40);
+  const alerts = await read<{ total: number }>("/v1/alerts");
+  expect(alerts.total).toBeGreaterThan(0);
+  const response = await fetch(`${url}/admin/v1/orgs/${showcase.org_id}/reconcile`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${readDemo(directory)?.admin_token}` },
+  });
+  expect(await response.json()).toMatchObject({ differences: [], held_micro: 0 });
+});
+
+it("prints consoles that are logged in, and its keys log in there: owner, accountant, member", async () => {
+  const output = dev.output();
+  expect(output).toContain(`${url}/console/#key=${showcase.owner_key}`);
+  expect(output).toContain(`${url}/console/#key=${readDemo(directory)?.admin_token}`);
+  const roles = [];
+  for (const key of [showcase.owner_key, showcase.billing_key, showcase.member_key]) {
+    const response = await fetch(`${url}/console/api/login`, {
+      method: "POST",
+      headers: { origin: url, "content-type": "application/json" },
+      body: JSON.stringify({ key }),
+    });
+    expect(response.status).toBe(200);
+    const cookie = response.headers.get("set-cookie")?.split(";", 1)[0] ?? "";
+    const session = await fetch(`${url}/console/api/session`, { headers: { cookie } });
+    roles.push(((await session.json()) as Json)["role"]);
+  }
+  expect(roles).toEqual(["owner", "billing", "member"]);
+  expect(statSync(path.join(directory, "showcase.json")).mode & 0o777).toBe(0o600);
+});
+
+it("is made once: another start with --demo keeps it", async () => {
+  const before = showcase;
+  const balance = await read<Json>("/v1/balance");
+  dev.child.kill("SIGTERM");
+  expect(await dev.ended).toBe(0);
+  await start();
+  expect(showcase).toEqual(before);
+  expect(await read<Json>("/v1/balance")).toEqual(balance);
+});
