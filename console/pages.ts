@@ -1,5 +1,5 @@
 import type { FunctionComponent } from "preact";
-import type { Session } from "./api/undocumented.ts";
+import type { Session } from "./api/session.ts";
 import { Activity } from "./pages/activity.tsx";
 import { Keys } from "./pages/keys.tsx";
 import { OwnKey } from "./pages/own-key.tsx";

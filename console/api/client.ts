@@ -1,14 +1,13 @@
 import type { Calls } from "./types.ts";
-import type { Session, Undocumented } from "./undocumented.ts";
+import type { Session } from "./session.ts";
 
-export type AllCalls = Calls & Undocumented;
-export type Call = keyof AllCalls;
+export type Call = keyof Calls;
 export type ReadCall = Extract<Call, `GET ${string}`>;
 /** What fills a call: braces of its path, its query, its body. */
 export type Filling<C extends Call> = {
   readonly path?: Readonly<Record<string, string>>;
-  readonly query?: AllCalls[C]["query"];
-  readonly body?: AllCalls[C]["body"];
+  readonly query?: Calls[C]["query"];
+  readonly body?: Calls[C]["body"];
   /** Makes a repeat answer as the first time. */
   readonly idempotencyKey?: string;
 };
@@ -31,7 +30,7 @@ const TIMEOUT_MS = 30_000;
 
 /** Where a call goes: the same address is the same state. */
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
-  const [template = ""] = (name.split(" ")[1] ?? "").split("?");
+  const [, template = ""] = name.split(" ");
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
     encodeURIComponent(path[part] ?? ""),
   );
@@ -47,7 +46,7 @@ export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Fillin
 export async function call<C extends Call>(
   name: C,
   filling: Filling<C> = {},
-): Promise<Outcome<AllCalls[C]["answer"]>> {
+): Promise<Outcome<Calls[C]["answer"]>> {
   const [method = "GET"] = name.split(" ");
   const { body, idempotencyKey } = filling;
   const outcome = await send(urlOf(name, filling), {
@@ -58,7 +57,7 @@ export async function call<C extends Call>(
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
     },
   });
-  return outcome as Outcome<AllCalls[C]["answer"]>;
+  return outcome as Outcome<Calls[C]["answer"]>;
 }
 
 /** Exchanges a key or an operator's token for a session, which the browser keeps as a cookie. */

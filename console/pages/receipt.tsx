@@ -1,4 +1,4 @@
-import type { ListedGeneration } from "../api/undocumented.ts";
+import type { ListedGeneration } from "../api/types.ts";
 import { grouped, inMicros, spent } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
@@ -34,7 +34,7 @@ export function Receipt({
         <Bill of={known} />
       ) : (
         <Shown read={read} height={420}>
-          {(generation) => <Bill of={generation as unknown as ListedGeneration} />}
+          {(generation) => <Bill of={generation} />}
         </Shown>
       )}
     </Dialog>

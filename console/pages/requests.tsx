@@ -1,4 +1,4 @@
-import type { Hold, ListedGeneration } from "../api/undocumented.ts";
+import type { Hold, ListedGeneration } from "../api/types.ts";
 import { grouped } from "../lib/money.ts";
 import { duration, exactly } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, urlOf } from "../api/client.ts";
-import type { AllCalls, Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
+import type { Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
+import type { Calls } from "../api/types.ts";
 import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, session } from "./session.ts";
 
@@ -34,7 +35,7 @@ export function useRead<C extends ReadCall>(
   name: C | null,
   filling: Filling<C> = {},
   { every = 0 }: { readonly every?: number } = {},
-): Read<AllCalls[C]["answer"]> {
+): Read<Calls[C]["answer"]> {
   const url = name === null ? null : urlOf(name, filling);
   return useLoaded(url, async () => call(name as C, filling), { every });
 }
@@ -73,7 +74,7 @@ export async function change<C extends Call>(
   name: C,
   filling: Filling<C>,
   touches: readonly string[],
-): Promise<Outcome<AllCalls[C]["answer"]>> {
+): Promise<Outcome<Calls[C]["answer"]>> {
   const outcome = await call(name, filling);
   if (outcome.ok) {
     touched(touches);
@@ -86,7 +87,7 @@ export async function change<C extends Call>(
 export async function readOnce<C extends ReadCall>(
   name: C,
   filling: Filling<C>,
-): Promise<Outcome<AllCalls[C]["answer"]>> {
+): Promise<Outcome<Calls[C]["answer"]>> {
   const outcome = await call(name, filling);
   if (!outcome.ok) noteFailure(outcome.failure);
   return outcome;

@@ -1,5 +1,5 @@
 import { logout, readSession } from "../api/client.ts";
-import type { Session } from "../api/undocumented.ts";
+import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
 /** `undefined`: not known yet; null: nobody is logged in. */

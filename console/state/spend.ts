@@ -13,7 +13,9 @@ type Rows = {
   readonly isCut: boolean;
 };
 
-const CALL = "GET /v1/usage?by";
+type GroupBy = SplitBy | "day" | `day,${SplitBy}`;
+
+const CALL = "GET /v1/usage";
 /** Of 10,000 rows each. */
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
@@ -28,13 +30,13 @@ export function useShares(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by, range);
 }
 
-function useSums(group_by: string | null, { from, to }: Range): Read<Rows> {
-  const query = { from, to, group_by: group_by ?? "" };
+function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
+  const query = { from, to, group_by: group_by ?? "day" } as const;
   const url = group_by === null ? null : urlOf(CALL, { query });
   return useLoaded(url, () => allSums(query), { every: EVERY_MS });
 }
 
-async function allSums(query: Range & { group_by: string }): Promise<Outcome<Rows>> {
+async function allSums(query: Range & { readonly group_by: GroupBy }): Promise<Outcome<Rows>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
   for (let page = 0; page < PAGES_MAX; page += 1) {

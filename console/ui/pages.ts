@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import type { AllCalls, Filling, ReadCall } from "../api/client.ts";
+import type { Filling, ReadCall } from "../api/client.ts";
+import type { Calls } from "../api/types.ts";
 import { urlOf } from "../api/client.ts";
 import { readOnce, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
@@ -33,13 +34,13 @@ export function usePages<C extends ReadCall, T>(
     every = 0,
   }: {
     readonly cursor: string;
-    readonly read: (answer: AllCalls[C]["answer"]) => PageOf<T>;
+    readonly read: (answer: Calls[C]["answer"]) => PageOf<T>;
     readonly limit?: number;
     readonly isFiltered?: boolean;
     readonly every?: number;
   },
 ): {
-  readonly page: Read<AllCalls[C]["answer"]>;
+  readonly page: Read<Calls[C]["answer"]>;
   readonly rows: readonly T[];
   readonly pager: Pager<T>;
 } {

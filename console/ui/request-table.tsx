@@ -1,4 +1,4 @@
-import type { ListedGeneration } from "../api/undocumented.ts";
+import type { ListedGeneration } from "../api/types.ts";
 import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
