@@ -34,6 +34,12 @@ export function spent(micros: number): string {
   return shown(micros, "spent");
 }
 
+/** All six decimals of an amount, for a bill whose lines must add up; a part of a micro shows too. */
+export function exact(micros: number): string {
+  const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
+  return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
+}
+
 /** The whole truth, for who points at an amount. */
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micros ($${(micros / MICROS).toFixed(6)})`;

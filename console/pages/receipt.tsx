@@ -1,10 +1,10 @@
 import type { ListedGeneration } from "../api/types.ts";
-import { grouped, inMicros, spent } from "../lib/money.ts";
+import { exact, grouped, spent } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Copy, Money, Time } from "../ui/basics.tsx";
+import { Copy, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Status } from "../ui/request-table.tsx";
 import { Shown } from "../ui/states.tsx";
@@ -60,7 +60,7 @@ function Bill({ of }: { of: ListedGeneration }) {
                 <td>{WORDS[what]}</td>
                 <td class="right number">{grouped(tokens)} tokens</td>
                 <td class="right number wide-only">× {spent(price)} a million</td>
-                <td class="right number">{amount(micro)}</td>
+                <td class="right number">{exact(micro)}</td>
               </tr>
             ))}
             {sum > 0 && (
@@ -72,16 +72,14 @@ function Bill({ of }: { of: ListedGeneration }) {
             <tr class="sum">
               <td colSpan={2}>Charged</td>
               <td class="wide-only" />
-              <td class="right">
-                <Money micros={of.cost_micro} />
-              </td>
+              <td class="right">{exact(of.cost_micro)}</td>
             </tr>
             {of.status !== "held" && left > 0 && <BillRow what="Given back" micros={left} />}
           </tbody>
         </table>
       </div>
       {of.estimated && (
-        <p class="notice">
+        <p class="notice gap">
           ▲ The provider reported no usage: these tokens are estimated from the text.
         </p>
       )}
@@ -95,17 +93,9 @@ function BillRow({ what, micros }: { what: string; micros: number }) {
     <tr>
       <td colSpan={2}>{what}</td>
       <td class="wide-only" />
-      <td class="right">
-        <Money micros={micros} />
-      </td>
+      <td class="right number">{exact(micros)}</td>
     </tr>
   );
-}
-
-/** A line may cost a part of a micro. */
-function amount(micro: number) {
-  if (Number.isInteger(micro)) return <Money micros={micro} />;
-  return <span title={inMicros(Math.ceil(micro))}>{micro.toFixed(2)} micros</span>;
 }
 
 function wayOf({ streamed }: ListedGeneration): string | null {

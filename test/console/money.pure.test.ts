@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { csvOf } from "../../console/lib/csv.ts";
 import {
+  exact,
   grouped,
   inMicros,
   left,
@@ -43,6 +44,12 @@ describe("money", () => {
 
   it("says all of an amount to who points at it", () => {
     expect(inMicros(12_345_678)).toBe("12\u2009345\u2009678 micros ($12.345678)");
+    expect([1_074, 12_345_678, 0, 374.25].map(exact)).toEqual([
+      "$0.001074",
+      "$12.345678",
+      "$0.000000",
+      "$0.00037425",
+    ]);
     expect(microsOf(0.000_007)).toBe(7);
   });
 });
