@@ -330,6 +330,19 @@ export const health = z
     aliases: z.record(z.string(), z.string()),
     book: z.boolean(),
     outboxes: z.array(outbox),
+    sweep: z
+      .strictObject({
+        at: time,
+        holds_open: count,
+        hold_oldest_ms: count,
+        wallets_unpublished: count,
+        wallets_in_conflict: count,
+        wallet_bytes_largest: count,
+        book_bytes: count,
+        bytes_max: count,
+      })
+      .nullable()
+      .describe("What the last hourly sweep found; null before the first."),
     breakers: z.array(z.strictObject({ route: z.string(), state: z.string(), until: time })),
   })
   .meta({ id: "Health" });

@@ -5,7 +5,7 @@ import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { Vitals } from "../wallet/wallet-contract.ts";
 
 /** D1 and an object's storage may hold 10 GB each (Cloudflare, limits); at 70 % somebody must know. */
-const BYTES_MAX = 10_000_000_000;
+export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
 /** Adds up what a sweep finds; its gauges are one moment's picture of the region. */

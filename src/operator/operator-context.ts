@@ -3,6 +3,7 @@ import type { Region } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
+import type { Counted } from "../metrics/region-metrics.do.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
@@ -58,6 +59,8 @@ export type OperatorContext = {
   readonly wallet: (orgId: string) => OperatorWallet;
   /** A fresh stub of the register with this name, the key's hash. */
   readonly register: (keyHash: string) => OperatorRegister;
+  /** What the region has counted, and what its last sweep found; throws when its object does. */
+  readonly counted: () => Promise<Counted>;
   /** A stub of the region's outbox with this name. */
   readonly outbox: (name: string) => {
     depth(): Promise<Depth>;

@@ -10,6 +10,7 @@ import { refuseOtherMethods } from "../http/not-found.ts";
 import { MANAGEMENT_BYTES_MAX, readJson } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { REGION_METRICS } from "../metrics/series.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
 import { operatorOf } from "./admin-token.ts";
 import { vouchedOperator } from "./vouched-operator.ts";
@@ -79,6 +80,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
+  const metrics = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
   const nowMs = now(c.env);
   return {
     db: c.env.DB,
@@ -93,6 +95,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
     now: nowMs,
     wallet: (orgId) => wallets.getByName(orgId),
     register: (keyHash) => registers.getByName(keyHash),
+    counted: () => metrics.getByName(REGION_METRICS).read(),
     outbox: (name) => outboxes.getByName(name),
   };
 }

@@ -1,5 +1,8 @@
+import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { ADMIN_TOKEN, send } from "./client.ts";
+import { runScheduled } from "../../src/operator/scheduled.ts";
+import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { ADMIN_TOKEN, bindingsWith, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
 async function aliases(bindings?: Env): Promise<unknown> {
@@ -17,6 +20,29 @@ describe("GET /admin/v1/health: 200", () => {
       cheap: "sandbox/echo",
       "embeddings/cheapest": "sandbox/embed",
     });
+  });
+
+  it("says what the last sweep found: open holds, sizes, what the book lacks", async () => {
+    const { orgId } = await openAccount();
+    const wallet = env.WALLET.getByName(orgId);
+    const hold = holdOf(10);
+    valueOf(await wallet.hold(hold));
+    await runScheduled(env);
+    const response = await send("/admin/v1/health", { key: ADMIN_TOKEN });
+    const { sweep } = await response.json<{ sweep: Record<string, number | string> }>();
+    expect(Math.abs(Date.parse(String(sweep["at"])) - Date.now())).toBeLessThan(60_000);
+    for (const name of ["holds_open", "wallet_bytes_largest", "book_bytes"]) {
+      expect([name, Number(sweep[name]) > 0]).toEqual([name, true]);
+    }
+    expect(sweep["bytes_max"]).toBe(10_000_000_000);
+    valueOf(await wallet.void(hold.id));
+  });
+
+  it("is answered while the region's counts cannot be read", async () => {
+    const lost = { read: () => Promise.reject(new Error("lost")) };
+    const bindings = bindingsWith({ REGION_METRICS: { getByName: () => lost } });
+    const response = await send("/admin/v1/health", { key: ADMIN_TOKEN, bindings });
+    expect(await response.json()).toMatchObject({ sweep: null, book: true });
   });
 
   it("no route is left out by an isolate that has asked none", async () => {

@@ -129,6 +129,7 @@ export function context(): OperatorContext {
     actor: { kind: "operator", id: "admin" },
     wallet: walletOf,
     register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
+    counted: () => env.REGION_METRICS.getByName("region").read(),
     outbox: (name) => env.REGION_OUTBOX.getByName(name),
   };
 }
