@@ -217,7 +217,7 @@ export function eventStream(
   return { next, cancel };
 }
 
-/** Whether an event holds more than a role. */
+/** Whether an event holds more than a role, or than the frame of an item. */
 function saysSomething(event: StreamEvent): boolean {
   if (event.kind === "native") return event.said !== "";
   if (event.kind !== "chunk") return event.kind === "text";
