@@ -168,13 +168,13 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
 }
 
 /** A place in the list of revoked keys: those that come after it are older. */
-export type ListedKey = Pick<KeyRow, "created_at" | "id">;
+export type ListPlace = Pick<KeyRow, "created_at" | "id">;
 
 /** At most `limit` of the owner's revoked keys, newest first, after this one, or from the first on. */
 export async function listRevokedKeys(
   db: D1Database,
   owner: KeyOwner,
-  { limit, after }: { readonly limit: number; readonly after: ListedKey | null },
+  { limit, after }: { readonly limit: number; readonly after: ListPlace | null },
 ): Promise<readonly KeyRow[]> {
   const { results } = await db
     .prepare(`SELECT ${WHOLE} FROM (${revokedOf(owner)}) AS keys ${JOINED}

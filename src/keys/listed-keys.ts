@@ -4,12 +4,12 @@ import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeyRow } from "./key-record.ts";
 import { LISTED_REVOKED, listKeys, listRevokedKeys } from "./keys.store.ts";
-import type { KeyOwner, ListedKey } from "./keys.store.ts";
+import type { KeyOwner, ListPlace } from "./keys.store.ts";
 
 /** A page's last key as `next_after` names it: Unix ms, a dot, its id. */
 const place = z.pipe(
   z.string("must be given once").check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
-  z.transform((text): ListedKey => {
+  z.transform((text): ListPlace => {
     const [createdAt = "", id = ""] = text.split(".");
     return { created_at: Number(createdAt), id };
   }),

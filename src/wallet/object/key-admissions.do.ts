@@ -34,7 +34,7 @@ import {
   updateKeySecrets,
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
-import type { KeyRecord, KnownKey } from "../tables/key-rows.do.ts";
+import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import type { KeyEnding } from "../wallet-contract.ts";
 import { budgetOf } from "./key-terms.do.ts";
@@ -68,7 +68,7 @@ type Use = { readonly hash: string; readonly usedAt: number };
 export type Place = {
   readonly hash: string;
   readonly key: KnownKey;
-  readonly record: KeyRecord;
+  readonly record: LiveKey;
   readonly entry: StoredAdmission;
   /** What the request hears that takes it. */
   readonly admitted: AdmittedKey;
@@ -115,7 +115,7 @@ export class KeyAdmissions {
    * What the key may do; or `invalid_api_key`, when it is not known here, has ended for good, its time is up, or
    * what was shown of it has ended.
    */
-  live(desk: Desk, hash: string, shown?: Shown): Result<KeyRecord> {
+  live(desk: Desk, hash: string, shown?: Shown): Result<LiveKey> {
     const { sql, clockMs } = desk;
     const key = this.#key(sql, hash);
     if (key === null || key.record === null || key.revokedAt !== null) {
@@ -336,7 +336,7 @@ export class KeyAdmissions {
   }
 
   /** Memory follows what was just written. */
-  #amend(hash: string, change: Partial<KeyRecord>): void {
+  #amend(hash: string, change: Partial<LiveKey>): void {
     const key = this.#known.get(hash);
     if (key === undefined || key.record === null) return;
     this.#known.set(hash, { ...key, record: { ...key.record, ...change } });
@@ -356,7 +356,7 @@ export class KeyAdmissions {
 
 function admittedBy(
   { memory }: Desk,
-  { keyId, memberId, scope, rpmLimit: limit, terms }: KeyRecord,
+  { keyId, memberId, scope, rpmLimit: limit, terms }: LiveKey,
   { remaining, resetMs }: { readonly remaining: number; readonly resetMs: number },
 ): AdmittedKey {
   const { orgId } = memory.row;
@@ -364,7 +364,7 @@ function admittedBy(
   return { keyId, orgId, memberId, scope, ...rate, ...(isLimited(terms) && { isLimited: true }) };
 }
 
-function recordOf({ clockMs, memory }: Desk, said: RegisterRecord): KeyRecord {
+function recordOf({ clockMs, memory }: Desk, said: RegisterRecord): LiveKey {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = said;
   assert(said.org_id === memory.row.orgId, "a key is admitted by its own organisation's wallet");
   const { terms = NO_TERMS, secrets = null } = said;

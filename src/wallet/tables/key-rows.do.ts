@@ -16,7 +16,7 @@ const USED_MS = 3_600_000;
 const USED_MAX = 10_000;
 
 /** What the register says of a living key, and when it said so (Unix ms). */
-export type KeyRecord = {
+export type LiveKey = {
   readonly keyId: string;
   readonly memberId: string;
   readonly scope: Scope;
@@ -31,7 +31,7 @@ export type KnownKey = {
   /** Its number in the tables. */
   readonly number: number;
   /** Null: all that is known is that it is dead. */
-  readonly record: KeyRecord | null;
+  readonly record: LiveKey | null;
   /** Unix ms; null while it lives. */
   readonly revokedAt: number | null;
   readonly window: RateWindow;
@@ -79,7 +79,7 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
   return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
 }
 
-function recordOf(row: Row): KeyRecord | null {
+function recordOf(row: Row): LiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);
@@ -100,7 +100,7 @@ export function findDueUses(sql: SqlStorage, dueUses: DueUses, clockMs: number):
 }
 
 /** Keeps what the register says; a tombstone stays. */
-export function putKey(sql: SqlStorage, hash: string, record: KeyRecord): void {
+export function putKey(sql: SqlStorage, hash: string, record: LiveKey): void {
   sql.exec(
     `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
