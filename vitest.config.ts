@@ -1,8 +1,11 @@
 import { globSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { unstable_splitSqlQuery } from "wrangler";
+import { writeTokenTable } from "./scripts/site/tokens.ts";
 
+writeTokenTable(fileURLToPath(new URL("./site", import.meta.url))); // the Worker reads it among its static assets
 process.env["WRANGLER_LOG"] = "error"; // secrets are bound below, not read from the developer's machine
 const TEST_SCHEMA = unstable_splitSqlQuery(
   readFileSync(new URL("./schema.sql", import.meta.url), "utf8"),

@@ -38,6 +38,10 @@ function assetFindings({ assets }: Unstable_Config): Finding[] {
     const remedy = 'Add [assets] with directory = "site", as in the repository\'s own file.';
     return [warning("[assets]", "is not there: no documents, no /openapi.json", remedy)];
   }
+  if (assets.binding !== "ASSETS") {
+    const remedy = 'Add binding = "ASSETS", as in the repository\'s own file.';
+    return [error("[assets] binding", "is not ASSETS: most models embed no token ids", remedy)];
+  }
   const first = assets.run_worker_first;
   const missing = WORKER_FIRST.filter((path) => !Array.isArray(first) || !first.includes(path));
   if (first === true || missing.length === 0) return [];

@@ -6,6 +6,7 @@ import { apiPage } from "./api.ts";
 import { CONSOLE_HEADERS, buildConsole, writeApiTypes } from "./console.ts";
 import { escape, renderMarkdown } from "./markdown.ts";
 import type { Heading } from "./markdown.ts";
+import { writeTokenTable } from "./tokens.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const DOCS = path.join(ROOT, "docs");
@@ -77,6 +78,7 @@ export async function buildSite(folder = SITE): Promise<Built> {
     write(`docs/${file}.html`, htmlOf(page, pages, assets));
     write(`docs/${file}.md`, page.markdown);
   }
+  writeTokenTable(folder);
   write("openapi.json", openApi);
   write("llms.txt", llmsText(pages));
   write("_headers", HEADERS + CONSOLE_HEADERS);

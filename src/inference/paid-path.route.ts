@@ -18,6 +18,7 @@ import { read, startReading } from "./read.route.ts";
 import type { NotRead, Read } from "./read.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { settle, settleRun } from "./settle.ts";
+import { withTexts } from "./token-texts.route.ts";
 
 /** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
 export type Visit = {
@@ -105,7 +106,12 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
 async function bound({ c }: Visit, { asked }: Read): Promise<Result<PaidRequest>> {
   const { numbers } = c.get("config");
   const { catalog, providers } = deploymentOf(c.get("config"));
-  return bounded(asked, { catalog, providers, defaultCap: numbers.DEFAULT_MAX_OUTPUT });
+  const sold = { catalog, providers, defaultCap: numbers.DEFAULT_MAX_OUTPUT };
+  const request = bounded(asked, sold);
+  if (!request.ok || asked.request.kind === "chat") return request;
+  const texts = await withTexts(c, asked, { routes: request.value.routes, providers });
+  if (texts === null) return request;
+  return texts.ok ? bounded(texts.value, sold) : texts;
 }
 
 /**

@@ -27,7 +27,8 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
   const { textsMax, speaksResponses } = host.profile;
   if (speaksResponses === true) return withResponses(host, wire);
-  if (textsMax === undefined) return httpProvider(wire);
+  const { takesTokens = false } = host.profile;
+  if (textsMax === undefined) return { ...httpProvider(wire), takesTokens };
   return {
     id: host.id,
     send: (call) =>
@@ -42,6 +43,7 @@ function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire)
   const responses = responsesWire({ id, url, headers, ...(secret !== undefined && { secret }) });
   return {
     id,
+    takesTokens: true, // it is OpenAI itself
     speaks: (wire) => wire === "responses",
     send: (call) => sendOver(needsResponses(call) ? responses : chat, call),
   };

@@ -47,6 +47,7 @@ export const OPENAI: Profile = {
     "verbosity",
   ]),
   embeddingFields: EMBEDDING_FIELDS,
+  takesTokens: true,
   rules: REASONING_RULES,
   implied: WITH_TOOLS,
   capField: "max_completion_tokens",

@@ -29,6 +29,8 @@ export type Profile = {
   readonly oneChoice?: boolean;
   /** Embeddings are of texts alone, at most so many in one request. */
   readonly textsMax?: number;
+  /** Embeddings are of the token ids of cl100k_base too: its models' own. */
+  readonly takesTokens?: boolean;
   /** The header that carries the key; absent: a bearer token. */
   readonly keyHeader?: "api-key";
   readonly usage?: UsageShape;

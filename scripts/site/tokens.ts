@@ -1,0 +1,23 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import cl100k from "js-tiktoken/ranks/cl100k_base";
+
+/** Where the Worker finds it among its static assets (src/inference/token-texts.route.ts). */
+const FILE = "tokens/cl100k_base.bin";
+
+/** The bytes of every id of cl100k_base, in order: for each their number, in one byte, and they. */
+export function tokenTable(): Uint8Array {
+  const tokens: Buffer[] = [];
+  for (const line of cl100k.bpe_ranks.split("\n")) {
+    const [, first, ...words] = line.split(" ");
+    for (const [at, word] of words.entries()) tokens[Number(first) + at] = Buffer.from(word, "base64");
+  }
+  return Buffer.concat(tokens.flatMap((bytes) => [Buffer.of(bytes.length), bytes]));
+}
+
+/** Puts it among the static assets below `folder`. */
+export function writeTokenTable(folder: string): void {
+  const file = path.join(folder, FILE);
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, tokenTable());
+}

@@ -1,0 +1,109 @@
+import { env } from "cloudflare:workers";
+import { getEncoding } from "js-tiktoken";
+import { afterEach, beforeAll, expect, it, vi } from "vitest";
+import { balanceOf, errorOf, openAccount, send } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** Of cl100k_base, as clients make them (LangChain's default). */
+const encoding = getEncoding("cl100k_base");
+const TEXTS = [
+  "A text.",
+  "Zwei Sätze. Noch einer – mit Strich.",
+  "漢字と絵文字 👩‍👩‍👧",
+  "  spaces\n\tand tabs  ",
+  "\ufeffa mark",
+];
+
+const vectors = (count: number) =>
+  Response.json({
+    object: "list",
+    data: Array.from({ length: count }, (_, index) => ({
+      object: "embedding",
+      index,
+      embedding: [0.5],
+    })),
+    usage: { prompt_tokens: 9, total_tokens: 9 },
+  });
+
+/** What the upstream of a model without token ids is sent for an input. */
+async function sentFor(
+  input: unknown,
+): Promise<{ status: number; input: unknown; response: Response }> {
+  const count = Array.isArray(input) && Array.isArray(input[0]) ? input.length : 1;
+  const { calls, bindings } = mockUpstream(() => vectors(count));
+  const response = await send("/v1/embeddings", {
+    key,
+    body: { model: "mock/embed", input },
+    bindings,
+  });
+  return { status: response.status, input: calls[0]?.body["input"], response };
+}
+
+it("lists of token ids go as the texts that they stand for, whole, in their order", async () => {
+  const { status, input } = await sentFor(TEXTS.map((text) => encoding.encode(text)));
+  expect([status, input]).toEqual([200, TEXTS]);
+});
+
+it("one list of token ids is one text", async () => {
+  expect(await sentFor(encoding.encode("One text."))).toMatchObject({
+    status: 200,
+    input: "One text.",
+  });
+});
+
+it("a text that a client cut in the midst of a letter is still sent", async () => {
+  const ids = encoding.encode("漢");
+  expect(ids.length).toBeGreaterThan(1);
+  expect(await sentFor([ids.slice(0, 1)])).toMatchObject({ status: 200, input: ["\ufffd"] });
+});
+
+it.each([
+  [[1, 2, 100_256], "input[2]"],
+  [[[1], [2, 9_999_999]], "input[1][1]"],
+])("an id that is no token is 400, and nothing is held: %j", async (input, param) => {
+  const before = await balanceOf(key);
+  const { status, response, input: sent } = await sentFor(input);
+  expect([status, sent]).toEqual([400, undefined]);
+  expect(await errorOf(response, 400)).toMatchObject({ param });
+  expect(await balanceOf(key)).toBe(before);
+});
+
+it("texts that come to more than 8 MiB are 400: ids are short where texts are long", async () => {
+  const spaces = encoding.encode(" ".repeat(80));
+  expect(spaces).toHaveLength(1);
+  const long = Array.from({ length: 2000 }, () => Array.from({ length: 60 }, () => spaces[0]));
+  const { status, response } = await sentFor(long);
+  expect(status).toBe(400);
+  expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
+});
+
+it("while the table cannot be read it is 503, and it is read again for the next request, then kept", async () => {
+  const real = (env as { ASSETS?: Fetcher }).ASSETS;
+  const broken = {
+    fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),
+  };
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const { bindings } = mockUpstream(() => vectors(1));
+  const assets = bindings as { ASSETS?: unknown };
+  const ask = async (binding: unknown): Promise<number> => {
+    assets.ASSETS = binding;
+    const body = { model: "mock/embed", input: [[1]] };
+    return (await send("/v1/embeddings", { key, body, bindings })).status;
+  };
+  expect([await ask(broken), await ask(real), await ask(broken)]).toEqual([503, 200, 200]);
+  expect(broken.fetch).toHaveBeenCalledTimes(1);
+});
+
+it("without static assets, ids are refused where the host's own tokens would be others", async () => {
+  const { bindings } = mockUpstream(() => vectors(1));
+  delete (bindings as { ASSETS?: unknown }).ASSETS;
+  const body = { model: "mock/embed", input: [[1]] };
+  const response = await send("/v1/embeddings", { key, body, bindings });
+  expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
+});
