@@ -16,7 +16,7 @@ export function Keys() {
   const { path } = useCell(route);
   const [query, update] = useQuery();
   const { all = "" } = query;
-  const [making, setMaking] = useState(false);
+  const [making, setMaking] = useState(query["make"] !== undefined);
   const now = useNow();
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
   const opened = read.data?.keys.find(({ id }) => id === path[1]);

@@ -31,6 +31,11 @@ export async function mintCookie(
 /** What ends a session in the browser. */
 export const ENDED_COOKIE = `${NAME}=; ${ATTRIBUTES}; Max-Age=0`;
 
+/** Whether a `Cookie` header has one of ours, good or not. */
+export function hasSessionCookie(cookies: string | undefined): boolean {
+  return cookies?.includes(`${NAME}=`) === true;
+}
+
 /**
  * The name of the object that keeps the session of this `Cookie` header, or null for one that holds none of
  * ours. A made-up one is found out by its tag, under the secret that it names: it costs no I/O.

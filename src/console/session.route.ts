@@ -17,7 +17,13 @@ import type { RegisterRecord } from "../lib/register-contract.ts";
 import { operatorOf } from "../operator/admin-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
-import { ENDED_COOKIE, mintCookie, sessionOf, sha256Hex } from "./session-cookie.ts";
+import {
+  ENDED_COOKIE,
+  hasSessionCookie,
+  mintCookie,
+  sessionOf,
+  sha256Hex,
+} from "./session-cookie.ts";
 import { findViewer } from "./viewer.store.ts";
 
 type AppContext = Context<AppEnv>;
@@ -93,8 +99,12 @@ export async function loginRoute(c: AppContext): Promise<Response> {
 
 const makePace = (): LoginPace => new LoginPace();
 
-/** GET /console/api/session: who is logged in, until when. */
+/**
+ * GET /console/api/session: who is logged in, until when. 204 for a browser that has no cookie of ours: to open the
+ * page is no error. 401 for one whose session is over.
+ */
 export async function sessionRoute(c: AppContext): Promise<Response> {
+  if (!hasSessionCookie(c.req.header("cookie"))) return c.body(null, 204);
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
   const { identity, expiresAt } = entered.value;

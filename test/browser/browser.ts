@@ -22,7 +22,6 @@ export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, ha
 export type Window = {
   /** The region's address, without a slash at its end. */
   readonly origin: string;
-  readonly region: Region;
   /** A page of a browser of its own: no cookie, no memory. It is closed with the test. */
   readonly open: (path: string, options?: BrowserContextOptions) => Promise<WatchedPage>;
 };
@@ -31,8 +30,8 @@ export type Window = {
 export type WatchedPage = Page & { readonly faults: readonly string[] };
 
 export function openWindow(): Window {
-  let region: Region;
-  let browser: Browser;
+  let region: Region | undefined;
+  let browser: Browser | undefined;
   let origin = "";
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
@@ -54,8 +53,7 @@ export function openWindow(): Window {
     origin = `http://localhost:${port}`;
     browser = await playwright.launch({
       executablePath: await chromium.executablePath(),
-      // In one process, as its own arguments have it, a page that is closed ends all of them.
-      args: chromium.args.filter((one) => !["--single-process", "--no-zygote"].includes(one)),
+      args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
       headless: true,
     });
   });
@@ -63,18 +61,16 @@ export function openWindow(): Window {
     for (const context of contexts.splice(0)) await context.close();
   });
   afterAll(async () => {
-    await browser.close();
-    await region.miniflare.dispose();
+    await browser?.close();
+    await region?.miniflare.dispose();
   });
   return {
     get origin() {
       return origin;
     },
-    get region() {
-      return region;
-    },
     open: async (path, options = DESKTOP) => {
-      const context = await browser.newContext({ ...options, baseURL: origin });
+      if (browser === undefined) throw new Error("the browser did not start");
+      const context = await browser.newContext({ locale: "en-GB", ...options, baseURL: origin });
       contexts.push(context);
       const page = await context.newPage();
       const faults: string[] = [];

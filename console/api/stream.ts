@@ -1,0 +1,107 @@
+import { failureOf } from "./client.ts";
+import type { CallFailure } from "./client.ts";
+
+/** What the playground learns while an answer comes. Times in ms since it was asked. */
+export type Told =
+  | {
+      readonly kind: "head";
+      readonly route: string;
+      readonly grantedMaxTokens: string | null;
+      readonly dropped: string | null;
+    }
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "thought"; readonly text: string }
+  | { readonly kind: "calls"; readonly text: string }
+  | {
+      readonly kind: "usage";
+      readonly input: number;
+      readonly output: number;
+      readonly costMicro: number;
+    }
+  | { readonly kind: "failed"; readonly failure: CallFailure };
+
+type Usage = {
+  readonly prompt_tokens?: number;
+  readonly completion_tokens?: number;
+  readonly cost_micro?: number;
+};
+type Message = {
+  readonly content?: string | null;
+  readonly reasoning_content?: string | null;
+  readonly tool_calls?: readonly { readonly function?: { name?: string; arguments?: string } }[];
+};
+type Piece = {
+  readonly choices?: readonly { readonly delta?: Message; readonly message?: Message }[];
+  readonly usage?: Usage | null;
+  readonly error?: { readonly message?: string };
+};
+
+/** Asks for a completion as the application would, and tells what comes as it comes. Throws when `signal` ends it. */
+export async function* askModel(body: object, signal: AbortSignal): AsyncGenerator<Told> {
+  const response = await fetch("/console/api/v1/chat/completions", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  if (!response.ok) {
+    yield { kind: "failed", failure: failureOf(response, await response.text()) };
+    return;
+  }
+  yield {
+    kind: "head",
+    route: response.headers.get("x-route") ?? "",
+    grantedMaxTokens: response.headers.get("x-granted-max-tokens"),
+    dropped: response.headers.get("x-dropped"),
+  };
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (!isStream) {
+    yield* told(JSON.parse(await response.text()) as Piece, response);
+    return;
+  }
+  for await (const data of eventsOf(response)) {
+    if (data !== "[DONE]") yield* told(JSON.parse(data) as Piece, response);
+  }
+}
+
+function* told({ choices, usage, error }: Piece, response: Response): Generator<Told> {
+  for (const { delta, message } of choices ?? []) yield* saidIn(delta ?? message ?? {});
+  if (usage) yield usageOf(usage, response);
+  if (error) yield { kind: "failed", failure: failureOf(response, JSON.stringify({ error })) };
+}
+
+function* saidIn({ reasoning_content, content, tool_calls }: Message): Generator<Told> {
+  if (reasoning_content) yield { kind: "thought", text: reasoning_content };
+  if (content) yield { kind: "text", text: content };
+  for (const { function: called = {} } of tool_calls ?? []) {
+    yield { kind: "calls", text: `${called.name ?? ""}${called.arguments ?? ""}` };
+  }
+}
+
+function usageOf(
+  { prompt_tokens, completion_tokens, cost_micro }: Usage,
+  response: Response,
+): Told {
+  return {
+    kind: "usage",
+    input: prompt_tokens ?? 0,
+    output: completion_tokens ?? 0,
+    costMicro: cost_micro ?? Number(response.headers.get("x-cost-micro") ?? 0),
+  };
+}
+
+/** The data of each event of a stream; events are apart by an empty line. */
+async function* eventsOf(response: Response): AsyncGenerator<string> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true }; // oxlint-disable-line no-await-in-loop -- a stream
+    rest += value ?? "";
+    const events = rest.split("\n\n");
+    rest = events.pop() ?? "";
+    for (const event of events) {
+      if (event.startsWith("data: ")) yield event.slice("data: ".length);
+    }
+    if (done) return;
+  }
+}

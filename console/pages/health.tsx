@@ -1,0 +1,115 @@
+import type { Health as HealthAnswer } from "../api/types.ts";
+import { duration } from "../lib/time.ts";
+import { useRead } from "../state/reads.ts";
+import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
+import { Shown } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+type Outbox = HealthAnswer["outboxes"][number];
+type Breaker = HealthAnswer["breakers"][number];
+
+/** Whether the region works, and what waits in it. */
+export function Health() {
+  const read = useRead("GET /admin/v1/health", {}, { every: 5000 });
+  return (
+    <>
+      <Head title="Health" text="Read anew every five seconds." />
+      <Shown read={read} height={480}>
+        {({ book, version, aliases, outboxes, breakers }) => (
+          <>
+            <dl class="facts panel">
+              <div>
+                <dt>Book</dt>
+                <dd>
+                  <Badge tone={book ? "good" : "bad"}>{book ? "answers" : "away"}</Badge>
+                </dd>
+              </div>
+              <div>
+                <dt>Version</dt>
+                <dd>
+                  <code>{version}</code>
+                </dd>
+              </div>
+              {Object.entries(aliases).map(([alias, model]) => (
+                <div key={alias}>
+                  <dt>{alias}</dt>
+                  <dd>
+                    <code>{model}</code>
+                  </dd>
+                </div>
+              ))}
+            </dl>
+            <Panel title="Outboxes: what waits for a wallet or a peer">
+              <Grid
+                name="Outboxes"
+                columns={OUTBOXES}
+                rows={outboxes}
+                keyOf={({ name }) => name}
+                isSorted={false}
+              />
+            </Panel>
+            <Panel title="Routes that are left alone for a while">
+              {breakers.length === 0 ? (
+                <p class="good-text">● None: every route is asked.</p>
+              ) : (
+                <Grid
+                  name="Breakers"
+                  columns={BREAKERS}
+                  rows={breakers}
+                  keyOf={({ route }) => route}
+                  isSorted={false}
+                />
+              )}
+            </Panel>
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+const counted = (count: number | null): string => (count === null ? "unknown" : String(count));
+
+const OUTBOXES: readonly Column<Outbox>[] = [
+  { id: "name", title: "Outbox", value: ({ name }) => name },
+  {
+    id: "waiting",
+    title: "Waiting",
+    align: "right",
+    value: ({ waiting }) => waiting,
+    cell: ({ waiting }) => <Badge tone={waiting === 0 ? "good" : "warn"}>{counted(waiting)}</Badge>,
+  },
+  {
+    id: "oldest",
+    title: "Oldest",
+    align: "right",
+    value: ({ oldest_ms }) => oldest_ms,
+    cell: ({ oldest_ms }) => (oldest_ms === null ? "" : duration(oldest_ms)),
+  },
+  {
+    id: "parked",
+    title: "Parked",
+    align: "right",
+    value: ({ parked }) => parked,
+    cell: ({ parked }) => counted(parked),
+  },
+  {
+    id: "dead",
+    title: "Dead",
+    align: "right",
+    value: ({ dead }) => dead,
+    cell: ({ dead }) => <Badge tone={dead === 0 ? "plain" : "bad"}>{counted(dead)}</Badge>,
+  },
+];
+
+const BREAKERS: readonly Column<Breaker>[] = [
+  { id: "route", title: "Route", value: ({ route }) => route },
+  { id: "state", title: "State", value: ({ state }) => state },
+  {
+    id: "until",
+    title: "Until",
+    value: ({ until }) => until,
+    cell: ({ until }) => <Time at={until} />,
+  },
+];

@@ -1,0 +1,354 @@
+import { useState } from "preact/hooks";
+import type { LedgerRow, Member, MemberKey, OrganizationAndMoney } from "../api/types.ts";
+import { grouped, microsOf } from "../lib/money.ts";
+import { change, useRead } from "../state/reads.ts";
+import { goTo } from "../state/route.ts";
+import { Badge, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const TOUCHES = ["/admin/v1/orgs"];
+type Doing = "credit" | "status" | "reconcile" | null;
+
+/** One organisation: its money, its people, its keys, its ledger. */
+export function OrganizationDetail({ id }: { id: string }) {
+  const path = { id };
+  const [doing, setDoing] = useState<Doing>(null);
+  const read = useRead("GET /admin/v1/orgs/{id}", { path }, { every: 5000 });
+  const close = (): void => setDoing(null);
+  const one = read.data;
+  return (
+    <>
+      <Head title={one?.name ?? "Organisation"} text={<code>{id}</code>}>
+        <button type="button" onClick={() => goTo(["organizations"])}>
+          All
+        </button>
+        <button type="button" onClick={() => setDoing("reconcile")}>
+          Reconcile
+        </button>
+        {one && (
+          <>
+            <button type="button" class="danger" onClick={() => setDoing("status")}>
+              {one.status === "active" ? "Suspend…" : "Resume…"}
+            </button>
+            <button type="button" class="primary" onClick={() => setDoing("credit")}>
+              Credit
+            </button>
+          </>
+        )}
+      </Head>
+      <Shown read={read} height={120}>
+        {(found) => <Facts one={found} />}
+      </Shown>
+      <Members id={id} />
+      <Keys id={id} />
+      <Ledger id={id} />
+      {doing === "credit" && <Credit id={id} onClose={close} />}
+      {doing === "status" && one && <Status one={one} onClose={close} />}
+      {doing === "reconcile" && <Reconcile id={id} onClose={close} />}
+    </>
+  );
+}
+
+function Facts({ one }: { one: OrganizationAndMoney }) {
+  const facts = [
+    [
+      "Status",
+      <Badge key="status" tone={one.status === "active" ? "good" : "bad"}>
+        {one.status}
+      </Badge>,
+    ],
+    [
+      "Balance",
+      one.credits_micro === null ? (
+        "unknown"
+      ) : (
+        <Money key="b" micros={one.credits_micro} kind="left" />
+      ),
+    ],
+    ["Held", one.held_micro === null ? "unknown" : <Money key="h" micros={one.held_micro} />],
+    ["Requests under way", one.open_holds ?? "unknown"],
+    [
+      "Requests in any 60 s",
+      one.rpm_limit === null ? "no limit of its own" : grouped(one.rpm_limit),
+    ],
+    ["Slug", one.slug],
+    ["Since", <Time key="since" at={one.created_at} />],
+  ] as const;
+  return (
+    <dl class="facts panel">
+      {facts.map(([title, value]) => (
+        <div key={title}>
+          <dt>{title}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const MEMBERS: readonly Column<Member>[] = [
+  { id: "email", title: "Address", value: ({ email }) => email },
+  { id: "role", title: "Role", value: ({ role }) => role },
+  {
+    id: "since",
+    title: "Since",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+];
+
+function Members({ id }: { id: string }) {
+  const read = useRead("GET /admin/v1/orgs/{id}/members", { path: { id } });
+  return (
+    <Panel title="Members">
+      <Shown read={read} height={108}>
+        {({ members }) => (
+          <Grid
+            name="Members"
+            columns={MEMBERS}
+            rows={members}
+            keyOf={(member) => member.id}
+            isSorted={false}
+          />
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+const KEYS: readonly Column<MemberKey>[] = [
+  { id: "name", title: "Name", value: ({ name }) => name },
+  { id: "prefix", title: "Begins with", value: ({ prefix }) => prefix },
+  {
+    id: "state",
+    title: "State",
+    value: ({ revoked }) => revoked,
+    cell: ({ revoked }) => (
+      <Badge tone={revoked ? "bad" : "good"}>{revoked ? "revoked" : "live"}</Badge>
+    ),
+  },
+  { id: "rpm", title: "RPM", align: "right", value: ({ rpm_limit }) => rpm_limit },
+  {
+    id: "used",
+    title: "Last used",
+    value: ({ last_used_at }) => last_used_at,
+    cell: ({ last_used_at }) => <Time at={last_used_at} />,
+  },
+];
+
+function Keys({ id }: { id: string }) {
+  const [revoking, setRevoking] = useState<MemberKey | null>(null);
+  const read = useRead("GET /admin/v1/orgs/{id}/keys", { path: { id } });
+  const columns: readonly Column<MemberKey>[] = [
+    ...KEYS,
+    {
+      id: "do",
+      title: "",
+      value: () => null,
+      cell: (key) =>
+        key.revoked ? null : (
+          <button type="button" class="quiet" onClick={() => setRevoking(key)}>
+            Revoke…
+          </button>
+        ),
+    },
+  ];
+  return (
+    <Panel title="Keys">
+      <Shown read={read} height={108}>
+        {({ keys }) => (
+          <Grid
+            name="Keys"
+            columns={columns}
+            rows={keys}
+            keyOf={(key) => key.id}
+            isSorted={false}
+          />
+        )}
+      </Shown>
+      {revoking && (
+        <Confirm
+          title={`Revoke ${revoking.name}?`}
+          verb={`Revoke ${revoking.name}`}
+          run={() =>
+            change(
+              "DELETE /admin/v1/orgs/{id}/keys/{key_id}",
+              { path: { id, key_id: revoking.id } },
+              TOUCHES,
+            )
+          }
+          onClose={() => setRevoking(null)}
+          onDone={() => setRevoking(null)}
+        >
+          <p>Every request with it is refused from the answer on, in every region.</p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+const LEDGER: readonly Column<LedgerRow>[] = [
+  { id: "seq", title: "Row", align: "right", value: ({ seq }) => seq },
+  {
+    id: "at",
+    title: "When",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+  { id: "kind", title: "Kind", value: ({ kind }) => kind },
+  {
+    id: "amount",
+    title: "Amount",
+    align: "right",
+    value: ({ amount_micro }) => amount_micro,
+    cell: ({ amount_micro }) => <Money micros={amount_micro} />,
+  },
+  {
+    id: "balance",
+    title: "Balance",
+    align: "right",
+    value: ({ balance_micro }) => balance_micro,
+    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
+  },
+  {
+    id: "reference",
+    title: "Reference",
+    value: ({ reference, generation_id }) => reference ?? generation_id,
+  },
+];
+const ROWS = 50;
+
+/** The ledger from its first row on, by pages. */
+function Ledger({ id }: { id: string }) {
+  const [after, setAfter] = useState<readonly number[]>([0]);
+  const query = { after_seq: after.at(-1) ?? 0, limit: ROWS };
+  const read = useRead("GET /admin/v1/orgs/{id}/ledger", { path: { id }, query });
+  return (
+    <Panel title="Ledger">
+      <Shown read={read} height={200}>
+        {({ rows, next_after_seq: next }) => (
+          <>
+            <Grid
+              name="Ledger"
+              columns={LEDGER}
+              rows={rows}
+              keyOf={({ seq }) => String(seq)}
+              isSorted={false}
+            />
+            {rows.length === 0 && after.length === 1 && <Empty text="No money moved yet." />}
+            <div class="turn">
+              <button
+                type="button"
+                disabled={after.length === 1}
+                onClick={() => setAfter(after.slice(0, -1))}
+              >
+                ← Back
+              </button>
+              <button
+                type="button"
+                disabled={rows.length < ROWS}
+                onClick={() => setAfter([...after, next])}
+              >
+                More →
+              </button>
+            </div>
+          </>
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+/** Money in, or out with a minus; the same reference counts once. */
+function Credit({ id, onClose }: { id: string; onClose: () => void }) {
+  const [dollars, setDollars] = useState("");
+  const [reference, setReference] = useState("");
+  const { busy, failure, start } = useChange(
+    () =>
+      change(
+        "POST /admin/v1/orgs/{id}/credits",
+        { path: { id }, body: { amount_micro: microsOf(Number(dollars)), reference } },
+        TOUCHES,
+      ),
+    onClose,
+  );
+  return (
+    <Dialog title="Credit" onClose={onClose}>
+      <Form verb="Credit it" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
+        <Field
+          label="Dollars"
+          param="amount_micro"
+          failure={failure}
+          hint="With a minus to correct; never below what is held"
+        >
+          <input
+            required
+            autofocus
+            type="number"
+            step="0.000001"
+            value={dollars}
+            onInput={(event) => setDollars(event.currentTarget.value)}
+          />
+        </Field>
+        <Field
+          label="Reference"
+          param="reference"
+          failure={failure}
+          hint="Of the payment: the same one counts once"
+        >
+          <input
+            required
+            value={reference}
+            onInput={(event) => setReference(event.currentTarget.value)}
+          />
+        </Field>
+      </Form>
+    </Dialog>
+  );
+}
+
+function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => void }) {
+  const status = one.status === "active" ? "suspended" : "active";
+  const verb = status === "active" ? `Resume ${one.name}` : `Suspend ${one.name}`;
+  return (
+    <Confirm
+      title={`${verb}?`}
+      verb={verb}
+      run={() =>
+        change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body: { status } }, TOUCHES)
+      }
+      onClose={onClose}
+      onDone={onClose}
+    >
+      <p>
+        {status === "active"
+          ? "Its requests are served again."
+          : "New requests of all its keys are refused; those under way are finished and charged."}
+      </p>
+    </Confirm>
+  );
+}
+
+/** Every figure counted again from the rows. */
+function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
+  const [found, setFound] =
+    useState<readonly { what: string; expected: unknown; found: unknown }[]>();
+  const { busy, failure, start } = useChange(
+    () => change("POST /admin/v1/orgs/{id}/reconcile", { path: { id } }, []),
+    ({ differences }) => setFound(differences),
+  );
+  return (
+    <Dialog title="Reconcile" onClose={onClose}>
+      <Form verb="Count again" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
+        <p>Counts the wallet and the book again from their rows, and changes nothing.</p>
+        {found?.length === 0 && <p class="good-text">● Everything agrees, to the micro.</p>}
+        {found !== undefined && found.length > 0 && (
+          <pre class="code">{JSON.stringify(found, null, 2)}</pre>
+        )}
+      </Form>
+    </Dialog>
+  );
+}

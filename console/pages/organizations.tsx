@@ -1,0 +1,144 @@
+import { useState } from "preact/hooks";
+import type { OrganizationAndMoney } from "../api/types.ts";
+import { useCell } from "../state/cell.ts";
+import { change } from "../state/reads.ts";
+import { goTo, route, useQuery } from "../state/route.ts";
+import { Badge, Head, Money, Time } from "../ui/basics.tsx";
+import { Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { usePages } from "../ui/pages.ts";
+import { Empty, Failed, Skeleton } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { OrganizationDetail } from "./organization.tsx";
+import { Secret } from "../ui/secret.tsx";
+
+/** Every organisation of this region, for who operates it. */
+export function Organizations() {
+  const { path } = useCell(route);
+  const [query] = useQuery();
+  const [making, setMaking] = useState(false);
+  const { page, rows, pager } = usePages(
+    "GET /admin/v1/orgs",
+    {},
+    {
+      cursor: "offset",
+      read: ({ organizations, total, limit, offset }) => ({
+        rows: organizations,
+        next: offset + limit < total ? offset + limit : null,
+      }),
+      every: 15_000,
+    },
+  );
+  const [, id] = path;
+  if (id !== undefined) return <OrganizationDetail id={id} />;
+  return (
+    <>
+      <Head title="Organisations" text="Who lives and pays in this region.">
+        <button type="button" class="primary" onClick={() => setMaking(true)}>
+          New organisation
+        </button>
+      </Head>
+      {page.data === undefined && page.failure === undefined && <Skeleton height={480} />}
+      {page.data === undefined && page.failure && (
+        <Failed failure={page.failure} again={page.again} />
+      )}
+      {page.data !== undefined && (
+        <Table
+          name="Organisations"
+          columns={COLUMNS}
+          rows={rows}
+          keyOf={(one: OrganizationAndMoney) => one.id}
+          open={(one) => goTo(["organizations", one.id], query)}
+          pager={pager}
+          filters={
+            <input
+              class="filter"
+              data-filter
+              aria-label="Organisation's id"
+              placeholder="Id  ( / )"
+              onChange={({ currentTarget: { value } }) =>
+                value.trim() !== "" && goTo(["organizations", value.trim()])
+              }
+            />
+          }
+          empty={<Empty text="There is no organisation yet. Make the first one here." />}
+        />
+      )}
+      {making && <NewOrganization onClose={() => setMaking(false)} />}
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<OrganizationAndMoney>[] = [
+  {
+    id: "slug",
+    title: "Slug",
+    value: ({ slug }) => slug,
+    cell: ({ slug }) => <strong>{slug}</strong>,
+  },
+  { id: "name", title: "Name", value: ({ name }) => name },
+  {
+    id: "status",
+    title: "Status",
+    value: ({ status }) => status,
+    cell: ({ status }) => <Badge tone={status === "active" ? "good" : "bad"}>{status}</Badge>,
+  },
+  {
+    id: "credits",
+    title: "Balance",
+    align: "right",
+    value: ({ credits_micro }) => credits_micro,
+    cell: ({ credits_micro }) =>
+      credits_micro === null ? "unknown" : <Money micros={credits_micro} kind="left" />,
+  },
+  {
+    id: "held",
+    title: "Held",
+    align: "right",
+    wide: true,
+    value: ({ held_micro }) => held_micro,
+    cell: ({ held_micro }) => (held_micro === null ? "unknown" : <Money micros={held_micro} />),
+  },
+  {
+    id: "created",
+    title: "Since",
+    wide: true,
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+];
+
+/** Makes an organisation with its owner and a first key, whose secret is shown this once. */
+function NewOrganization({ onClose }: { onClose: () => void }) {
+  const [typed, setTyped] = useState({ name: "", slug: "", owner_email: "" });
+  const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
+  const { busy, failure, start } = useChange(
+    () => change("POST /admin/v1/orgs", { body: typed }, ["/admin/v1/orgs"]),
+    ({ organization, key }) => setMade({ name: organization.name, secret: key.key }),
+  );
+  if (made) return <Secret name={made.name} secret={made.secret} onClose={onClose} />;
+  const line = (name: keyof typeof typed, label: string) => (
+    <Field label={label} param={name} failure={failure}>
+      <input
+        required
+        value={typed[name]}
+        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+      />
+    </Field>
+  );
+  return (
+    <Dialog title="New organisation" onClose={onClose}>
+      <Form
+        verb="Make organisation"
+        busy={busy}
+        failure={failure}
+        onSubmit={start}
+        onCancel={onClose}
+      >
+        {line("name", "Name")}
+        {line("slug", "Slug: a short name for addresses and commands")}
+        {line("owner_email", "Its owner's address")}
+      </Form>
+    </Dialog>
+  );
+}

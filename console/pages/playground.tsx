@@ -1,0 +1,307 @@
+import { useRef, useState } from "preact/hooks";
+import type { CallFailure } from "../api/client.ts";
+import { askModel } from "../api/stream.ts";
+import { grouped, spent } from "../lib/money.ts";
+import { copiesOf } from "../lib/copies.ts";
+import { took } from "../lib/time.ts";
+import { useRead } from "../state/reads.ts";
+import { useQuery } from "../state/route.ts";
+import { Code, Head, Money, Panel } from "../ui/basics.tsx";
+import { Field } from "../ui/dialog.tsx";
+import { Failed } from "../ui/states.tsx";
+
+/** A model as the list shows it, beyond what OpenAI's shape has. Prices in dollars for a token, as text. */
+type ListedModel = {
+  readonly id: string;
+  readonly kind: "chat" | "embeddings";
+  readonly max_output_tokens: number | null;
+  readonly pricing: { readonly prompt: string; readonly completion: string };
+};
+/** What is typed. */
+type Asked = {
+  readonly system: string;
+  readonly text: string;
+  readonly tools: string;
+  readonly cap: string;
+  readonly stream: boolean;
+};
+/** What came of it. Times in ms since it was asked. */
+type Answer = {
+  readonly text: string;
+  readonly thought: string;
+  readonly calls: string;
+  readonly route: string;
+  readonly granted: string | null;
+  readonly dropped: string | null;
+  readonly firstMs: number | null;
+  readonly tookMs: number | null;
+  readonly usage: {
+    readonly input: number;
+    readonly output: number;
+    readonly costMicro: number;
+  } | null;
+  readonly failure: CallFailure | undefined;
+};
+const NOTHING: Answer = {
+  text: "",
+  thought: "",
+  calls: "",
+  route: "",
+  granted: null,
+  dropped: null,
+  firstMs: null,
+  tookMs: null,
+  usage: null,
+  failure: undefined,
+};
+
+/** Asks a model as the application would, and shows what the answer cost. */
+export function Playground() {
+  const [query, update] = useQuery();
+  const models = useRead("GET /v1/models").data as { data: readonly ListedModel[] } | undefined;
+  const chat = models?.data.filter(({ kind }) => kind === "chat") ?? [];
+  const model = chat.find(({ id }) => id === (query["model"] ?? "smart")) ?? chat[0];
+  const [asked, setAsked] = useState<Asked>({
+    system: "",
+    text: "Say hello in one sentence.",
+    tools: "",
+    cap: "200",
+    stream: true,
+  });
+  const { answer, ask, stop, busy } = useAnswer();
+  const body = bodyOf(model?.id ?? "", asked);
+  return (
+    <>
+      <Head
+        title="Playground"
+        text={
+          model && `It spends real credit: this one at most about ${spent(mostOf(model, asked))}.`
+        }
+      />
+      <div class="halves">
+        <Panel title="Ask">
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              if (typeof body !== "string") ask(body);
+            }}
+          >
+            <Field label="Model" hint={model ? priceOf(model) : ""}>
+              <select
+                value={model?.id}
+                onChange={(event) => update({ model: event.currentTarget.value })}
+              >
+                {chat.map(({ id }) => (
+                  <option key={id} value={id}>
+                    {id}
+                  </option>
+                ))}
+              </select>
+            </Field>
+            <Inputs asked={asked} onChange={setAsked} />
+            {typeof body === "string" && <p class="bad-text">■ {body}</p>}
+            <div class="actions end">
+              {busy ? (
+                <button type="button" onClick={stop}>
+                  Stop
+                </button>
+              ) : (
+                <button type="submit" class="primary" disabled={!model || typeof body === "string"}>
+                  Ask
+                </button>
+              )}
+            </div>
+          </form>
+        </Panel>
+        <Panel title="Answer">
+          <Shows answer={answer} busy={busy} />
+        </Panel>
+      </div>
+      {typeof body !== "string" && <CopyAs body={body} />}
+    </>
+  );
+}
+
+function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) => void }) {
+  const area = (name: "system" | "text" | "tools", rows: number) => (
+    <textarea
+      rows={rows}
+      value={asked[name]}
+      onInput={(event) => onChange({ ...asked, [name]: event.currentTarget.value })}
+    />
+  );
+  return (
+    <>
+      <Field label="System">{area("system", 2)}</Field>
+      <Field label="User">{area("text", 6)}</Field>
+      <details>
+        <summary>Tools</summary>
+        <Field label="Tools, as JSON" hint="A list, as the field tools takes it">
+          {area("tools", 6)}
+        </Field>
+      </details>
+      <Field label="At most so many tokens of answer">
+        <input
+          type="number"
+          min="1"
+          step="1"
+          value={asked.cap}
+          onInput={(event) => onChange({ ...asked, cap: event.currentTarget.value })}
+        />
+      </Field>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={asked.stream}
+          onChange={(event) => onChange({ ...asked, stream: event.currentTarget.checked })}
+        />{" "}
+        as a stream
+      </label>
+    </>
+  );
+}
+
+/** The request's body, or why there is none. */
+function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): object | string {
+  let list: unknown;
+  try {
+    list = tools.trim() === "" ? undefined : JSON.parse(tools);
+  } catch {
+    return "The tools are not JSON.";
+  }
+  if (list !== undefined && !Array.isArray(list)) return "The tools must be a list.";
+  return {
+    model,
+    messages: [
+      ...(system === "" ? [] : [{ role: "system", content: system }]),
+      { role: "user", content: text },
+    ],
+    ...(list !== undefined && { tools: list }),
+    ...(cap.trim() !== "" && { max_tokens: Number(cap) }),
+    ...(stream && { stream: true, stream_options: { include_usage: true } }),
+  };
+}
+
+const perMillion = (dollars: string): string => `$${Number((Number(dollars) * 1e6).toFixed(4))}`;
+
+function priceOf({ pricing: { prompt, completion } }: ListedModel): string {
+  return `${perMillion(prompt)} in, ${perMillion(completion)} out for a million tokens`;
+}
+
+/** What it may cost in micros: a token for each three letters, and all of the cap. */
+function mostOf(
+  { pricing, max_output_tokens: most }: ListedModel,
+  { system, text, tools, cap }: Asked,
+) {
+  const input = (system.length + text.length + tools.length) / 3 + 20;
+  const output = Math.min(cap.trim() === "" ? Infinity : Number(cap), most ?? 4096);
+  return Math.ceil((input * Number(pricing.prompt) + output * Number(pricing.completion)) * 1e6);
+}
+
+/** One answer at a time, which can be stopped. */
+function useAnswer() {
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [busy, setBusy] = useState(false);
+  const running = useRef<AbortController | null>(null);
+  const ask = async (body: object): Promise<void> => {
+    const stopping = new AbortController();
+    running.current = stopping;
+    setBusy(true);
+    let shown = NOTHING;
+    const show = (next: Partial<Answer>): void => setAnswer((shown = { ...shown, ...next }));
+    show({});
+    const startedAt = performance.now();
+    const sinceMs = (): number => performance.now() - startedAt;
+    try {
+      for await (const told of askModel(body, stopping.signal)) {
+        if (told.kind === "head") {
+          show({ route: told.route, granted: told.grantedMaxTokens, dropped: told.dropped });
+        } else if (told.kind === "usage") show({ usage: told });
+        else if (told.kind === "failed") show({ failure: told.failure });
+        else {
+          const field = told.kind;
+          const known = field === "thought" || field === "calls" ? shown[field] : shown.text;
+          show({ [field]: known + told.text, firstMs: shown.firstMs ?? sinceMs() });
+        }
+      }
+    } catch (error) {
+      const why = stopping.signal.aborted ? "Stopped: what came is charged." : String(error);
+      show({ failure: { status: 0, code: "stopped", message: why, ...NO_DETAILS } });
+    }
+    show({ tookMs: sinceMs() });
+    setBusy(false);
+  };
+  return {
+    answer,
+    busy,
+    ask: (body: object) => void ask(body),
+    stop: () => running.current?.abort(),
+  };
+}
+const NO_DETAILS = { param: null, requestId: null, docsUrl: null };
+
+function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
+  if (answer === null) return <p class="muted">What the model says stands here, with its price.</p>;
+  const { text, thought, calls, failure, firstMs, tookMs, usage, route, granted, dropped } = answer;
+  const seconds = tookMs === null || firstMs === null ? 0 : (tookMs - firstMs) / 1000;
+  const facts = [
+    ["First words after", firstMs === null ? "" : took(firstMs)],
+    ["Whole after", tookMs === null ? "" : took(tookMs)],
+    ["Tokens", usage ? `${grouped(usage.input)} in, ${grouped(usage.output)} out` : ""],
+    ["Tokens a second", usage && seconds > 0 ? grouped(Math.round(usage.output / seconds)) : ""],
+    ["Cost", usage ? <Money key="cost" micros={usage.costMicro} /> : ""],
+    ["Route", route],
+    ["Granted output", granted === null ? "" : `${granted} tokens: less than asked`],
+    ["Left out", dropped ?? ""],
+  ] as const;
+  return (
+    <>
+      {thought !== "" && (
+        <details>
+          <summary>Thoughts</summary>
+          <p class="answer muted">{thought}</p>
+        </details>
+      )}
+      <p class="answer" aria-live="polite" aria-busy={busy}>
+        {text}
+      </p>
+      {calls !== "" && <pre class="code">{calls}</pre>}
+      {failure && <Failed failure={failure} />}
+      <dl class="facts">
+        {facts
+          .filter(([, value]) => value !== "")
+          .map(([title, value]) => (
+            <div key={title}>
+              <dt>{title}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+    </>
+  );
+}
+
+/** The same request as one would write it. */
+function CopyAs({ body }: { body: object }) {
+  const [query, update] = useQuery();
+  const copies = copiesOf(body, location.origin);
+  const shown = copies.find(({ name }) => name === query["as"]) ?? copies[0];
+  return (
+    <Panel
+      title="The same from your program"
+      aside={
+        <select
+          aria-label="Language"
+          value={shown?.name}
+          onChange={(event) => update({ as: event.currentTarget.value })}
+        >
+          {copies.map(({ name }) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      }
+    >
+      {shown && <Code text={shown.text} />}
+    </Panel>
+  );
+}

@@ -1,0 +1,117 @@
+import { useState } from "preact/hooks";
+import type { Organization, Settings as OrgSettings } from "../api/types.ts";
+import { change, useRead } from "../state/reads.ts";
+import { session, useSession } from "../state/session.ts";
+import { Head, Panel } from "../ui/basics.tsx";
+import { Field, Form, useChange } from "../ui/dialog.tsx";
+import { Shown } from "../ui/states.tsx";
+
+/** What holds for the whole organisation. */
+export function Settings() {
+  const { organization, role } = useSession();
+  const path = { org_id: organization?.id ?? "" };
+  const own = useRead("GET /v1/orgs/{org_id}", { path });
+  const settings = useRead("GET /v1/orgs/{org_id}/settings", { path });
+  return (
+    <>
+      <Head title="Settings" text="Name, quotas of new end users, and the line for the balance." />
+      <Panel title="Organisation">
+        <Shown read={own} height={200}>
+          {(one) => (
+            <Naming key={`${one.name} ${one.slug}`} organization={one} isOwner={role === "owner"} />
+          )}
+        </Shown>
+      </Panel>
+      <Panel title="Money">
+        <Shown read={settings} height={320}>
+          {(known) => <Limits key={JSON.stringify(known)} path={path} settings={known} />}
+        </Shown>
+      </Panel>
+    </>
+  );
+}
+
+function Naming({ organization, isOwner }: { organization: Organization; isOwner: boolean }) {
+  const [name, setName] = useState(organization.name);
+  const [slug, setSlug] = useState(organization.slug);
+  const path = { org_id: organization.id };
+  const { busy, failure, start } = useChange(
+    () => change("PATCH /v1/orgs/{org_id}", { path, body: { name, slug } }, ["/v1/orgs"]),
+    (changed) => {
+      const who = session.get();
+      if (who?.organization) {
+        session.set({ ...who, organization: { ...who.organization, ...changed } });
+      }
+    },
+  );
+  if (!isOwner) {
+    return (
+      <dl class="facts">
+        <div>
+          <dt>Name</dt>
+          <dd>{organization.name}</dd>
+        </div>
+        <div>
+          <dt>Slug</dt>
+          <dd>{organization.slug}</dd>
+        </div>
+        <div>
+          <dt>Id</dt>
+          <dd>
+            <code>{organization.id}</code>
+          </dd>
+        </div>
+      </dl>
+    );
+  }
+  return (
+    <Form verb="Save names" busy={busy} failure={failure} onSubmit={start}>
+      <Field label="Name" param="name" failure={failure}>
+        <input required value={name} onInput={(event) => setName(event.currentTarget.value)} />
+      </Field>
+      <Field label="Slug" param="slug" failure={failure} hint="How operators name it">
+        <input required value={slug} onInput={(event) => setSlug(event.currentTarget.value)} />
+      </Field>
+    </Form>
+  );
+}
+
+const FIELDS = [
+  ["default_user_daily_quota_dollars", "Dollars a day for a new end user", "Empty: no quota"],
+  ["default_user_monthly_quota_dollars", "Dollars a month for a new end user", "Empty: no quota"],
+  ["default_alert_threshold", "Alert at this share of a quota", "Between 0 and 1"],
+  ["low_balance_threshold_dollars", "Alert when the balance falls below, dollars", "Empty: never"],
+] as const;
+
+function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {
+  const [typed, setTyped] = useState<Readonly<Record<string, string>>>(() =>
+    Object.fromEntries(FIELDS.map(([name]) => [name, String(settings[name] ?? "")])),
+  );
+  const { busy, failure, start } = useChange(
+    () => {
+      const body = Object.fromEntries(
+        Object.entries(typed).map(([name, text]) => [
+          name,
+          text.trim() === "" ? null : Number(text),
+        ]),
+      );
+      return change("PATCH /v1/orgs/{org_id}/settings", { path, body }, ["/v1/orgs"]);
+    },
+    () => undefined,
+  );
+  return (
+    <Form verb="Save" busy={busy} failure={failure} onSubmit={start}>
+      {FIELDS.map(([name, label, hint]) => (
+        <Field key={name} label={label} param={name} failure={failure} hint={hint}>
+          <input
+            type="number"
+            min="0"
+            step="any"
+            value={typed[name]}
+            onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+          />
+        </Field>
+      ))}
+    </Form>
+  );
+}

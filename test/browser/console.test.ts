@@ -1,0 +1,277 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { createKey, postMember } from "../../scripts/admin-client.ts";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { expectAccessible, openWindow, PHONE } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+const HOSTILE = "<script>alert(1)</script>";
+const browser = openWindow();
+let owner: { readonly orgId: string; readonly key: string };
+const admin = () => ({ url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN });
+
+beforeAll(async () => {
+  owner = await makeOrganization(admin().url, ADMIN_TOKEN, { rpmLimit: 1000 });
+  for (const user of ["ann", "bob", HOSTILE]) expect(await ask(owner.key, user)).toBe(200);
+});
+
+/** A completion as the organisation's own product would ask for it. */
+async function ask(key: string, user?: string): Promise<number> {
+  const response = await fetch(`${browser.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: "sandbox/echo",
+      ...(user !== undefined && { user }),
+      messages: [{ role: "user", content: `Hello from ${user ?? "nobody"}` }],
+    }),
+  });
+  await response.text();
+  return response.status;
+}
+
+async function keyOf(
+  role: "owner" | "admin" | "billing" | "member",
+  terms: object = {},
+): Promise<string> {
+  const email = `${role}-${Math.random().toString(36).slice(2)}@example.com`;
+  const { id: memberId } = await postMember(admin(), owner.orgId, { email, role });
+  return createKey(admin(), {
+    orgId: owner.orgId,
+    memberId,
+    name: `of ${role}`,
+    scope: "regional",
+    rpmLimit: 100,
+    ...terms,
+  });
+}
+
+async function login(secret: string, options?: object): Promise<WatchedPage> {
+  const page = await browser.open("/console/", options);
+  await page.getByLabel("API key or operator's token").fill(`  ${secret} `); // as one pastes it
+  await page.keyboard.press("Enter");
+  await rail(page).waitFor();
+  return page;
+}
+
+const rail = (page: WatchedPage) => page.getByRole("navigation", { name: "Pages" });
+
+async function goTo(page: WatchedPage, name: string): Promise<void> {
+  await rail(page).getByRole("link", { name, exact: true }).click();
+  await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+  await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
+}
+
+async function pagesOf(page: WatchedPage): Promise<string[]> {
+  return (await rail(page).getByRole("link").allTextContents()).filter(
+    (name) => !["Turnpike", "Documents"].includes(name),
+  );
+}
+
+const SENIOR = [
+  "Overview",
+  "Activity",
+  "Requests",
+  "Keys",
+  "End users",
+  "Events",
+  "Playground",
+  "Connect",
+  "Settings",
+];
+
+describe("who logs in sees the pages of its role, each without an error and readable by all", () => {
+  it.each([
+    ["owner", SENIOR],
+    ["admin", SENIOR],
+    ["billing", SENIOR],
+    ["member", ["Overview", "Requests", "Keys", "End users", "Playground", "Connect"]],
+  ] as const)("%s", async (role, pages) => {
+    const page = await login(role === "owner" ? owner.key : await keyOf(role));
+    expect(await pagesOf(page)).toEqual(pages);
+    for (const name of pages) {
+      await goTo(page, name);
+      await expectAccessible(page);
+    }
+    expect(await page.locator(".failed").count()).toBe(0);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("an operator", async () => {
+    const page = await login(ADMIN_TOKEN);
+    expect(await pagesOf(page)).toEqual(["Organisations", "Health"]);
+    for (const name of ["Health", "Organisations"]) {
+      await goTo(page, name);
+      await expectAccessible(page);
+    }
+    expect(page.faults).toEqual([]);
+  });
+
+  it("on a phone, in the dark", async () => {
+    const page = await login(owner.key, { ...PHONE, colorScheme: "dark" });
+    for (const name of SENIOR) {
+      await goTo(page, name);
+      await expectAccessible(page);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect(over, `${name} scrolls sideways`).toBeLessThanOrEqual(0);
+    }
+    expect(page.faults).toEqual([]);
+  });
+
+  it("a key that is none is told so, and nothing is kept", async () => {
+    const page = await browser.open("/console/");
+    await page.getByLabel("API key or operator's token").fill("svc_sk_eu_live_none");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+  });
+});
+
+describe("a key", () => {
+  it("is made, used, seen spending, given a new secret and revoked", async () => {
+    const page = await login(owner.key);
+    await goTo(page, "Keys");
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name").fill("Server");
+    await page.getByRole("button", { name: "Make key" }).click();
+    const first = await page.locator(".secret code").textContent();
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("button", { name: "Close without it" }).click(); // it was not copied: it asks
+
+    expect(await ask(first ?? "", "carol")).toBe(200);
+    await goTo(page, "Requests");
+    await page.getByRole("cell", { name: "Server" }).first().waitFor();
+    await goTo(page, "Keys");
+    await page.getByRole("cell", { name: "Server" }).click();
+    await page.getByRole("button", { name: /^Rotate/ }).click();
+    await page.getByLabel("The secret of now ends").selectOption("0");
+    await page.getByRole("button", { name: "Rotate Server" }).click();
+    const second = await page.locator(".secret code").textContent();
+    expect(second).not.toBe(first);
+    expect(await ask(first ?? "")).toBe(401);
+    expect(await ask(second ?? "")).toBe(200);
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("button", { name: "Close without it" }).click();
+
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await page.getByRole("button", { name: "Revoke Server" }).click();
+    await page.getByRole("cell", { name: "Server" }).waitFor({ state: "detached" });
+    expect(await ask(second ?? "")).toBe(401);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("that is revoked has its console closed at the next click", async () => {
+    const page = await login(await keyOf("admin"));
+    const other = await login(owner.key);
+    await goTo(other, "Keys");
+    await other.getByRole("cell", { name: "of admin" }).first().click();
+    await other.getByRole("button", { name: "Revoke…" }).click();
+    await other.getByRole("button", { name: "Revoke of admin" }).click();
+    await other.getByRole("dialog").waitFor({ state: "detached" });
+    await expect
+      .poll(async () => {
+        await page.reload();
+        return page.getByLabel("API key or operator's token").isVisible();
+      })
+      .toBe(true);
+  });
+
+  it("is logged out by hand, and its cookie is gone", async () => {
+    const page = await login(owner.key);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByText("You are logged out.").waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+  });
+});
+
+describe("money", () => {
+  it("an end user's quota is set in place, and refuses when it is used up", async () => {
+    const page = await login(owner.key);
+    await goTo(page, "End users");
+    await page.getByRole("cell", { name: "ann" }).click();
+    await page.getByRole("button", { name: "Change quotas" }).click();
+    await page.getByLabel("Dollars a day").fill("0.000013");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page
+      .getByText(/of \$0\.000013 a day/)
+      .first()
+      .waitFor();
+    expect(await ask(owner.key, "ann")).toBe(429);
+    expect(await ask(owner.key, "bob")).toBe(200);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("names that are markup are text", async () => {
+    const page = await login(owner.key);
+    await goTo(page, "End users");
+    await page.getByRole("cell", { name: HOSTILE }).click();
+    await page.getByRole("heading", { name: HOSTILE }).waitFor();
+    expect(await page.locator("script:not([src])").count()).toBe(0);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("the playground streams an answer and says what it cost, which is what the balance lost", async () => {
+    const page = await login(owner.key);
+    await goTo(page, "Playground");
+    await page.getByLabel("Model").selectOption("sandbox/echo");
+    await page.getByLabel("User").fill("four words of text");
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.getByText("four words of text", { exact: true }).first().waitFor();
+    await page.locator("dt", { hasText: "Cost" }).waitFor();
+    const told = await page.locator("dd .number").first().getAttribute("title");
+    expect(told).toMatch(/^[1-9]\d* micros/);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("is credited by an operator, once for each reference", async () => {
+    const page = await login(ADMIN_TOKEN);
+    await page.goto(`/console/#/organizations/${owner.orgId}`);
+    for (let i = 0; i < 2; i++) {
+      await page.getByRole("button", { name: "Credit", exact: true }).click();
+      await page.getByLabel("Dollars").fill("25");
+      await page.getByLabel("Reference").fill("invoice 7");
+      await page.getByRole("button", { name: "Credit it" }).click();
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    await page.getByText("$25.99").first().waitFor();
+    await page.getByRole("cell", { name: "invoice 7" }).waitFor();
+    expect(await page.getByRole("cell", { name: "invoice 7" }).count()).toBe(1);
+    await page.getByRole("button", { name: "Reconcile" }).click();
+    await page.getByRole("button", { name: "Count again" }).click();
+    await page.getByText("Everything agrees, to the micro.").waitFor();
+    expect(page.faults).toEqual([]);
+  });
+
+  it("a list is exported whole", async () => {
+    const page = await login(owner.key);
+    await goTo(page, "End users");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "CSV" }).click(),
+    ]);
+    const chunks: Buffer[] = [];
+    for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
+    const [head = "", ...lines] = Buffer.concat(chunks).toString().trim().split(/\r?\n/);
+    expect(head).toContain("External id");
+    expect(lines.join("\n")).toContain("bob");
+    expect(lines.length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+it("everything is reached by the keyboard alone", async () => {
+  const page = await login(owner.key);
+  await page.keyboard.press("g");
+  await page.keyboard.press("u");
+  await page.getByRole("heading", { level: 1, name: "End users" }).waitFor();
+  await page.getByRole("cell", { name: "bob" }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("bob");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "bob" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.locator("body").click({ position: { x: 5, y: 800 } });
+  await page.keyboard.press("?");
+  await page.getByRole("heading", { name: "Keyboard" }).waitFor();
+  expect(page.faults).toEqual([]);
+});
