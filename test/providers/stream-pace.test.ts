@@ -1,14 +1,21 @@
 import { expect, it } from "vitest";
 import { eventStream } from "../../src/providers/http-provider.ts";
 import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import { NativeReader as MessageEvents } from "../../src/providers/anthropic/native.ts";
+import { NativeReader as ResponseEvents } from "../../src/providers/openai-responses/stream.ts";
 import { sseReader } from "../../src/providers/sse-reader.ts";
+import type { PayloadReader } from "../../src/providers/sse-reader.ts";
 
 const PACE_MS = 50;
 const payload = (delta: object): string =>
   `data: ${JSON.stringify({ id: "x", choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`;
 
 /** The batches that chunks become, each said once the one before was taken. */
-async function batchesOf(chunks: readonly string[], paceMs: number): Promise<number[]> {
+async function batchesOf(
+  chunks: readonly string[],
+  paceMs: number,
+  payloads: PayloadReader = new ChunkReader(),
+): Promise<number[]> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
@@ -20,7 +27,7 @@ async function batchesOf(chunks: readonly string[], paceMs: number): Promise<num
     await writer.close();
   };
   const said = say();
-  const events = eventStream(readable, sseReader(new ChunkReader()), paceMs);
+  const events = eventStream(readable, sseReader(payloads), paceMs);
   const batches: number[] = [];
   for (let batch = await events.next(); batch !== null;) {
     if (batch.length > 0) batches.push(batch.length);
@@ -47,6 +54,32 @@ it("before the model has said anything nothing waits: comments, usage and roles 
   const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
   expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
 });
+
+const NATIVE = [
+  {
+    name: "Responses",
+    reader: new ResponseEvents(),
+    event: { type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0 },
+    deltaOf: (delta: string) => delta,
+  },
+  {
+    name: "Messages",
+    reader: new MessageEvents("secret", false),
+    event: { type: "content_block_delta", index: 0 },
+    deltaOf: (text: string) => ({ type: "text_delta", text }),
+  },
+];
+
+it.each(NATIVE)(
+  "the same of a stream in the events of $name",
+  async ({ reader, event, deltaOf }) => {
+    const said = ["a", "b", "c", "d"].map((text, sequence_number) => {
+      const delta = deltaOf(text);
+      return `data: ${JSON.stringify({ sequence_number, ...event, delta })}\n\n`;
+    });
+    expect(await batchesOf(said, PACE_MS, reader)).toEqual([1, 3]);
+  },
+);
 
 it("with a pace of 0 every chunk is a batch", async () => {
   expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
