@@ -50,17 +50,7 @@ function Shell() {
   if (page === undefined) return null;
   return (
     <div class="shell">
-      <a
-        class="skip"
-        href={hrefOf(path)}
-        onClick={(event) => {
-          event.preventDefault();
-          content.current?.focus();
-        }}
-      >
-        To the content
-      </a>
-      <Rail pages={pages} current={page} />
+      <Rail pages={pages} current={page} onSkip={() => content.current?.focus()} />
       <div class="body">
         <ConnectionBar />
         <TopLine />
@@ -73,9 +63,20 @@ function Shell() {
   );
 }
 
-function Rail({ pages, current }: { pages: readonly Page[]; current: Page }) {
+function Rail({
+  pages,
+  current,
+  onSkip,
+}: {
+  pages: readonly Page[];
+  current: Page;
+  onSkip: () => void;
+}) {
   return (
     <nav class="rail" aria-label="Pages">
+      <button type="button" class="skip" onClick={onSkip}>
+        To the content
+      </button>
       <a class="brand" href={hrefOf([])}>
         Turnpike
       </a>

@@ -210,20 +210,27 @@ function Newest() {
     <Panel title="Newest requests" aside={<a href={hrefOf(["requests"])}>All</a>}>
       <Shown read={read} height={400}>
         {({ generations }) =>
-          generations.length === 0 ? <FirstRequest /> : <RequestTable rows={generations} />
+          generations.length === 0 ? (
+            <p class="muted">None yet.</p>
+          ) : (
+            <RequestTable rows={generations} />
+          )
         }
       </Shown>
     </Panel>
   );
 }
 
+/** As high as the chart that will stand in its place. */
 function FirstRequest() {
   return (
-    <Empty
-      text="Nothing was asked yet. The first request shows here a moment after its answer:"
-      command={`curl ${location.origin}/v1/chat/completions \\
+    <div class="chart">
+      <Empty
+        text="Nothing was asked yet. The first request shows here a moment after its answer:"
+        command={`curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
   -d '{"model":"smart","messages":[{"role":"user","content":"Hello"}]}'`}
-    />
+      />
+    </div>
   );
 }
