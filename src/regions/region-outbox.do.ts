@@ -31,6 +31,10 @@ const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
 /** Least pause after an alarm that failed as a whole, so that it never spins. */
 const RETRY_MS = 1000;
+/** Outcomes gather for so long after the first: one signed request, and one round of alarm, for all of them. */
+const GATHER_MS = 20;
+/** An alarm that was set this long ago and has not come is set again. */
+const ARMED_MS = 1000;
 /** An alarm this long overdue was lost, not merely about to run. */
 const STALE_MS = 60_000;
 
@@ -46,6 +50,8 @@ export class RegionOutbox extends DurableObject<Env> {
   readonly #queue: OutboxQueue;
   /** Ends when nothing is being delivered: one delivery at a time, so that none is sent twice at once. */
   #idle: Promise<unknown> = Promise.resolve();
+  /** When the alarm was last set for outcomes to come, until it comes. */
+  #armedMs = -Infinity;
   /** The flushes under way, each shared by all who ask for the same receiver. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
@@ -68,7 +74,7 @@ export class RegionOutbox extends DurableObject<Env> {
     this.#mayEnqueue("outcomes", items.length);
     this.#queue.add(items.map(outcomeMessage), now(this.env));
     this.#keepName();
-    await this.#arm();
+    await this.#armSoon();
   }
 
   /** As `enqueue`; a revocation is tried at once, also one that was enqueued or given up before. */
@@ -113,7 +119,9 @@ export class RegionOutbox extends DurableObject<Env> {
   /** Delivers what is due. Catches everything: a throw would use up the platform's six retries. */
   override async alarm(): Promise<void> {
     let leastWaitMs = 0;
+    this.#armedMs = -Infinity; // what comes from here on sets its own
     try {
+      if (this.#addressee().carries === "outcomes") leastWaitMs = GATHER_MS;
       const due = (): readonly Message[] => this.#queue.due(now(this.env));
       if (!(await this.#oneAtATime(() => this.#deliver(due())))) leastWaitMs = RETRY_MS;
     } catch (error) {
@@ -200,6 +208,14 @@ export class RegionOutbox extends DurableObject<Env> {
       // one attempt: the queue repeats by itself
       return callPeer(peer, operation, body, { requestId, now: clock, budgetMs, attempts: 1 });
     };
+  }
+
+  /** As `#arm`, in a little while, for an alarm that is not set yet. */
+  async #armSoon(): Promise<void> {
+    const sinceMs = Math.abs(elapsedMs() - this.#armedMs);
+    if (sinceMs < ARMED_MS) return;
+    await this.#arm(GATHER_MS);
+    this.#armedMs = elapsedMs();
   }
 
   /**

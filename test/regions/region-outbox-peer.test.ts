@@ -1,5 +1,7 @@
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { RegionOutbox } from "../../src/regions/region-outbox.do.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf, voidOf } from "./outbox-fixture.ts";
 import {
@@ -62,6 +64,23 @@ describe("outcomes for a peer's wallets", () => {
       generation: null,
     });
     expect(await armed(outbox)).toBeNull();
+  });
+
+  it("that come one by one share an alarm a little later, and one request", async () => {
+    const items = Array.from({ length: 5 }, (_, i) => settleOf(org(), i));
+    const begunMs = Date.now();
+    await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
+      const set = vi.spyOn(storage, "setAlarm").mockResolvedValue(undefined);
+      // oxlint-disable-next-line no-await-in-loop -- one by one
+      for (const item of items) await instance.enqueue([item]);
+      expect(set).toHaveBeenCalledTimes(1);
+      expect(set.mock.calls[0]?.[0]).toBeGreaterThan(begunMs);
+      set.mockRestore();
+    });
+    expect(peer.requests).toHaveLength(0);
+    await outbox.poke();
+    await eventually(() => depthIs(outbox, EMPTY));
+    expect(peer.requests.map((request) => request.items.length)).toEqual([5]);
   });
 
   it("travel at most a hundred to a request, each once", async () => {
