@@ -9,7 +9,7 @@ import { judgeMishaps } from "./judge-mishaps.ts";
 import type { Mishap } from "./judge-mishaps.ts";
 import { judgePlaces } from "./judge-places.ts";
 import type { Crowd } from "./judge-places.ts";
-import { judgeReach } from "./judge-reach.ts";
+import { judgeReach, unlessTooSlow } from "./judge-reach.ts";
 import type { Met } from "./judge-reach.ts";
 import { judgeExpiries, judgeMemory, judgeResidue, judgeRest } from "./judge-rest.ts";
 import type { Depth, MemorySample, OutboxDepth, Residue } from "./judge-rest.ts";
@@ -55,7 +55,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgeRevocations(traces, parties.revocations),
     judgeLimits(traces, evidence.registers, evidence.grants),
     judgeAnswers(traces, restarts, parties),
-    judgeUnavailable(traces, windows, room),
+    unlessTooSlow(judgeUnavailable(traces, windows, room), { sent: traces.length, leftOut }),
     judgePlaces(evidence.crowds, room.inFlightMax),
     judgeMishaps(evidence.mishaps, restarts),
     judgeBounds(evidence.readings, estates),

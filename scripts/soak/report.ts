@@ -30,7 +30,9 @@ export type Report = {
   readonly events: Readonly<Record<string, number>>;
   readonly remarkable: readonly string[];
   readonly verdicts: readonly Verdict[];
+  /** Nothing is broken, as far as it could be judged. */
   readonly isIntact: boolean;
+  readonly isJudged: boolean;
 };
 
 export type Ran = {
@@ -61,6 +63,7 @@ export function reportOf(ran: Ran): Report {
     remarkable: ran.remarkable,
     verdicts,
     isIntact: verdicts.every(({ broken }) => broken.length === 0),
+    isJudged: verdicts.every(({ notJudged }) => notJudged === undefined),
   };
 }
 
@@ -105,16 +108,24 @@ export function textOf(report: Report): string {
     "",
     textTable(
       [{ title: "invariant" }, { title: "" }, { title: "measured" }],
-      verdicts.map(({ promise, figure, broken }) => [
-        promise,
-        broken.length === 0 ? "intact" : `BROKEN ${broken.length}x`,
-        figure,
-      ]),
+      verdicts.map((verdict) => [verdict.promise, wordFor(verdict), verdict.figure]),
     ),
     ...verdicts.filter(({ broken }) => broken.length > 0).map(casesOf),
     "",
-    report.isIntact ? "every invariant is intact" : "an invariant is BROKEN",
+    conclusion(report),
   ].join("\n");
+}
+
+function wordFor({ broken, notJudged }: Verdict): string {
+  if (notJudged !== undefined) return "not judged";
+  return broken.length === 0 ? "intact" : `BROKEN ${broken.length}x`;
+}
+
+function conclusion({ isIntact, isJudged, verdicts }: Report): string {
+  if (!isIntact) return "an invariant is BROKEN";
+  if (isJudged) return "every invariant is intact";
+  const why = verdicts.find(({ notJudged }) => notJudged !== undefined)?.notJudged ?? "";
+  return `not judged: ${why}; what was judged is intact`;
 }
 
 function kindTable(kinds: readonly KindFigures[]): string {

@@ -71,6 +71,8 @@ export type Verdict = {
   readonly promise: string;
   readonly figure: string;
   readonly broken: readonly string[];
+  /** Why it could not be judged on this machine; then nothing is broken. */
+  readonly notJudged?: string;
 };
 
 /** A request for a report's reader. */

@@ -7,12 +7,14 @@ import { startProgram } from "./support/program.ts";
 
 const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "30", "--seed", "5"];
 
-it("12 s of load and of every fault, in both regions, leave every invariant intact (154)", async () => {
+it("12 s of load and of every fault, in both regions, leave every invariant intact (154)", async (context) => {
   const directory = mkdtempSync(path.join(tmpdir(), "soak-report-"));
   const file = path.join(directory, "report.json");
   try {
     const run = startProgram(["scripts/soak.ts", ...A_SHORT_ONE, "--json", file]);
-    expect(await run.ended, run.output()).toBe(0);
+    const code = await run.ended;
+    if (code === 3) context.skip(run.output().split("\n").at(-2)); // not judged: the machine is too slow
+    expect(code, run.output()).toBe(0);
     expect(run.output()).toContain("every invariant is intact");
     const report = JSON.parse(readFileSync(file, "utf8")) as Report;
     expect(report).toMatchObject({ seed: 5, isIntact: true, healed: { isQuiet: true } });
