@@ -11,6 +11,7 @@ export function countedBindings(): Counted {
     bindings: {
       ...env,
       KEY_REGISTER: watched(env.KEY_REGISTER, () => counted.objects++),
+      CONSOLE_SESSION: watched(env.CONSOLE_SESSION, () => counted.objects++),
       WALLET: watched(env.WALLET, () => counted.objects++),
       REGION_OUTBOX: watched(env.REGION_OUTBOX, () => counted.objects++),
       DB: watched(env.DB, () => counted.statements++),
