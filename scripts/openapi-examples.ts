@@ -109,7 +109,7 @@ async function askOrganization(org: string): Promise<void> {
   await ask("POST /v1/keys/{id}/rotate", {
     fill: [made["id"] as string],
     body: { overlap_seconds: 86_400 },
-    headers: { "idempotency-key": "rotation 1" },
+    headers: { "idempotency-key": "rotation-1" },
   });
   await ask("DELETE /v1/keys/{id}", { fill: [made["id"] as string] });
   const ann = { external_id: "ann", monthly_quota_dollars: 20, daily_quota_dollars: 1 };

@@ -9,7 +9,7 @@ import { notFound, refuseOtherMethods } from "./http/not-found.ts";
 import { routingPath } from "./http/routing-path.ts";
 import { authorizePeer } from "./inference/authorize.peer.ts";
 import { speakDialect } from "./inference/doors/dialect.route.ts";
-import { requireLiveAtHome } from "./inference/live-at-home.route.ts";
+import { requireLiveAtHome } from "./inference/home-or-away.route.ts";
 import { deploymentOf } from "./inference/deployment.ts";
 import { outcomesPeer } from "./inference/outcomes.peer.ts";
 import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";

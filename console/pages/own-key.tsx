@@ -1,10 +1,12 @@
 import { microsOf, spent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
+import { useSession } from "../state/session.ts";
 import { Bar, Head, Panel, Time } from "../ui/basics.tsx";
 import { Shown } from "../ui/states.tsx";
 
 /** What a key with terms of its own may see: itself, and what is left of each limit. */
 export function OwnKey() {
+  const { key } = useSession();
   const read = useRead("GET /v1/key", {}, { every: 5000 });
   return (
     <>
@@ -13,8 +15,8 @@ export function OwnKey() {
         text="It has limits of its own, so it sees itself alone. What is left of each, and when it comes back."
       />
       <Shown read={read} height={300}>
-        {({ name, prefix, expires_at, allowed_models, limits: { requests, tokens, budget } }) => (
-          <Panel title={name} aside={<code class="small">{prefix}…</code>}>
+        {({ expires_at, allowed_models, limits: { requests, tokens, budget } }) => (
+          <Panel title={key?.name ?? ""} aside={<code class="small">{key?.prefix}…</code>}>
             <dl class="facts">
               {budget && (
                 <div>

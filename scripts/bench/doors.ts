@@ -18,15 +18,26 @@ const KINDS = ["json", "stream"] as const;
 const KEY_PER_MINUTE = 1000;
 /** A door's CPU beside that of chat in the same round. */
 const RATIO_MAX = 1.3;
-const MODEL = "bench/model";
 const [SYSTEM, USER] = MESSAGES.map(({ content }) => content);
 
 const asked = (body: object, { kind }: Ask, stream: string): Asked => ({
-  body: JSON.stringify({ model: MODEL, ...body, stream: kind === "stream" }),
+  body: JSON.stringify({ model: "bench/model", ...body, stream: kind === "stream" }),
   ending: kind === "stream" ? stream : "}",
 });
 
-/** Every text door over an upstream that speaks OpenAI's chat: but for chat itself, converted both ways. */
+function responses(ask: Ask, model = "bench/model"): Asked {
+  const cap = Math.max(16, ask.words);
+  const body = { model, instructions: SYSTEM, input: USER, max_output_tokens: cap };
+  return asked(body, ask, "data: [DONE]\n\n");
+}
+
+function messages(ask: Ask, model = "bench/model"): Asked {
+  const said = [{ role: "user", content: USER }];
+  const body = { model, system: SYSTEM, messages: said, max_tokens: ask.words };
+  return asked(body, ask, 'data: {"type":"message_stop"}\n\n');
+}
+
+/** Every text door over an upstream that speaks OpenAI's chat, converted both ways but for chat itself; and natively. */
 const DOOR_LOADS: Readonly<Record<string, DoorLoad>> = {
   chat: {
     path: "chat/completions",
@@ -37,24 +48,13 @@ const DOOR_LOADS: Readonly<Record<string, DoorLoad>> = {
     ask: (ask) =>
       asked({ prompt: `${SYSTEM}\n${USER}`, max_tokens: ask.words }, ask, "data: [DONE]\n\n"),
   },
-  responses: {
+  responses: { path: "responses", ask: responses },
+  "responses natively": {
     path: "responses",
-    ask: (ask) =>
-      asked(
-        { instructions: SYSTEM, input: USER, max_output_tokens: Math.max(16, ask.words) },
-        ask,
-        "data: [DONE]\n\n",
-      ),
+    ask: (ask) => responses(ask, "bench/responses"),
   },
-  messages: {
-    path: "messages",
-    ask: (ask) =>
-      asked(
-        { system: SYSTEM, messages: [{ role: "user", content: USER }], max_tokens: ask.words },
-        ask,
-        'data: {"type":"message_stop"}\n\n',
-      ),
-  },
+  messages: { path: "messages", ask: messages },
+  "messages natively": { path: "messages", ask: (ask) => messages(ask, "bench/messages") },
 };
 
 /** Rounds in which every door takes a slice of each kind at home, in the opposite order each time. */

@@ -159,21 +159,36 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
   };
 }
 
-/** The upstream mock as a provider with a model for each pace that it has. */
+/**
+ * The upstream mock as a provider with a model for each pace that it has, and as the host of a model for each
+ * door whose wire it speaks.
+ */
 function upstreamBindings(upstream: string): Record<string, string> {
+  const base_url = `${upstream}/v1`;
+  const regions = ["eu", "us"];
   return {
-    PROVIDERS: JSON.stringify([{ id: "bench", base_url: `${upstream}/v1`, regions: ["eu", "us"] }]),
-    MODELS: JSON.stringify(["model", "typical", "steady", "slow"].map(modelNamed)),
+    RESIDENCY: "relaxed",
+    ANTHROPIC_API_KEY: "bench",
+    ANTHROPIC_BASE_URL: base_url,
+    PROVIDERS: JSON.stringify([
+      { id: "bench", base_url, regions },
+      { id: "own", base_url, regions, profile: "openai" },
+    ]),
+    MODELS: JSON.stringify([
+      ...["model", "typical", "steady", "slow"].map((name) => modelNamed(name)),
+      modelNamed("responses", "own"),
+      modelNamed("messages", "anthropic"),
+    ]),
   };
 }
 
-function modelNamed(name: string): object {
+function modelNamed(name: string, provider = "bench"): object {
   return {
     id: `bench/${name}`,
     kind: "chat",
     context: 128_000,
     max_output: 4096,
     price: { input: 150_000, output: 600_000 },
-    routes: [{ provider: "bench", upstream_id: `bench-${name}` }],
+    routes: [{ provider, upstream_id: `bench-${name}` }],
   };
 }

@@ -12,7 +12,7 @@ storage in memory where there is a tmpfs. About two minutes.
   --against C   instead of all that: this gateway and that of commit C in the same rounds, and what
                 either is of the other
   --doors       instead of all that: what each text door costs beside chat, at home, over an upstream that
-                speaks chat
+                speaks chat, and over one that speaks the door's own wire
   --open        instead of all that: what is added at steady rates, most of all in the tail
   --requests N  with --open: so many of each rate at each place, default 1000, which takes about 20 minutes;
                 p99.9 needs 10000

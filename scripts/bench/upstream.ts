@@ -1,10 +1,12 @@
 // The bench's upstream, in a process of its own: an OpenAI-compatible server that answers JSON at once
 // and streams a word every 2 ms, or every 20 ms when the model's name ends in "typical", as many as the
 // request's cap allows, at most 200. One whose name ends in "steady" has a word every 5 ms; "slow" begins after 50 ms and writes 25 words
-// a second. Started with fork(): it sends its port to its parent and ends with it.
+// a second. It answers OpenAI's Responses and Anthropic's Messages too, at their paths. Started with fork(): it sends its port to its parent and ends with it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { nativeAnswers } from "./native-answers.ts";
+import type { WireAnswer } from "./native-answers.ts";
 
 const WORDS = 200;
 /** Models leave time between words; without it a gateway reads many as one chunk and looks cheap. */
@@ -35,13 +37,17 @@ const first = Buffer.from(chunk({ role: "assistant", content: "" }));
 const words = Array.from({ length: WORDS }, (_, i) => Buffer.from(chunk({ content: `word${i} ` })));
 const last = Buffer.from(chunk({}, "stop") + event({ choices: [], usage }) + "data: [DONE]\n\n");
 
+const CHAT: WireAnswer = { json, first, words, last };
+const NATIVE = nativeAnswers(WORDS);
+
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8");
   request.on("data", (part: string) => (body += part));
   request.on("end", () => {
-    if (isFor("slow", body)) setTimeout(() => answer(body, response), SLOW.firstMs);
-    else answer(body, response);
+    const wire = NATIVE.get(request.url ?? "") ?? CHAT;
+    if (isFor("slow", body)) setTimeout(() => answer(body, response, wire), SLOW.firstMs);
+    else answer(body, response, wire);
   });
 });
 server.keepAliveTimeout = 60_000; // longer than the bench leaves a connection alone
@@ -51,19 +57,21 @@ process.on("SIGINT", () => {
   // Ctrl-C in a terminal reaches this process too; the parent decides when to end.
 });
 
-function answer(body: string, response: ServerResponse): void {
+function answer(body: string, response: ServerResponse, wire: WireAnswer): void {
   if (/"stream":\s*true/.test(body)) {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    writePaced(response, words.slice(0, capOf(body)), paceOf(body));
+    const shown = wire.words.slice(0, capOf(body));
+    writePaced(response, { ...wire, words: shown }, paceOf(body));
     return;
   }
-  response.writeHead(200, { "content-type": "application/json", "content-length": json.length });
-  response.end(json);
+  const { length } = wire.json;
+  response.writeHead(200, { "content-type": "application/json", "content-length": length });
+  response.end(wire.json);
 }
 
-function writePaced(response: ServerResponse, rest: Buffer[], paceMs: number): void {
-  response.write(first);
-  const left = rest.values();
+function writePaced(response: ServerResponse, wire: WireAnswer, paceMs: number): void {
+  response.write(wire.first);
+  const left = wire.words.values();
   const timer = setInterval(() => {
     const next = left.next();
     if (next.done !== true && !response.destroyed) {
@@ -71,7 +79,7 @@ function writePaced(response: ServerResponse, rest: Buffer[], paceMs: number): v
       return;
     }
     clearInterval(timer);
-    response.end(last);
+    response.end(wire.last);
   }, paceMs);
 }
 
@@ -86,7 +94,7 @@ function isFor(model: string, body: string): boolean {
 }
 
 function capOf(body: string): number {
-  return Number(/"max_(?:completion_)?tokens":\s*(\d+)/.exec(body)?.[1] ?? WORDS);
+  return Number(/"max_(?:completion_|output_)?tokens":\s*(\d+)/.exec(body)?.[1] ?? WORDS);
 }
 
 function event(fields: object): string {

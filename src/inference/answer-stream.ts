@@ -8,9 +8,8 @@ import type { Ending } from "./charge.ts";
 import type { Reply, StreamWriter } from "./doors/door.ts";
 import type { Ended, Run, ServingRoute } from "./paid-request.ts";
 import { headOf, receiptHeaders, receiptOf } from "./receipt.ts";
-import { StreamClient } from "./stream-client.ts";
+import { StreamClient, StreamWatch } from "./stream-watch.ts";
 import { StreamMeter } from "./stream-meter.ts";
-import { StreamWatch } from "./stream-watch.ts";
 
 /** A write that waited this long for its reader makes the reader share in an upstream's failure. */
 const SLOW_READER_MS = 5000;

@@ -8,8 +8,8 @@ import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
 import type { RegisterRecord } from "../lib/register-contract.ts";
-import { readAuthorizeBody } from "./authorize-wire.ts";
-import type { AuthorizeRequest, Authorized } from "./authorize-wire.ts";
+import { readAuthorizeBody } from "./authorize.ts";
+import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
  * POST /internal/v1/authorize, at a key's home: is the key global and live, whose is it, and, for a

@@ -1,10 +1,150 @@
+import * as z from "zod/mini";
 import type { PeerConfig } from "../config.ts";
+import { calledFromWire, shownFields, shownToWire } from "../keys/called-wire.ts";
+import { keyHash as hash } from "../keys/key-hash.ts";
+import type { Called } from "../lib/caller.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Failure } from "../lib/failure.ts";
+import { BUDGET_PERIODS } from "../lib/key-terms.ts";
+import { micros } from "../lib/money.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { isStorageFailure } from "../lib/storage-failure.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
-import { authorizeBody, readAuthorizeAnswer } from "./authorize-wire.ts";
-import type { AuthorizeRequest, Authorized } from "./authorize-wire.ts";
+import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
+
+/** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
+export type AuthorizeRequest = Called & {
+  /** Without the key's id: home knows it. */
+  readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
+};
+/** `granted` is 0 where nothing was to be held. */
+export type Authorized = HoldGrant;
+
+const amount = z.int().check(z.minimum(0));
+const word = z.string().check(z.minLength(1), z.maxLength(256));
+
+const requestSchema = z.object({
+  key_hash: hash,
+  ...shownFields,
+  hold: z.nullable(
+    z.object({
+      id: word,
+      least: amount,
+      sure: amount,
+      most: amount,
+      has_cap: z.boolean(),
+      tokens: z.object({ prompt: amount, least: amount, most: amount }),
+      model: z.nullable(z.object({ sent: z.string(), id: z.string() })),
+      user: z.nullable(z.string()),
+      idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
+    }),
+  ),
+});
+
+/** The body of `authorize`, without its version. */
+export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
+  const shown = { key_hash: called.keyHash, ...shownToWire(called) };
+  if (hold === null) return { ...shown, hold };
+  const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
+  const asked = { id, least, sure, most, has_cap: hasCap, tokens, model, user, idempotency };
+  return { ...shown, hold: asked };
+}
+
+/** What a peer sent, or null when it is not what `authorize` takes. */
+export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
+  const parsed = requestSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const { hold } = parsed.data;
+  const called = calledFromWire(parsed.data.key_hash, parsed.data);
+  if (hold === null) return { ...called, hold };
+  const { user: externalId, has_cap: hasCap, least, sure, most, ...rest } = hold;
+  if (least > sure || sure > most) return null;
+  const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
+  return { ...called, hold: { ...rest, ...bounds, hasCap, externalId } };
+}
+
+const flag = z.boolean();
+/** What a request needs and open requests hold: see `Shortage` in lib/failure.ts. */
+const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
+/** The refusals that home may give; anything else is no answer. */
+const refusal = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("invalid_api_key"), expiredAt: z.optional(amount) }),
+  z.object({ kind: z.literal("organization_suspended") }),
+  z.object({ kind: z.literal("invalid_request"), message: z.string(), param: z.nullable(word) }),
+  z.object({ kind: z.literal("model_not_allowed"), model: z.string() }),
+  z.object({ kind: z.literal("balance_too_low"), balanceMicro: amount, ...shortage }),
+  z.object({
+    kind: z.literal("quota_exceeded"),
+    period: z.enum(["day", "month"]),
+    quotaMicro: amount,
+    leftMicro: amount,
+    resetsAt: amount,
+    ...shortage,
+  }),
+  z.object({
+    kind: z.literal("key_budget_exceeded"),
+    period: z.nullable(z.enum(BUDGET_PERIODS)),
+    budgetMicro: amount,
+    leftMicro: amount,
+    resetsAt: z.nullable(amount),
+    ...shortage,
+  }),
+  z.object({
+    kind: z.literal("tokens_limited"),
+    limit: amount,
+    remaining: amount,
+    required: amount,
+    retryAfterMs: amount,
+  }),
+  z.object({
+    kind: z.literal("tokens_over_limit"),
+    limit: amount,
+    prompt: amount,
+    required: amount,
+  }),
+  z.object({
+    kind: z.literal("rate_limited"),
+    scope: z.literal("organization"),
+    limit: amount,
+    retryAfterMs: amount,
+  }),
+  z.object({ kind: z.literal("too_many_end_users") }),
+  z.object({
+    kind: z.literal("idempotency_replay"),
+    made: z.literal("generation"),
+    id: word,
+  }),
+  z.object({ kind: z.literal("idempotency_in_progress") }),
+  z.object({ kind: z.literal("idempotency_mismatch") }),
+  z.object({ kind: z.literal("overloaded") }),
+  z.object({ kind: z.literal("storage_unavailable") }),
+]);
+const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
+const answerSchema = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), granted: amount, tokens: z.optional(tokens) }),
+  z.object({ ok: z.literal(false), failure: refusal, may_hold: z._default(flag, false) }),
+]);
+
+/**
+ * Home's answer, or null when it is none: garbage authorises nothing and condemns nobody. `unanswered`:
+ * home itself has lost an attempt, which may hold.
+ */
+export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const answer = parsed.data;
+  if (answer.ok) {
+    const granted = micros(answer.granted);
+    const { tokens: ofLimit } = answer;
+    const grant = ofLimit === undefined ? { granted } : { granted, tokens: ofLimit };
+    return { unanswered: false, result: success(grant) };
+  }
+  const failure = answer.failure as Failure;
+  return answer.may_hold
+    ? { unanswered: true, failure }
+    : { unanswered: false, result: refuse(failure) };
+}
 
 /**
  * Asks a key's home whose it is and for the hold, in one call with one retry under the same id. Home

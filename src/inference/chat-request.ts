@@ -1,10 +1,80 @@
 import * as z from "zod/mini";
+import { parseBody } from "../http/parse-body.ts";
 import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { parseBody } from "../http/parse-body.ts";
-import { message } from "./message-schema.ts";
-import { CHOICES_MAX, isPlainChat, MESSAGES_MAX, MODEL_CHARACTERS_MAX } from "./plain-chat.ts";
+
+const MESSAGES_MAX = 10_000;
+const CHOICES_MAX = 128;
+export const MODEL_CHARACTERS_MAX = 256;
+const nonempty = z.string().check(z.minLength(1));
+
+/**
+ * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
+ * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse. Where
+ * a field may be left out it may be null: SDKs send an answer's message back as they model it.
+ */
+const textPart = z.object({
+  type: z.literal("text"),
+  text: z.string(),
+});
+const imagePart = z.object({
+  type: z.literal("image_url"),
+  image_url: z.object({
+    url: nonempty,
+    detail: z.nullish(z.enum(["auto", "low", "high"])),
+  }),
+});
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+
+const text = z.union([z.string(), z.array(textPart).check(z.minLength(1))]);
+const userParts = z
+  .array(z.discriminatedUnion("type", [textPart, imagePart]))
+  .check(z.minLength(1));
+const assistantParts = z
+  .array(z.discriminatedUnion("type", [textPart, refusalPart]))
+  .check(z.minLength(1));
+const name = z.nullish(z.string().check(z.maxLength(256)));
+
+const toolCall = z.discriminatedUnion("type", [
+  z.object({
+    id: nonempty,
+    type: z.literal("function"),
+    function: z.object({ name: nonempty, arguments: z.string() }),
+    // Google's thought signature (ai.google.dev, OpenAI compatibility): lost, the next turn is refused.
+    extra_content: z.nullish(z.looseObject({})),
+  }),
+  z.object({
+    id: nonempty,
+    type: z.literal("custom"),
+    custom: z.object({ name: nonempty, input: z.string() }),
+  }),
+]);
+
+const chatMessage = z.discriminatedUnion("role", [
+  z.object({ role: z.literal("developer"), content: text, name }),
+  z.object({ role: z.literal("system"), content: text, name }),
+  z.object({ role: z.literal("user"), content: z.union([z.string(), userParts]), name }),
+  z.object({
+    role: z.literal("assistant"),
+    content: z.nullish(z.union([z.string(), assistantParts])),
+    name,
+    refusal: z.nullish(z.string()),
+    reasoning_content: z.nullish(z.string()),
+    // What a provider needs of its own reasoning in the next turn; opaque to clients.
+    reasoning_details: z.nullish(z.array(z.looseObject({ type: nonempty }))),
+    tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
+    function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
+  }),
+  z.object({ role: z.literal("tool"), content: text, tool_call_id: nonempty, name }),
+  z.object({
+    role: z.literal("function"),
+    content: z.nullable(z.string()),
+    name: nonempty,
+  }),
+]);
+
+export type ChatMessage = z.infer<typeof chatMessage>;
 
 const TOOLS_MAX = 1024;
 
@@ -67,7 +137,7 @@ const penalty = between(-2, 2);
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
-  messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
+  messages: z.array(chatMessage).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
   temperature: between(0, 2),
   top_p: between(0, 1),
   n: z.optional(z.int().check(z.minimum(1), z.maximum(CHOICES_MAX))),
@@ -146,4 +216,60 @@ function explainPart(value: object, refusal: Refusal): Refusal {
 
 function between(least: number, most: number) {
   return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
+}
+
+const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 1;
+const isWithin = (value: unknown, most: number): boolean =>
+  typeof value === "number" && value >= 0 && value <= most;
+const isFlag = (value: unknown): boolean => typeof value === "boolean";
+
+/** The fields that most requests have, and what the schema takes in each. */
+const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ["model", (value) => typeof value === "string" && isModelName(value)],
+  ["messages", areTexts],
+  ["temperature", (value) => isWithin(value, 2)],
+  ["top_p", (value) => isWithin(value, 1)],
+  ["max_tokens", isCount],
+  ["max_completion_tokens", isCount],
+  ["n", (value) => isCount(value) && Number(value) <= CHOICES_MAX],
+  ["stream", isFlag],
+  ["stream_options", isUsageWish],
+  ["user", (value) => typeof value === "string" && externalIdProblem(value) === null],
+]);
+
+/**
+ * Whether a body is a chat of plain texts with the usual settings, which the schema of chat requests takes
+ * and gives back as it is: nine requests of ten, at a tenth of its price. False says nothing: then the
+ * schema decides.
+ */
+export function isPlainChat(body: object): boolean {
+  for (const [field, value] of Object.entries(body)) {
+    if (FIELDS.get(field)?.(value) !== true) return false;
+  }
+  return Object.hasOwn(body, "model") && Object.hasOwn(body, "messages");
+}
+
+function isModelName({ length }: string): boolean {
+  return length >= 1 && length <= MODEL_CHARACTERS_MAX;
+}
+
+function areTexts(messages: unknown): boolean {
+  if (!Array.isArray(messages) || messages.length < 1) return false;
+  return messages.length <= MESSAGES_MAX && messages.every(isText);
+}
+
+/** A message of a role and a text, and nothing else. */
+function isText(message: unknown): boolean {
+  if (typeof message !== "object" || message === null) return false;
+  const { role, content } = message as { role?: unknown; content?: unknown };
+  if (typeof content !== "string" || !ROLES.has(role)) return false;
+  return Object.keys(message).length === 2;
+}
+
+function isUsageWish(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { include_usage: wish } = value as { include_usage?: unknown };
+  return isFlag(wish) && Object.keys(value).length === 1;
 }

@@ -1,18 +1,53 @@
-import type { Context } from "hono";
+import type { Context, Next } from "hono";
+import { fail } from "../http/context.ts";
 import type { AppEnv, Presumed } from "../http/context.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
+import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import type { After } from "../lib/timers.ts";
-import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import { ownShard, peerShard } from "../regions/outbox-schedule.ts";
+import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
-import type { RunServices } from "./paid-request.ts";
+import type { Run, RunServices } from "./paid-request.ts";
+import { enqueue, voidItem } from "./settle.ts";
+
+/**
+ * Holds between the least and the most that a run can cost; what was granted. An unknown outcome is voided by
+ * the outbox and refused.
+ */
+export async function hold(run: Run): Promise<Result<HoldGrant>> {
+  const reached = await run.services.hold(requestOf(run), run.timers.after);
+  if (!reached.unanswered) return reached.result;
+  await enqueue(run, voidItem(run));
+  return refuse(reached.failure);
+}
+
+function requestOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
+  const { body, bounds, cap, model, prompt, user } = request;
+  const { model: sent } = body;
+  const { choices = 1, least = 0, whole = 0 } = cap ?? {};
+  return {
+    id,
+    ...bounds,
+    hasCap: cap === null || cap.isAsked,
+    tokens: {
+      prompt: prompt.bound,
+      least: prompt.bound + least * choices,
+      most: prompt.bound + whole * choices,
+    },
+    model: { sent: typeof sent === "string" ? sent : model.id, id: model.id },
+    externalId: user,
+    keyId: caller.keyId,
+    peer: caller.home !== services.region,
+    idempotency,
+  };
+}
 
 /** A hold is asked for so often: a client waits. */
 const ATTEMPTS = 2;
@@ -52,7 +87,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const at = { requestId: c.get("requestId"), now: clock, spentMs: c.get("admissionMs") };
   return {
     ...here,
-    hold: async (hold) => showTokens(c, await authorizeAtHome(home, { ...called, hold }, at)),
+    hold: async (wish) => showTokens(c, await authorizeAtHome(home, { ...called, hold: wish }, at)),
     wallet: null,
     outbox: (orgId) => outboxes.getByName(peerShard(caller.home, orgId)),
   };
@@ -85,4 +120,25 @@ function admitAndHold(
     return held;
   };
   return reachObject(ask, { after, attemptsMax: ATTEMPTS });
+}
+
+/**
+ * For what a peer answers by itself and without money: a global key away from home must live there at
+ * this moment. Home away: 503.
+ */
+export async function requireLiveAtHome(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const { admissionMs: spentMs, admitted, config, requestId } = c.var;
+  const { home: region, keyHash, shown } = admitted.caller;
+  if (region !== config.region) {
+    const home = config.peers.find((peer) => peer.region === region);
+    const at = { requestId, now: () => now(c.env), spentMs };
+    const reached = await authorizeAtHome(home, { ...calledBy(keyHash, shown), hold: null }, at);
+    if (reached.unanswered) return fail(c, reached.failure);
+    if (!reached.result.ok) return fail(c, reached.result.failure);
+  }
+  await next();
+  return undefined;
 }

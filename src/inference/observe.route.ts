@@ -1,10 +1,16 @@
 import type { Context } from "hono";
 import { routePath } from "hono/route";
-import { now } from "../lib/clock.ts";
+import type { Model } from "../catalog/model.ts";
 import type { AppEnv } from "../http/context.ts";
+import { now } from "../lib/clock.ts";
+import { logEvent } from "../lib/log.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
-import { countRun, dataPointOf, logRun, routeGauges } from "./observe.ts";
-import type { Run } from "./paid-request.ts";
+import { METRICS, seriesOf } from "../metrics/series.ts";
+import type { Series } from "../metrics/series.ts";
+import { counterSeries, histogramOf } from "../metrics/tally.ts";
+import type { Tally } from "../metrics/tally.ts";
+import type { RouteHealth } from "../providers/route-health.ts";
+import type { Outcome, Run } from "./paid-request.ts";
 
 /** After a run's end: its counts, and its line in the log. */
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
@@ -20,4 +26,130 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || failure !== null || config.logRequests === "all";
   if (isTold) logRun(run, { route: routePath(c), status, failure });
+}
+
+type Charge = Extract<Outcome, { kind: "settle" }>;
+
+/** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
+export function countRun(run: Run, tally: Tally): void {
+  const { outcome, charged, shortfall, isUnsaved } = run.progress;
+  if (outcome === null) return;
+  if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
+  const { route, usage, estimated } = outcome;
+  const { model, stream } = run.request;
+  const { provider } = route.route;
+  const series = seriesOfRuns(model, provider)[stream ? "streamed" : "whole"];
+  tally.observe(series.firstByte, route.firstByteMs / 1000);
+  tally.observe(series.duration, (run.services.now() - run.startedMs) / 1000);
+  tally.add(series.cost, charged);
+  tally.add(series.attempts, route.attempts);
+  tally.add(series.input, usage.input);
+  tally.add(series.cacheRead, usage.cacheRead);
+  tally.add(series.cacheWrite, usage.cacheWrite);
+  tally.add(series.output, usage.output);
+  tally.add(series.reasoning, usage.reasoning);
+  if (shortfall > 0) tally.count("shortfall", {}, shortfall);
+  if (estimated) tally.count("estimated", { provider });
+  if (isUnsaved) tally.count("unsaved");
+}
+
+type RunSeries = ReturnType<typeof runSeries>;
+type ByStream = { readonly streamed: RunSeries; readonly whole: RunSeries };
+const seriesOfModels = new WeakMap<Model, Map<string, ByStream>>();
+
+/** The series that the runs of a model at a provider count in, written once. */
+function seriesOfRuns(model: Model, provider: string): ByStream {
+  const byProvider = seriesOfModels.get(model) ?? new Map<string, ByStream>();
+  seriesOfModels.set(model, byProvider);
+  const known = byProvider.get(provider);
+  if (known !== undefined) return known;
+  const fresh = {
+    streamed: runSeries(model, provider, true),
+    whole: runSeries(model, provider, false),
+  };
+  byProvider.set(provider, fresh);
+  return fresh;
+}
+
+function runSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
+  const labels = { kind, stream: String(stream) };
+  const tokens = (type: string): string => counterSeries("tokens", { model, type });
+  return {
+    firstByte: histogramOf("firstByte", labels),
+    duration: histogramOf("duration", labels),
+    cost: counterSeries("cost", { model, provider }),
+    attempts: counterSeries("attempts", { provider }),
+    input: tokens("input"),
+    cacheRead: tokens("cache_read"),
+    cacheWrite: tokens("cache_write"),
+    output: tokens("output"),
+    reasoning: tokens("reasoning"),
+  };
+}
+
+/** The routes that this isolate leaves out, as gauges. */
+export function routeGauges(health: RouteHealth, nowMs: number): Series {
+  const { name } = METRICS.routesLeftOut;
+  const left = health.standings(nowMs);
+  return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
+}
+
+/** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */
+export function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
+  const { outcome, charged } = run.progress;
+  if (outcome?.kind !== "settle") return null;
+  const { route, usage, estimated } = outcome;
+  const { kind, stream, model } = run.request;
+  const { input, cacheRead, cacheWrite, output, reasoning } = usage;
+  const tokens = [input, cacheRead, cacheWrite, output, reasoning];
+  const times = [route.firstByteMs, run.services.now() - run.startedMs];
+  return {
+    indexes: [run.caller.orgId],
+    blobs: [run.services.region, model.id, route.route.provider, kind, String(stream)],
+    doubles: [charged, ...tokens, ...times, route.attempts, estimated ? 1 : 0],
+  };
+}
+
+/** What the line of a paid request says beyond that of every other one. */
+export function logRun(
+  run: Run,
+  answered: { readonly route: string; readonly status: number; readonly failure: string | null },
+): void {
+  const { outcome, charged } = run.progress;
+  logEvent("request", {
+    request_id: run.id,
+    method: "POST",
+    route: answered.route,
+    status: answered.status,
+    duration_ms: run.services.now() - run.startedMs,
+    org_id: run.caller.orgId,
+    key_id: run.caller.keyId,
+    failure: answered.failure,
+    model: run.request.model.id,
+    streamed: run.request.stream,
+    ...(outcome?.kind === "settle" && chargeFields(outcome, charged)),
+    ...(outcome?.kind === "void" && { not_charged: outcome.reason }),
+  });
+}
+
+function chargeFields({ route, usage, estimated, finishReason }: Charge, charged: number) {
+  return {
+    provider: route.route.provider,
+    upstream_id: route.route.upstreamId,
+    attempts: route.attempts,
+    first_byte_ms: route.firstByteMs,
+    input_tokens: usage.input,
+    cache_read_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    output_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    cost_micro: charged,
+    estimated,
+    finish_reason: finishReason,
+  };
+}
+
+/** A reason as a label: its words are our own, and few. */
+function wordOf(reason: string): string {
+  return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }

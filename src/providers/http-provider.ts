@@ -1,5 +1,6 @@
 import { boundedText, discardBody } from "../http/bounded-body.ts";
 import type { Usage } from "../lib/usage.ts";
+import { GatheringBody } from "./gathering-body.ts";
 import { parseObject } from "./json-value.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
@@ -191,7 +192,7 @@ export function eventStream(
   stream: StreamReader,
   paceMs = 0,
 ): EventStream {
-  const reader = new PacedReader(body);
+  const reader = new PacedReader(new GatheringBody(body));
   let done = false;
   const cancel = (): void => {
     done = true;
@@ -216,8 +217,9 @@ export function eventStream(
   return { next, cancel };
 }
 
-/** Whether an event holds more than a role. */
+/** Whether an event holds more than a role, or than the frame of an item. */
 function saysSomething(event: StreamEvent): boolean {
+  if (event.kind === "native") return event.said !== "";
   if (event.kind !== "chunk") return event.kind === "text";
   const choices = event.chunk["choices"] as readonly { readonly delta?: object }[];
   return choices.some(({ delta = {} }) =>

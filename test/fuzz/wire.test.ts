@@ -7,7 +7,7 @@ import {
   authorizeBody,
   readAuthorizeAnswer,
   readAuthorizeBody,
-} from "../../src/inference/authorize-wire.ts";
+} from "../../src/inference/authorize.ts";
 import { forwardBody, readForwardAnswer, readForwardBody } from "../../src/keys/forward-wire.ts";
 import {
   itemsIn,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countRun } from "../../src/inference/observe.ts";
+import { countRun } from "../../src/inference/observe.route.ts";
 import type { Outcome } from "../../src/inference/paid-request.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { runOf, SERVING, USAGE } from "./run-fixture.ts";

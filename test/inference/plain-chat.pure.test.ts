@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import * as z from "zod/mini";
-import { chatBody } from "../../src/inference/chat-request.ts";
-import { isPlainChat } from "../../src/inference/plain-chat.ts";
+import { chatBody, isPlainChat } from "../../src/inference/chat-request.ts";
 
 /** What a field may hold: what is right nearly always, now and then what is not quite, or anything. */
 const or = (right: fc.Arbitrary<unknown>, ...near: readonly unknown[]): fc.Arbitrary<unknown> =>

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/providers/provider.ts";
-import { answerJson } from "../../src/inference/answer-json.ts";
+import { answerJson } from "../../src/inference/answer.ts";
 import { answerStream } from "../../src/inference/answer-stream.ts";
 import { settle } from "../../src/inference/settle.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
@@ -53,7 +53,7 @@ async function answered(faults: readonly Fault[]): Promise<string[]> {
     refuse: ({ kind }) => void got.push(kind),
   };
   const answer = { body: BODY, usage: USAGE };
-  await settle(run, answerJson(run, SERVING, { answer, reply: JSON_REPLY }));
+  await settle(run, answerJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
   run.timers.close();
   return got;
 }

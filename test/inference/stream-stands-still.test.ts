@@ -2,8 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { NumberVars } from "../../src/config.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
-import { StreamClient } from "../../src/inference/stream-client.ts";
-import { StreamWatch } from "../../src/inference/stream-watch.ts";
+import { StreamClient, StreamWatch } from "../../src/inference/stream-watch.ts";
 
 const NUMBERS = { UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 15_000, READER_STUCK_MS: 30_000 };
 const TICK_MS = 1000;

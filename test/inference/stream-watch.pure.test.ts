@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { NumberVars } from "../../src/config.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
-import type { StreamClient } from "../../src/inference/stream-client.ts";
+import type { StreamClient } from "../../src/inference/stream-watch.ts";
 import { StreamWatch } from "../../src/inference/stream-watch.ts";
 
 const NUMBERS = { UPSTREAM_IDLE_MS: 400, KEEP_ALIVE_MS: 200, READER_STUCK_MS: 1000 };

@@ -1,5 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { GatheringBody } from "../../src/providers/gathering-body.ts";
+import type { ByteSource } from "../../src/providers/gathering-body.ts";
 import { PacedReader } from "../../src/providers/paced-reader.ts";
 
 const PACE_MS = 16;
@@ -31,8 +33,53 @@ function scripted() {
   };
 }
 
+/** A source that gathers what is said while nobody reads, as the runtime does, and counts how often it was read. */
+function gathering() {
+  let said = "";
+  let [reads, isOver] = [0, false];
+  let reader: ((bytes: Uint8Array | null) => void) | null = null;
+  let wake: (() => void) | null = null;
+  const answer = (): void => {
+    if (reader === null || (said === "" && !isOver)) return;
+    const bytes = said === "" ? null : new TextEncoder().encode(said);
+    said = "";
+    reader(bytes);
+    reader = null;
+  };
+  const end = (): void => {
+    isOver = true;
+    answer();
+    wake?.();
+  };
+  const source: ByteSource = {
+    read: () => {
+      reads++;
+      return new Promise((resolve) => {
+        reader = resolve;
+        answer();
+      });
+    },
+    gather: (told) => {
+      if (!isOver) wake = told;
+      return !isOver;
+    },
+    cancel: end,
+  };
+  const say = (text: string): void => {
+    said += text;
+    answer();
+  };
+  return { source, say, end, reads: () => reads };
+}
+
+function pacedSource(source: ByteSource): PacedReader {
+  const reader = new PacedReader(source);
+  reader.paceMs = PACE_MS;
+  return reader;
+}
+
 function paced(body: ReadableStream<Uint8Array>, paceMs: number): PacedReader {
-  const reader = new PacedReader(body);
+  const reader = new PacedReader(new GatheringBody(body));
   reader.paceMs = paceMs;
   return reader;
 }
@@ -168,6 +215,107 @@ it("with a pace of 0 every chunk is handed on by itself, as it comes", async () 
   end();
   await vi.advanceTimersByTimeAsync(0);
   expect(heard.map(({ text }) => text)).toEqual(["a", "b", "c", null]);
+});
+
+/** Something every 4 ms, until the reader lets the runtime gather. */
+async function untilFast(say: (text: string) => void): Promise<void> {
+  for (let i = 0; i < 25; i++) {
+    say("a");
+    // oxlint-disable-next-line no-await-in-loop -- time passes
+    await vi.advanceTimersByTimeAsync(4);
+  }
+}
+
+it("a body that stays fast is read when its bytes are due, not for each chunk", async () => {
+  const { source, say, reads } = gathering();
+  const heard = heardBy(pacedSource(source));
+  await untilFast(say);
+  const before = { reads: reads(), heard: heard.length };
+  await untilFast(say);
+  await untilFast(say);
+  const times = Math.ceil(200 / PACE_MS);
+  expect(reads() - before.reads).toBeLessThanOrEqual(times);
+  expect(heard.length - before.heard).toBeGreaterThanOrEqual(times - 2);
+  await vi.advanceTimersByTimeAsync(PACE_MS);
+  expect(heard.map(({ text }) => text).join("")).toBe("a".repeat(75));
+});
+
+it("one that was fast and is slow now is handed on as it comes", async () => {
+  const { source, say } = gathering();
+  const heard = heardBy(pacedSource(source));
+  await untilFast(say);
+  await vi.advanceTimersByTimeAsync(500);
+  const before = heard.length;
+  for (const text of ["b", "c", "d"]) {
+    say(text);
+    // oxlint-disable-next-line no-await-in-loop -- it is heard at once
+    await vi.advanceTimersByTimeAsync(0);
+    expect(heard.at(-1)?.text).toBe(text);
+    // oxlint-disable-next-line no-await-in-loop -- time passes
+    await vi.advanceTimersByTimeAsync(20);
+  }
+  expect(heard).toHaveLength(before + 3);
+});
+
+it.each(["the end", "a cancel"])(
+  "what the runtime has gathered is handed on before %s, without waiting",
+  async (what) => {
+    const { source, say, end } = gathering();
+    const reader = pacedSource(source);
+    const heard = heardBy(reader);
+    await untilFast(say);
+    await vi.advanceTimersByTimeAsync(
+      (heard.at(-1)?.atMs ?? 0) + PACE_MS + 1 - (Date.now() - 1_000_000),
+    );
+    const atMs = Date.now() - 1_000_000;
+    say("b");
+    say("c");
+    if (what === "the end") end();
+    else reader.cancel();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(heard.at(-1)).toMatchObject({ text: null });
+    expect(heard.at(-1)?.atMs).toBeLessThanOrEqual(atMs + 1);
+    expect(heard.map(({ text }) => text).join("")).toBe(`${"a".repeat(25)}bc`);
+  },
+);
+
+it("whatever comes whenever, gathered by the runtime: all of it in order, none later than the pace", async () => {
+  const arrivals = fc.array(
+    fc.record({
+      afterMs: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 40 })),
+      text: fc.stringMatching(/^[a-z]{1,4}$/),
+    }),
+    { minLength: 20, maxLength: 80 },
+  );
+  await fc.assert(
+    fc.asyncProperty(arrivals, async (said) => {
+      vi.setSystemTime(1_000_000);
+      const { source, say, end } = gathering();
+      const heard = heardBy(pacedSource(source));
+      await vi.advanceTimersByTimeAsync(0);
+      const due: { byMs: number; length: number }[] = [];
+      let length = 0;
+      for (const { afterMs, text } of said) {
+        // oxlint-disable-next-line no-await-in-loop -- time passes
+        await vi.advanceTimersByTimeAsync(afterMs);
+        say(text);
+        // oxlint-disable-next-line no-await-in-loop -- it is heard
+        await vi.advanceTimersByTimeAsync(0);
+        length += text.length;
+        due.push({ byMs: Date.now() - 1_000_000 + PACE_MS, length });
+      }
+      await vi.advanceTimersByTimeAsync(PACE_MS);
+      expect(heard.map(({ text }) => text).join("")).toBe(said.map(({ text }) => text).join(""));
+      for (const { byMs, length: least } of due) {
+        const then = heard.filter((one) => one.atMs <= byMs).map(({ text }) => text);
+        expect(then.join("").length).toBeGreaterThanOrEqual(least);
+      }
+      end();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(heard.at(-1)?.text).toBeNull();
+    }),
+    { numRuns: 60 },
+  );
 });
 
 it("whatever comes whenever: all of it in order, none later than the pace, none sooner than the pace after the last", async () => {

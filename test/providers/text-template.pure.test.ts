@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
 import type { StreamEvent } from "../../src/providers/provider.ts";
-import { textOf, textTemplate } from "../../src/providers/openai-compatible/text-template.ts";
+import { textOf, textTemplate } from "../../src/providers/text-template.ts";
 
 const payload = (content: string, more: object = {}): string =>
   JSON.stringify({

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { RegionOutbox } from "../../src/index.ts";
-import { takeOutcomes } from "../../src/inference/take-outcomes.ts";
+import { takeOutcomes } from "../../src/inference/outcomes.peer.ts";
 import { success } from "../../src/lib/failure.ts";
 import { outcomeToWire } from "../../src/regions/outbox-wire.ts";
 import { shiftClock } from "../keys/key-fixture.ts";

@@ -2,7 +2,17 @@ import type { Dialect } from "../../http/dialect.ts";
 import type { Failure, Result } from "../../lib/failure.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { JsonObject, NativeBody, NativeWire } from "../../providers/provider.ts";
-import type { CoreRequest } from "../core-request.ts";
+import type { ChatBody } from "../chat-request.ts";
+import type { EmbeddingsBody } from "../embeddings-request.ts";
+
+/**
+ * What every door asks of the core: OpenAI's chat or embeddings, checked, with the fields that let
+ * another dialect survive the way (`reasoning_details`, ...). `stream` and `user` of the body say nothing
+ * here: the door does. Adapters forward an allow-list of its fields.
+ */
+export type CoreRequest =
+  | { readonly kind: "chat"; readonly body: ChatBody }
+  | { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
 
 /**
  * A door is one client's dialect over the core, which is chat (or embeddings) in OpenAI's shape: it

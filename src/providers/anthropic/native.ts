@@ -2,6 +2,7 @@ import type { Usage } from "../../lib/usage.ts";
 import { isObject, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, NativeSaid, ProviderCall, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
+import { RepeatedText } from "../text-template.ts";
 import { tokenCount } from "../token-count.ts";
 import { claudeRules } from "./claude-rules.ts";
 import { eventFailure } from "./failure.ts";
@@ -95,6 +96,7 @@ export class NativeReader implements PayloadReader {
   #isFinished = false;
   /** The start promises nothing yet: it goes on with the first that does. */
   #start: StreamEvent[] = [];
+  readonly #texts = new RepeatedText(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
   readonly #secret: string;
   readonly #asksHour: boolean;
 
@@ -110,6 +112,9 @@ export class NativeReader implements PayloadReader {
 
   read(data: string, name: string): StreamEvent[] {
     if (this.#ended) return [];
+    const text = this.#texts.read(data);
+    if (text !== null) return [text];
+    this.#texts.forget();
     const event = parseObject(data);
     if (event === null) return this.fail("bad_event");
     const type = textOf(event["type"]);
@@ -125,6 +130,7 @@ export class NativeReader implements PayloadReader {
       case "content_block_start":
         return this.#begun(passed(event, saidIn(objectOf(event["content_block"])), null));
       case "content_block_delta":
+        this.#learn(data, event);
         return this.#begun(deltaOf(event));
       case "content_block_stop":
         return this.#begun(passed(event, "", null));
@@ -140,6 +146,12 @@ export class NativeReader implements PayloadReader {
   fail(reason: string): StreamEvent[] {
     this.#ended = true;
     return [{ kind: "error", failure: { kind: "retry", reason } }];
+  }
+
+  #learn(data: string, event: JsonObject): void {
+    const { type, text } = objectOf(event["delta"]);
+    const index = numberOf(event["index"]);
+    if (type === "text_delta" && index !== undefined) this.#texts.learn(data, index, textOf(text));
   }
 
   #begun(event: StreamEvent): StreamEvent[] {

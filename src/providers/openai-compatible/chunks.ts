@@ -18,8 +18,8 @@ import { readUsage, usageIn } from "./usage.ts";
 import { isProvoked } from "../provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
 import { failureEvents } from "../spent.ts";
-import { textOf, textTemplate } from "./text-template.ts";
-import type { TextTemplate } from "./text-template.ts";
+import { textOf, textTemplate } from "../text-template.ts";
+import type { TextTemplate } from "../text-template.ts";
 import { streamFailure } from "../upstream-failure.ts";
 
 /** What is known of a choice so far. */

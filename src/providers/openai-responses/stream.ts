@@ -1,9 +1,10 @@
 import { ChunkBuilder } from "../chunk-builder.ts";
-import { isObject, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
+import { isObject, listOf, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
 import type { PayloadReader } from "../sse-reader.ts";
 import { failureEvents } from "../spent.ts";
 import { annotationOf, saidIn } from "./answer.ts";
+import { RepeatedText } from "../text-template.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./rules.ts";
 
 /** A call that is under way. */
@@ -158,9 +159,26 @@ const BEGINNINGS: ReadonlySet<string> = new Set([
   "response.in_progress",
 ]);
 
+/** Every event has its own, which is not the client's. */
+const NUMBER = /"sequence_number":\s?\d+/;
+const DELTA = "response.output_text.delta";
+
 /** Passes the events of one response on as they are. */
 export class NativeReader extends ResponseReader {
   #held: StreamEvent[] = [];
+  readonly #texts = new RepeatedText(/"delta":\s?/);
+
+  override read(data: string, name: string): StreamEvent[] {
+    const payload = data.replace(NUMBER, "");
+    const text = this.ended ? null : this.#texts.read(payload);
+    if (text !== null) return [text];
+    const events = super.read(data, name);
+    const [event] = events;
+    if (events.length === 1 && event?.kind === "native" && isPlain(event.event)) {
+      this.#texts.learn(payload, 0, event.said);
+    } else this.#texts.forget();
+    return events;
+  }
 
   protected said(type: string, event: JsonObject): StreamEvent[] {
     if (!type.startsWith("response.")) return []; // `keepalive` is ours
@@ -180,6 +198,11 @@ export class NativeReader extends ResponseReader {
     this.#held = [];
     return [...held, { kind: "native", event, said, finish }];
   }
+}
+
+/** A text and nothing beside it. */
+function isPlain({ type, logprobs }: JsonObject): boolean {
+  return type === DELTA && listOf(logprobs).length === 0;
 }
 
 /** The text that an event adds: deltas of all kinds, and the names of calls. */

@@ -7,7 +7,7 @@ import type { Result } from "../../../lib/failure.ts";
 import { resolveModel } from "../../../catalog/catalog.ts";
 import type { Model } from "../../../catalog/model.ts";
 import { parseChatRequest } from "../../chat-request.ts";
-import { chatPromptSize } from "../../prompt-size.ts";
+import { chatPromptSize } from "../../hold-bounds.ts";
 import { deploymentOf } from "../../deployment.ts";
 import { promptOf } from "./convert.ts";
 import { Losses } from "./losses.ts";

@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../../../lib/failure.ts";
 import { fromBase64 } from "../../../providers/base64.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import type { ChatMessage } from "../../message-schema.ts";
+import type { ChatMessage } from "../../chat-request.ts";
 import type { InputItem, InputPart } from "./items.ts";
 import { unsealed } from "./reasoning.ts";
 import { customArguments, flatName } from "./tools.ts";

@@ -20,6 +20,8 @@ export class NativeItems {
   /** By `output_index` upstream, which counts what is not shown too. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
+  /** Where the last text was said. */
+  #last: Item | undefined;
 
   constructor(output: Output, wanted: Wanted) {
     this.#output = output;
@@ -28,9 +30,20 @@ export class NativeItems {
 
   /** The text of a delta as a JSON literal, where a text just goes on; null for every other event. */
   plainText({ type, delta, output_index: index }: JsonObject): string | null {
-    if (type !== "response.output_text.delta" || this.#wanted.shown.logprobs) return null;
-    if (!this.#output.goesOnIn(this.#items.get(Number(index)))) return null;
+    if (type !== "response.output_text.delta") return null;
+    this.#last = this.#items.get(Number(index));
+    if (this.#wanted.shown.logprobs || !this.goesOn) return null;
     return JSON.stringify(textOf(delta));
+  }
+
+  /** Whether nothing else is to be said where the last text was. */
+  get goesOn(): boolean {
+    return this.#output.goesOnIn(this.#last);
+  }
+
+  /** Another piece of the last text, a JSON literal. */
+  more(json: string): string {
+    return this.#text(this.#last, JSON.parse(json) as string, this.#beside([], []));
   }
 
   /** What is to be sent for an event. */

@@ -2,9 +2,8 @@ import * as z from "zod/mini";
 import { parseBody } from "../../../http/parse-body.ts";
 import type { Result } from "../../../lib/failure.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import { user, withoutNulls } from "../../chat-request.ts";
+import { MODEL_CHARACTERS_MAX, user, withoutNulls } from "../../chat-request.ts";
 import type { ChatBody } from "../../chat-request.ts";
-import { MODEL_CHARACTERS_MAX } from "../../plain-chat.ts";
 import { input, refusedItem, withTypes } from "./items.ts";
 import { toolChoice, tools } from "./tools.ts";
 

@@ -1,7 +1,6 @@
 import { success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
-import type { ChatBody } from "../../chat-request.ts";
-import type { ChatMessage } from "../../message-schema.ts";
+import type { ChatBody, ChatMessage } from "../../chat-request.ts";
 import type { Asked, Door, Reply } from "../door.ts";
 import { responseOf } from "./answer.ts";
 import type { Asking } from "./answer.ts";

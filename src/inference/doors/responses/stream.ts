@@ -70,7 +70,7 @@ class ResponseStream implements StreamWriter {
     if (index !== 0 || json === '""') return "";
     this.#comments = 0;
     const around = (this.#around ??= this.#surroundings());
-    if (around === null) return this.#output.text(json);
+    if (around === null) return this.#native?.more(json) ?? this.#output.text(json);
     around.append(json);
     return around.head + String(this.#sequence++) + around.middle + json + around.tail;
   }
@@ -108,7 +108,7 @@ class ResponseStream implements StreamWriter {
   }
 
   #surroundings(): Around | null {
-    const open = this.#output.openText;
+    const open = this.#native?.goesOn === false ? null : this.#output.openText;
     if (open === null) return null;
     const fields = JSON.stringify(open.fields).slice(1, -1);
     return {

@@ -11,7 +11,7 @@ export function eventsIn(text: string): Event[] {
     .slice(0, -2)
     .split("\n\n")
     .map((block) => {
-      const match = /^event: (\S+)\ndata: (\{.*\})$/.exec(block);
+      const match = /^event: (\S+)\ndata: (\{.*\})$/s.exec(block);
       if (match === null) throw new Error(`no event: ${block}`);
       const data = JSON.parse(match[2] ?? "") as Record<string, unknown>;
       expect(data["type"]).toBe(match[1]);

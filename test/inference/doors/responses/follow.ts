@@ -11,7 +11,7 @@ export function eventsOf(text: string): AnyEvent[] {
 export function eventsSoFar(text: string): AnyEvent[] {
   const blocks = text.split("\n\n").filter((block) => block !== "" && !block.startsWith(":"));
   return blocks.map((block) => {
-    const [, name, data] = /^event: (\S+)\ndata: (.*)$/.exec(block) ?? [];
+    const [, name, data] = /^event: (\S+)\ndata: (.*)$/s.exec(block) ?? [];
     const parsed = event.parse(JSON.parse(data ?? "null"));
     expect(parsed.type).toBe(name);
     return parsed;

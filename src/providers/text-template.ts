@@ -9,6 +9,38 @@ export type TextTemplate = {
   readonly index: number;
 };
 
+/** A host whose payloads differ in more than their text is not compared for ever. */
+const MISSES_MAX = 8;
+
+/** Payloads of one stream that are the one before with another text; `at`: where the text begins. */
+export class RepeatedText {
+  readonly #at: RegExp;
+  #template: TextTemplate | null = null;
+  #misses = 0;
+
+  constructor(at: RegExp) {
+    this.#at = at;
+  }
+
+  /** The text alone; null for every other payload, which must be read, and then learned or forgotten. */
+  read(payload: string): { kind: "text"; index: number; json: string } | null {
+    if (this.#template === null) return null;
+    const json = textOf(payload, this.#template);
+    this.#misses = json === null ? this.#misses + 1 : 0;
+    return json === null ? null : { kind: "text", index: this.#template.index, json };
+  }
+
+  /** The payload says nothing but this text. */
+  learn(payload: string, index: number, text: string): void {
+    this.#template =
+      this.#misses < MISSES_MAX ? textTemplate(payload, index, text, this.#at) : null;
+  }
+
+  forget(): void {
+    this.#template = null;
+  }
+}
+
 /** Where the text of such a payload begins; `"content"` may be written with or without a space. */
 const CONTENT = /"delta":\s?\{"content":\s?/;
 
@@ -16,8 +48,13 @@ const CONTENT = /"delta":\s?\{"content":\s?/;
  * The template of a payload whose one choice says nothing but text, or null. `content` is that text as
  * it was parsed: writing it back must give the payload again, so that nothing can hide behind it.
  */
-export function textTemplate(payload: string, index: number, content: string): TextTemplate | null {
-  const match = CONTENT.exec(payload);
+export function textTemplate(
+  payload: string,
+  index: number,
+  content: string,
+  at = CONTENT,
+): TextTemplate | null {
+  const match = at.exec(payload);
   if (match === null) return null;
   const start = match.index + match[0].length;
   const end = literalEnd(payload, start);

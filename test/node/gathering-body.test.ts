@@ -1,0 +1,99 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { bundleWorker } from "../../scripts/bundle.ts";
+import { AHEAD_BYTES } from "../../src/providers/gathering-body.ts";
+
+/** By path, what an upstream sends after "a"; each piece is a chunk of its own on the wire. */
+const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>> = {
+  "/words": async (response) => {
+    for (const word of ["b", "c", "d"]) {
+      response.write(word);
+      // oxlint-disable-next-line no-await-in-loop -- chunks of their own
+      await sleep(10);
+    }
+    await once(response, "close");
+    closed.resolve();
+  },
+  "/end": async (response) => void response.end("b"),
+  "/break": async (response) => {
+    response.write("b");
+    await sleep(50);
+    response.destroy();
+  },
+  "/much": async (response) => void response.end("b".repeat(4 * AHEAD_BYTES)),
+};
+const closed = Promise.withResolvers<void>();
+const upstream = createServer((request, response) => {
+  void (async () => {
+    response.write("a");
+    await sleep(50); // the Worker has read it
+    await SENT[request.url ?? ""]?.(response);
+  })();
+});
+let worker: Miniflare;
+beforeAll(async () => {
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const code = await bundleWorker(
+    false,
+    path.join(import.meta.dirname, "../fixtures/gathering-worker.ts"),
+  );
+  worker = new Miniflare(
+    convertV4MiniflareOptions({
+      cf: false,
+      workers: [
+        {
+          name: "gathering",
+          compatibilityDate: "2026-11-02",
+          bindings: { UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` },
+          modules: [{ type: "ESModule", path: "index.js", contents: code }],
+        },
+      ],
+    }),
+  );
+  await worker.ready;
+});
+afterAll(async () => {
+  await worker.dispose();
+  upstream.closeAllConnections();
+  upstream.close();
+});
+
+async function read(what: string): Promise<Record<string, unknown>> {
+  return (await (await worker.dispatchFetch(`http://x/${what}`)).json()) as Record<string, unknown>;
+}
+
+it("what comes while nobody reads is there in one read; cancelled, the upstream's connection ends", async () => {
+  const { reads, why } = await read("words?waitMs=1000");
+  expect(why).toBe("waited");
+  expect(reads).toEqual(["a", "bcd"]);
+  await closed.promise;
+});
+
+it("the end wakes who waits: what gathered is read, then the end, and there is nothing to gather", async () => {
+  expect(await read("end?waitMs=100000&all")).toEqual({
+    reads: ["a", "b", null],
+    gathers: true,
+    why: "woken",
+    after: false,
+  });
+});
+
+it("a break wakes who waits, and who reads hears of it", async () => {
+  const { reads, why, after } = await read("break?waitMs=100000&all");
+  expect(why).toBe("woken");
+  expect(reads).toEqual(["a", "b", "broken"]);
+  expect(after).toBe(false);
+});
+
+it("once so much has gathered who waits is woken, and nothing of it is lost", async () => {
+  const { reads, why } = await read("much?waitMs=100000&all");
+  expect(why).toBe("woken");
+  expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * AHEAD_BYTES)}`);
+});
