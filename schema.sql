@@ -74,6 +74,20 @@ CREATE TABLE IF NOT EXISTS key_terms (
   changed_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS key_terms_by_organization ON key_terms (org_id);
+CREATE INDEX IF NOT EXISTS key_terms_by_expiry ON key_terms (expires_at) WHERE expires_at IS NOT NULL;
+
+-- What was changed here, until the organisation's wallet has it in its log. Inserted in the batch of the change.
+CREATE TABLE IF NOT EXISTS events (
+  id TEXT PRIMARY KEY NOT NULL, -- evt_ + 24
+  org_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  actor_kind TEXT NOT NULL CHECK (actor_kind IN ('key', 'session', 'operator', 'system')),
+  actor_id TEXT,
+  subject TEXT NOT NULL,
+  data TEXT NOT NULL CHECK (json_valid(data)),
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS events_by_organization ON events (org_id, created_at, id);
 
 -- The secrets of the keys that were ever rotated, their first ones too. No text of a key: later secrets are
 -- derived from what stands here, under a secret of the deployment.

@@ -23,6 +23,7 @@ import {
   requireMember,
   requireOwnOrganization,
   requireRole,
+  tellWallet,
 } from "./organizations/member.route.ts";
 import { countRequests } from "./metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
@@ -72,6 +73,7 @@ serve("home");
 refuseOtherMethods(app, rowsOf("home"));
 
 app.use("/v1/*", requireUnlimited);
+for (const path of ["/v1/keys/*", "/v1/orgs/:org_id"]) app.use(path, tellWallet);
 serve("managed");
 refuseOtherMethods(app, rowsOf("managed"));
 

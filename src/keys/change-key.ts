@@ -1,4 +1,5 @@
 import type * as z from "zod/mini";
+import type { Actor } from "../lib/event.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { followBook } from "../lib/follow-book.ts";
@@ -16,6 +17,8 @@ const ROUNDS_MAX = 5;
 
 /** What a change works with; fresh stubs, by the key's hash and by the organisation's id. */
 export type ChangeServices = TermsContext & {
+  /** Who changes it. */
+  readonly actor: Actor;
   readonly db: D1Database;
   readonly register: (keyHash: string) => {
     setLimit(rpmLimit: number): Promise<void>;
@@ -56,7 +59,10 @@ export async function changeKeyEverywhere(
     if (isWider && !mayWiden) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
     const change = { name, rpm_limit, terms: terms.value };
     // oxlint-disable-next-line no-await-in-loop -- the same
-    const changed = await changeKey(services.db, row, change, services.now);
+    const changed = await changeKey(services.db, row, change, {
+      nowMs: services.now,
+      actor: services.actor,
+    });
     if (changed !== null) return tellOf(services, changed, find);
   }
   return refuse({ kind: "overloaded" });

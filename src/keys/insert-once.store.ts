@@ -7,6 +7,7 @@ import {
   findKeyByHash,
   insertKeyStatement,
   insertTermsStatements,
+  keyCreatedStatement,
   whyNotInserted,
 } from "./keys.store.ts";
 import type { NewKey } from "./keys.store.ts";
@@ -54,6 +55,7 @@ async function insertBoth(
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
       .bind(keyId, key.created_at - IDEMPOTENCY_MS),
     insertKeyStatement(db, key, keyId, secret),
+    keyCreatedStatement(db, key, { kind: "key", id: keyId }),
     ...insertTermsStatements(db, key),
     db
       .prepare(

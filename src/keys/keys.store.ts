@@ -1,3 +1,6 @@
+import { changesOf, derivedEventId, SYSTEM } from "../lib/event.ts";
+import type { Actor } from "../lib/event.ts";
+import { eventIfChanged } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { isLimited, rowOfTerms } from "../lib/key-terms.ts";
@@ -104,6 +107,31 @@ export function insertTermsStatements(db: D1Database, key: NewKey): readonly D1P
   ];
 }
 
+/** For the same batch, right after the key: that it was made. */
+export function keyCreatedStatement(
+  db: D1Database,
+  key: NewKey,
+  actor: Actor,
+): D1PreparedStatement {
+  const { name, scope, rpm_limit, member_id } = key;
+  const terms = termsOf(key);
+  const limits = isLimited(terms) ? rowOfTerms(terms) : {};
+  return eventIfChanged(db, {
+    id: derivedEventId("key.created", key.id),
+    orgId: key.org_id,
+    type: "key.created",
+    actor,
+    subject: key.id,
+    data: { name, scope, rpm_limit, member_id, ...limits },
+    createdAt: key.created_at,
+  });
+}
+
+/** Who asks for a key: another one, by its id; null for operators, whose name the caller knows. */
+function askerOf(callerKeyId: string | null): Actor {
+  return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
+}
+
 /**
  * Inserts a key with its terms, both or none. Failures: `conflict` at 1,000 live keys or 10,000 new ones;
  * without an active member `not_found` for an operator; `invalid_api_key` for a caller whose key or member
@@ -114,9 +142,11 @@ export async function insertKey(
   key: NewKey,
   callerKeyId: string | null,
   callerSecret: string | null = null,
+  actor: Actor = askerOf(callerKeyId),
 ): Promise<Result<KeyRow>> {
   const [inserted] = await db.batch<KeyRow>([
     insertKeyStatement(db, key, callerKeyId, callerSecret),
+    keyCreatedStatement(db, key, actor),
     ...insertTermsStatements(db, key),
   ]);
   const [row] = inserted?.results ?? [];
@@ -218,8 +248,9 @@ export async function changeKey(
   db: D1Database,
   before: KeyRow,
   change: KeyChange,
-  nowMs: number,
+  by: { readonly nowMs: number; readonly actor: Actor },
 ): Promise<KeyRow | null> {
+  const { nowMs } = by;
   const changedAt = Math.max(nowMs, (before.changed_at ?? 0) + 1);
   const row = rowOfTerms(change.terms);
   const hasTerms = isLimited(change.terms) || (before.changed_at ?? null) !== null;
@@ -255,10 +286,26 @@ export async function changeKey(
             ),
         ]
       : []),
+    ...changeEvents(db, before, change, by),
   ]);
   const [set] = changed?.results ?? [];
   if (set === undefined) return null;
   return { ...before, ...set, ...row, ...(hasTerms && { changed_at: changedAt }) };
+}
+
+/** For the same batch, at its end: every statement before it changes a row or none does. */
+function changeEvents(
+  db: D1Database,
+  before: KeyRow,
+  change: KeyChange,
+  { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
+): readonly D1PreparedStatement[] {
+  const was = { name: before.name, rpm_limit: before.rpm_limit, ...rowOfTerms(termsOf(before)) };
+  const is = { name: change.name, rpm_limit: change.rpm_limit, ...rowOfTerms(change.terms) };
+  const data = changesOf(was, is);
+  if (data === null) return [];
+  const told = { actor, subject: before.id, data, orgId: before.org_id, createdAt: nowMs };
+  return [eventIfChanged(db, { type: "key.changed", ...told })];
 }
 
 /** Marks a key of this organisation as revoked, keeping the first time; null when it has no such key. */

@@ -25,7 +25,11 @@ export async function patchOrganization(
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const id = request.params["id"] ?? "";
-  const changed = await updateOrganization(context.db, id, fields.value, null);
+  const changed = await updateOrganization(context.db, id, fields.value, {
+    keyId: null,
+    actor: context.actor,
+    nowMs: context.now,
+  });
   if (!changed.ok) return changed;
   const followed = await followBook(changed.value, {
     tell: (row) =>

@@ -10,7 +10,7 @@ import {
   removeMember,
   updateMember,
 } from "../organizations/members.store.ts";
-import type { EndedKey, MemberName } from "../organizations/members.store.ts";
+import type { ChangedBy, EndedKey, MemberName } from "../organizations/members.store.ts";
 import {
   emailSchema,
   MEMBER_READ_ONLY,
@@ -49,12 +49,13 @@ export async function postMember(
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
-  const added = await insertMember(context.db, {
+  const member = {
     id: crypto.randomUUID(),
     org_id: found.value.id,
     created_at: context.now,
     ...fields.value,
-  });
+  };
+  const added = await insertMember(context.db, member, context.actor);
   return added.ok ? success(memberRecord(added.value)) : added;
 }
 
@@ -65,7 +66,12 @@ export async function patchMember(
 ): Promise<Result<JsonObject>> {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY, request.body);
   if (!fields.ok) return fields;
-  const changed = await updateMember(context.db, memberName(request), fields.value);
+  const changed = await updateMember(
+    context.db,
+    memberName(request),
+    fields.value,
+    changedBy(context),
+  );
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
@@ -79,7 +85,7 @@ export async function deleteMember(
   request: OperatorRequest,
 ): Promise<Result<JsonObject>> {
   const member = memberName(request);
-  const removed = await removeMember(context.db, member, context.now);
+  const removed = await removeMember(context.db, member, changedBy(context));
   if (!removed.ok) return removed;
   const told = await endAll(context, removed.value);
   return told.ok ? success({ id: member.id, deleted: true }) : told;
@@ -92,6 +98,10 @@ async function endAll(
 ): Promise<Result<unknown>> {
   const ended = await atMost(AT_ONCE, keys, (key) => revokeKeyEverywhere(context, key));
   return ended.find((one) => !one.ok) ?? success(null);
+}
+
+function changedBy({ actor, now }: OperatorContext): ChangedBy {
+  return { actor, nowMs: now };
 }
 
 function memberName({ params }: OperatorRequest): MemberName {

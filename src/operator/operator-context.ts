@@ -20,6 +20,7 @@ export type OperatorWallet = Pick<
   | "usage"
   | "alerts"
   | "events"
+  | "takeEvents"
   | "settle"
   | "rebuild"
   | "configure"

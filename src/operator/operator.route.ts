@@ -55,11 +55,14 @@ async function answer(
 ): Promise<Response> {
   const body = await bodyOf(c, endpoint);
   if (!body.ok) return fail(c, body.failure);
-  const result = await endpoint.handle(contextOf(c, deployment), {
-    params: c.req.param(),
-    url: c.req.url,
-    body: body.value,
-  });
+  const context = contextOf(c, deployment);
+  const params: Readonly<Record<string, string>> = c.req.param();
+  const result = await endpoint.handle(context, { params, url: c.req.url, body: body.value });
+  const { id: orgId } = params;
+  if (result.ok && endpoint.method !== "GET" && orgId !== undefined) {
+    const telling = context.wallet(orgId).takeEvents();
+    c.executionCtx.waitUntil(telling.catch(() => undefined));
+  }
   return result.ok ? c.json(result.value, endpoint.status) : fail(c, result.failure);
 }
 

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
-import { insertKey, insertKeyStatement } from "../keys/keys.store.ts";
+import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
@@ -77,8 +77,12 @@ export async function postOrganization(
   const { row, key } = first.value;
   const wallet = context.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
-  const also = [insertKeyStatement(context.db, row, null)];
-  const created = await createOrganization(context.db, { organization, owner, epoch, also });
+  const { actor } = context;
+  const also = [
+    insertKeyStatement(context.db, row, null),
+    keyCreatedStatement(context.db, row, actor),
+  ];
+  const created = await createOrganization(context.db, { organization, owner, epoch, also, actor });
   if (!created.ok) {
     await wallet.discard().catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
@@ -125,7 +129,7 @@ export async function postMemberKey(
   const fresh = await mintKeyOf(context, member, fields.value);
   if (!fresh.ok) return fresh;
   const { row, key } = fresh.value;
-  const inserted = await insertKey(context.db, row, null);
+  const inserted = await insertKey(context.db, row, null, null, context.actor);
   if (!inserted.ok) return inserted;
   return success({ ...keyRecord(inserted.value, context.region, context.now), key });
 }

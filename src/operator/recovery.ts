@@ -34,7 +34,7 @@ export async function postSettle(
     return invalid("org_id must be the organization of the path.", "org_id");
   }
   const settlement = { id, cost: micros(cost_micro), generation };
-  const answer = await context.wallet(found.value.id).settle(settlement);
+  const answer = await context.wallet(found.value.id).settle(settlement, context.actor);
   if (!answer.ok) return answer;
   const { value } = answer;
   const isSettled = value.kind === "settled";
@@ -55,7 +55,7 @@ export async function postRebuildWallet(
 ): Promise<Result<JsonObject>> {
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
-  const answer = await context.wallet(found.value.id).rebuild(found.value.id);
+  const answer = await context.wallet(found.value.id).rebuild(found.value.id, context.actor);
   if (!answer.ok) return answer;
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });

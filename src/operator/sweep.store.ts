@@ -15,6 +15,10 @@ const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 /** A Worker invocation may make 10,000 calls; wallets beyond that are poked by the next hour's sweep. */
 const WALLETS_MAX = 8000;
+/** So many more are poked because events wait for them. */
+const WAITING_MAX = 1000;
+/** A key's end is told so long before. */
+const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 
 /** What a sweep touches: objects that look at their own due work when they are poked. */
 export type SweepTargets = {
@@ -58,6 +62,9 @@ export async function sweep(
     if (isRound || start === "") break;
     [isRound, after] = [true, ""];
   }
+  await quietly(() => tellExpiring(db, nowMs));
+  const waiting = await organizationsWaiting(db).catch(() => []);
+  await atMost(AT_ONCE, waiting, (id) => quietly(() => sweepWallet(id, targets, depths)));
   return { poked, depths };
 }
 
@@ -88,11 +95,7 @@ const SWEEP = "sweep";
 
 /** The organisation that the sweep before this one poked last, or "". */
 async function lastPoked(db: D1Database): Promise<string> {
-  const row = await db
-    .prepare("SELECT after FROM cursors WHERE name = ?")
-    .bind(SWEEP)
-    .first<{ after: string }>();
-  return row?.after ?? "";
+  return (await cursorOf(db, SWEEP)) ?? "";
 }
 
 async function keepLastPoked(db: D1Database, after: string): Promise<void> {
@@ -108,4 +111,49 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
   } catch (error) {
     logWarning("sweep_failed", { reason: reasonOf(error) });
   }
+}
+
+/** Organisations whose events wait in the book: their wallets may not have been used for long. */
+async function organizationsWaiting(db: D1Database): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare("SELECT DISTINCT org_id FROM events ORDER BY org_id LIMIT ?")
+    .bind(WAITING_MAX)
+    .all<{ org_id: string }>();
+  return results.map((row) => row.org_id);
+}
+
+const EXPIRING = "expiring";
+
+/**
+ * Tells of the keys that expire in a week: of those whose time has come closer than that since the last sweep, each
+ * once. One that was given less than a week was made or changed so, which is told.
+ */
+async function tellExpiring(db: D1Database, nowMs: number): Promise<void> {
+  const until = nowMs + EXPIRING_MS;
+  const since = Number((await cursorOf(db, EXPIRING)) ?? until);
+  await db.batch([
+    db
+      .prepare(
+        // Its id: the random part of the key's, and the second in which it expires.
+        `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+         SELECT 'evt_' || substr(key_id, -16) || printf('%08x', expires_at / 1000), key_terms.org_id,
+           'key.expiring', 'system', NULL, key_id,
+           json_object('expires_at', strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch')), ?3
+         FROM key_terms JOIN keys ON keys.id = key_id
+         WHERE expires_at > ?1 AND expires_at <= ?2 AND revoked_at IS NULL
+         ON CONFLICT (id) DO NOTHING`,
+      )
+      .bind(since, until, nowMs),
+    db
+      .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
+      .bind(EXPIRING, String(Math.max(since, until))),
+  ]);
+}
+
+async function cursorOf(db: D1Database, name: string): Promise<string | null> {
+  const row = await db
+    .prepare("SELECT after FROM cursors WHERE name = ?")
+    .bind(name)
+    .first<{ after: string }>();
+  return row?.after ?? null;
 }

@@ -4,6 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import { askBook } from "../lib/ask-book.ts";
 import type { Role } from "../lib/caller.ts";
 import type { Failure } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { findMember } from "./members.store.ts";
 
 /**
@@ -65,6 +66,15 @@ export async function requireOwnOrganization(
   }
   await next();
   return undefined;
+}
+
+/** After a change of the book that went well: the wallet's log is asked to take its event over. */
+export async function tellWallet(c: Context<AppEnv>, next: Next): Promise<void> {
+  await next();
+  if (isRead(c.req.method) || !c.res.ok) return;
+  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  const telling = wallets.getByName(c.var.admitted.caller.orgId).takeEvents();
+  c.executionCtx.waitUntil(telling.catch(() => undefined));
 }
 
 function isRead(method: string): boolean {

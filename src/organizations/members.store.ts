@@ -1,4 +1,7 @@
 import type { Member, Role, Scope } from "../lib/caller.ts";
+import { derivedEventId, SYSTEM } from "../lib/event.ts";
+import type { Actor } from "../lib/event.ts";
+import { eventIfChanged, eventOfChange } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { MemberRow } from "./organization.ts";
@@ -27,6 +30,11 @@ const OTHERS = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
 /** In an update of the member ?1: its organisation has an owner also without it. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
+
+/** Whether the member ?1 of ?2 may get the address ?3 and the role ?4; null: it keeps its own. */
+const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
+  AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
+  AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
 /**
  * Whom a live key acts as; null when the key is revoked or unknown, or its member was removed.
@@ -59,17 +67,44 @@ export async function listMembers(db: D1Database, orgId: string): Promise<readon
 }
 
 /** Adds a member; `conflict` when a member of the organisation has the address, in whatever case. */
-export async function insertMember(db: D1Database, member: MemberRow): Promise<Result<MemberRow>> {
-  const row = await db
-    .prepare(
-      `INSERT INTO members (${COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5
-       WHERE NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3))
-       RETURNING ${COLUMNS}`,
-    )
-    .bind(member.id, member.org_id, member.email, member.role, member.created_at)
-    .first<MemberRow>();
-  return row === null ? emailTaken(member.email) : success(row);
+export async function insertMember(
+  db: D1Database,
+  member: MemberRow,
+  actor: Actor = SYSTEM,
+): Promise<Result<MemberRow>> {
+  const [inserted] = await db.batch<MemberRow>([
+    db
+      .prepare(
+        `INSERT INTO members (${COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5
+         WHERE NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3))
+         RETURNING ${COLUMNS}`,
+      )
+      .bind(member.id, member.org_id, member.email, member.role, member.created_at),
+    memberCreated(db, member, actor),
+  ]);
+  const [row] = inserted?.results ?? [];
+  return row === undefined ? emailTaken(member.email) : success(row);
 }
+
+/** For a batch, right after the member: that it was added. */
+export function memberCreated(
+  db: D1Database,
+  { id, org_id: orgId, email, role, created_at: createdAt }: MemberRow,
+  actor: Actor,
+): D1PreparedStatement {
+  return eventIfChanged(db, {
+    id: derivedEventId("member.created", id),
+    orgId,
+    type: "member.created",
+    actor,
+    subject: id,
+    data: { email, role },
+    createdAt,
+  });
+}
+
+/** Who changes a member, and when (Unix ms). */
+export type ChangedBy = { readonly actor: Actor; readonly nowMs: number };
 
 /**
  * Sets what the change names, all or nothing. Refusals: `not_found` for whoever is no member (any
@@ -79,16 +114,25 @@ export async function updateMember(
   db: D1Database,
   member: MemberName,
   change: MemberChange,
+  { actor, nowMs }: ChangedBy,
 ): Promise<Result<MemberRow>> {
   const { email = null, role = null } = change;
-  const [updated, found] = await db.batch<MemberRow & Standing>([
+  const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
+  const [, updated, found] = await db.batch<MemberRow & Standing>([
+    eventOfChange(
+      db,
+      { ...event, createdAt: nowMs },
+      {
+        table: "members",
+        where: MAY_CHANGE.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
+        values: [member.id, member.orgId, email, role],
+        columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
+      },
+    ),
     db
       .prepare(
         `UPDATE members SET email = coalesce(?3, email), role = coalesce(?4, role)
-         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL
-           AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
-           AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))
-         RETURNING ${COLUMNS}`,
+         WHERE ${MAY_CHANGE} RETURNING ${COLUMNS}`,
       )
       .bind(member.id, member.orgId, email, role),
     // What stood in the way, in the same moment.
@@ -116,15 +160,24 @@ type Standing = { readonly email_taken: 0 | 1 };
 export async function removeMember(
   db: D1Database,
   member: MemberName,
-  now: number,
+  { actor, nowMs: now }: ChangedBy,
 ): Promise<Result<readonly EndedKey[]>> {
-  const [, , ended, found] = await db.batch<EndedKey & { readonly removed_at: number | null }>([
+  const [, , , ended, found] = await db.batch<EndedKey & { readonly removed_at: number | null }>([
     db
       .prepare(
         `UPDATE members SET removed_at = ?3
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${OWNER_REMAINS}`,
       )
       .bind(member.id, member.orgId, now),
+    eventIfChanged(db, {
+      id: derivedEventId("member.removed", member.id),
+      orgId: member.orgId,
+      type: "member.removed",
+      actor,
+      subject: member.id,
+      data: {},
+      createdAt: now,
+    }),
     db
       .prepare(
         `UPDATE keys SET revoked_at = ?3 WHERE org_id = ?2 AND member_id = ?1 AND revoked_at IS NULL

@@ -3,6 +3,7 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { readFields } from "../http/read-fields.ts";
 import { askBook } from "../lib/ask-book.ts";
+import { now } from "../lib/clock.ts";
 import {
   ORGANIZATION_READ_ONLY,
   organizationChangeSchema,
@@ -26,8 +27,9 @@ export async function patchOrganizationRoute(c: Context<AppEnv>): Promise<Respon
   const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId } = c.var.admitted.caller;
+  const by = { keyId, actor: { kind: "key", id: keyId }, nowMs: now(c.env) } as const;
   const asked = await askBook(
-    () => updateOrganization(c.env.DB, orgId, fields.value, keyId),
+    () => updateOrganization(c.env.DB, orgId, fields.value, by),
     "organization_not_changed",
     { org_id: orgId },
   );

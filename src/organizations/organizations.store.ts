@@ -1,5 +1,9 @@
+import { derivedEventId } from "../lib/event.ts";
+import type { Actor } from "../lib/event.ts";
+import { eventIfChanged, eventOfChange } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { memberCreated } from "./members.store.ts";
 import type { MemberRow, OrganizationChange, OrganizationRow } from "./organization.ts";
 
 export type NewOrganization = {
@@ -9,6 +13,8 @@ export type NewOrganization = {
   readonly epoch: string;
   /** Statements of the same batch, after the owner is there: the first key. */
   readonly also: readonly D1PreparedStatement[];
+  /** Who makes it. */
+  readonly actor: Actor;
 };
 
 /** A page of organisations and how many there are in all. */
@@ -26,12 +32,14 @@ const COLUMNS = "id, name, slug, region, is_personal, status, rpm_limit, created
  */
 export async function createOrganization(
   db: D1Database,
-  { organization, owner, epoch, also }: NewOrganization,
+  { organization, owner, epoch, also, actor }: NewOrganization,
 ): Promise<Result<null>> {
   try {
     await db.batch([
       insertOrganization(db, organization),
+      organizationCreated(db, organization, actor),
       insertMember(db, owner),
+      memberCreated(db, owner, actor),
       db
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
@@ -57,22 +65,39 @@ export async function updateOrganization(
   db: D1Database,
   id: string,
   change: OrganizationChange,
-  callerKeyId: string | null,
+  by: { readonly keyId: string | null; readonly actor: Actor; readonly nowMs: number },
 ): Promise<Result<OrganizationRow>> {
   const { name = null, slug = null, status = null, rpm_limit } = change;
   const limitGiven = rpm_limit === undefined ? 0 : 1; // null is a value of its own: no limit
+  const { keyId: callerKeyId, actor, nowMs } = by;
+  const values = [id, name, slug, status, limitGiven, rpm_limit ?? null, callerKeyId];
+  const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
   try {
-    const row = await db
-      .prepare(
-        `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
-           status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
-         WHERE id = ?1 AND (?7 IS NULL OR EXISTS
-           (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id
-            WHERE keys.id = ?7 AND keys.revoked_at IS NULL AND members.removed_at IS NULL))
-         RETURNING ${COLUMNS}`,
-      )
-      .bind(id, name, slug, status, limitGiven, rpm_limit ?? null, callerKeyId)
-      .first<OrganizationRow>();
+    const [, updated] = await db.batch<OrganizationRow>([
+      eventOfChange(
+        db,
+        { ...event, createdAt: nowMs },
+        {
+          table: "organizations",
+          where: mayChange(9),
+          values,
+          columns: {
+            name: "coalesce(?10, name)",
+            slug: "coalesce(?11, slug)",
+            status: "coalesce(?12, status)",
+            rpm_limit: "iif(?13, ?14, rpm_limit)",
+          },
+        },
+      ),
+      db
+        .prepare(
+          `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
+             status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
+           WHERE ${mayChange(1)} RETURNING ${COLUMNS}`,
+        )
+        .bind(...values),
+    ]);
+    const row = updated?.results[0] ?? null;
     if (row !== null) return success(row);
     return callerKeyId === null
       ? refuse({ kind: "not_found", message: "No such organization." })
@@ -81,6 +106,13 @@ export async function updateOrganization(
     if (slug === null || !isSlugTaken(error)) throw error;
     return slugTaken(slug);
   }
+}
+
+/** Its id and the asking key's are values `first` and six on. */
+function mayChange(first: number): string {
+  return `id = ?${first} AND (?${first + 6} IS NULL OR EXISTS
+    (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id
+     WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
 }
 
 /** The organisation with this id, or null. */
@@ -126,6 +158,23 @@ function insertMember(db: D1Database, row: MemberRow): D1PreparedStatement {
   return db
     .prepare("INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, ?, ?, ?)")
     .bind(row.id, row.org_id, row.email, row.role, row.created_at);
+}
+
+function organizationCreated(
+  db: D1Database,
+  row: OrganizationRow,
+  actor: Actor,
+): D1PreparedStatement {
+  const { id, name, slug, region } = row;
+  return eventIfChanged(db, {
+    id: derivedEventId("organization.created", id),
+    orgId: id,
+    type: "organization.created",
+    actor,
+    subject: id,
+    data: { name, slug, region },
+    createdAt: row.created_at,
+  });
 }
 
 function slugTaken(slug: string): Refusal {

@@ -307,7 +307,8 @@ export type WalletCalls = {
    * died since, as while a large body was read.
    */
   hold(request: HoldRequest, keyHash?: string, shown?: Shown): Promise<Result<HoldGrant>>;
-  settle(settlement: Settlement): Promise<Result<SettleAnswer>>;
+  /** `actor`: an operator who charges what only a log line says; told as an event. */
+  settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
   balance(): Promise<Result<BalanceAnswer>>;
@@ -359,10 +360,12 @@ export type WalletCalls = {
   alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
   /** A page of the log; `invalid_request` for an `after` that is not in it. */
   events(query: EventQuery): Promise<Result<EventPage>>;
+  /** Takes over what waits in the book for the log. What cannot be taken now waits on; never throws. */
+  takeEvents(): Promise<void>;
   /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again; how it is then. */
   poke(): Promise<Result<Vitals>>;
   /** Compares ledger, balance, holds, usage and book; any difference is logged as an error. */
   reconcile(): Promise<Result<Reconciliation>>;
   /** Makes this wallet the book's again after the old one was lost: adopts its epoch and figures. */
-  rebuild(orgId: string): Promise<Result<BalanceAnswer>>;
+  rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
 };

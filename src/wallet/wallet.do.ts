@@ -3,6 +3,7 @@ import { assert } from "../lib/assert.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Called, Shown } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
+import { SYSTEM } from "../lib/event.ts";
 import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
@@ -36,6 +37,7 @@ import {
   readRequests,
 } from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
+import { takeWaitingEvents } from "./object/take-events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
@@ -51,6 +53,9 @@ import type * as Contract from "./wallet-contract.ts";
 export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
+  /** The look at the book's events that is under way, and the one after it, which all share who ask meanwhile. */
+  #taking: Promise<void> = Promise.resolve();
+  #nextTaking: Promise<void> | null = null;
   /** The one rebuild that all who ask for it share. */
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
 
@@ -137,8 +142,11 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return holdFor(this.#gate, request, called);
   }
 
-  async settle(settlement: Contract.Settlement): Promise<Result<Contract.SettleAnswer>> {
-    return this.#decisions.decide((desk) => settle(desk, settlement));
+  async settle(
+    settlement: Contract.Settlement,
+    actor?: Actor,
+  ): Promise<Result<Contract.SettleAnswer>> {
+    return this.#decisions.decide((desk) => settle(desk, settlement, actor));
   }
 
   async void(id: string): Promise<Result<Contract.VoidAnswer>> {
@@ -233,10 +241,22 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
+    await this.takeEvents();
     return this.#decisions.decide((desk) => readEvents(desk, query));
   }
 
+  takeEvents(): Promise<void> {
+    this.#nextTaking ??= this.#taking.then(() => {
+      this.#nextTaking = null;
+      this.#taking = takeWaitingEvents(this.env.DB, this.#decisions);
+      return this.#taking;
+    });
+    return this.#nextTaking;
+  }
+
   async poke(): Promise<Result<Contract.Vitals>> {
+    if (this.#decisions.tryOpen() === null) return unavailable();
+    await this.takeEvents();
     const desk = this.#decisions.tryOpen();
     if (desk === null) return unavailable();
     await this.#work(desk.memory.changed || desk.memory.row.conflict !== null);
@@ -250,8 +270,8 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((later) => success(reconcile(later, book)));
   }
 
-  rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
-    this.#rebuilding ??= this.#rebuild(orgId).finally(() => {
+  rebuild(orgId: string, actor: Actor = SYSTEM): Promise<Result<Contract.BalanceAnswer>> {
+    this.#rebuilding ??= this.#rebuild(orgId, actor).finally(() => {
       this.#rebuilding = null;
     });
     return this.#rebuilding;
@@ -263,7 +283,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     if (this.#decisions.openIfMade() !== null) await this.#work(false);
   }
 
-  async #rebuild(orgId: string): Promise<Result<Contract.BalanceAnswer>> {
+  async #rebuild(orgId: string, actor: Actor): Promise<Result<Contract.BalanceAnswer>> {
     const head = await readBookHead(this.env.DB, orgId);
     const before = this.#decisions.openIfMade();
     if (before !== null && head !== null && ownsBook(before.memory.row, head)) {
@@ -276,7 +296,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
       return this.ctx.storage.transactionSync(() => {
         if (isNew) this.#make(orgId, book.head.epoch);
         return this.#decisions.decide((desk) => {
-          const refused = adoptBook(desk, book, isNew);
+          const refused = adoptBook(desk, book, { isNew, actor });
           if (refused !== null) return refused;
           this.#gate.keys.unlearn(desk);
           this.#decisions.load();
@@ -324,6 +344,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     this.#decisions.schedule.publishing();
     const live = (): Desk | null => this.#decisions.openIfMade();
     try {
+      await this.takeEvents();
       const outcome = await publish(this.#decisions.open(), live);
       const desk = live();
       if (outcome === "again" && desk !== null) await publish(desk, live);

@@ -98,6 +98,7 @@ export class FakeWallet implements OperatorWallet {
   readonly usage = notHere;
   readonly alerts = notHere;
   readonly events = notHere;
+  readonly takeEvents = notHere;
   readonly settle = notHere;
   readonly rebuild = notHere;
 

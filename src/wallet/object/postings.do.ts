@@ -1,6 +1,6 @@
 import { assert } from "../../lib/assert.ts";
 import { SYSTEM } from "../../lib/event.ts";
-import type { NewEvent } from "../../lib/event.ts";
+import type { Actor, NewEvent } from "../../lib/event.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { mintedAt } from "../../lib/id.ts";
@@ -37,7 +37,11 @@ import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** Charges what a request cost, once. See `WalletCalls.settle`. */
-export function settle(desk: Desk, settlement: Settlement): Result<SettleAnswer> {
+export function settle(
+  desk: Desk,
+  settlement: Settlement,
+  actor: Actor | null = null,
+): Result<SettleAnswer> {
   const { id, cost, generation } = settlement;
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
@@ -52,11 +56,16 @@ export function settle(desk: Desk, settlement: Settlement): Result<SettleAnswer>
     return success({ kind: "unknown" });
   }
   const before = "state" in known ? RULES.recallSettle(known) : null;
-  if (before === null) return success(post(desk, settlement, known));
+  if (before === null) return success(post(desk, settlement, { known, actor }));
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): SettleAnswer {
+/** `actor`: who charges by hand what only a log line says, which is an event; null for a request's own charge. */
+function post(
+  desk: Desk,
+  settlement: Settlement,
+  { known, actor }: { readonly known: Known | OpenHold; readonly actor: Actor | null },
+): SettleAnswer {
   const { memory } = desk;
   const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
   const budget = memory.budgets.get(known.keyId) ?? null;
@@ -76,8 +85,9 @@ function post(desk: Desk, settlement: Settlement, known: Known | OpenHold): Sett
     store(desk, settlement, posting);
     raiseAlerts(desk, crossings, seq);
     for (const one of reached) tellReached(desk, one);
+    if (actor !== null) addEvent(desk, chargeEvent(settlement, posting, actor));
   };
-  const tells = crossings.length + reached.length > 0;
+  const tells = crossings.length + reached.length > 0 || actor !== null;
   const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
   // One statement is a transaction by itself; a savepoint around it would cost two more.
   if (isOneRow) write();
@@ -262,4 +272,9 @@ function creditEvent({ memory }: Desk, request: CreditRequest, balance: Micros):
   const { amountMicro, reference, actor = SYSTEM } = request;
   const data = { amount_micro: amountMicro, balance_micro: balance, reference };
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };
+}
+
+function chargeEvent({ id }: Settlement, posting: Posting, actor: Actor): NewEvent {
+  const data = { charged_micro: posting.charged, shortfall_micro: posting.shortfall };
+  return { type: "balance.charged", actor, subject: id, data };
 }

@@ -1,9 +1,11 @@
+import type { Actor } from "../../lib/event.ts";
 import { refuse } from "../../lib/failure.ts";
 import type { Refusal } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
 import { ownsBook, readBookCopy, readBookHead, readBookPages } from "../book.store.ts";
 import type { BookCopy, PagedTable } from "../book.store.ts";
 import { microsOrNull } from "../rules/quota.ts";
+import { addEvent } from "../tables/event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { nextRevision } from "./memory.do.ts";
@@ -17,7 +19,11 @@ const COPIES_MAX = 3;
  * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
  * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
  */
-export function adoptBook(desk: Desk, book: BookCopy, isNew: boolean): Refusal | null {
+export function adoptBook(
+  desk: Desk,
+  book: BookCopy,
+  { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
+): Refusal | null {
   const { memory, sql, nowMs } = desk;
   const { books, row } = memory;
   const { head } = book;
@@ -46,6 +52,12 @@ export function adoptBook(desk: Desk, book: BookCopy, isNew: boolean): Refusal |
       openHolds: books.holds.size,
     });
     adoptRows(sql, book, changed);
+    addEvent(desk, {
+      type: "organization.wallet_rebuilt",
+      actor,
+      subject: row.orgId,
+      data: { balance_micro: head.creditsMicro },
+    });
   });
   return null;
 }

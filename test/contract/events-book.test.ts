@@ -1,0 +1,244 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { sweep } from "../../src/operator/sweep.store.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { abort } from "../wallet/fault-world.ts";
+import { admin, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+type Event = {
+  readonly id: string;
+  readonly type: string;
+  readonly actor: unknown;
+  readonly subject: string;
+  readonly data: Readonly<Record<string, unknown>>;
+};
+const OPERATOR = { kind: "operator", id: "admin" };
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+});
+
+async function log(): Promise<readonly Event[]> {
+  const response = await send("/v1/events?limit=100", { key: account.key });
+  expect(response.status).toBe(200);
+  return (await response.json<{ events: readonly Event[] }>()).events;
+}
+const told = async (type: string): Promise<readonly Omit<Event, "id">[]> =>
+  (await log())
+    .filter((event) => event.type === type)
+    .map(({ type: kind, actor, subject, data }) => ({ type: kind, actor, subject, data }));
+async function operator(method: string, path: string, body?: object): Promise<unknown> {
+  const response = await admin(method, `/orgs/${account.orgId}${path}`, body);
+  expect(response.ok).toBe(true);
+  return response.json();
+}
+
+describe("each change of the book is one event", () => {
+  it("an organisation with its owner and first key", async () => {
+    expect((await log()).map(({ type }) => type).toSorted()).toEqual([
+      "balance.credited",
+      "key.created",
+      "member.created",
+      "organization.created",
+    ]);
+    expect(await told("organization.created")).toMatchObject([
+      { actor: OPERATOR, subject: account.orgId },
+    ]);
+    expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
+  });
+
+  it("a key that is made, changed and changed to what it is", async () => {
+    const actor = { kind: "key", id: account.keyId };
+    const body = { name: "one", budget_dollars: 5 };
+    const made = await send("/v1/keys", { key: account.key, body });
+    const { id } = await made.json<{ id: string }>();
+    const patch = (fields: object): Promise<Response> =>
+      send(`/v1/keys/${id}`, { method: "PATCH", key: account.key, body: fields });
+    for (const fields of [{ name: "two" }, { name: "two" }, { budget_dollars: 4 }]) {
+      // oxlint-disable-next-line no-await-in-loop -- one change after the other
+      expect((await patch(fields)).status).toBe(200);
+    }
+    expect((await patch({ rpm_limit: -1 })).status).toBe(400);
+    expect((await told("key.created"))[0]).toMatchObject({
+      actor,
+      subject: id,
+      data: { name: "one", budget_micro: 5_000_000, member_id: account.memberId },
+    });
+    expect(await told("key.changed")).toMatchObject([
+      { actor, subject: id, data: { changes: { budget_micro: { from: 5e6, to: 4e6 } } } },
+      { actor, subject: id, data: { changes: { name: { from: "one", to: "two" } } } },
+    ]);
+  });
+
+  it("a repeat of POST /v1/keys under its Idempotency-Key makes no second event", async () => {
+    const headers = { "idempotency-key": "again" };
+    const body = { name: "once" };
+    expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
+    expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(409);
+    expect(await told("key.created")).toHaveLength(2);
+  });
+
+  it("a member who comes, changes and goes, and its keys with it", async () => {
+    const email = "a@example.com";
+    const { id } = (await operator("POST", "/members", { email, role: "member" })) as {
+      id: string;
+    };
+    const key = (await operator("POST", `/members/${id}/keys`, { name: "k" })) as { id: string };
+    const refused = await admin("POST", `/orgs/${account.orgId}/members`, { email, role: "admin" });
+    expect(refused.status).toBe(409);
+    await operator("PATCH", `/members/${id}`, { role: "billing", email });
+    await operator("PATCH", `/members/${id}`, { role: "billing" });
+    await operator("DELETE", `/members/${id}`);
+    await operator("DELETE", `/members/${id}`);
+    expect((await told("member.created")).filter(({ subject }) => subject === id)).toHaveLength(1);
+    expect(await told("member.changed")).toEqual([
+      {
+        type: "member.changed",
+        actor: OPERATOR,
+        subject: id,
+        data: { changes: { role: { from: "member", to: "billing" } } },
+      },
+    ]);
+    expect(await told("member.removed")).toMatchObject([{ actor: OPERATOR, subject: id }]);
+    expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
+  });
+
+  it("an organisation that is renamed by its owner and limited by an operator", async () => {
+    const path = `/v1/orgs/${account.orgId}`;
+    const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
+    expect(renamed.status).toBe(200);
+    await operator("PATCH", "", { rpm_limit: 7, name: "New" });
+    await operator("PATCH", "", { rpm_limit: 7 });
+    await operator("PATCH", "", { rpm_limit: null, status: "suspended" });
+    expect(await told("organization.changed")).toMatchObject([
+      {
+        actor: OPERATOR,
+        data: {
+          changes: {
+            rpm_limit: { from: 7, to: null },
+            status: { from: "active", to: "suspended" },
+          },
+        },
+      },
+      { actor: OPERATOR, data: { changes: { rpm_limit: { from: null, to: 7 } } } },
+      {
+        actor: { kind: "key", id: account.keyId },
+        data: { changes: { name: { from: "Contract", to: "New" } } },
+      },
+    ]);
+  });
+
+  it("an operator of ADMIN_TOKENS is named in what it changes", async () => {
+    const token = "ada-".padEnd(40, "0123456789abcdef");
+    const bindings = { ...env, ADMIN_TOKENS: `ada:${token}` };
+    const body = { amount_micro: 1, reference: "ada's" };
+    const path = `/admin/v1/orgs/${account.orgId}/credits`;
+    expect((await send(path, { key: token, body, bindings })).status).toBe(200);
+    expect((await send(path, { key: token, body })).status).toBe(401);
+    const [credited] = await told("balance.credited");
+    expect(credited?.actor).toEqual({ kind: "operator", id: "ada" });
+  });
+});
+
+describe("what the wallet takes over from the book", () => {
+  const waiting = async (): Promise<number> => {
+    const row = await env.DB.prepare("SELECT count(*) AS n FROM events WHERE org_id = ?")
+      .bind(account.orgId)
+      .first<{ n: number }>();
+    return row?.n ?? 0;
+  };
+  /** As if nobody had come to take it: an event of a change waits in the book. */
+  const wait = (id: string): Promise<unknown> =>
+    env.DB.prepare(
+      `INSERT INTO events VALUES (?, ?, 'key.changed', 'operator', 'admin', 'key_1', '{}', ?)`,
+    )
+      .bind(id, account.orgId, Date.now())
+      .run();
+  const ID = `evt_${"7".repeat(24)}`;
+  const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
+  /** The wallet's calls on the book, some of which fail. */
+  async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
+    await runInDurableObject(env.WALLET.getByName(account.orgId), (wallet: Wallet) => {
+      const own = (wallet as unknown as { env: Env }).env;
+      const prepare = (sql: string): unknown => ({
+        bind: (...values: unknown[]) => {
+          const statement = own.DB.prepare(sql).bind(...values);
+          const tried = async (run: () => Promise<unknown>): Promise<unknown> => {
+            if (fails(sql) === "before") throw new Error("D1 is down");
+            const answer = await run();
+            if (fails(sql) === "after") throw new Error("D1's answer was lost");
+            return answer;
+          };
+          return {
+            all: () => tried(() => statement.all()),
+            first: () => tried(() => statement.first()),
+            run: () => tried(() => statement.run()),
+          };
+        },
+      });
+      const book = { prepare, batch: (all: D1PreparedStatement[]) => own.DB.batch(all) };
+      const value = Object.create(own, { DB: { value: book } }) as Env;
+      Object.defineProperty(wallet, "env", { value, configurable: true, writable: true });
+    });
+  }
+
+  beforeEach(async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    await log(); // what made the account is taken
+    await wait(ID);
+  });
+
+  it.each([
+    ["the book cannot be read", (sql: string) => (sql.startsWith("SELECT id") ? "before" : null)],
+    ["its answer is lost", (sql: string) => (sql.startsWith("SELECT id") ? "after" : null)],
+    ["it cannot be deleted there", (sql: string) => (sql.startsWith("DELETE") ? "before" : null)],
+    ["the delete's answer is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
+  ] as const)("is in the log exactly once though %s", async (_, fails) => {
+    const stub = env.WALLET.getByName(account.orgId);
+    await faulty(fails);
+    await stub.takeEvents();
+    await abort(stub).catch(() => undefined);
+    expect(await count()).toBe(1);
+    expect(await waiting()).toBe(0);
+    await wait(ID); // a batch that comes late once more
+    expect(await count()).toBe(1);
+    expect(await waiting()).toBe(0);
+  });
+
+  it("is taken once by many who ask at the same time, and after an eviction", async () => {
+    const stub = env.WALLET.getByName(account.orgId);
+    await Promise.all(Array.from({ length: 20 }, () => stub.takeEvents()));
+    await evictDurableObject(stub);
+    expect([await count(), await waiting()]).toEqual([1, 0]);
+  });
+
+  it("comes by the hourly sweep to a wallet that is not used", async () => {
+    await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
+      .bind(account.orgId)
+      .run();
+    const wallet = (id: string) => env.WALLET.getByName(id);
+    await sweep(env.DB, Date.now(), { wallet, outboxes: [] });
+    expect(await waiting()).toBe(0);
+    expect(await count()).toBe(1);
+  });
+
+  it("a key that expires in a week is told once, however often the sweep runs", async () => {
+    const DAY = 86_400_000;
+    const now = Date.now();
+    const wallet = (id: string) => env.WALLET.getByName(id);
+    await sweep(env.DB, now, { wallet, outboxes: [] });
+    const expires_at = new Date(now + 8 * DAY).toISOString();
+    const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
+    const { id } = await made.json<{ id: string }>();
+    for (const days of [0.5, 2, 2, 3]) {
+      // oxlint-disable-next-line no-await-in-loop -- one sweep after the other
+      await sweep(env.DB, now + days * DAY, { wallet, outboxes: [] });
+    }
+    expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
+      { actor: { kind: "system", id: null }, data: { expires_at } },
+    ]);
+  });
+});
