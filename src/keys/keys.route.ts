@@ -83,7 +83,7 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
   const insert = (): Promise<Result<KeyRow>> =>
     idempotency === null
-      ? insertKey(c.env.DB, row, keyId, secret)
+      ? insertKey(c.env.DB, row, keyId, { callerSecret: secret })
       : insertKeyOnce(c.env.DB, row, { keyId, secret, idempotency });
   const asked = await askBook(insert, "key_not_inserted", fieldsOf(c));
   const inserted = asked.ok ? asked.value : asked;

@@ -127,6 +127,9 @@ export function keyCreatedStatement(
   });
 }
 
+/** What more is known of who asks: the secret of its key, and an operator's name. */
+type Asking = { readonly callerSecret?: string | null; readonly actor?: Actor };
+
 /** Who asks for a key: another one, by its id; null for operators, whose name the caller knows. */
 function askerOf(callerKeyId: string | null): Actor {
   return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
@@ -141,8 +144,7 @@ export async function insertKey(
   db: D1Database,
   key: NewKey,
   callerKeyId: string | null,
-  callerSecret: string | null = null,
-  actor: Actor = askerOf(callerKeyId),
+  { callerSecret = null, actor = askerOf(callerKeyId) }: Asking = {},
 ): Promise<Result<KeyRow>> {
   const [inserted] = await db.batch<KeyRow>([
     insertKeyStatement(db, key, callerKeyId, callerSecret),

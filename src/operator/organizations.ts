@@ -129,7 +129,7 @@ export async function postMemberKey(
   const fresh = await mintKeyOf(context, member, fields.value);
   if (!fresh.ok) return fresh;
   const { row, key } = fresh.value;
-  const inserted = await insertKey(context.db, row, null, null, context.actor);
+  const inserted = await insertKey(context.db, row, null, { actor: context.actor });
   if (!inserted.ok) return inserted;
   return success({ ...keyRecord(inserted.value, context.region, context.now), key });
 }

@@ -65,47 +65,65 @@ export async function updateOrganization(
   db: D1Database,
   id: string,
   change: OrganizationChange,
-  by: { readonly keyId: string | null; readonly actor: Actor; readonly nowMs: number },
+  by: ChangedBy,
 ): Promise<Result<OrganizationRow>> {
-  const { name = null, slug = null, status = null, rpm_limit } = change;
-  const limitGiven = rpm_limit === undefined ? 0 : 1; // null is a value of its own: no limit
-  const { keyId: callerKeyId, actor, nowMs } = by;
-  const values = [id, name, slug, status, limitGiven, rpm_limit ?? null, callerKeyId];
-  const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
+  const slug = change.slug ?? null;
   try {
-    const [, updated] = await db.batch<OrganizationRow>([
-      eventOfChange(
-        db,
-        { ...event, createdAt: nowMs },
-        {
-          table: "organizations",
-          where: mayChange(9),
-          values,
-          columns: {
-            name: "coalesce(?10, name)",
-            slug: "coalesce(?11, slug)",
-            status: "coalesce(?12, status)",
-            rpm_limit: "iif(?13, ?14, rpm_limit)",
-          },
-        },
-      ),
-      db
-        .prepare(
-          `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
-             status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
-           WHERE ${mayChange(1)} RETURNING ${COLUMNS}`,
-        )
-        .bind(...values),
-    ]);
-    const row = updated?.results[0] ?? null;
+    const row = await updated(db, id, change, by);
     if (row !== null) return success(row);
-    return callerKeyId === null
+    return by.keyId === null
       ? refuse({ kind: "not_found", message: "No such organization." })
       : refuse({ kind: "invalid_api_key" });
   } catch (error) {
     if (slug === null || !isSlugTaken(error)) throw error;
     return slugTaken(slug);
   }
+}
+
+/** Who changes it: a key that must live, or an operator (null), and when (Unix ms). */
+export type ChangedBy = {
+  readonly keyId: string | null;
+  readonly actor: Actor;
+  readonly nowMs: number;
+};
+
+/** The row after the change, told in the same batch; null when it may not be made. */
+async function updated(
+  db: D1Database,
+  id: string,
+  change: OrganizationChange,
+  by: ChangedBy,
+): Promise<OrganizationRow | null> {
+  const { name = null, slug = null, status = null, rpm_limit } = change;
+  const limitGiven = rpm_limit === undefined ? 0 : 1; // null is a value of its own: no limit
+  const { keyId: callerKeyId, actor, nowMs } = by;
+  const values = [id, name, slug, status, limitGiven, rpm_limit ?? null, callerKeyId];
+  const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
+  const [, rows] = await db.batch<OrganizationRow>([
+    eventOfChange(
+      db,
+      { ...event, createdAt: nowMs },
+      {
+        table: "organizations",
+        where: mayChange(9),
+        values,
+        columns: {
+          name: "coalesce(?10, name)",
+          slug: "coalesce(?11, slug)",
+          status: "coalesce(?12, status)",
+          rpm_limit: "iif(?13, ?14, rpm_limit)",
+        },
+      },
+    ),
+    db
+      .prepare(
+        `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
+           status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
+         WHERE ${mayChange(1)} RETURNING ${COLUMNS}`,
+      )
+      .bind(...values),
+  ]);
+  return rows?.results[0] ?? null;
 }
 
 /** Its id and the asking key's are values `first` and six on. */

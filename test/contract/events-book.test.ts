@@ -143,48 +143,49 @@ describe("each change of the book is one event", () => {
   });
 });
 
+const waiting = async (): Promise<number> => {
+  const row = await env.DB.prepare("SELECT count(*) AS n FROM events WHERE org_id = ?")
+    .bind(account.orgId)
+    .first<{ n: number }>();
+  return row?.n ?? 0;
+};
+/** As if nobody had come to take it: an event of a change waits in the book. */
+const wait = (id: string): Promise<unknown> =>
+  env.DB.prepare(
+    `INSERT INTO events VALUES (?, ?, 'key.changed', 'operator', 'admin', 'key_1', '{}', ?)`,
+  )
+    .bind(id, account.orgId, Date.now())
+    .run();
+const wallet = (id: string) => env.WALLET.getByName(id);
+/** The wallet's calls on the book, some of which fail. */
+async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
+  await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
+    const own = (object as unknown as { env: Env }).env;
+    const prepare = (sql: string): unknown => ({
+      bind: (...values: unknown[]) => {
+        const statement = own.DB.prepare(sql).bind(...values);
+        const tried = async (run: () => Promise<unknown>): Promise<unknown> => {
+          if (fails(sql) === "before") throw new Error("D1 is down");
+          const answer = await run();
+          if (fails(sql) === "after") throw new Error("D1's answer was lost");
+          return answer;
+        };
+        return {
+          all: () => tried(() => statement.all()),
+          first: () => tried(() => statement.first()),
+          run: () => tried(() => statement.run()),
+        };
+      },
+    });
+    const book = { prepare, batch: (all: D1PreparedStatement[]) => own.DB.batch(all) };
+    const value = Object.create(own, { DB: { value: book } }) as Env;
+    Object.defineProperty(object, "env", { value, configurable: true, writable: true });
+  });
+}
+
 describe("what the wallet takes over from the book", () => {
-  const waiting = async (): Promise<number> => {
-    const row = await env.DB.prepare("SELECT count(*) AS n FROM events WHERE org_id = ?")
-      .bind(account.orgId)
-      .first<{ n: number }>();
-    return row?.n ?? 0;
-  };
-  /** As if nobody had come to take it: an event of a change waits in the book. */
-  const wait = (id: string): Promise<unknown> =>
-    env.DB.prepare(
-      `INSERT INTO events VALUES (?, ?, 'key.changed', 'operator', 'admin', 'key_1', '{}', ?)`,
-    )
-      .bind(id, account.orgId, Date.now())
-      .run();
   const ID = `evt_${"7".repeat(24)}`;
   const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
-  /** The wallet's calls on the book, some of which fail. */
-  async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
-    await runInDurableObject(env.WALLET.getByName(account.orgId), (wallet: Wallet) => {
-      const own = (wallet as unknown as { env: Env }).env;
-      const prepare = (sql: string): unknown => ({
-        bind: (...values: unknown[]) => {
-          const statement = own.DB.prepare(sql).bind(...values);
-          const tried = async (run: () => Promise<unknown>): Promise<unknown> => {
-            if (fails(sql) === "before") throw new Error("D1 is down");
-            const answer = await run();
-            if (fails(sql) === "after") throw new Error("D1's answer was lost");
-            return answer;
-          };
-          return {
-            all: () => tried(() => statement.all()),
-            first: () => tried(() => statement.first()),
-            run: () => tried(() => statement.run()),
-          };
-        },
-      });
-      const book = { prepare, batch: (all: D1PreparedStatement[]) => own.DB.batch(all) };
-      const value = Object.create(own, { DB: { value: book } }) as Env;
-      Object.defineProperty(wallet, "env", { value, configurable: true, writable: true });
-    });
-  }
-
   beforeEach(async () => {
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
     await log(); // what made the account is taken
@@ -219,7 +220,6 @@ describe("what the wallet takes over from the book", () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
-    const wallet = (id: string) => env.WALLET.getByName(id);
     await sweep(env.DB, Date.now(), { wallet, outboxes: [] });
     expect(await waiting()).toBe(0);
     expect(await count()).toBe(1);
@@ -228,7 +228,6 @@ describe("what the wallet takes over from the book", () => {
   it("a key that expires in a week is told once, however often the sweep runs", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
-    const wallet = (id: string) => env.WALLET.getByName(id);
     await sweep(env.DB, now, { wallet, outboxes: [] });
     const expires_at = new Date(now + 8 * DAY).toISOString();
     const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });

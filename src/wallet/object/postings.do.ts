@@ -81,13 +81,14 @@ function post(
     { endUser, budget },
     { endUser: charged, amount: posting.charged, period: known.period },
   );
+  const byHand = chargeEvents(settlement, posting, actor);
   const write = (): void => {
     store(desk, settlement, posting);
     raiseAlerts(desk, crossings, seq);
     for (const one of reached) tellReached(desk, one);
-    if (actor !== null) addEvent(desk, chargeEvent(settlement, posting, actor));
+    for (const event of byHand) addEvent(desk, event);
   };
-  const tells = crossings.length + reached.length > 0 || actor !== null;
+  const tells = crossings.length + reached.length + byHand.length > 0;
   const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
   // One statement is a transaction by itself; a savepoint around it would cost two more.
   if (isOneRow) write();
@@ -274,7 +275,8 @@ function creditEvent({ memory }: Desk, request: CreditRequest, balance: Micros):
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };
 }
 
-function chargeEvent({ id }: Settlement, posting: Posting, actor: Actor): NewEvent {
+function chargeEvents({ id }: Settlement, posting: Posting, actor: Actor | null): NewEvent[] {
+  if (actor === null) return [];
   const data = { charged_micro: posting.charged, shortfall_micro: posting.shortfall };
-  return { type: "balance.charged", actor, subject: id, data };
+  return [{ type: "balance.charged", actor, subject: id, data }];
 }

@@ -16,7 +16,8 @@ const BOOK_TIMEOUT_MS = 5000;
 export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
   try {
     const orgId = decisions.tryOpen()?.memory.row.orgId;
-    for (let page = 0; orgId !== undefined && page < PAGES_MAX; page++) {
+    if (orgId === undefined) return;
+    for (let page = 0; page < PAGES_MAX; page++) {
       /* oxlint-disable no-await-in-loop -- one page after the other */
       const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
       if (waiting.length === 0) return;
