@@ -68,6 +68,20 @@ it("streams any answer of OpenAI's so that its events fold to what the JSON answ
   );
 });
 
+it("ends a call as soon as OpenAI has, so that a cut later on leaves it whole", () => {
+  const whole = itemEvents(call("c1", "plain", ["{}"]), 0);
+  const { writer, said } = begun([
+    ...begin(),
+    ...whole,
+    ...itemEvents(call("c2", "plain", ['{"a":']), 1).slice(0, 2),
+  ]);
+  expect(said).toContain("response.output_item.done");
+  const cut = writer.end({ ...RECEIPT, finishReason: "length" });
+  const { response: ended, done } = follow(eventsOf(said + cut));
+  expect(done.map((one) => one?.status ?? null)).toEqual(["completed", null]);
+  expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
+});
+
 it("gives numbered events of the SDK's types for any events in any order, and never throws", () => {
   const index = fc.option(fc.nat(3), { nil: undefined });
   const types = fc.constantFrom(
