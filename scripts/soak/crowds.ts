@@ -1,5 +1,5 @@
 import type { RegionName } from "../region-names.ts";
-import type { Crowd } from "./judge-places.ts";
+import type { Crowd } from "./judge-keys.ts";
 import { LINGERING } from "./shapes.ts";
 import type { Tenant } from "./tenants.ts";
 import type { Traffic } from "./traffic.ts";

@@ -1,6 +1,7 @@
+import type { RegionName } from "../region-names.ts";
 import type { Revocations } from "./judge-keys.ts";
 import { nameOf } from "./trace.ts";
-import type { Restart, Trace, Verdict } from "./trace.ts";
+import type { FaultWindow, Restart, Trace, Verdict } from "./trace.ts";
 
 /** Around a restart: a connection may have been accepted by the old process, or find none yet. */
 const RESTART_SLACK_MS = 1000;
@@ -139,4 +140,192 @@ function retryFault({ status, type, retryAfter }: Trace): string | null {
   const seconds = Number(retryAfter ?? NaN);
   const isSound = Number.isSafeInteger(seconds) && seconds >= 1 && seconds <= 60;
   return isSound ? null : `retry-after ${retryAfter}`;
+}
+
+/** How long after a fault its objects, connections and circuits may still be recovering. */
+const RECOVERY_MS: Readonly<Record<FaultWindow["what"], number>> = {
+  abort: 1000, // the next call starts the object again
+  book: 6000,
+  link: 6000,
+  kill: 6000,
+};
+/** Of the paid requests that ran to their end and whose upstream was not made to fail. */
+const ANSWERED_SHARE_MIN = 0.8;
+/**
+ * A forged key is refused without asking anything. Where that takes so long, the machine is drowned, and a call
+ * that may take 2 s to the other region may not come back in time.
+ */
+const DROWNED_MS = 500;
+const HOP_MS = 2000;
+
+/** What bounds the load of an organisation in a region, and how long a request whose client left may go on, in ms. */
+export type Room = { readonly inFlightMax: number; readonly lingerMs: number };
+
+/**
+ * Every 503 of our own has its cause near: a fault that could bring it, or, where the load is shed, as
+ * many requests of the organisation in flight as it may have. And faults stop few: most are answered.
+ */
+export function judgeUnavailable(
+  traces: readonly Trace[],
+  windows: readonly FaultWindow[],
+  room: Room,
+): Verdict {
+  const refused = traces.filter(({ status, code }) => {
+    return status === 503 && code !== "upstream_overloaded"; // which `judgeAnswers` judges
+  });
+  const isShed = shedding(traces, room);
+  const isDrowned = drowning(traces);
+  const unexplained = refused.filter(
+    (trace) => !windows.some((one) => explains(one, trace)) && !isShed(trace),
+  );
+  const broken = unexplained
+    .filter((trace) => !isDrowned(trace))
+    .map(
+      (trace) =>
+        `${nameOf(trace)}: 503 ${trace.code} after ${Math.round(trace.endedMs - trace.sentMs)} ms, and nothing was broken`,
+    );
+  const unexcused = broken.length;
+  const paid = traces.filter(
+    ({ kind, fate, forced }) =>
+      PAID.has(kind) && forced === "nothing" && fate !== "left" && fate !== "broken",
+  );
+  const answered = paid.filter(isAnswered).length;
+  const share = paid.length === 0 ? 0 : answered / paid.length;
+  const percent = `${(share * 100).toFixed(1)} % of ${paid.length} paid requests`;
+  if (share < ANSWERED_SHARE_MIN) {
+    broken.push(`only ${percent} got a 200 or a refusal that they had earned`);
+  }
+  return {
+    promise: "a 503 only near a fault or beyond the room, nearly all answered",
+    figure: `${refused.length} times 503 of ours (${unexplained.length - unexcused} by a drowned machine), ${percent} answered`,
+    broken,
+  };
+}
+
+function isAnswered({ status, fate }: Trace): boolean {
+  return fate === "whole" && status !== null && status < 500;
+}
+
+/** Whether the fault was on, or just over, while the request lived, where it could touch it. */
+function explains({ what, region, fromMs, untilMs }: FaultWindow, trace: Trace): boolean {
+  const isNear = trace.endedMs >= fromMs && trace.sentMs <= untilMs + RECOVERY_MS[what];
+  if (!isNear) return false;
+  // only the line to the other region, and its life, can put home out of reach
+  if (trace.code === "home_region_unreachable") {
+    return region !== trace.region && (what === "link" || what === "kill");
+  }
+  return trace.code === "storage_unavailable" || trace.code === "overloaded";
+}
+
+/** Tells whether so many requests of its organisation were in flight in its region that it may be shed. */
+function shedding(traces: readonly Trace[], room: Room): (trace: Trace) => boolean {
+  const { inFlightMax, lingerMs } = room;
+  const paid = traces.filter(({ kind }) => PAID.has(kind));
+  const byPlace = Map.groupBy(paid, ({ orgId, region }) => `${orgId} ${region}`);
+  return (trace) => {
+    if (trace.code !== "overloaded") return false;
+    const others = (byPlace.get(`${trace.orgId} ${trace.region}`) ?? []).filter((other) => {
+      const goneMs = other.endedMs + (other.fate === "left" ? lingerMs : 0);
+      return other !== trace && other.sentMs <= trace.endedMs && goneMs >= trace.sentMs;
+    });
+    return others.length >= inFlightMax;
+  };
+}
+
+/** Tells whether a call to the other region ran out of time while either region was slow to do nothing at all. */
+function drowning(traces: readonly Trace[]): (trace: Trace) => boolean {
+  const slow = traces.filter(
+    ({ kind, fate, sentMs, endedMs }) =>
+      kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS,
+  );
+  return ({ code, sentMs, endedMs }) =>
+    code === "home_region_unreachable" &&
+    endedMs - sentMs >= HOP_MS &&
+    slow.some((one) => one.sentMs <= endedMs && one.endedMs >= sentMs);
+}
+
+/** A line of a Worker's log that must not be there, with its event. Unix ms. */
+export type Mishap = {
+  readonly event: string;
+  readonly region: RegionName;
+  readonly atMs: number;
+  readonly message: string;
+};
+
+/** Bugs, whatever happens around them. */
+const NEVER = ["exception", "settle_without_hold", "uncaught"] as const;
+/** What is left of a request whose objects were killed while it settled: it tries for 28 s. */
+const AFTER_A_KILL = ["settlement_unsaved", "settle_unknown"] as const;
+const KILL_NEAR_MS = 30_000;
+const EVENTS: ReadonlySet<string> = new Set([...NEVER, ...AFTER_A_KILL]);
+/** How workerd begins a line about what nobody caught. Its own notes bear NOSENTRY. */
+const UNCAUGHT = /uncaught/i;
+
+/** The event of a line that must not be there; null for any other line. */
+export function mishapIn(event: string, message: string): string | null {
+  if (EVENTS.has(event)) return event;
+  const isRuntime = !message.startsWith("{") && !message.includes("NOSENTRY");
+  return isRuntime && UNCAUGHT.test(message) ? "uncaught" : null;
+}
+
+/** No bug, and no settlement that found no hold or no home, unless a region was killed just before. */
+export function judgeMishaps(mishaps: readonly Mishap[], kills: readonly Restart[]): Verdict {
+  const excused = mishaps.filter((mishap) => isExcused(mishap, kills));
+  const broken = mishaps
+    .filter((mishap) => !excused.includes(mishap))
+    .map(({ event, region, message }) => `${region}: ${event}: ${message.slice(0, 300)}`);
+  return {
+    promise: "no exception, every settlement finds its hold and is saved",
+    figure: `${broken.length} such lines, ${excused.length} more within ${KILL_NEAR_MS / 1000} s of a kill`,
+    broken,
+  };
+}
+
+function isExcused({ event, atMs }: Mishap, kills: readonly Restart[]): boolean {
+  const isOfKills = AFTER_A_KILL.some((one) => one === event);
+  return (
+    isOfKills &&
+    kills.some(({ fromMs, untilMs }) => atMs >= fromMs && atMs <= untilMs + KILL_NEAR_MS)
+  );
+}
+
+/** What the load must have met to prove anything, and how often it did. */
+export type Met = Readonly<Record<string, number>>;
+
+/** How long a run must be to meet everything, whatever the machine: a storm of each kind, several times. */
+const WHOLE_RUN_MS = 60_000;
+/** What a run of any length meets. */
+const ALWAYS: ReadonlySet<string> = new Set([
+  "answers of 200",
+  "forged keys refused",
+  "keys revoked",
+]);
+/** Of what was to be sent: a machine that drowns in its own load shows nothing of the gateway. */
+const LEFT_OUT_SHARE_MAX = 0.2;
+
+/** The load as it was meant and as it was: requests that were sent, and those left out at their time. */
+export type Load = { readonly lengthMs: number; readonly sent: number; readonly leftOut: number };
+
+/**
+ * A run in which nothing was tried proves nothing. One shorter than a minute must have met some things,
+ * and says of the others only how often it met them.
+ */
+export function judgeReach(met: Met, { lengthMs, sent, leftOut }: Load): Verdict {
+  const entries = Object.entries(met);
+  const broken = [...new Set([...ALWAYS, ...Object.keys(met)])]
+    .filter((what) => (met[what] ?? 0) < 1)
+    .filter((what) => lengthMs >= WHOLE_RUN_MS || ALWAYS.has(what))
+    .map((what) => `no ${what}`);
+  const figure = entries.map(([what, count]) => `${count} ${what}`).join(", ");
+  return unlessTooSlow({ promise: "everything was tried", figure, broken }, { sent, leftOut });
+}
+
+/** A verdict that hangs on time: on a machine that could not send its load it says nothing of the gateway. */
+export function unlessTooSlow(
+  verdict: Verdict,
+  { sent, leftOut }: Pick<Load, "sent" | "leftOut">,
+): Verdict {
+  if (leftOut <= (sent + leftOut) * LEFT_OUT_SHARE_MAX) return verdict;
+  const notJudged = `the machine is too slow: ${leftOut} of ${sent + leftOut} requests were left out`;
+  return { ...verdict, broken: [], notJudged };
 }

@@ -1,20 +1,17 @@
-import { judgeAnswers } from "./judge-answers.ts";
-import type { Parties } from "./judge-answers.ts";
-import { judgeCharges } from "./judge-charges.ts";
-import { judgeLimits, judgeRevocations } from "./judge-keys.ts";
-import type { GrantLog, RegisterLog } from "./judge-keys.ts";
-import { judgeBooks, judgeBounds, judgeLedgers } from "./judge-money.ts";
+import {
+  judgeAnswers,
+  judgeMishaps,
+  judgeReach,
+  judgeUnavailable,
+  unlessTooSlow,
+} from "./judge-answers.ts";
+import type { Met, Mishap, Parties, Room } from "./judge-answers.ts";
+import { judgeBooks, judgeBounds, judgeCharges, judgeLedgers } from "./judge-money.ts";
+import { judgeLimits, judgePlaces, judgeRevocations } from "./judge-keys.ts";
+import type { Crowd, GrantLog, RegisterLog } from "./judge-keys.ts";
 import type { Estate, Reading } from "./judge-money.ts";
-import { judgeMishaps } from "./judge-mishaps.ts";
-import type { Mishap } from "./judge-mishaps.ts";
-import { judgePlaces } from "./judge-places.ts";
-import type { Crowd } from "./judge-places.ts";
-import { judgeReach, unlessTooSlow } from "./judge-reach.ts";
-import type { Met } from "./judge-reach.ts";
 import { judgeExpiries, judgeMemory, judgeResidue, judgeRest } from "./judge-rest.ts";
 import type { Depth, MemorySample, OutboxDepth, Residue } from "./judge-rest.ts";
-import { judgeUnavailable } from "./judge-unavailable.ts";
-import type { Room } from "./judge-unavailable.ts";
 import type { FaultWindow, Trace, Verdict } from "./trace.ts";
 
 /** All that is known when the regions are at rest again. */

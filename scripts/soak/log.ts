@@ -1,8 +1,8 @@
 import type { LogLine } from "../region.ts";
 import type { RegionName } from "../region-names.ts";
 import { clockMs } from "./client.ts";
-import { mishapIn } from "./judge-mishaps.ts";
-import type { Mishap } from "./judge-mishaps.ts";
+import { mishapIn } from "./judge-answers.ts";
+import type { Mishap } from "./judge-answers.ts";
 import type { MemorySample } from "./judge-rest.ts";
 
 const MIB = 1024 * 1024;

@@ -5,7 +5,7 @@ import { estatesOf, grantLogsOf, keysOf, registerLogsOf } from "./evidence.ts";
 import { Faults } from "./faults.ts";
 import { outboxDepth, quiet, residueOf } from "./healing.ts";
 import { judge } from "./judge.ts";
-import type { Met } from "./judge-reach.ts";
+import type { Met } from "./judge-answers.ts";
 import { arrivals, faultPlan } from "./plan.ts";
 import { countBy, reportOf } from "./report.ts";
 import type { Report } from "./report.ts";

@@ -8,7 +8,7 @@ import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { Region } from "../region.ts";
 import type { RegionName } from "../region-names.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
-import type { Mishap } from "./judge-mishaps.ts";
+import type { Mishap } from "./judge-answers.ts";
 import type { MemorySample } from "./judge-rest.ts";
 import { Log } from "./log.ts";
 import { startUpstream } from "./upstream.ts";

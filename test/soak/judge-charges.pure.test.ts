@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { judgeCharges } from "../../scripts/soak/judge-charges.ts";
+import { judgeCharges } from "../../scripts/soak/judge-money.ts";
 import type { Estate } from "../../scripts/soak/judge-money.ts";
 import type { Trace } from "../../scripts/soak/trace.ts";
 import { estateOf, idAt, leftAt, refusalOf, START, traceOf } from "./a-run.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { judgeMishaps } from "../../scripts/soak/judge-mishaps.ts";
+import { judgeMishaps } from "../../scripts/soak/judge-answers.ts";
 import { Log } from "../../scripts/soak/log.ts";
 import { START } from "./a-run.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { judgeReach } from "../../scripts/soak/judge-reach.ts";
+import { judgeReach } from "../../scripts/soak/judge-answers.ts";
 
 const MUST = { "answers of 200": 5, "forged keys refused": 2, "keys revoked": 1 };
 const LONG = { lengthMs: 60_000, sent: 80, leftOut: 20 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { judgeUnavailable } from "../../scripts/soak/judge-unavailable.ts";
+import { judgeUnavailable } from "../../scripts/soak/judge-answers.ts";
 import type { FaultWindow, Trace } from "../../scripts/soak/trace.ts";
 import { leftAt, range, refusalOf, START, traceOf } from "./a-run.ts";
 
