@@ -7,15 +7,16 @@ import { startProgram } from "./support/program.ts";
 
 const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "30", "--seed", "5"];
 
-it("12 s of load and of every fault, in both regions, leave every invariant intact (154)", async (context) => {
+it("12 s of load and of every fault, in both regions, leave every invariant intact (154)", async () => {
   const directory = mkdtempSync(path.join(tmpdir(), "soak-report-"));
   const file = path.join(directory, "report.json");
   try {
     const run = startProgram(["scripts/soak.ts", ...A_SHORT_ONE, "--json", file]);
     const code = await run.ended;
-    if (code === 3) context.skip(run.output().split("\n").at(-2)); // not judged: the machine is too slow
-    expect(code, run.output()).toBe(0);
-    expect(run.output()).toContain("every invariant is intact");
+    // 3: a machine too slow says nothing of the gateway; what it could judge is intact.
+    expect([0, 3], run.output()).toContain(code);
+    const words = code === 3 ? "not judged: the machine is too slow" : "every invariant is intact";
+    expect(run.output()).toContain(words);
     const report = JSON.parse(readFileSync(file, "utf8")) as Report;
     expect(report).toMatchObject({ seed: 5, isIntact: true, healed: { isQuiet: true } });
     expect(report.verdicts).toHaveLength(15);
