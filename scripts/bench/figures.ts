@@ -33,6 +33,7 @@ export function costFigures({ cpu, samples, counted, others }: Measured): Figure
     ...peerFigures(cpu.json),
     ...cpuFigures("CPU per stream", cpu.stream, { budget: BUDGET, aim: 2.7 }),
     ...pumpFigures("CPU per stream", cpu.stream),
+    ...cpuFigures("CPU per stream, 64 at once", cpu.crowd, { budget: 3.5, aim: 2.4 }),
     ...cpuFigures("CPU per stream at 20 ms a word", cpu.typical, {}),
     ...pumpFigures("CPU per stream at 20 ms a word", cpu.typical),
     {

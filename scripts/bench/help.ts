@@ -50,6 +50,7 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
   object calls before the upstream call | object calls after it | D1 queries before the upstream call
   CPU per JSON, floor | Turnpike | ratio            CPU per JSON at a peer, both regions [, ratio]
   CPU per stream, floor | Turnpike | ratio | pump | pump's ratio | Turnpike to pump
+  CPU per stream, 64 at once, floor | Turnpike | ratio: 60 words, one every 5 ms
   CPU per stream at 20 ms a word, (the same six)
   time to first byte added, stream, p50
   rows written in objects per completion | rows written in D1 per completion

@@ -7,8 +7,8 @@ import type { Asked } from "./load.ts";
 import { progress } from "./progress.ts";
 import type { Ask, Kind, Place, Sample, Target } from "./target.ts";
 
-/** Rounds of CPU per request; `typical` are streams at a model's pace. */
-export type Cpu = Readonly<Record<Kind | "typical", readonly CpuRound[]>>;
+/** Rounds of CPU per request; `typical` are streams at a model's pace, `crowd` many short ones at once. */
+export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
 export type Samples = ReadonlyMap<Place, Readonly<Record<Kind, readonly Sample[]>>>;
 export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>> & {
   readonly farPeer: Target | null;
@@ -29,6 +29,7 @@ const SLICE = {
 } as const;
 const JSON_PASSES = 2; // a round, there and back
 const TYPICAL: Share = { ...STREAM_ASK, isTypical: true, requests: 24, concurrency: 24 };
+const CROWD: Share = { kind: "stream", words: 60, isSteady: true, requests: 64, concurrency: 64 };
 /** What comes before every slice and does not count: a process that had nothing to do for a second is slow. */
 const AWAKENING = { words: 4, requests: 24 } as const;
 const ROUNDS_PER_TYPICAL = 5; // 4 s each
@@ -52,7 +53,8 @@ export function requestsOf(rounds: number): number {
   const warming = WARMING.json.requests + WARMING.stream.requests;
   const timed = TIMED.json.requests + TIMED.stream.requests + 2 * COLD;
   const json = JSON_PASSES * (SLICE.json.requests + AWAKENING.requests);
-  const streams = SLICE.stream.requests + TYPICAL.requests + 2 * AWAKENING.requests;
+  const slices = SLICE.stream.requests + TYPICAL.requests + CROWD.requests;
+  const streams = slices + 3 * AWAKENING.requests;
   return warming + rounds * (json + streams + timed);
 }
 
@@ -117,7 +119,7 @@ export async function measureRounds(
   rounds: number,
 ): Promise<{ readonly cpu: Cpu; readonly samples: Samples }> {
   const { direct, floor, pump, home, peer, farPeer } = targets;
-  const cpu = { json: [] as CpuRound[], stream: [] as CpuRound[], typical: [] as CpuRound[] };
+  const cpu: Record<keyof Cpu, CpuRound[]> = { json: [], stream: [], typical: [], crowd: [] };
   const timed = [direct, floor, home, peer, ...(farPeer === null ? [] : [farPeer])];
   const samples = new Map<Place, Lists>(timed.map(({ name }) => [name, { json: [], stream: [] }]));
   for (let round = 0; round < rounds; round++) {
@@ -126,6 +128,7 @@ export async function measureRounds(
       cpu.json.push(await cpuInTurn(turned([floor, home, peer], pass), "json"));
     }
     cpu.stream.push(await cpuInTurn(turned([floor, pump, home], round), "stream"));
+    cpu.crowd.push(await cpuInTurn(turned([floor, home], round), "stream", CROWD));
     for (const target of turned(timed, round)) {
       const lists = samples.get(target.name);
       for (const kind of KINDS) lists?.[kind].push(...(await time(target, kind)));
@@ -142,12 +145,15 @@ function turned(list: readonly Target[], turn: number): readonly Target[] {
 
 type Lists = Record<Kind, Sample[]>;
 
-/** CPU per request of one target after the other. */
-async function cpuInTurn(targets: readonly Target[], kind: Kind): Promise<CpuRound> {
+/** CPU per request of one target after the other; `share`: instead of the kind's own slice. */
+async function cpuInTurn(targets: readonly Target[], kind: Kind, share?: Share): Promise<CpuRound> {
   const round: Partial<Record<Place, number>> = {};
   for (const target of targets) {
     const isFloorJson = kind === "json" && target.name === "floor";
-    round[target.name] = await cpuOfSlice(target, isFloorJson ? SLICE.floorJson : SLICE[kind]);
+    round[target.name] = await cpuOfSlice(
+      target,
+      share ?? (isFloorJson ? SLICE.floorJson : SLICE[kind]),
+    );
   }
   return round;
 }
@@ -169,7 +175,7 @@ export async function cpuOfSlice(
   prepared?: (ask: Ask) => Asked,
 ): Promise<number> {
   const share: Share = typeof slice === "string" ? SLICE[slice] : slice;
-  await run({ ...share, ...AWAKENING, isTypical: false, target, prepared });
+  await run({ ...share, ...AWAKENING, isTypical: false, isSteady: false, target, prepared });
   await untilQuiet(target);
   const before = cpuUsed(target);
   await run({ ...share, target, prepared });

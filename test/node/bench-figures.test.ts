@@ -38,6 +38,7 @@ const measured: Measured = {
     ],
     stream: [{ floor: 1000, pump: 3000, home: 3600 }],
     typical: [{ floor: 2000, pump: 5000, home: 6000 }],
+    crowd: [{ floor: 2000, home: 5000 }],
   },
   samples,
   counted: {
@@ -68,6 +69,7 @@ it("the bench pairs its rounds, counts per completion and marks what is over bud
   });
   expect(named(rows, "CPU per JSON, Turnpike")).toMatchObject({ value: 300, least: 100 });
   expect(named(rows, "CPU per JSON at a peer, both regions, ratio")?.value).toBe(6);
+  expect(named(rows, "CPU per stream, 64 at once, ratio")).toMatchObject({ value: 2.5, aim: 2.4 });
   expect(named(rows, "object calls after it")?.value).toBe(1);
   // 0.30 + 0.02 x 0.3 ms + 3 calls x (0.15 + 1.60 x 3 ms) + 3 rows + half a log line at 0.60
   expect(named(rows, "list price per million completions")?.value).toBeCloseTo(4.0704, 9);
@@ -131,7 +133,7 @@ it("what a steady rate adds is over direct and over the floor, and a failure is 
   const home = "JSON at 50/s, home, one organisation:";
   expect(named(rows, `${home} p50 over floor`)).toMatchObject({ value: 3, quartiles: [2.5, 3.5] });
   expect(named(rows, `${home} p99.9 over direct`)?.value).toBe(6);
-  expect(named(rows, `${home} p99 added, of the floor's`)?.value).toBe(3);
+  expect(named(rows, `${home} p99 added, of the floor's`)).toMatchObject({ value: 3, budget: 3 });
   expect(mark(named(rows, "JSON at 50/s: failed") as Figure)).toBe("OVER");
   expect(ratesOf("10,s20")).toEqual([
     { kind: "json", perSecond: 10 },
@@ -177,6 +179,7 @@ it("figures keep their names, which other programs read and --help says", () => 
     "CPU per JSON at a peer, both regions",
     "CPU per JSON at a peer, both regions, ratio",
     ...STREAM.map((what) => `CPU per stream, ${what}`),
+    ...["floor", "Turnpike", "ratio"].map((what) => `CPU per stream, 64 at once, ${what}`),
     ...STREAM.map((what) => `CPU per stream at 20 ms a word, ${what}`),
     "time to first byte added, stream, p50",
     "rows written in objects per completion",

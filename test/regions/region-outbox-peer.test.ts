@@ -135,6 +135,7 @@ describe("outcomes for a peer's wallets", () => {
   ])("that are answered with %s are all kept", async (_name, answer) => {
     peer.answer = answer;
     await outbox.enqueue([settleOf(org(), 1), voidOf(org())]);
+    await eventually(() => expect(peer.requests).not.toHaveLength(0));
     await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
     await depthIs(outbox, { ...EMPTY, waiting: 2 });
     peer.answer = null;
