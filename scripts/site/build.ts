@@ -1,11 +1,21 @@
 import { createHash } from "node:crypto";
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { openApiText } from "../openapi.ts";
 import { apiPage } from "./api.ts";
 import { CONSOLE_HEADERS, buildConsole, writeApiTypes } from "./console.ts";
 import { escape, renderMarkdown } from "./markdown.ts";
 import type { Heading } from "./markdown.ts";
+import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
@@ -47,9 +57,17 @@ type Built = { readonly pages: number; readonly consoleBytes: number };
 /** Writes the documents, their search index, llms.txt, the OpenAPI document and the console into `folder`. */
 export async function buildSite(folder = SITE): Promise<Built> {
   mkdirSync(folder, { recursive: true });
-  for (const name of readdirSync(folder)) {
-    if (!KEPT.has(name)) rmSync(path.join(folder, name), { recursive: true });
+  const fresh = mkdtempSync(path.join(tmpdir(), "turnpike-site-"));
+  try {
+    const built = await writeSite(fresh);
+    replaceSite(fresh, folder, KEPT);
+    return built;
+  } finally {
+    rmSync(fresh, { recursive: true });
   }
+}
+
+async function writeSite(folder: string): Promise<Built> {
   const openApi = await openApiText();
   const pages = [...readPages(), { name: "api", markdown: apiPage(openApi) }];
   const out = path.join(folder, "docs");
