@@ -111,6 +111,15 @@ async function askOrganization(org: string): Promise<void> {
     body: { overlap_seconds: 86_400 },
     headers: { "idempotency-key": "rotation-1" },
   });
+  const session = {
+    end_user: "ann",
+    budget_dollars: 0.5,
+    expires_in: 600,
+    allowed_models: ["smart"],
+  };
+  const minted = await ask("POST /v1/sessions", { body: session });
+  await ask("GET /v1/sessions");
+  await ask("DELETE /v1/sessions/{id}", { fill: [minted["id"] as string] });
   await ask("DELETE /v1/keys/{id}", { fill: [made["id"] as string] });
   const ann = { external_id: "ann", monthly_quota_dollars: 20, daily_quota_dollars: 1 };
   await ask("POST /v1/users", { body: ann });

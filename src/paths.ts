@@ -15,6 +15,7 @@ import {
   rotateKeyRoute,
 } from "./keys/keys.route.ts";
 import { findKey, memberKeyIds } from "./keys/keys.store.ts";
+import { createSessionRoute, endSessionRoute, listSessionsRoute } from "./keys/sessions.route.ts";
 import type { Role } from "./lib/caller.ts";
 import {
   patchOrganizationRoute,
@@ -93,6 +94,9 @@ export const PATHS: readonly Path[] = [
     { ...MEMBERS, others: ["owner", "admin"] },
     rotateKeyRoute,
   ),
+  path("GET /v1/sessions", "home", OWN, listSessionsRoute),
+  path("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, isSold(c))),
+  path("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
 
   path("GET /v1/balance", "managed", ANY, balanceRoute),
   path("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),

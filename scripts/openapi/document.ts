@@ -23,6 +23,7 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   balance_too_low: 409,
   too_many_keys: 409,
   too_many_secrets: 409,
+  too_many_sessions: 409,
   idempotency_replay: 409,
   idempotency_in_progress: 409,
   idempotency_mismatch: 422,

@@ -5,6 +5,7 @@ import { completionsBody } from "../../src/inference/doors/completions/completio
 import { responsesBody } from "../../src/inference/doors/responses/request.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { newSessionSchema } from "../../src/keys/sessions.route.ts";
 import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { PATHS } from "../../src/paths.ts";
@@ -176,6 +177,27 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     tag: "Keys",
     summary: "Revoke a key, everywhere, from this answer on",
     answers: { 200: record.revokedKey },
+    errors: [...CHANGE, ...MISSING],
+  },
+  "POST /v1/sessions": {
+    tag: "Sessions",
+    summary:
+      "A short-lived token of the calling key, for a browser, an agent's run or a child process",
+    description:
+      "It pays and looks within the key's limits and its own, and manages nothing. Nothing of it is stored before it is used; it dies with its key.",
+    body: newSessionSchema,
+    answers: { 201: record.freshSession },
+    errors: [...CHANGE, "key_is_limited"],
+  },
+  "GET /v1/sessions": {
+    tag: "Sessions",
+    summary: "Sessions that were used and are alive, with their spend",
+    answers: { 200: record.sessions },
+  },
+  "DELETE /v1/sessions/{id}": {
+    tag: "Sessions",
+    summary: "End a session, everywhere, from this answer on",
+    answers: { 200: record.endedSession },
     errors: [...CHANGE, ...MISSING],
   },
   "POST /v1/keys/{id}/rotate": {

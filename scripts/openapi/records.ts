@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { EVENT_TYPES } from "../../src/lib/event.ts";
+import { freshMemberKey } from "./key-records.ts";
 
 import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
 
@@ -139,70 +140,7 @@ export const balance = z
   })
   .meta({ id: "Balance" });
 
-const keyFields = {
-  id: z.string(),
-  name: z.string(),
-  prefix: z.string(),
-  region: z.string(),
-  scope: z.enum(["regional", "global"]),
-  rpm_limit: z.int(),
-  created_at: time,
-  last_used_at: time.nullable(),
-  revoked: z.boolean(),
-  // Shown by a key that has any of them.
-  budget_dollars: dollars.nullable().optional().describe("What it may spend; null for no budget."),
-  budget_period: z.enum(["day", "week", "month"]).nullable().optional(),
-  spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
-  tpm_limit: z.int().nullable().optional().describe("Tokens in any 60 s."),
-  allowed_models: z.array(z.string()).nullable().optional(),
-  end_user: z.string().nullable().optional(),
-  expires_at: time.nullable().optional(),
-};
-const minute = z.strictObject({ limit: z.int(), remaining: z.int(), reset_ms: z.int() });
-export const key = record("Key", keyFields);
-/** The calling key, and what is left of each of its limits. */
-export const ownKey = record("OwnKey", {
-  ...keyFields,
-  limits: z.strictObject({
-    requests: minute,
-    tokens: minute.nullable(),
-    budget: z
-      .strictObject({
-        period: z.enum(["day", "week", "month"]).nullable(),
-        spent_dollars: z.number(),
-        held_dollars: z.number(),
-        left_dollars: z.number(),
-        resets_at: time.nullable(),
-      })
-      .nullable(),
-  }),
-});
-/** A revoked key; while the book is away only what its register knows of it. */
-export const revokedKey = record("RevokedKey", {
-  ...keyFields,
-  name: keyFields.name.optional(),
-  prefix: keyFields.prefix.optional(),
-  created_at: keyFields.created_at.optional(),
-  last_used_at: keyFields.last_used_at.optional(),
-  revoked: z.literal(true),
-});
-export const freshKey = record("FreshKey", {
-  ...keyFields,
-  key: z.string().describe("The key itself, shown this once."),
-});
-export const rotatedKey = record("RotatedKey", {
-  ...keyFields,
-  key: z.string().describe("The new secret."),
-  others_end_at: time.describe("When the key's other secrets end at the latest."),
-});
-export const memberKey = record("MemberKey", { ...keyFields, member_id: uuid });
-export const freshMemberKey = record("FreshMemberKey", {
-  ...keyFields,
-  member_id: uuid.optional(),
-  key: z.string().describe("The key itself, shown this once."),
-});
-export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });
-export const memberKeys = z.looseObject({ keys: z.array(memberKey) }).meta({ id: "MemberKeys" });
+export * from "./key-records.ts";
 
 const quota = dollars.nullable().describe("Dollars; null for none.");
 export const endUser = record("EndUser", {

@@ -55,6 +55,8 @@ export type AppEnv = {
     /** On the peers' paths: the region that signed the request, and the body that it signed. */
     peer: Region;
     peerBody: JsonObject;
+    /** The pages that may read the answer, where its session names them. */
+    origins?: readonly string[];
     /** What the request failed with, for its log line; set by `fail`, and for an answer of home's. */
     failure?: LoggedFailure;
     /** Whoever answers writes the request's line itself, once it has ended: a paid one's comes after its charge. */
@@ -149,7 +151,9 @@ function finish(c: AppContext): void {
   else if (c.res.status >= 400 || (c.get("peer") as Region | undefined) === undefined) {
     setKeylessHeaders(headers);
   }
-  if (c.req.header("origin") !== undefined && allowsOrigins(c.req.path)) allowOrigin(headers);
+  if (allowsOrigins(c.req.path)) {
+    allowOrigin(headers, c.req.header("origin"), c.get("origins") ?? null);
+  }
   const config = c.get("config") as Config | undefined;
   if (c.get("logged") === true) return;
   if (isRefused(c) || config?.logRequests === "all") log(c, admitted);

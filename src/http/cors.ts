@@ -39,8 +39,18 @@ export function preflight(request: Request): Response {
   });
 }
 
-/** Any origin, never with credentials: a key is sent by hand, so no page can borrow a visitor's. */
-export function allowOrigin(headers: Headers): void {
-  headers.set("access-control-allow-origin", "*");
+/**
+ * Any origin, or the one that asks if it is among `origins`; never with credentials: a key is sent by hand, so no
+ * page can borrow a visitor's.
+ */
+export function allowOrigin(
+  headers: Headers,
+  origin: string | undefined,
+  origins: readonly string[] | null,
+): void {
+  if (origin === undefined) return;
+  if (origins !== null) headers.append("vary", "origin");
+  if (origins !== null && !origins.includes(origin)) return;
+  headers.set("access-control-allow-origin", origins === null ? "*" : origin);
   headers.set("access-control-expose-headers", EXPOSED);
 }

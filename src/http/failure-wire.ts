@@ -220,6 +220,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
 
 function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): Wire {
   const { period, budgetMicro, resetsAt } = failure;
+  const whose = failure.session === true ? "session" : "API key";
   const name = period === null ? "budget" : `budget of the ${period}`;
   const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
   const { left, extra, headers } = shortage(failure, resetsAt);
@@ -228,8 +229,8 @@ function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): Wire {
     type: "insufficient_balance",
     code: "key_budget_exceeded",
     message: failure.onlyHolds
-      ? `This API key has ${left}, of its ${name}. Please retry after 1s.`
-      : `Insufficient credits: this API key has ${left}, of its ${name}. ${end}`,
+      ? `This ${whose} has ${left}, of its ${name}. Please retry after 1s.`
+      : `Insufficient credits: this ${whose} has ${left}, of its ${name}. ${end}`,
     extra: { budget_micro: budgetMicro, ...extra },
     headers,
   };
@@ -258,6 +259,7 @@ function shortage(
 
 const LIMITED = {
   key: "this API key",
+  session: "this session",
   organization: "your organization",
   console: "this console session",
   login: "logins",

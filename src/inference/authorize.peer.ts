@@ -8,6 +8,7 @@ import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
 import type { RegisterRecord } from "../lib/register-contract.ts";
+import type { WalletCalls } from "../wallet/wallet-contract.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
@@ -40,8 +41,17 @@ async function holdFor(
   key: RegisterRecord,
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
-  if (hold === null) return { unanswered: false, result: success({ granted: micros(0) }) };
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  if (hold === null) {
+    const nothing = success({ granted: micros(0) });
+    if (shown?.session === undefined) return { unanswered: false, result: nothing };
+    // whether a session lives its wallet alone knows
+    const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
+      wallets.getByName(key.org_id).keyStanding(keyHash, shown);
+    const reached = await reachObject(ask, { attemptsMax: 2 });
+    if (reached.unanswered) return reached;
+    return { unanswered: false, result: reached.result.ok ? nothing : reached.result };
+  }
   const request = { ...hold, keyId: key.key_id, peer: true };
   return reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash, shown), {
     attemptsMax: 2,

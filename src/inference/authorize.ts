@@ -88,6 +88,7 @@ const refusal = z.discriminatedUnion("kind", [
     budgetMicro: amount,
     leftMicro: amount,
     resetsAt: z.nullable(amount),
+    session: z.optional(z.literal(true)),
     ...shortage,
   }),
   z.object({
@@ -105,11 +106,17 @@ const refusal = z.discriminatedUnion("kind", [
   }),
   z.object({
     kind: z.literal("rate_limited"),
-    scope: z.literal("organization"),
+    scope: z.enum(["organization", "session"]),
     limit: amount,
     retryAfterMs: amount,
   }),
   z.object({ kind: z.literal("too_many_end_users") }),
+  z.object({
+    kind: z.literal("conflict"),
+    message: z.string(),
+    param: z.nullable(word),
+    code: z.optional(word),
+  }),
   z.object({
     kind: z.literal("idempotency_replay"),
     made: z.literal("generation"),

@@ -43,7 +43,8 @@ export async function read(
   caller: Caller,
   reading: Promise<Result<JsonBody>>,
 ): Promise<NotRead | { readonly ok: true; readonly value: Read }> {
-  const { keyId, orgId } = caller;
+  const { orgId, shown } = caller;
+  const keyId = shown?.session?.id ?? caller.keyId; // no session hears of another's
   const why = slot?.handTo(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));

@@ -7,7 +7,7 @@ import { WHOLE_BYTES_MAX } from "../http/read-json.ts";
 import type { Admitted, Caller } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
 import { InFlight, SMALL_BODY_BYTES } from "../lib/in-flight.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { Timers } from "../lib/timers.ts";
@@ -61,11 +61,22 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
   };
 }
 
-function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
+async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
   const { keySecrets, region } = c.get("config");
   const authorization = c.req.header("authorization") ?? null;
   const apiKey = c.req.header("x-api-key") ?? null;
-  return verifyRequest({ authorization, apiKey, keySecrets, region });
+  const origin = c.req.header("origin") ?? null;
+  const nowMs = c.get("startedMs");
+  const request = { authorization, apiKey, keySecrets, region, origin, now: nowMs };
+  const key = await verifyRequest(request);
+  const origins = key.ok ? key.value.shown?.session?.origins : originsOfRefused(key.failure);
+  if (origins !== undefined && origins !== null) c.set("origins", origins);
+  return key;
+}
+
+/** No page may read why its session is not for it. */
+function originsOfRefused({ kind }: Failure): readonly string[] | null {
+  return kind === "origin_not_allowed" ? [] : null;
 }
 
 /** Whose request it is that may wait for its admission: a large body would be read for a key that may be dead. */

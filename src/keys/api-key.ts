@@ -153,7 +153,7 @@ async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
   return base62Of(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
 }
 
-function base62Of(bytes: Uint8Array, length: number): string {
+export function base62Of(bytes: Uint8Array, length: number): string {
   let text = "";
   for (let i = 0; i < length; i++) {
     text += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
@@ -172,14 +172,14 @@ async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
 const encoder = new TextEncoder();
 
 /** HMAC-SHA-256 over label, NUL, text: one secret gives tags and hashes that say nothing of each other. */
-async function sign(hmac: CryptoKey, label: string, text: string): Promise<Uint8Array> {
+export async function sign(hmac: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return new Uint8Array(
     await crypto.subtle.sign("HMAC", hmac, encoder.encode(`${label}\0${text}`)),
   );
 }
 
 /** Equal texts of equal length, in constant time. */
-function sameText(one: string, other: string): boolean {
+export function sameText(one: string, other: string): boolean {
   const [left, right] = [encoder.encode(one), encoder.encode(other)];
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
@@ -187,7 +187,7 @@ function sameText(one: string, other: string): boolean {
 /** Imported once per secret and isolate. The key is kept, not the promise: no request waits on another's. */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
-async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
+export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
   const known = imported.get(secret);
   if (known !== undefined) return known;
   const fresh = await crypto.subtle.importKey(

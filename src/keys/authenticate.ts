@@ -2,11 +2,12 @@ import type { KeySecret } from "../config.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Admitted, Caller, RateState, Region, Shown } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { mayRetry, storageFailure } from "../lib/storage-failure.ts";
 import type { After } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
+import { SESSION_TOKEN, verifySession } from "./session-token.ts";
 import { verifyKey } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
 import { credentialOf } from "./bearer.ts";
@@ -18,7 +19,7 @@ const REGISTER_TIMEOUT_MS = 6000;
 
 /** What authentication asks of a key's register. */
 export type AdmittingRegister = Pick<Register, "whose"> & {
-  admit(home: Region, secret: string): Promise<Admission>;
+  admit(home: Region, secret?: string): Promise<Admission>;
 };
 
 /** What a request's key is verified by. */
@@ -30,7 +31,14 @@ export type Verification = {
   readonly keySecrets: readonly KeySecret[];
   /** The region that was called. */
   readonly region: Region;
+  /** The header `Origin`, or null. */
+  readonly origin?: string | null;
+  /** Unix ms: a session that is over costs nobody a call. */
+  readonly now?: number;
 };
+
+/** A session that is over for longer is refused where it was sent: whether one just ends, its home's clock says. */
+const SESSION_SPARE_MS = 60_000;
 
 /** Who admits a verified key. */
 export type Admitting = {
@@ -48,16 +56,38 @@ export type Admitting = {
 
 /**
  * What can be said of a request's key without any I/O: shape and tag (`invalid_api_key`), then whether it
- * is a regional key of the other region (`region_mismatch`).
+ * is a regional key of the other region (`region_mismatch`); of a session also whether it is over, and comes
+ * from a page that may send it (`origin_not_allowed`).
  */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
   const token = credentialOf(request.authorization, request.apiKey ?? null);
-  const key = token === null ? null : await verifyKey(token, request.keySecrets);
+  const key = token === null ? null : await verified(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key" });
+  const ofSession = refuseSession(key, request);
+  if (ofSession !== null) return ofSession;
   if (key.home !== request.region && key.scope === "regional") {
     return refuse({ kind: "region_mismatch", home: key.home });
   }
   return success(key);
+}
+
+function refuseSession(
+  { shown }: VerifiedKey,
+  { now = 0, origin = null }: Verification,
+): Refusal | null {
+  if (shown?.session === undefined) return null;
+  const { expiresAt, origins } = shown.session;
+  if (expiresAt + SESSION_SPARE_MS <= now) {
+    return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
+  }
+  const isFromElsewhere = origins !== null && !origins.includes(origin ?? "");
+  return isFromElsewhere ? refuse({ kind: "origin_not_allowed" }) : null;
+}
+
+function verified(token: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
+  return token.startsWith(SESSION_TOKEN)
+    ? verifySession(token, secrets)
+    : verifyKey(token, secrets);
 }
 
 /**

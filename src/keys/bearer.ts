@@ -1,3 +1,5 @@
+import { SESSION_TOKEN, SESSION_TOKEN_MAX } from "./session-token.ts";
+
 const HEADER_CHARACTERS_MAX = 128;
 
 /**
@@ -6,8 +8,18 @@ const HEADER_CHARACTERS_MAX = 128;
  * which of them counts must not depend on who reads.
  */
 export function bearerToken(authorization: string | null): string | null {
-  if (authorization === null || authorization.length > HEADER_CHARACTERS_MAX) return null;
-  return /^bearer ([^\s,]+)$/i.exec(authorization)?.[1] ?? null;
+  if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
+  const token = /^bearer ([^\s,]+)$/i.exec(authorization)?.[1] ?? null;
+  return token !== null && authorization.length > HEADER_CHARACTERS_MAX && !isSession(token)
+    ? null
+    : token;
+}
+
+const SCHEME = "bearer ".length;
+
+/** Only a session's token is so long: its terms stand in it. */
+function isSession(token: string): boolean {
+  return token.startsWith(SESSION_TOKEN);
 }
 
 /** Begins every credential of ours. */
@@ -22,7 +34,8 @@ export function credentialOf(authorization: string | null, apiKey: string | null
   const bearer = bearerToken(authorization);
   const key = apiKey?.trim() ?? "";
   if (key === "" || key === bearer) return bearer;
-  const isKeyOurs = key.startsWith(OURS) && key.length <= HEADER_CHARACTERS_MAX;
+  const longest = isSession(key) ? SESSION_TOKEN_MAX : HEADER_CHARACTERS_MAX;
+  const isKeyOurs = key.startsWith(OURS) && key.length <= longest;
   if (bearer?.startsWith(OURS) !== true) return isKeyOurs ? key : (bearer ?? null);
   return key.startsWith(OURS) ? null : bearer;
 }

@@ -65,11 +65,11 @@ export function forwardBody(request: ForwardedRequest): object {
 export function readForwardBody(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
-  const { caller_key_hash: hash, secret, headers: sent, ...rest } = parsed.data;
+  const { caller_key_hash: hash, secret, session, headers: sent, ...rest } = parsed.data;
   const taken = pickedFrom(sent, REQUEST_HEADERS);
   return taken === null
     ? null
-    : { ...rest, called: calledFromWire(hash, { secret }), headers: taken };
+    : { ...rest, called: calledFromWire(hash, { secret, session }), headers: taken };
 }
 
 /** Home's answer, or null when it is none. */

@@ -40,6 +40,9 @@ export function admittedAs(key: RegisterRecord, called: Called, home: Region): A
   return {
     caller: { keyId, ...called, orgId, memberId, scope, home },
     rate: { limit, remaining: limit, resetMs: 0 },
-    ...(key.terms !== undefined && isLimited(key.terms) && { isLimited: true }),
+    ...((called.shown?.session !== undefined ||
+      (key.terms !== undefined && isLimited(key.terms))) && {
+      isLimited: true,
+    }),
   };
 }

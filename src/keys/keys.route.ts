@@ -8,9 +8,10 @@ import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Shown } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
-import { refuse } from "../lib/failure.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { KeyStanding } from "../lib/key-terms.ts";
@@ -28,6 +29,7 @@ import { rotateKeyEverywhere, rotationSchema } from "./rotation.ts";
 import type { Rotation, RotationServices } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
+import { ownSessionView } from "./sessions.route.ts";
 import { standingView } from "./terms.ts";
 
 type AppContext = Context<AppEnv>;
@@ -74,7 +76,7 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId, keyHash, shown } = admitted.caller;
-  const secret = secretOf(keyHash, shown);
+  const secret = secretOf(keyHash, shown) ?? keyHash;
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), isModel };
   const fresh = await mintKeyOf(mint, { id: member.id, org_id: orgId }, fields.value);
   if (!fresh.ok) return fail(c, fresh.failure);
@@ -125,6 +127,10 @@ export async function ownKeyRoute(c: AppContext): Promise<Response> {
   const { wallet, now: nowMs } = keyServices(c);
   const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown));
   if (!standing.ok) return fail(c, standing.failure);
+  if (shown?.session !== undefined) {
+    const { limits } = standingView(standing.value);
+    return c.json({ ...ownSessionView(c, shown.session, standing.value), limits });
+  }
   const record = keyRecord(row.value, c.var.config.region, nowMs);
   return c.json({ ...record, ...standingView(standing.value) });
 }
@@ -138,40 +144,46 @@ export async function rotateKeyRoute(c: AppContext): Promise<Response> {
   const { admitted, config, member } = c.var;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const id = c.req.param("id") ?? "";
-  if (admitted.isLimited === true && id !== keyId) return fail(c, { kind: "key_is_limited" });
-  const header = readIdempotencyKey(c.req.header("idempotency-key"));
-  if (!header.ok) return fail(c, header.failure);
-  if (header.value === null) return fail(c, NO_IDEMPOTENCY_KEY);
-  const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
-  const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
-  if (!body.ok) return fail(c, body.failure);
-  const fields = parseFields(rotationSchema, [], body.value.json);
-  if (!fields.ok) return fail(c, fields.failure);
-  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  const idempotency = await idempotencyOf(header.value, named);
+  const isForeign = id !== keyId || shown?.session !== undefined;
+  if (admitted.isLimited === true && isForeign) return fail(c, { kind: "key_is_limited" });
+  const asked = await rotationAsked(c);
+  if (!asked.ok) return fail(c, asked.failure);
   const mayAny = member.role === "owner" || member.role === "admin";
   const owner = { orgId, memberId: mayAny ? null : member.id };
   const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
   const rotate = (): Promise<Result<Rotation>> =>
     rotateKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
-      caller: { keyId, secret: secretOf(keyHash, shown) },
-      overlapMs: fields.value.overlap_seconds * 1000,
-      idempotency,
+      caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
+      ...asked.value,
     });
-  const asked = await askBook(rotate, "key_not_rotated", fieldsOf(c));
-  const rotated = asked.ok ? asked.value : asked;
+  const told = await askBook(rotate, "key_not_rotated", fieldsOf(c));
+  const rotated = told.ok ? told.value : told;
   if (!rotated.ok) return fail(c, rotated.failure);
   const { row, key, retiresAt } = rotated.value;
   const record = keyRecord(row, config.region, services.now);
   return c.json({ ...record, key, others_end_at: timestamp(retiresAt) }, 201);
 }
 
-const NO_IDEMPOTENCY_KEY: Failure = {
-  kind: "invalid_request",
-  message: "A rotation needs an Idempotency-Key: without one a lost answer would lose the secret.",
-  param: "Idempotency-Key",
-};
+/** The overlap, and the Idempotency-Key, without which a lost answer would lose the secret. */
+async function rotationAsked(
+  c: AppContext,
+): Promise<Result<{ readonly overlapMs: number; readonly idempotency: Idempotency }>> {
+  const { orgId, keyId } = c.var.admitted.caller;
+  const header = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!header.ok) return header;
+  if (header.value === null) {
+    return invalid("A rotation needs an Idempotency-Key.", "Idempotency-Key");
+  }
+  const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
+  const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
+  if (!body.ok) return body;
+  const fields = parseFields(rotationSchema, [], body.value.json);
+  if (!fields.ok) return fields;
+  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const idempotency = await idempotencyOf(header.value, named);
+  return success({ overlapMs: fields.value.overlap_seconds * 1000, idempotency });
+}
 
 /**
  * DELETE /v1/keys/{id}: 200, the record with `revoked: true`, however often. A key may revoke itself.

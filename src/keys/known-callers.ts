@@ -9,27 +9,42 @@ type Known = Pick<VerifiedKey, "hash" | "shown">;
 
 /**
  * Whose each key of this home is, as its register said once: that never changes, so an isolate remembers
- * it, for each secret, and knows which wallet to ask. It says nothing of whether a key or a secret lives.
+ * it, for each secret, and knows which wallet to ask. It says nothing of whether a key, a secret or a session
+ * lives; but that a session has ended is remembered.
  */
 export class KnownCallers {
-  readonly #callers = new Map<string, Caller>();
+  readonly #callers = new Map<string, Omit<Caller, "shown">>();
+  readonly #ended = new Set<string>();
 
   get({ hash, shown }: Known): Caller | undefined {
-    return this.#callers.get(secretOf(hash, shown));
+    if (shown?.session !== undefined && this.#ended.has(shown.session.id)) return undefined;
+    const caller = this.#callers.get(secretOf(hash, shown) ?? hash);
+    return caller === undefined || shown === undefined ? caller : { ...caller, shown };
   }
 
   /** It is dead: whoever uses it again asks its register, before a body is read or a wallet asked. */
   forget({ hash, shown }: Known): void {
-    this.#callers.delete(secretOf(hash, shown));
+    if (shown?.session === undefined) this.#callers.delete(secretOf(hash, shown) ?? hash);
+    else add(this.#ended, shown.session.id);
   }
 
   /** Remembers and gives whose the key is. */
   learn({ hash, home, shown }: VerifiedKey, said: RegisterRecord): Caller {
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope } = said;
-    const caller = { keyId, keyHash: hash, orgId, memberId, scope, home, ...(shown && { shown }) };
-    const [oldest] = this.#callers.size < KEYS_MAX ? [] : this.#callers.keys();
-    if (oldest !== undefined) this.#callers.delete(oldest);
-    this.#callers.set(secretOf(hash, shown), caller);
-    return caller;
+    const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
+    makeRoom(this.#callers);
+    this.#callers.set(secretOf(hash, shown) ?? hash, caller);
+    return shown === undefined ? caller : { ...caller, shown };
   }
+}
+
+function add(names: Set<string>, name: string): void {
+  makeRoom(names);
+  names.add(name);
+}
+
+/** The one that came first goes. */
+function makeRoom(known: Map<string, unknown> | Set<string>): void {
+  const [oldest] = known.size < KEYS_MAX ? [] : known.keys();
+  if (oldest !== undefined) known.delete(oldest);
 }

@@ -119,12 +119,17 @@ function isLess(before: number | null, after: number | null): boolean {
   return before === null || (after !== null && after <= before);
 }
 
-function isWithin(known: readonly string[], name: string): boolean {
+export function isWithin(known: readonly string[], name: string): boolean {
   return known.includes(name) || known.includes(`${name.slice(0, name.indexOf("/"))}/*`);
 }
 
 /** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
-export function standingView({ terms, requests, tokens, budget }: KeyStanding): object {
+export function standingView({
+  terms,
+  requests,
+  tokens,
+  budget,
+}: KeyStanding): Readonly<Record<"limits", object>> {
   return {
     ...(budget !== null && { spent_dollars: dollarsOf(budget.spentMicro) }),
     limits: {

@@ -1,4 +1,5 @@
 import type { Region } from "./regions.ts";
+import type { Session } from "./session.ts";
 
 /** Who calls: words that several folders share. */
 export type { Region } from "./regions.ts";
@@ -7,10 +8,10 @@ export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
 /** What a request shows where it does not show its key's first secret. */
-export type Shown = {
+export type Shown =
   /** A later secret of the key, by its hash. */
-  readonly secret: string;
-};
+  | { readonly secret: string; readonly session?: never }
+  | { readonly session: Session; readonly secret?: never };
 
 /** Who a key says it is, proven by the register. `keyHash` names the key's register; it is never shown. */
 export type Caller = {
@@ -31,9 +32,9 @@ export function calledBy(keyHash: string, shown: Shown | undefined): Called {
   return shown === undefined ? { keyHash } : { keyHash, shown };
 }
 
-/** The hash of the secret that a request shows. */
-export function secretOf(keyHash: string, shown: Shown | undefined): string {
-  return shown?.secret ?? keyHash;
+/** The hash of the secret that a request shows; undefined for a session, which lives as long as its key does. */
+export function secretOf(keyHash: string, shown: Shown | undefined): string | undefined {
+  return shown?.session === undefined ? (shown?.secret ?? keyHash) : undefined;
 }
 
 /** Whom a key acts as, read from the book for each management request: never cached. */

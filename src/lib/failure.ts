@@ -23,6 +23,8 @@ export type Failure =
       readonly budgetMicro: Micros;
       readonly leftMicro: Micros;
       readonly resetsAt: number | null;
+      /** Of a session's own budget. */
+      readonly session?: true;
     } & Shortage)
   | { readonly kind: "model_not_allowed"; readonly model: string }
   | { readonly kind: "region_mismatch"; readonly home: string }
@@ -54,10 +56,10 @@ export type Failure =
   | { readonly kind: "no_console_session" }
   /** A browser's page of another site, or none that says whose it is. */
   | { readonly kind: "origin_not_allowed" }
-  /** `scope` says whose limit it is: the key's, the organisation's, a console session's, of logging in. */
+  /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in. */
   | {
       readonly kind: "rate_limited";
-      readonly scope: "key" | "organization" | "console" | "login";
+      readonly scope: "key" | "session" | "organization" | "console" | "login";
       readonly limit: number;
       readonly retryAfterMs: number;
       /** Whose key it is: every answer to a known key names its organisation. */

@@ -120,4 +120,8 @@ export type KeyStanding = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
+  /** When its wallet was made, Unix ms: sessions are minted for one wallet. */
+  readonly madeAt: number;
+  /** What a session has spent, where one asks. */
+  readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

@@ -8,6 +8,7 @@ import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/token-window.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { AdmittedKey } from "../lib/register-contract.ts";
+import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
 
 /**
@@ -271,6 +272,31 @@ export type UsedKey = {
 };
 
 /** Who ends the key with this id. */
+/** A session that was used and is alive; listed in the order of their minting. Money in micros. */
+export type UsedSession = {
+  readonly keyId: string;
+  readonly session: Session;
+  readonly spentMicro: Micros;
+  readonly heldMicro: Micros;
+};
+/** `owner`: all, those of a member's keys, or of one key. `after`: the id of the last one before, or "". */
+export type SessionQuery = {
+  readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
+  readonly limit: number;
+  readonly after: string;
+};
+export type SessionPage = {
+  readonly sessions: readonly UsedSession[];
+  readonly nextAfter: string | null;
+};
+/** By whom a session is ended. `isOwn`: also one that was not used. `expiresAt`: when it is over at the latest. */
+export type SessionEnding = {
+  readonly id: string;
+  readonly expiresAt: number;
+  readonly owner: SessionQuery["owner"];
+  readonly isOwn: boolean;
+  readonly actor: Actor;
+};
 export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
 
 /** The calls that other folders make on a wallet. */
@@ -307,6 +333,9 @@ export type WalletCalls = {
    * died since, as while a large body was read.
    */
   hold(request: HoldRequest, keyHash?: string, shown?: Shown): Promise<Result<HoldGrant>>;
+  sessions(query: SessionQuery): Promise<Result<SessionPage>>;
+  /** Ends a session for good, durable before it answers; one that is nobody's of these is `not_found`. */
+  endSession(ending: SessionEnding): Promise<Result<null>>;
   /** `actor`: an operator who charges what only a log line says; told as an event. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;

@@ -39,6 +39,7 @@ import {
 import { readUsage } from "./object/usage.do.ts";
 import { takeWaitingEvents } from "./object/take-events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
+import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
@@ -140,6 +141,14 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   ): Promise<Result<Contract.HoldGrant>> {
     const called = keyHash === undefined ? undefined : calledBy(keyHash, shown);
     return holdFor(this.#gate, request, called);
+  }
+
+  async sessions(query: Contract.SessionQuery): Promise<Result<Contract.SessionPage>> {
+    return this.#decisions.decide((desk) => success(listSessions(desk, query)));
+  }
+
+  async endSession(ending: Contract.SessionEnding): Promise<Result<null>> {
+    return this.#decisions.decide((desk) => endSessionBy(desk, ending));
   }
 
   async settle(

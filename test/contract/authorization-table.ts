@@ -20,6 +20,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/keys": [{ name: "made by a test" }, 201],
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],
+  "POST /v1/sessions": [{ expires_in: 60 }, 201],
   "POST /v1/users": [{ external_id: "there already" }],
   "PATCH /v1/users/:external_id{.+}": [{ daily_quota_dollars: 5 }],
   "PATCH /v1/orgs/:org_id": [{ name: "renamed by a test" }],
@@ -48,12 +49,23 @@ type Target = {
 const TARGETS: Readonly<Record<string, Target>> = {
   keys: { of: keyOf, unknown: () => mintId("key_", Date.now()) },
   generations: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
+  sessions: {
+    of: sessionOf,
+    unknown: () => `${mintId("ses_", Date.now() - 2 * 86_400_000)}unknown1unknown2`,
+  },
   users: { of: endUserOf, unknown: () => crypto.randomUUID() },
   orgs: { of: async ({ orgId }) => orgId, unknown: () => crypto.randomUUID() },
 };
 
 async function keyOf({ orgId, memberId }: Account): Promise<string> {
   return (await addKey(orgId, memberId)).keyId;
+}
+
+async function sessionOf({ key }: Account): Promise<string> {
+  const made = await send("/v1/sessions", { key, body: {} });
+  const { id, token } = await made.json<{ id: string; token: string }>();
+  await chat(token); // one that was not used is nobody's
+  return id;
 }
 
 export async function generationOf({ key }: Account): Promise<string> {

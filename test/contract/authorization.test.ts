@@ -84,6 +84,7 @@ it("everyone may everything, but for this", () => {
   });
   expect(said.toSorted()).toEqual([
     "DELETE /v1/keys/:id: others' owner,admin,billing",
+    "DELETE /v1/sessions/:id: others' owner,admin,billing",
     "GET /v1/alerts: owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
@@ -91,6 +92,7 @@ it("everyone may everything, but for this", () => {
     "GET /v1/holds: others' owner,admin,billing",
     "GET /v1/keys: others' owner,admin,billing",
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
+    "GET /v1/sessions: others' owner,admin,billing",
     "GET /v1/usage: owner,admin,billing",
     "PATCH /v1/keys/:id: others' owner,admin",
     "PATCH /v1/orgs/:org_id/settings: owner,admin,billing",
@@ -103,11 +105,15 @@ it("everyone may everything, but for this", () => {
     "/v1/completions",
     "/v1/embeddings",
     "/v1/key",
+    "/v1/keys/:id/rotate",
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/models",
     "/v1/models/:id{.+}",
     "/v1/responses",
+    "/v1/sessions",
+    "/v1/sessions",
+    "/v1/sessions/:id",
   ]);
 });
 

@@ -1,7 +1,8 @@
 import { micros } from "../../src/lib/money.ts";
 import type { Micros } from "../../src/lib/money.ts";
 import { refuseId } from "../../src/wallet/rules/hold-guards.ts";
-import { decideCredit, decideHold, decideSettle, RULES } from "../../src/wallet/rules/ledger.ts";
+import { decideCredit } from "../../src/wallet/rules/credit.ts";
+import { decideHold, decideSettle, RULES } from "../../src/wallet/rules/ledger.ts";
 import type { Known, Rules } from "../../src/wallet/rules/ledger.ts";
 import { decideName } from "../../src/wallet/rules/hold-guards.ts";
 import {

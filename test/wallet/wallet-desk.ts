@@ -154,6 +154,7 @@ export function backToVersion(sql: SqlStorage, version: 1 | 2 | 5): void {
     WHERE state = 'settled';
     ALTER TABLE requests DROP COLUMN key; ALTER TABLE requests DROP COLUMN end_user;
     DROP TABLE events; DROP TABLE event_log;
+    DROP TABLE sessions; ALTER TABLE requests DROP COLUMN session;
     ALTER TABLE keys DROP COLUMN secrets;
     ALTER TABLE keys DROP COLUMN terms; ALTER TABLE requests DROP COLUMN tokens; DROP TABLE key_budgets;
     ALTER TABLE requests DROP COLUMN sold; ALTER TABLE requests DROP COLUMN named; DROP TABLE names;

@@ -53,7 +53,7 @@ it(`${WALLETS} wallets of the first version move on when they are next asked, an
     const orgId = crypto.randomUUID();
     const stub = stubOf(orgId);
     const id = await makeOld(stub, orgId);
-    const expected = { version: 11, held: 30, answer: charge, dailySpendMicro: 45 };
+    const expected = { version: 12, held: 30, answer: charge, dailySpendMicro: 45 };
     expect(await askedNow(stub, id)).toEqual(expected);
   };
   for (let done = 0; done < WALLETS; done += AT_ONCE) {

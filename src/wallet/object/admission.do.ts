@@ -1,5 +1,5 @@
 import { configOf } from "../../config.ts";
-import type { Called } from "../../lib/caller.ts";
+import type { Called, Shown } from "../../lib/caller.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
@@ -10,10 +10,15 @@ import type { AdmittedHold, HoldGrant, HoldRequest } from "../wallet-contract.ts
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
+import type { HeldTerms } from "./hold.do.ts";
 import { KeyAdmissions } from "./key-admissions.do.ts";
 import { standingBy } from "./key-terms.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
+import type { LiveKey } from "../tables/key-rows.do.ts";
+import { budgetOfSession } from "./sessions.do.ts";
+import { heldOfKey } from "../rules/ledger.ts";
+import { budgetSpent } from "../rules/budget.ts";
 
 /** What admits: where a wallet decides, and its organisation's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
@@ -60,7 +65,7 @@ export function admitAndHold(
     if (!place.ok) return replayFor(gate, desk, { called, request }) ?? place;
     let isRepeat = false;
     try {
-      const held = hold(desk, request, place.value.record.terms);
+      const held = hold(desk, request, termsBy(place.value.record, shown));
       ({ isRepeat } = held);
       const admitted = isRepeat ? keys.standing(desk, keyHash, shown) : place.value.admitted;
       return success({ admitted: admitted ?? place.value.admitted, held: held.answer });
@@ -68,6 +73,10 @@ export function admitAndHold(
       if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
     }
   });
+}
+
+function termsBy({ terms }: LiveKey, shown: Shown | undefined): HeldTerms {
+  return shown?.session === undefined ? terms : { ...terms, session: shown.session };
 }
 
 /** The answer to a repeat whose key's minute has become full; null for a new request, and for a dead key. */
@@ -96,7 +105,7 @@ export async function holdFor(
   const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
-    return live.ok ? hold(desk, request, live.value.terms).answer : live;
+    return live.ok ? hold(desk, request, termsBy(live.value, shown)).answer : live;
   });
 }
 
@@ -108,9 +117,18 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
     const admitted = keys.standing(desk, keyHash, shown);
     if (!live.ok || admitted === null) return live.ok ? unavailable() : live;
     const { limit, remaining, resetMs } = admitted;
+    const session = budgetOfSession(desk, shown?.session ?? null);
+    const { books, row } = desk.memory;
     return success({
       ...standingBy(desk, live.value),
       requests: { limit, remaining, resetMs },
+      madeAt: row.madeAt,
+      ...(session !== null && {
+        session: {
+          spentMicro: budgetSpent(session, desk.period),
+          heldMicro: heldOfKey(books, session, desk.period),
+        },
+      }),
     });
   });
 }

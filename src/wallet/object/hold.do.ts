@@ -6,6 +6,7 @@ import { idFloor, mintedAt } from "../../lib/id.ts";
 import { allowsModel } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
+import type { Session } from "../../lib/session.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, decideName, rateWait, refuseId } from "../rules/hold-guards.ts";
 import { RULES, decideHold, openHold } from "../rules/ledger.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -20,6 +21,8 @@ import type { NewRequest } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { madeEndUser, newEndUser, storeEndUser } from "./departures.do.ts";
 import type { NewEndUser } from "./departures.do.ts";
+import { insertSession, noteSessionRate, selectSession } from "../tables/session-rows.do.ts";
+import { budgetOfSession, refuseOfSession } from "./sessions.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
 import { reachedByRefusal, tellReached } from "./limits-reached.do.ts";
 import { findEndUser } from "./memory.do.ts";
@@ -28,8 +31,11 @@ import type { Desk } from "./memory.do.ts";
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
 export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
+/** What a request is held by: its key's terms, and its session's. */
+export type HeldTerms = KeyTerms & { readonly session?: Session | undefined };
+
 /** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
-export function hold(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
+export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
   const { books, row, room } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
   if (wrongId !== null) return anew(wrongId);
@@ -44,7 +50,7 @@ export function hold(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
   const grant = guarded(desk, request, terms);
   const answer = grant.ok
     ? granted(desk, request, { ...grant.value, terms })
-    : refused(desk, { ...request, externalId: request.externalId ?? terms.endUser }, grant);
+    : refused(desk, { ...request, externalId: userOf(request, terms) }, grant);
   return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
@@ -104,22 +110,24 @@ type Grant = {
  * empty balance too), then the minute, and last what it would cost. All of them only look: a hold that
  * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
  */
-function guarded(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<Grant> {
+function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Grant> {
+  const { session } = terms;
   if (desk.memory.row.suspended) return refuse({ kind: "organization_suspended" });
   const notAllowed = refuseModel(request, terms) ?? refuseUser(request, terms);
   if (notAllowed !== null) return notAllowed;
   const lapsed = lapsedBy(desk, request);
   if (!lapsed.ok) return lapsed;
-  const limited = refuseRate(desk);
+  const limited = refuseOfSession(desk, request, session) ?? refuseRate(desk);
   if (limited !== null) return limited;
   const tokens = tokensFor(desk, request, terms);
   if (!tokens.ok) return tokens;
-  const payer = endUserFor(desk, request.externalId ?? terms.endUser);
+  const payer = endUserFor(desk, userOf(request, terms));
   if (payer === "too_many") return refuse({ kind: "too_many_end_users" });
   const amount = decideHold(desk.memory.books, {
     ...request,
     endUser: payer?.counted ?? null,
     budget: budgetOf(desk, request.keyId, terms),
+    session: budgetOfSession(desk, session),
     period: desk.period,
   });
   if (!amount.ok) return amount;
@@ -132,7 +140,14 @@ function refuseModel({ model }: HoldRequest, terms: KeyTerms): Refusal | null {
   return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
 }
 
-function refuseUser({ externalId }: HoldRequest, { endUser }: KeyTerms): Refusal | null {
+/** The end user that a request is of. */
+function userOf({ externalId }: HoldRequest, { endUser, session }: HeldTerms): string | null {
+  return externalId ?? session?.endUser ?? endUser;
+}
+
+function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
+  const externalId = userOf(request, terms);
+  const { endUser } = terms;
   if (externalId === null || endUser === null || externalId === endUser) return null;
   return invalid("This API key is for requests of another end user.", "user");
 }
@@ -188,7 +203,7 @@ function refuseRate({ memory, nowMs }: Desk): Refusal | null {
 function granted(
   desk: Desk,
   request: HoldRequest,
-  { payer, granted: amount, tokens, lapsed, terms }: Grant & { readonly terms: KeyTerms },
+  { payer, granted: amount, tokens, lapsed, terms }: Grant & { readonly terms: HeldTerms },
 ): Result<HoldGrant> | null {
   const { memory, nowMs } = desk;
   const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
@@ -197,14 +212,17 @@ function granted(
   const floorId = floorFor(desk, request.id);
   const { id, keyId } = request;
   const externalId = payer?.user.externalId ?? null;
+  const session = terms.session?.id ?? null;
   const row = {
     request: { ...request, externalId },
+    session,
     granted: amount,
     tokens,
     endUserId,
     expiresAt,
   };
-  if (!storeGrant(desk, row, { payer, lapsed, floorId })) return null;
+  const firstUse = firstUseOf(desk, terms);
+  if (!storeGrant(desk, row, { payer, lapsed, floorId, firstUse })) return null;
   memory.floorId = floorId;
   if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
   openHold(memory.books, {
@@ -213,23 +231,47 @@ function granted(
     externalId,
     endUserId,
     keyId,
+    session,
     admittedAt: nowMs,
     period: desk.period,
     expiresAt,
   });
   if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
-  if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
+  noteRates(desk, session, firstUse);
   memory.changed = true;
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 
-type GrantedRow = Pick<NewRequest, "granted" | "tokens" | "endUserId" | "expiresAt"> & {
+/** Memory of the organisation's and the session's minutes follows the grant. */
+function noteRates(
+  { memory, nowMs }: Desk,
+  session: string | null,
+  firstUse: Session | null,
+): void {
+  if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
+  if (firstUse !== null) memory.sessions.count++;
+  if (session !== null) noteSessionRate(memory.sessions, session, nowMs);
+}
+
+/** The session, where the tables have not met it; null otherwise. */
+function firstUseOf({ sql }: Desk, { session }: HeldTerms): Session | null {
+  return session === undefined || selectSession(sql, session.id) !== null ? null : session;
+}
+
+type GrantedRow = Pick<NewRequest, "granted" | "tokens" | "session" | "endUserId" | "expiresAt"> & {
   readonly request: HoldRequest;
 };
-type Beside = Pick<Grant, "payer" | "lapsed"> & { readonly floorId: string };
+type Beside = Pick<Grant, "payer" | "lapsed"> & {
+  readonly floorId: string;
+  readonly firstUse: Session | null;
+};
 
 /** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
-function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Beside): boolean {
+function storeGrant(
+  desk: Desk,
+  row: GrantedRow,
+  { payer, lapsed, floorId, firstUse }: Beside,
+): boolean {
   const { memory, nowMs, sql } = desk;
   const { id, idempotency } = row.request;
   const times = { admittedAt: nowMs, period: desk.period };
@@ -241,12 +283,14 @@ function storeGrant(desk: Desk, row: GrantedRow, { payer, lapsed, floorId }: Bes
       storeEndUser(desk, made);
     }
     if (!insertRequest(sql, { ...row, ...times, state: "held", failure: null })) return false;
+    if (firstUse !== null) insertSession(sql, firstUse, row.request.keyId);
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;
   };
-  const isOneRow = idempotency === null && made === null && floorId === memory.floorId;
+  const isOneRow =
+    idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
   // One statement is a transaction by itself; a savepoint around it would cost two more.
   return isOneRow ? write() : desk.storage.transactionSync(write);
 }

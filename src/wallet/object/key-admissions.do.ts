@@ -38,6 +38,7 @@ import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import type { KeyEnding } from "../wallet-contract.ts";
 import { budgetOf } from "./key-terms.do.ts";
+import { refuseSession } from "./sessions.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** So many last uses are noted in one turn of the alarm. */
@@ -122,9 +123,13 @@ export class KeyAdmissions {
       return refuse({ kind: "invalid_api_key" });
     }
     const { secrets } = key.record;
-    if (!isLiveSecret({ keyHash: hash, secrets }, secretOf(hash, shown), clockMs)) {
+    const secret = secretOf(hash, shown);
+    if (secret !== undefined && !isLiveSecret({ keyHash: hash, secrets }, secret, clockMs)) {
       return refuse({ kind: "invalid_api_key" });
     }
+    const { session } = shown ?? {};
+    const over = session === undefined ? null : refuseSession(desk, session);
+    if (over !== null) return over;
     const { expiresAt } = key.record.terms;
     if (expiresAt !== null && clockMs >= expiresAt) {
       return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
@@ -168,7 +173,13 @@ export class KeyAdmissions {
       return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
     const { entry } = decision;
-    return success({ hash, key, record, entry, admitted: admittedBy(desk, record, decision) });
+    return success({
+      hash,
+      key,
+      record,
+      entry,
+      admitted: admittedBy(desk, record, { ...decision, shown }),
+    });
   }
 
   /** Takes a place that was given in this turn. */
@@ -200,7 +211,7 @@ export class KeyAdmissions {
     const left = next.admitted
       ? { remaining: next.remaining + 1, resetMs: next.resetMs }
       : { remaining: 0, resetMs: next.retryAfterMs };
-    return admittedBy(desk, record, left);
+    return admittedBy(desk, record, { ...left, shown });
   }
 
   /** Ends the key here for good, and says so once. */
@@ -357,11 +368,22 @@ export class KeyAdmissions {
 function admittedBy(
   { memory }: Desk,
   { keyId, memberId, scope, rpmLimit: limit, terms }: LiveKey,
-  { remaining, resetMs }: { readonly remaining: number; readonly resetMs: number },
+  {
+    remaining,
+    resetMs,
+    shown,
+  }: { readonly remaining: number; readonly resetMs: number; readonly shown: Shown | undefined },
 ): AdmittedKey {
   const { orgId } = memory.row;
   const rate = { limit, remaining, resetMs };
-  return { keyId, orgId, memberId, scope, ...rate, ...(isLimited(terms) && { isLimited: true }) };
+  return {
+    keyId,
+    orgId,
+    memberId,
+    scope,
+    ...rate,
+    ...((isLimited(terms) || shown?.session !== undefined) && { isLimited: true }),
+  };
 }
 
 function recordOf({ clockMs, memory }: Desk, said: RegisterRecord): LiveKey {

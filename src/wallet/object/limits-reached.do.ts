@@ -82,7 +82,7 @@ export function reachedByRefusal(
     const type = "end_user.quota_reached";
     return { type, subject: request.externalId, period, since: now[period], limit, left };
   }
-  if (failure.kind === "key_budget_exceeded" && !failure.onlyHolds) {
+  if (failure.kind === "key_budget_exceeded" && !failure.onlyHolds && failure.session !== true) {
     const { period, budgetMicro: limit, leftMicro: left } = failure;
     const since = period === null ? null : now[period];
     return { type: "key.budget_reached", subject: request.keyId, period, since, limit, left };

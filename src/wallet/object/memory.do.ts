@@ -21,6 +21,14 @@ import {
 } from "../tables/end-user-rows.do.ts";
 import type { Departed } from "../tables/end-user-rows.do.ts";
 import { findDueUses } from "../tables/key-rows.do.ts";
+import { thinCheckpoints } from "../tables/checkpoint-rows.do.ts";
+import {
+  addSessionSpend,
+  loadSessionRates,
+  loadSessions,
+  storeSessionSpend,
+} from "../tables/session-rows.do.ts";
+import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import { addTotal } from "../tables/total-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
@@ -49,6 +57,7 @@ export type Memory = {
   readonly unsavedKeys: Set<string>;
   /** Tokens of the last minute of the keys with a token limit, by id. */
   readonly tokens: Map<string, TokenWindow>;
+  readonly sessions: SessionMemory;
   /** Number of end users; those that departed are not among them. */
   endUsers: number;
   departed: Departed;
@@ -91,6 +100,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     budgets: selectBudgets(sql),
     unsavedKeys: new Set(),
     tokens: new Map(),
+    sessions: loadSessions(sql),
     endUsers: selectEndUserCount(sql),
     departed: selectDeparted(sql),
     usage: new Map(),
@@ -113,6 +123,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   findDueUses(sql, memory.dueUses, memory.clock);
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
+  loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
 }
 
@@ -138,6 +149,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     addUsage(memory.usage, posted);
     if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, posted);
     chargeKey(memory, posted);
+    addSessionSpend(sql, memory.sessions, posted);
   }
 }
 
@@ -177,6 +189,7 @@ type PostedRow = {
   end_user_id: string | null;
   external_id: string | null;
   key_id: string;
+  session: string | null;
   model: string;
   prompt_tokens: number;
   cached: number;
@@ -185,7 +198,7 @@ type PostedRow = {
 
 /** The settled requests of the ledger after `seq`, late ones too. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
-  const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, ${MODEL},
+  const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
     prompt_tokens, detail ->> iif(sold IS NULL, '$.usage.cacheRead', '$[1]') AS cached, completion_tokens`;
   return sql
     .exec<PostedRow>(
@@ -204,6 +217,7 @@ function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsag
       endUserId: row.end_user_id,
       externalId: row.external_id,
       keyId: row.key_id,
+      session: row.session,
       model: row.model,
       promptTokens: row.prompt_tokens,
       cachedTokens: row.cached,
@@ -217,6 +231,7 @@ type HoldRow = {
   external_id: string | null;
   end_user_id: string | null;
   key_id: string;
+  session: string | null;
   admitted_at: number;
   period_day: string | null;
   expires_at: number;
@@ -226,7 +241,7 @@ type HoldRow = {
 export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
-      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, admitted_at, period_day, expires_at
+      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, admitted_at, period_day, expires_at
       FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
       floorId,
     )
@@ -237,6 +252,7 @@ export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
       externalId: row.external_id,
       endUserId: row.end_user_id,
       keyId: row.key_id,
+      session: row.session,
       admittedAt: row.admitted_at,
       period: periodOfRow(row),
       expiresAt: row.expires_at,
@@ -326,9 +342,6 @@ export function balanceOf(desk: Desk): BalanceAnswer {
   return { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
 }
 
-/** Ledger rows between two checkpoints that are kept as marks. */
-const MARK_ROWS = 1000;
-
 /**
  * Writes down what the rows since the last checkpoint came to, so that a start reads only later
  * ones, and takes the next publish's number. One transaction, then the memory.
@@ -344,8 +357,9 @@ export function takeCheckpoint(desk: Desk): void {
       const budget = memory.budgets.get(keyId);
       if (budget !== undefined) putBudget(sql, budget, row.revision);
     }
+    storeSessionSpend(sql, memory.sessions);
     for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
-    thin(sql);
+    thinCheckpoints(sql);
     sql.exec(
       `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
       VALUES (?, ?, ?, ?, ?)`,
@@ -361,6 +375,7 @@ export function takeCheckpoint(desk: Desk): void {
   for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
   memory.unsaved.clear();
   memory.unsavedKeys.clear();
+  memory.sessions.spent.clear();
   memory.usage.clear();
 }
 
@@ -369,15 +384,4 @@ function floorOf(desk: Desk): string {
   let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
   for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
-}
-
-/** Old checkpoints stay as marks for reading the ledger, but not closer than MARK_ROWS. */
-function thin(sql: SqlStorage): void {
-  const [newest, before] = sql
-    .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")
-    .toArray();
-  if (newest === undefined || before === undefined) return;
-  if (newest.seq - before.seq < MARK_ROWS) {
-    sql.exec("DELETE FROM checkpoints WHERE seq = ?", newest.seq);
-  }
 }

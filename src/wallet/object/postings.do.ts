@@ -10,7 +10,8 @@ import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
-import { RULES, closeHold, decideCredit, decideSettle, dueHolds } from "../rules/ledger.ts";
+import { decideCredit } from "../rules/credit.ts";
+import { RULES, closeHold, decideSettle, dueHolds } from "../rules/ledger.ts";
 import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
 import type { EndUser, Period } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
@@ -35,6 +36,7 @@ import type {
 import { reachedByCharge, tellReached } from "./limits-reached.do.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
+import { budgetOfSession, chargeSession } from "./sessions.do.ts";
 
 /** Charges what a request cost, once. See `WalletCalls.settle`. */
 export function settle(
@@ -69,7 +71,9 @@ function post(
   const { memory } = desk;
   const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
   const budget = memory.budgets.get(known.keyId) ?? null;
-  const posting = decideSettle(memory.books, { known, cost: settlement.cost, endUser, budget });
+  const session = budgetOfSession(desk, known.session);
+  const { cost } = settlement;
+  const posting = decideSettle(memory.books, { known, cost, endUser, budget, session });
   const charged = spentBy(endUser, posting, known.period);
   const balance = micros(memory.books.balance - posting.charged);
   const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
@@ -108,6 +112,7 @@ function post(
   };
   addUsage(memory.usage, posted);
   chargeKey(memory, posted);
+  chargeSession(desk, posted);
   memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
   memory.changed = true;
   report(desk, settlement, posting);

@@ -58,6 +58,9 @@ export function adoptBook(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
+    // What sessions had spent no book knows.
+    sql.exec("DELETE FROM sessions");
+    sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
   return null;
 }

@@ -6,6 +6,7 @@ import { forgetOldEvents } from "../tables/event-rows.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
 import { forgetDeparted } from "./departures.do.ts";
+import { deleteOldSessions } from "./sessions.do.ts";
 import { changeRow, takeCheckpoint } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -36,7 +37,8 @@ export function retain(desk: Desk): boolean {
   const minutes = deleteDeadMinutes(desk.sql, desk.nowMs - UNPAID_MS);
   const departed = forgetDeparted(desk, BATCH_ROWS);
   const events = forgetOldEvents(desk.sql, desk.nowMs);
-  return room || unpaid || paid || names || minutes || departed || events;
+  const sessions = deleteOldSessions(desk, desk.nowMs - UNPAID_MS, BATCH_ROWS);
+  return room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
 /** Looks at what is stored. */
@@ -87,6 +89,7 @@ export function retentionDue(desk: Desk): number | null {
     firstMinted(desk, "", paidAge(desk)),
     firstMinted(desk, desk.memory.row.sweptId, UNPAID_MS),
     oldestNameDue(desk.sql),
+    desk.memory.sessions.count > 0 ? desk.nowMs : null, // looked at once an hour
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(desk.nowMs + HOUR_MS, Math.min(...due));
 }

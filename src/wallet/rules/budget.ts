@@ -11,7 +11,9 @@ export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: 
 
 /** A key's budget, null once it has none any more, and what it has spent. */
 export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
+  /** The key's id, or a session's. */
   readonly keyId: string;
+  readonly isSession?: boolean;
   readonly spend: KeySpend;
 };
 

@@ -20,6 +20,8 @@ export type Known = {
   readonly externalId: string | null;
   readonly endUserId: string | null;
   readonly keyId: string;
+  /** The session that spends; left out or null without one. */
+  readonly session?: string | null;
   readonly admittedAt: number;
   readonly period: Period;
   readonly granted: Micros | null;
@@ -90,6 +92,8 @@ export type Ask = {
   readonly endUser: EndUser | null;
   /** Its key's; null without one. */
   readonly budget: Budget | null;
+  /** Its session's own. */
+  readonly session?: Budget | null;
   readonly period: Period;
 };
 
@@ -120,8 +124,11 @@ export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result
 }
 
 /** What every purse must have room for: a budget is granted nothing on an estimate. */
-const neededOf = ({ budget, least, sure }: Ask): Micros =>
-  (budget?.budgetMicro ?? null) === null ? least : sure;
+const neededOf = (ask: Ask): Micros => (budgetsOf(ask).length === 0 ? ask.least : ask.sure);
+
+/** The budgets that a request must fit into. */
+const budgetsOf = ({ budget, session = null }: Pick<Ask, "budget" | "session">): Budget[] =>
+  [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
 
 function balancePurse({ balance, held }: Books, ask: Ask): Purse {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
@@ -163,28 +170,28 @@ function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
 }
 
 function budgetPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
-  const { budget, period } = ask;
-  if (budget === null || budget.budgetMicro === null) return [];
-  const { budgetMicro, budgetPeriod } = budget;
-  const left = rules.budgetLeft(budget, period, micros(0));
-  const held = rules.heldOfKey(books, budget, period);
-  return [
-    {
+  const { period } = ask;
+  return budgetsOf(ask).map((budget) => {
+    const { budgetMicro, budgetPeriod, isSession } = budget;
+    const left = rules.budgetLeft(budget, period, micros(0));
+    const held = rules.heldOfKey(books, budget, period);
+    return {
       left,
       held,
       blocksAtZero: true,
       refuse: (onlyHolds) => ({
         kind: "key_budget_exceeded",
         period: budgetPeriod,
-        budgetMicro,
+        budgetMicro: budgetMicro ?? micros(0),
         leftMicro: notBelowZero(left),
         heldMicro: held,
         requiredMicro: neededOf(ask),
         resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
         onlyHolds,
+        ...(isSession === true && { session: true }),
       }),
-    },
-  ];
+    };
+  });
 }
 
 function notBelowZero(amount: number): Micros {
@@ -215,16 +222,17 @@ export function decideSettle(
     readonly cost: Micros;
     readonly endUser: EndUser | null;
     readonly budget: Budget | null;
+    readonly session?: Budget | null;
   },
   rules: Rules = RULES,
 ): Posting {
-  const { known, cost, endUser, budget } = settled;
+  const { known, cost, endUser } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
-  const ofBudget =
-    budget === null
-      ? Infinity
-      : rules.budgetLeft(budget, period, rules.heldOfKey(books, budget, period));
+  const ofBudget = budgetsOf(settled).reduce((least, budget) => {
+    const held = rules.heldOfKey(books, budget, period);
+    return Math.min(least, rules.budgetLeft(budget, period, held));
+  }, Infinity);
   const open = books.holds.get(known.id);
   if (open !== undefined) {
     const charged = rules.charge(cost, open.granted, Math.min(freeOf(books), ofBudget));
@@ -253,27 +261,6 @@ function recallSettle(known: Known): Recalled | null {
   }
 }
 
-/** The balance after a credit or a correction, or why not: never over 2^53, never into what is held. */
-export function decideCredit(books: Books, amount: Micros): Result<Micros> {
-  const balance = books.balance + amount;
-  if (!Number.isSafeInteger(balance)) {
-    return refuse({
-      kind: "invalid_request",
-      message: "The balance would be too large.",
-      param: "amount_micro",
-    });
-  }
-  if (amount < 0 && balance < books.held) {
-    return refuse({
-      kind: "conflict",
-      message: "The correction would take more than is free.",
-      param: "amount_micro",
-      code: "balance_too_low",
-    });
-  }
-  return success(micros(balance));
-}
-
 /** A hold that nobody has settled, voided or let expire. Times in Unix ms. */
 export type OpenHold = {
   readonly id: string;
@@ -282,6 +269,8 @@ export type OpenHold = {
   /** The end user it counts against; null without one. */
   readonly endUserId: string | null;
   readonly keyId: string;
+  /** The session that spends; left out or null without one. */
+  readonly session?: string | null;
   readonly admittedAt: number;
   /** The day and month of admission that its spend counts in. */
   readonly period: Period;
@@ -344,8 +333,9 @@ export function heldOfKey(
   return micros(held);
 }
 
-function payersOf({ endUserId, keyId }: OpenHold): readonly string[] {
-  return endUserId === null ? [keyId] : [keyId, endUserId];
+function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly string[] {
+  const payers = endUserId === null ? [keyId] : [keyId, endUserId];
+  return session === null ? payers : [...payers, session];
 }
 
 export function openHold(books: Books, hold: OpenHold): void {

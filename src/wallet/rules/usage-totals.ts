@@ -14,6 +14,7 @@ export type PostedUsage = {
   readonly endUserId: string | null;
   readonly externalId: string | null;
   readonly keyId: string;
+  readonly session?: string | null;
   readonly model: string;
   readonly promptTokens: number;
   /** Of them read from a cache. */

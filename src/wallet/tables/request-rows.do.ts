@@ -24,6 +24,7 @@ type Row = {
   external_id: string | null;
   end_user_id: string | null;
   key_id: string;
+  session: string | null;
   charged: number;
   shortfall: number;
   detail: string | null;
@@ -42,7 +43,7 @@ export function selectRequest(sql: SqlStorage, id: string): Known | null {
   const [row] = sql
     .exec<Row>(
       `SELECT id, state, admitted_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
-        ${KEY_ID}, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
+        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
       FROM requests WHERE id = ?`,
       id,
     )
@@ -56,6 +57,7 @@ export function selectRequest(sql: SqlStorage, id: string): Known | null {
     externalId: row.external_id,
     endUserId: row.end_user_id,
     keyId: row.key_id,
+    session: row.session,
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
     granted: microsOrNull(row.granted),
@@ -79,6 +81,8 @@ export type NewRequest = {
   readonly granted: Micros | null;
   /** Reserved of its key's token limit. */
   readonly tokens: number | null;
+  /** The session's id; left out without one. */
+  readonly session?: string | null;
   readonly endUserId: string | null;
   readonly admittedAt: number;
   readonly period: Period;
@@ -92,8 +96,8 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
   const insert = (): boolean =>
     sql.exec(
       `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-        end_user, key_id, key, detail, period_day, named, tokens)
-      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(account, end_users.number) FROM end_users WHERE end_users.id = ?), '', names.number, ?, ?, ?, ?
+        end_user, key_id, key, detail, period_day, named, tokens, session)
+      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(account, end_users.number) FROM end_users WHERE end_users.id = ?), '', names.number, ?, ?, ?, ?, ?
       FROM names WHERE text = ? ON CONFLICT (id) DO NOTHING`,
       request.id,
       made.state,
@@ -108,6 +112,7 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
       made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
       (request.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
+      made.session ?? null,
       request.keyId,
     ).rowsWritten > 0;
   return insert() || (insertText(sql, request.keyId) && insert());

@@ -196,6 +196,15 @@ const MIGRATIONS: readonly string[] = [
   INSERT INTO event_log (id) VALUES (1);`,
   "ALTER TABLE keys ADD COLUMN secrets TEXT", // JSON, of a key that was rotated
   "ALTER TABLE totals ADD COLUMN cached INTEGER NOT NULL DEFAULT 0", // prompt tokens read from a cache; 0 before
+  `CREATE TABLE sessions ( -- those that were used, and those that were ended
+    id TEXT PRIMARY KEY NOT NULL,
+    key_id TEXT, -- null: ended before it was used
+    terms TEXT CHECK (json_valid(terms)), -- null as well
+    spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0), -- as of the newest checkpoint
+    expires_at INTEGER NOT NULL, -- of one that was never used the latest that it may be
+    ended_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  ALTER TABLE requests ADD COLUMN session TEXT -- the id of the one that spends`,
 ];
 
 /** Whether a wallet was ever made in this object; asking writes nothing. */
@@ -267,6 +276,8 @@ export function wasUsed(sql: SqlStorage): boolean {
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
+  /** When it was made, or took over a book: sessions of before are dead. Unix ms. */
+  readonly madeAt: number;
   /** Number of the newest publish; a change made now is carried by the next one. */
   readonly revision: number;
   readonly acknowledged: number;
@@ -299,6 +310,7 @@ export const DEFAULT_SETTINGS: Settings = {
 type Row = {
   org_id: string;
   epoch: string;
+  created_at: number;
   revision: number;
   acknowledged: number;
   publish_all: number;
@@ -318,6 +330,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
   return {
     orgId: row.org_id,
     epoch: row.epoch,
+    madeAt: row.created_at,
     revision: row.revision,
     acknowledged: row.acknowledged,
     publishAll: row.publish_all === 1,

@@ -1,0 +1,88 @@
+import * as z from "zod";
+import { dollars, record, time, uuid } from "./fields.ts";
+
+const keyFields = {
+  id: z.string(),
+  name: z.string(),
+  prefix: z.string(),
+  region: z.string(),
+  scope: z.enum(["regional", "global"]),
+  rpm_limit: z.int(),
+  created_at: time,
+  last_used_at: time.nullable(),
+  revoked: z.boolean(),
+  // Shown by a key that has any of them.
+  budget_dollars: dollars.nullable().optional().describe("What it may spend; null for no budget."),
+  budget_period: z.enum(["day", "week", "month"]).nullable().optional(),
+  spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
+  tpm_limit: z.int().nullable().optional().describe("Tokens in any 60 s."),
+  allowed_models: z.array(z.string()).nullable().optional(),
+  end_user: z.string().nullable().optional(),
+  expires_at: time.nullable().optional(),
+};
+const minute = z.strictObject({ limit: z.int(), remaining: z.int(), reset_ms: z.int() });
+export const key = record("Key", keyFields);
+const limits = z.strictObject({
+  requests: minute,
+  tokens: minute.nullable(),
+  budget: z
+    .strictObject({
+      period: z.enum(["day", "week", "month"]).nullable(),
+      spent_dollars: z.number(),
+      held_dollars: z.number(),
+      left_dollars: z.number(),
+      resets_at: time.nullable(),
+    })
+    .nullable(),
+});
+const sessionFields = {
+  id: z.string(),
+  key_id: z.string(),
+  created_at: time,
+  expires_at: time,
+  end_user: z.string().nullable(),
+  budget_dollars: dollars.nullable().describe("What it may spend in all; null: what its key may."),
+  spent_dollars: dollars,
+  held_dollars: dollars,
+  allowed_models: z.array(z.string()).nullable(),
+  rpm_limit: z.int().nullable(),
+  origins: z.array(z.string()).nullable(),
+};
+export const session = record("Session", sessionFields);
+export const freshSession = record("FreshSession", {
+  ...sessionFields,
+  token: z.string().describe("The token itself, shown this once."),
+});
+export const sessions = z.looseObject({ sessions: z.array(session) }).meta({ id: "Sessions" });
+export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
+/** The calling key or session, and what is left of each limit of the key. */
+export const ownKey = z.union([
+  record("OwnKey", { ...keyFields, limits }),
+  record("OwnSession", { ...sessionFields, limits }),
+]);
+/** A revoked key; while the book is away only what its register knows of it. */
+export const revokedKey = record("RevokedKey", {
+  ...keyFields,
+  name: keyFields.name.optional(),
+  prefix: keyFields.prefix.optional(),
+  created_at: keyFields.created_at.optional(),
+  last_used_at: keyFields.last_used_at.optional(),
+  revoked: z.literal(true),
+});
+export const freshKey = record("FreshKey", {
+  ...keyFields,
+  key: z.string().describe("The key itself, shown this once."),
+});
+export const rotatedKey = record("RotatedKey", {
+  ...keyFields,
+  key: z.string().describe("The new secret."),
+  others_end_at: time.describe("When the key's other secrets end at the latest."),
+});
+export const memberKey = record("MemberKey", { ...keyFields, member_id: uuid });
+export const freshMemberKey = record("FreshMemberKey", {
+  ...keyFields,
+  member_id: uuid.optional(),
+  key: z.string().describe("The key itself, shown this once."),
+});
+export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });
+export const memberKeys = z.looseObject({ keys: z.array(memberKey) }).meta({ id: "MemberKeys" });

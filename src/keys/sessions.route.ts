@@ -1,0 +1,252 @@
+import type { Context } from "hono";
+import * as z from "zod/mini";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { readFields } from "../http/read-fields.ts";
+import type { Caller } from "../lib/caller.ts";
+import { now, timestamp } from "../lib/clock.ts";
+import type { Actor } from "../lib/event.ts";
+import { invalid } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import type { KeyStanding } from "../lib/key-terms.ts";
+import { dollarsOf, micros, microsOfDollars } from "../lib/money.ts";
+import type { Micros } from "../lib/money.ts";
+import { readObject } from "../lib/reach-object.ts";
+import { SESSION_MAX_S } from "../lib/session.ts";
+import type { Session } from "../lib/session.ts";
+import { RPM_LIMIT_MAX } from "./key-record.ts";
+import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
+import { isWithin, termFields } from "./terms.ts";
+
+const ORIGINS_MAX = 20;
+
+/** The body of a new session; null is absent. */
+export const newSessionSchema = z.object({
+  end_user: termFields.end_user,
+  budget_dollars: termFields.budget_dollars,
+  expires_in: z._default(z.int().check(z.minimum(1), z.maximum(SESSION_MAX_S)), 3600),
+  allowed_models: termFields.allowed_models,
+  rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
+  origins: z.nullish(
+    z
+      .array(
+        z
+          .string()
+          .check(z.refine(isOrigin, "must be an origin of a page, as https://app.example.com")),
+      )
+      .check(z.minLength(1), z.maxLength(ORIGINS_MAX)),
+  ),
+});
+type SessionFields = z.infer<typeof newSessionSchema>;
+
+function isOrigin(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
+/** What these routes ask of a wallet. */
+type SessionWallet = {
+  keyStanding(keyHash: string, shown?: Caller["shown"]): Promise<Result<KeyStanding>>;
+  sessions(query: {
+    readonly owner: Owner;
+    readonly limit: number;
+    readonly after: string;
+  }): Promise<Result<{ readonly sessions: readonly Used[]; readonly nextAfter: string | null }>>;
+  endSession(ending: {
+    readonly id: string;
+    readonly expiresAt: number;
+    readonly owner: Owner;
+    readonly isOwn: boolean;
+    readonly actor: Actor;
+  }): Promise<Result<null>>;
+};
+type Owner = { readonly memberId: string | null; readonly keyId: string | null };
+type Used = {
+  readonly keyId: string;
+  readonly session: Session;
+  readonly spentMicro: Micros;
+  readonly heldMicro: Micros;
+};
+
+/**
+ * POST /v1/sessions: 201, the record and, this once, its token. Nothing of it is stored before it is used. 400
+ * with `param` for more than the calling key has; 403 `key_is_limited` for a session.
+ */
+export async function createSessionRoute(
+  c: Context<AppEnv>,
+  isModel: (name: string) => boolean,
+): Promise<Response> {
+  const { caller } = c.var.admitted;
+  if (caller.shown?.session !== undefined) return fail(c, { kind: "key_is_limited" });
+  const fields = await readFields(c, newSessionSchema, []);
+  if (!fields.ok) return fail(c, fields.failure);
+  const standing = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
+  if (!standing.ok) return fail(c, standing.failure);
+  const terms = termsOf(fields.value, standing.value, now(c.env));
+  const wider = wideness(terms, { standing: standing.value, isModel });
+  if (wider !== null) return fail(c, wider.failure);
+  const { keyHash, orgId, scope, home } = caller;
+  const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
+  const { session, token } = await mintSession(mint, terms);
+  if (token.length > SESSION_TOKEN_MAX) {
+    const param = fields.value.origins ? "origins" : "allowed_models";
+    const long = `The token would be over ${SESSION_TOKEN_MAX} characters: name fewer models or origins.`;
+    return fail(c, invalid(long, param).failure);
+  }
+  const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
+  return c.json({ ...sessionView({ ...nothing, session, keyId: caller.keyId }), token }, 201);
+}
+
+function termsOf(
+  fields: SessionFields,
+  { madeAt }: KeyStanding,
+  nowMs: number,
+): Omit<Session, "id"> {
+  const { budget_dollars: dollars, expires_in } = fields;
+  return {
+    madeAt,
+    createdAt: nowMs,
+    expiresAt: nowMs + expires_in * 1000,
+    endUser: fields.end_user ?? null,
+    budgetMicro: typeof dollars === "number" ? microsOfDollars(dollars) : null,
+    allowedModels: fields.allowed_models ?? null,
+    rpmLimit: fields.rpm_limit ?? null,
+    origins: fields.origins ?? null,
+  };
+}
+
+/** Why a session may not have these terms; null when it may. */
+function wideness(
+  terms: Omit<Session, "id">,
+  of: { readonly standing: KeyStanding; readonly isModel: (name: string) => boolean },
+): Refusal | null {
+  const { terms: key, budget, requests } = of.standing;
+  const { budgetMicro, endUser, rpmLimit, allowedModels } = terms;
+  if (endUser !== (key.endUser ?? endUser) && endUser !== null) {
+    return invalid("end_user is another than the key's own.", "end_user");
+  }
+  if (
+    budget !== null &&
+    budgetMicro !== null &&
+    budgetMicro > budget.leftMicro + budget.heldMicro
+  ) {
+    const left = dollarsOf(micros(budget.leftMicro + budget.heldMicro));
+    return invalid(`budget_dollars is more than the key has: ${left} are left.`, "budget_dollars");
+  }
+  if (key.expiresAt !== null && terms.expiresAt > key.expiresAt) {
+    const end = timestamp(key.expiresAt);
+    return invalid(`expires_in is longer than the key lives: until ${end}.`, "expires_in");
+  }
+  if (rpmLimit !== null && rpmLimit > requests.limit) {
+    return invalid(`rpm_limit is above the key's, ${requests.limit}.`, "rpm_limit");
+  }
+  return widerModels(allowedModels ?? [], key.allowedModels, of.isModel);
+}
+
+function widerModels(
+  names: readonly string[],
+  known: readonly string[] | null,
+  isModel: (name: string) => boolean,
+): Refusal | null {
+  const wrong = names.findIndex(
+    (name) => !isModel(name) || (known !== null && !isWithin(known, name)),
+  );
+  const name = names[wrong];
+  if (name === undefined) return null;
+  const param = `allowed_models[${wrong}]`;
+  const why = isModel(name)
+    ? "is none of the key's own models"
+    : "is no model here: give ids, aliases or maker/*";
+  return invalid(`${param} ${why}.`, param);
+}
+
+const listQuery = z.object({
+  limit: wholeNumber(1, 100, 50),
+  after: z._default(z.string("must be given once").check(z.regex(/^ses_\w{40}$/)), ""),
+});
+
+/**
+ * GET /v1/sessions: those that were used and are alive, with what they spent, in the order of their minting; of
+ * a `member` those of its keys, of a key with limits its own. `next_after`, where it is, asks for more.
+ */
+export async function listSessionsRoute(c: Context<AppEnv>): Promise<Response> {
+  if (c.var.admitted.caller.shown?.session !== undefined) {
+    return fail(c, { kind: "key_is_limited" });
+  }
+  const asked = parseQuery(listQuery, c.req.url);
+  if (!asked.ok) return fail(c, asked.failure);
+  const owner = ownerOf(c);
+  const page = await readObject(() => walletOf(c).sessions({ owner, ...asked.value }));
+  if (!page.ok) return fail(c, page.failure);
+  const { sessions, nextAfter } = page.value;
+  return c.json({
+    sessions: sessions.map(sessionView),
+    ...(nextAfter !== null && { next_after: nextAfter }),
+  });
+}
+
+/** DELETE /v1/sessions/{id}: 200, used or not, however often; it is dead everywhere from the answer on. */
+export async function endSessionRoute(c: Context<AppEnv>): Promise<Response> {
+  const { caller } = c.var.admitted;
+  if (caller.shown?.session !== undefined) return fail(c, { kind: "key_is_limited" });
+  const id = c.req.param("id") ?? "";
+  const mintedAt = sessionMintedAt(id);
+  const none = { kind: "not_found", message: "No such session." } as const;
+  const nowMs = now(c.env);
+  if (mintedAt === null || mintedAt > nowMs + SPARE_MS) return fail(c, none);
+  const expiresAt = mintedAt + SESSION_MAX_S * 1000;
+  if (expiresAt + SPARE_MS < nowMs) return fail(c, none);
+  const owner = ownerOf(c);
+  const isAny = owner.keyId === null && owner.memberId === null;
+  const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
+  const isOwn = await isSessionOf(id, of, c.var.config.keySecrets);
+  const actor = { kind: "key", id: caller.keyId } as const;
+  const ending = { id, expiresAt, owner, isOwn, actor };
+  const ended = await readObject(() => walletOf(c).endSession(ending));
+  return ended.ok ? c.json({ id, ended: true }) : fail(c, ended.failure);
+}
+
+/** Clocks of ours differ by less. */
+const SPARE_MS = 60_000;
+
+/** Whose sessions the caller sees and ends. */
+function ownerOf(c: Context<AppEnv>): Owner {
+  const { admitted, member } = c.var;
+  if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
+  return { keyId: null, memberId: member.role === "member" ? member.id : null };
+}
+
+function walletOf(c: Context<AppEnv>): SessionWallet {
+  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  return wallets.getByName(c.var.admitted.caller.orgId);
+}
+
+/** A session as the interface shows it. */
+function sessionView({ keyId, session, spentMicro, heldMicro }: Used): object {
+  const { budgetMicro } = session;
+  return {
+    id: session.id,
+    key_id: keyId,
+    created_at: timestamp(session.createdAt),
+    expires_at: timestamp(session.expiresAt),
+    end_user: session.endUser,
+    budget_dollars: budgetMicro === null ? null : dollarsOf(budgetMicro),
+    spent_dollars: dollarsOf(spentMicro),
+    held_dollars: dollarsOf(heldMicro),
+    allowed_models: session.allowedModels,
+    rpm_limit: session.rpmLimit,
+    origins: session.origins,
+  };
+}
+
+/** The same for the session that asks of itself. */
+export function ownSessionView(
+  c: Context<AppEnv>,
+  session: Session,
+  standing: KeyStanding,
+): object {
+  const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
+  const { keyId } = c.var.admitted.caller;
+  return sessionView({ keyId, session, ...(standing.session ?? nothing) });
+}

@@ -1,0 +1,379 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import { addMember, createKey, deleteKey, statusOf } from "./key-client.ts";
+
+const PAGE = "https://app.example.com";
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+type Minted = { readonly id: string; readonly token: string; readonly expires_at: string };
+type Listed = {
+  readonly id: string;
+  readonly spent_dollars: number;
+  readonly held_dollars: number;
+};
+
+async function mint(key: string, fields: Record<string, unknown> = {}): Promise<Minted> {
+  const response = await send("/v1/sessions", { key, body: fields });
+  expect(response.status).toBe(201);
+  return response.json<Minted>();
+}
+
+async function listed(key: string, query = ""): Promise<readonly Listed[]> {
+  const response = await send(`/v1/sessions${query}`, { key });
+  expect(response.status).toBe(200);
+  return (await response.json<{ sessions: readonly Listed[] }>()).sessions;
+}
+
+function end(key: string, id: string): Promise<Response> {
+  return send(`/v1/sessions/${id}`, { key, method: "DELETE" });
+}
+
+/** Rows of a table of the organisation's wallet. */
+function rowsOf(table: string): Promise<number> {
+  return runInDurableObject(
+    env.WALLET.getByName(account.orgId),
+    (_wallet, { storage }) =>
+      storage.sql.exec<{ n: number }>(`SELECT count(*) AS n FROM ${table}`).one().n,
+  );
+}
+
+const calls = async (key: string): Promise<readonly number[]> => {
+  const counted = countedBindings();
+  expect((await chat(key, {}, { bindings: counted.bindings })).status).toBe(200);
+  expect((await chat(key, {}, { bindings: counted.bindings })).status).toBe(200);
+  return [counted.objects, counted.statements];
+};
+
+async function spentOf(token: string): Promise<number> {
+  const own = await send("/v1/key", { key: token });
+  return (await own.json<{ spent_dollars: number }>()).spent_dollars;
+}
+
+describe("a session", () => {
+  it("pays and looks, and manages nothing", async () => {
+    const { token, id } = await mint(account.key, { end_user: "ann" });
+    expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
+    const own = await (await send("/v1/key", { key: token })).json();
+    expect(own).toMatchObject({ id, key_id: account.keyId, end_user: "ann", limits: {} });
+    const tried: readonly [string, string, object?][] = [
+      ["GET", "/v1/balance"],
+      ["GET", "/v1/keys"],
+      ["POST", "/v1/keys", { name: "mine" }],
+      ["PATCH", `/v1/keys/${account.keyId}`, { rpm_limit: 1000 }],
+      ["DELETE", `/v1/keys/${account.keyId}`],
+      ["POST", `/v1/keys/${account.keyId}/rotate`, { overlap_seconds: 0 }],
+      ["POST", "/v1/sessions", {}],
+      ["GET", "/v1/sessions"],
+      ["DELETE", `/v1/sessions/${id}`],
+      ["POST", "/v1/users", { external_id: "u" }],
+      ["PATCH", `/v1/orgs/${account.orgId}/settings`, { default_alert_threshold: 1 }],
+      ["GET", "/v1/events"],
+    ];
+    for (const [method, path, body] of tried) {
+      const headers = { "idempotency-key": "x" };
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const response = await send(path, { key: token, method, body, headers });
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect([method, path, (await errorOf(response, 403)).code]).toEqual([
+        method,
+        path,
+        "key_is_limited",
+      ]);
+    }
+  });
+
+  it("its end user pays for all it asks, its models and its minute bind it, and only it", async () => {
+    const { token } = await mint(account.key, {
+      end_user: "ann",
+      allowed_models: ["sandbox/echo"],
+      rpm_limit: 2,
+    });
+    expect((await chat(token, { user: "bob" })).status).toBe(400);
+    const { token: alias } = await mint(account.key, { allowed_models: ["smart"] });
+    expect((await errorOf(await chat(alias), 403)).code).toBe("model_not_allowed");
+    expect((await chat(alias, { model: "smart" })).status).toBe(200);
+    expect([(await chat(token)).status, (await chat(token)).status]).toEqual([200, 200]);
+    const third = await errorOf(await chat(token), 429);
+    expect(third.message).toContain("for this session");
+    const { token: other } = await mint(account.key);
+    expect((await chat(other)).status).toBe(200);
+    const user = await (await send("/v1/users/ann", { key: account.key })).json();
+    expect(user).toMatchObject({ external_id: "ann" });
+    shiftClock(61_000);
+    expect((await chat(token)).status).toBe(200);
+  });
+
+  it("over, ended, or of a dead key: 401 from the answer on, at every door", async () => {
+    const made = await createKey(account.key);
+    const [short, ended, orphan] = await Promise.all([
+      mint(made.key, { expires_in: 30 }),
+      mint(made.key),
+      mint(made.key),
+    ]);
+    for (const { token } of [short, ended, orphan]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await chat(token)).status).toBe(200);
+    }
+    expect(await (await end(account.key, ended.id)).json()).toEqual({ id: ended.id, ended: true });
+    expect((await end(account.key, ended.id)).status).toBe(200);
+    expect([(await chat(ended.token)).status, await statusOf(ended.token)]).toEqual([401, 401]);
+    expect((await chat(orphan.token)).status).toBe(200);
+    shiftClock(30_500);
+    expect((await errorOf(await chat(short.token), 401)).message).toContain("expired");
+    expect((await deleteKey(account.key, made.id)).status).toBe(200);
+    expect([(await chat(orphan.token)).status, await statusOf(orphan.token)]).toEqual([401, 401]);
+    expect((await send("/v1/key", { key: orphan.token })).status).toBe(401);
+    const log = await send("/v1/events?type=session.ended", { key: account.key });
+    expect((await log.json<{ events: object[] }>()).events).toMatchObject([{ subject: ended.id }]);
+  });
+
+  it("one that was ended before it was used is dead when it comes; of another key it is no session", async () => {
+    const limited = await createKey(account.key, { budget_dollars: 1 });
+    const stranger = await createKey(account.key, { budget_dollars: 1 });
+    const { id, token } = await mint(limited.key);
+    expect((await end(stranger.key, id)).status).toBe(404);
+    expect((await end(limited.key, id)).status).toBe(200);
+    expect((await chat(token)).status).toBe(401);
+    const used = await mint(limited.key);
+    await chat(used.token);
+    expect((await end(stranger.key, used.id)).status).toBe(404);
+    expect((await chat(used.token)).status).toBe(200);
+    expect((await end(account.key, used.id)).status).toBe(200);
+    expect((await chat(used.token)).status).toBe(401);
+    const member = await addMember(account, "member");
+    const { id: seniors } = await mint(account.key);
+    expect((await end(member.key, seniors)).status).toBe(404);
+    expect((await end(account.key, "ses_none")).status).toBe(404);
+  });
+
+  it("of a rebuilt wallet is no session any more", async () => {
+    const { token } = await mint(account.key);
+    expect((await chat(token)).status).toBe(200);
+    await runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet, { storage }) => {
+      storage.sql.exec("UPDATE wallet SET created_at = created_at + 1");
+    });
+    await evictDurableObject(env.WALLET.getByName(account.orgId));
+    expect((await chat(token)).status).toBe(401);
+    expect((await chat((await mint(account.key)).token)).status).toBe(200);
+  });
+
+  it("minting writes nothing; the first use one row, and the next none but a key's own", async () => {
+    const minted = [await mint(account.key), await mint(account.key)];
+    expect(await rowsOf("sessions")).toBe(0);
+    await chat(minted[0]?.token ?? "");
+    await chat(minted[0]?.token ?? "");
+    expect(await rowsOf("sessions")).toBe(1);
+    expect(await rowsOf("requests")).toBe(2);
+  });
+
+  it("two sessions of one key know nothing of each other's Idempotency-Key", async () => {
+    const [one, other] = [await mint(account.key), await mint(account.key)];
+    const headers = { "idempotency-key": "same" };
+    expect((await chat(one.token, {}, { headers })).status).toBe(200);
+    expect((await chat(other.token, {}, { headers })).status).toBe(200);
+    expect((await chat(one.token, {}, { headers })).status).toBe(409);
+  });
+});
+
+describe("GET /v1/sessions", () => {
+  it("those that were used and live, in pages, with their spend; a limited key its own", async () => {
+    const limited = await createKey(account.key, { budget_dollars: 1 });
+    const own = await mint(limited.key, { budget_dollars: 0.5 });
+    await mint(account.key); // never used
+    const others = [await mint(account.key), await mint(account.key)];
+    for (const { token } of [own, ...others]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await chat(token, { max_tokens: 50 })).status).toBe(200);
+    }
+    const all = await listed(account.key);
+    expect(new Set(all.map(({ id }) => id))).toEqual(new Set([own, ...others].map(({ id }) => id)));
+    for (const { spent_dollars: spent } of all) expect(spent).toBeGreaterThan(0);
+    expect((await listed(limited.key)).map(({ id }) => id)).toEqual([own.id]);
+    const first = await send("/v1/sessions?limit=2", { key: account.key });
+    const page = await first.json<{ sessions: Listed[]; next_after: string }>();
+    const rest = await listed(account.key, `?limit=2&after=${page.next_after}`);
+    expect([...page.sessions, ...rest].map(({ id }) => id)).toEqual(all.map(({ id }) => id));
+    await end(account.key, own.id);
+    expect(await listed(limited.key)).toEqual([]);
+  });
+});
+
+describe("wider than its key: 400 with param, and nothing made", () => {
+  it.each<[string, unknown, string?]>([
+    ["budget_dollars", 1.000001],
+    ["end_user", "bob"],
+    ["expires_in", 7200],
+    ["rpm_limit", 11],
+    ["allowed_models", ["smart"], "allowed_models[0]"],
+    ["allowed_models", ["sandbox/echo", "sandbox/*"], "allowed_models[1]"],
+    ["allowed_models", ["no/such"], "allowed_models[0]"],
+    ["expires_in", 86_401],
+    ["expires_in", 0],
+    ["budget_dollars", -1],
+    ["origins", ["app.example.com"], "origins[0]"],
+    ["origins", ["https://app.example.com/"], "origins[0]"],
+    ["origins", ["*"], "origins[0]"],
+    ["origins", []],
+    ["scope", "global"],
+  ])("%s: %j", async (name, value, param = name) => {
+    const key = await createKey(account.key, {
+      budget_dollars: 1,
+      end_user: "ann",
+      allowed_models: ["sandbox/echo"],
+      rpm_limit: 10,
+      expires_at: new Date(Date.now() + 3_600_000 + 60_000).toISOString(),
+    });
+    await mint(key.key, {
+      budget_dollars: 1,
+      end_user: "ann",
+      rpm_limit: 10,
+      allowed_models: ["sandbox/echo"],
+    });
+    const response = await send("/v1/sessions", { key: key.key, body: { [name]: value } });
+    expect((await errorOf(response, 400)).param).toBe(param);
+  });
+});
+
+const from = (origin: string): { headers: Record<string, string> } => ({ headers: { origin } });
+const allowed = (response: Response): string | null =>
+  response.headers.get("access-control-allow-origin");
+
+describe("a session with origins", () => {
+  it("403 without its page's Origin or with another; CORS answers the page alone, preflights too", async () => {
+    const { token } = await mint(account.key, { origins: [PAGE] });
+    const right = await chat(token, {}, from(PAGE));
+    expect([right.status, allowed(right)]).toEqual([200, PAGE]);
+    expect(right.headers.get("vary")).toContain("origin");
+    for (const origin of ["https://evil.example.com", "null", `${PAGE}.evil.com`]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const wrong = await chat(token, {}, from(origin));
+      expect(allowed(wrong)).toBeNull();
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect((await errorOf(wrong, 403)).code).toBe("origin_not_allowed");
+    }
+    expect((await errorOf(await chat(token), 403)).code).toBe("origin_not_allowed");
+    const preflight = await send("/v1/chat/completions", {
+      method: "OPTIONS",
+      headers: { origin: PAGE, "access-control-request-headers": "authorization" },
+    });
+    expect([preflight.status, allowed(preflight)]).toEqual([204, "*"]);
+  });
+});
+
+it("forged, over for more than a minute, or from a wrong page: no object is asked, and no statement", async () => {
+  const good = await mint(account.key, { expires_in: 60 });
+  const bound = await mint(account.key, { origins: [PAGE] });
+  const { token } = good;
+  const at = Math.floor(token.length / 2);
+  const changed = (i: number): string =>
+    token.slice(0, i) + (token[i] === "A" ? "B" : "A") + token.slice(i + 1);
+  const forged = [
+    ...[at, token.length - 1, token.length - 43, 12].map(changed),
+    token.slice(0, -1),
+    `${token}A`,
+    token.replace("svc_st_eu", "svc_st_gbl_eu"),
+    token.replace("svc_st_eu", "svc_st_us"),
+    `svc_st_eu_a${"A".repeat(4200)}`,
+    `svc_st_eu_a${"A".repeat(43)}`,
+    "svc_st_eu_a",
+  ];
+  const counted = countedBindings();
+  const { bindings } = counted;
+  for (const one of forged) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    expect([one, (await chat(one, {}, { bindings })).status]).toEqual([one, 401]);
+  }
+  expect((await chat(bound.token, {}, { bindings })).status).toBe(403);
+  shiftClock(121_000);
+  const late = countedBindings(); // with the clock as it is now
+  expect((await chat(token, {}, { bindings: late.bindings })).status).toBe(401);
+  expect([counted.objects, counted.statements, late.objects, late.statements]).toEqual([
+    0, 0, 0, 0,
+  ]);
+});
+
+it("a session costs the calls that its key costs: one before the upstream, one before the last byte", async () => {
+  const { token } = await mint(account.key);
+  await chat(token); // the isolate has met the key
+  expect(await calls(token)).toEqual(await calls(account.key));
+});
+
+describe("200 at once on a session whose budget pays for 20 worst cases", () => {
+  it.each([
+    ["JSON", { stream: false }],
+    ["stream", { stream: true }],
+  ])("%s: never a micro over it, nor over its key's", async (_, how) => {
+    const key = await createKey(account.key, { budget_dollars: 0.02 });
+    const worst = { max_tokens: 100, ...how };
+    const probe = await mint(key.key, { budget_dollars: 0 });
+    const { required_micro: required } = (await errorOf(await chat(probe.token, worst), 402)) as {
+      required_micro?: number;
+    };
+    const budget = (20 * (required ?? 0)) / 1_000_000;
+    const { token } = await mint(key.key, { budget_dollars: budget });
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const response = await chat(token, worst);
+        await response.text();
+        return response.status;
+      }),
+    );
+    const seen = new Set(answers);
+    expect([seen.has(200), seen.has(402)]).toEqual([true, true]);
+    seen.delete(503); // shed for want of room
+    expect(seen.size).toBe(2);
+    const [session] = await listed(key.key);
+    expect(session?.spent_dollars).toBeLessThanOrEqual(budget);
+    expect(session?.held_dollars).toBe(0);
+    const own = await (await send("/v1/key", { key: key.key })).json<{ spent_dollars: number }>();
+    const { spent_dollars: spent = 0 } = session ?? {};
+    expect(await spentOf(token)).toBe(spent);
+    expect(own).toMatchObject({ limits: { budget: { spent_dollars: spent } } });
+  });
+});
+
+it("spend outlives an eviction, to the micro", async () => {
+  const { token, id } = await mint(account.key, { budget_dollars: 1 });
+  await chat(token);
+  const before = (await listed(account.key)).find((one) => one.id === id)?.spent_dollars;
+  await evictDurableObject(env.WALLET.getByName(account.orgId));
+  expect((await listed(account.key)).find((one) => one.id === id)?.spent_dollars).toBe(before);
+});
+
+it("across a rotation of its key a session goes on, within the same budget", async () => {
+  const key = await createKey(account.key, { budget_dollars: 0.01 });
+  const { token } = await mint(key.key);
+  const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));
+  const rotated = await send(`/v1/keys/${key.id}/rotate`, {
+    key: key.key,
+    body: { overlap_seconds: 0 },
+    headers: { "idempotency-key": "r" },
+  });
+  expect(rotated.status).toBe(201);
+  asked.push(...Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 })));
+  const seen = await Promise.all(asked.map(async (answer) => (await answer).status));
+  expect(new Set(seen)).toEqual(new Set([200, 402]));
+  const { key: fresh } = await rotated.json<{ key: string }>();
+  const own = await (
+    await send("/v1/key", { key: fresh })
+  ).json<{
+    limits: { budget: { spent_dollars: number } };
+  }>();
+  expect(own.limits.budget.spent_dollars).toBeLessThanOrEqual(0.01);
+});

@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { isSessionOf, mintSession, verifySession } from "../../src/keys/session-token.ts";
+import { effort } from "../effort.ts";
+
+const a = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
+const b = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
+const keyHash = "0f".repeat(32);
+const mint = { home: "eu", scope: "global", keyHash, orgId: "an organisation" } as const;
+const TERMS = {
+  madeAt: 1,
+  createdAt: 1_795_000_000_000,
+  expiresAt: 1_795_000_060_000,
+  endUser: "añn\u{1f600}",
+  budgetMicro: null,
+  allowedModels: ["sandbox/*"],
+  rpmLimit: 3,
+  origins: ["https://app.example.com"],
+};
+
+it("a minted session verifies as what it is, under any listed secret, and stops with its secret", async () => {
+  const { session, token } = await mintSession({ ...mint, secrets: [a, b] }, TERMS);
+  expect(token).toMatch(/^svc_st_gbl_eu_a[\w-]+$/);
+  expect(session).toMatchObject(TERMS);
+  const verified = { hash: keyHash, home: "eu", scope: "global", shown: { session } };
+  expect(await verifySession(token, [b, a])).toEqual(verified);
+  expect(await verifySession(token, [b])).toBeNull();
+  expect(await verifySession(token, [{ id: "a", secret: b.secret }])).toBeNull();
+});
+
+it("a change of any one character is no session", async () => {
+  const { token } = await mintSession({ ...mint, secrets: [a] }, TERMS);
+  for (let i = 0; i < token.length; i++) {
+    const changed = token.slice(0, i) + (token[i] === "A" ? "B" : "A") + token.slice(i + 1);
+    // oxlint-disable-next-line no-await-in-loop -- each in its turn
+    expect([i, await verifySession(changed, [a])]).toEqual([i, null]);
+  }
+});
+
+it("its id says whose it is, before it was ever used", async () => {
+  const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
+  const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
+  expect(await is({ orgId: "an organisation" })).toBe(true);
+  expect(await is({ keyHash })).toBe(true);
+  expect(await is({ orgId: "another" })).toBe(false);
+  expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
+});
+
+it(`${effort(2000, 20_000)} sessions of one moment have ids of their own`, async () => {
+  const count = effort(2000, 20_000);
+  const minted = await Promise.all(
+    Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),
+  );
+  expect(new Set(minted.map(({ session }) => session.id)).size).toBe(count);
+});
