@@ -1,7 +1,7 @@
 import { mintId } from "./id.ts";
 import { sha256 } from "./sha256.ts";
 
-/** What may be told, each by the name that readers and webhooks filter by. */
+/** What may be told, each by the name that readers filter by. */
 export const EVENT_TYPES = [
   "balance.credited",
   "balance.charged",
@@ -24,11 +24,6 @@ export const EVENT_TYPES = [
   "organization.created",
   "organization.changed",
   "organization.wallet_rebuilt",
-  "webhook.created",
-  "webhook.changed",
-  "webhook.rotated",
-  "webhook.deleted",
-  "webhook.disabled",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

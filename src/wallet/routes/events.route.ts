@@ -64,7 +64,7 @@ export function eventsView({
   };
 }
 
-/** The JSON of an event, as lists and webhooks send it. */
+/** The JSON of an event. */
 export function eventView(event: EventRecord): Readonly<Record<string, unknown>> {
   const { id, type, createdAt, actor, subject, data } = event;
   return { id, type, created_at: timestamp(createdAt), actor, subject, data };
