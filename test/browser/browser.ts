@@ -51,11 +51,7 @@ export function openWindow(): Window {
       },
     });
     origin = `http://localhost:${port}`;
-    browser = await playwright.launch({
-      executablePath: await chromium.executablePath(),
-      args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-      headless: true,
-    });
+    browser = await launchBrowser();
   });
   afterEach(async () => {
     for (const context of contexts.splice(0)) await context.close();
@@ -70,22 +66,49 @@ export function openWindow(): Window {
     },
     open: async (path, options = DESKTOP) => {
       if (browser === undefined) throw new Error("the browser did not start");
-      const context = await browser.newContext({ locale: "en-GB", ...options, baseURL: origin });
+      const { page, context, faults } = await openPage(browser, origin + path, options);
       contexts.push(context);
-      const page = await context.newPage();
-      const faults: string[] = [];
-      page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
-      page.on("console", (message) => {
-        if (message.type() === "error") faults.push(`console: ${message.text()}`);
-      });
-      page.on("request", (request) => {
-        const { protocol, origin: asked } = new URL(request.url());
-        if (protocol.startsWith("http") && asked !== origin) faults.push(`asked ${request.url()}`);
-      });
-      await page.goto(path);
       return Object.assign(page, { faults });
     },
   };
+}
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.executablePath().then((executablePath) =>
+    playwright.launch({
+      executablePath,
+      args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+      headless: true,
+    }),
+  );
+}
+
+/** A page in a context of its own, and what happened on it that must not. */
+export type Opened = {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  readonly faults: readonly string[];
+};
+
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = DESKTOP,
+): Promise<Opened> {
+  const { origin } = new URL(url);
+  const context = await browser.newContext({ locale: "en-GB", ...options, baseURL: origin });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") faults.push(`console: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    const { protocol, origin: asked } = new URL(request.url());
+    if (protocol.startsWith("http") && asked !== origin) faults.push(`asked ${request.url()}`);
+  });
+  await page.goto(url);
+  return { page, context, faults };
 }
 
 /** Nothing serious or critical that axe finds on the page as it is. */
