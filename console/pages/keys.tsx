@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, route, useQuery } from "../state/route.ts";
 import { Head, Time, Tokens, useNow } from "../ui/basics.tsx";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
@@ -10,14 +10,16 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeyDetail } from "./key-detail.tsx";
 import { NewKey } from "./new-key.tsx";
-import { Sessions } from "./sessions.tsx";
 
-/** Give me a key, take that key away; and the sessions that keys made. */
+/** Give me a key, take that key away. */
 export function Keys() {
-  const [query] = useQuery();
+  const { path } = useCell(route);
+  const [query, update] = useQuery();
+  const { all = "" } = query;
   const [making, setMaking] = useState(query["make"] !== undefined);
-  const tab = query["tab"] === "sessions" ? "sessions" : "keys";
-  const current = (name: string) => (tab === name ? "page" : undefined);
+  const now = useNow();
+  const read = useRead("GET /v1/keys", {}, { every: 15_000 });
+  const opened = read.data?.keys.find(({ id }) => id === path[1]);
   return (
     <>
       <Head
@@ -28,29 +30,6 @@ export function Keys() {
           New key
         </button>
       </Head>
-      <nav class="tabs" aria-label="Keys and sessions">
-        <a href={hrefOf(["keys"])} aria-current={current("keys")}>
-          Keys
-        </a>
-        <a href={hrefOf(["keys"], { tab: "sessions" })} aria-current={current("sessions")}>
-          Sessions
-        </a>
-      </nav>
-      {tab === "sessions" ? <Sessions /> : <KeyList />}
-      {making && <NewKey onClose={() => setMaking(false)} />}
-    </>
-  );
-}
-
-function KeyList() {
-  const { path } = useCell(route);
-  const [query, update] = useQuery();
-  const { all = "" } = query;
-  const now = useNow();
-  const read = useRead("GET /v1/keys", {}, { every: 15_000 });
-  const opened = read.data?.keys.find(({ id }) => id === path[1]);
-  return (
-    <>
       <Shown read={read} height={480}>
         {({ keys }) => (
           <Table
@@ -75,6 +54,7 @@ function KeyList() {
           />
         )}
       </Shown>
+      {making && <NewKey onClose={() => setMaking(false)} />}
       {opened && <KeyDetail apiKey={opened} onClose={() => goTo(["keys"], query)} />}
     </>
   );
