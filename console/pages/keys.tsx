@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
-import { goTo, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { Head, Time, Tokens, useNow } from "../ui/basics.tsx";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
@@ -10,16 +10,14 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeyDetail } from "./key-detail.tsx";
 import { NewKey } from "./new-key.tsx";
+import { Sessions } from "./sessions.tsx";
 
-/** Give me a key, take that key away. */
+/** Give me a key, take that key away; and the sessions that keys made. */
 export function Keys() {
-  const { path } = useCell(route);
-  const [query, update] = useQuery();
-  const { all = "" } = query;
+  const [query] = useQuery();
   const [making, setMaking] = useState(query["make"] !== undefined);
-  const now = useNow();
-  const read = useRead("GET /v1/keys", {}, { every: 15_000 });
-  const opened = read.data?.keys.find(({ id }) => id === path[1]);
+  const tab = query["tab"] === "sessions" ? "sessions" : "keys";
+  const current = (name: string) => (tab === name ? "page" : undefined);
   return (
     <>
       <Head
@@ -30,6 +28,29 @@ export function Keys() {
           New key
         </button>
       </Head>
+      <nav class="tabs" aria-label="Keys and sessions">
+        <a href={hrefOf(["keys"])} aria-current={current("keys")}>
+          Keys
+        </a>
+        <a href={hrefOf(["keys"], { tab: "sessions" })} aria-current={current("sessions")}>
+          Sessions
+        </a>
+      </nav>
+      {tab === "sessions" ? <Sessions /> : <KeyList />}
+      {making && <NewKey onClose={() => setMaking(false)} />}
+    </>
+  );
+}
+
+function KeyList() {
+  const { path } = useCell(route);
+  const [query, update] = useQuery();
+  const { all = "" } = query;
+  const now = useNow();
+  const read = useRead("GET /v1/keys", {}, { every: 15_000 });
+  const opened = read.data?.keys.find(({ id }) => id === path[1]);
+  return (
+    <>
       <Shown read={read} height={480}>
         {({ keys }) => (
           <Table
@@ -54,7 +75,6 @@ export function Keys() {
           />
         )}
       </Shown>
-      {making && <NewKey onClose={() => setMaking(false)} />}
       {opened && <KeyDetail apiKey={opened} onClose={() => goTo(["keys"], query)} />}
     </>
   );
