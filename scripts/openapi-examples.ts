@@ -106,6 +106,8 @@ async function askInference(org: string): Promise<void> {
 async function askOrganization(org: string): Promise<void> {
   const made = await ask("POST /v1/keys", { body: { name: "Server", rpm_limit: 600 } });
   await ask("GET /v1/keys");
+  await ask("GET /v1/key");
+  await ask("PATCH /v1/keys/{id}", { fill: [made["id"] as string], body: { name: "Server 2" } });
   await ask("POST /v1/keys/{id}/rotate", {
     fill: [made["id"] as string],
     body: { overlap_seconds: 86_400 },
@@ -130,6 +132,7 @@ async function askOrganization(org: string): Promise<void> {
   await ask("GET /v1/orgs/{org_id}", { fill: [org] });
   await ask("PATCH /v1/orgs/{org_id}", { fill: [org], body: { name: "Example Ltd" } });
   await ask("GET /v1/orgs/{org_id}/settings", { fill: [org] });
+  await ask("GET /v1/events", { query: "?limit=2" });
 }
 
 async function askOperator(org: string, keyId: string): Promise<void> {
@@ -152,6 +155,7 @@ async function askOperator(org: string, keyId: string): Promise<void> {
   await ask(`POST ${at}/reconcile`, { fill });
   await ask(`GET ${at}/usage`, { fill });
   await ask(`GET ${at}/alerts`, { fill });
+  await ask(`GET ${at}/events`, { fill, query: "?limit=2" });
   await ask("GET /admin/v1/health");
   await ask(`DELETE ${at}/keys/{key_id}`, { fill: [org, keyId] });
 }
