@@ -353,7 +353,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     this.#decisions.schedule.publishing();
     const live = (): Desk | null => this.#decisions.openIfMade();
     try {
-      await this.takeEvents();
       const outcome = await publish(this.#decisions.open(), live);
       const desk = live();
       if (outcome === "again" && desk !== null) await publish(desk, live);
@@ -362,5 +361,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
+    await this.takeEvents(); // after it: its batch is picked in the turn that it is called in
   }
 }
