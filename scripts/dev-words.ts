@@ -16,10 +16,11 @@ Environment:
                           All of them may stand in .dev.vars instead.
 `;
 
+const consoleAt = (url: string, key: string): string =>
+  `${new URL("/console/", url).href}#key=${key}`;
+
 /** What to paste, region by region, and where things are. */
 export function welcome(demo: Demo, directory: string, showcase: Showcase | null): string {
-  const consoleAt = (url: string, key: string): string =>
-    `${new URL("/console/", url).href}#key=${key}`;
   const shown = showcase?.owner_key ?? demo.eu.regional_key;
   return [
     regionWords("EU", demo.eu),

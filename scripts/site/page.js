@@ -31,7 +31,7 @@ input.addEventListener("focus", () => {
     .then((response) => response.json())
     .then((entries) => {
       index = entries;
-      search(); // for what was typed meanwhile
+      return search(); // for what was typed meanwhile
     });
 });
 input.addEventListener("input", search);

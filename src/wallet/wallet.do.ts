@@ -264,12 +264,12 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async poke(): Promise<Result<Contract.Vitals>> {
-    if (this.#decisions.tryOpen() === null) return unavailable();
-    await this.takeEvents();
+    const before = this.#decisions.tryOpen();
+    if (before === null) return unavailable();
+    await this.#work(before.memory.changed || before.memory.row.conflict !== null);
+    await this.takeEvents(); // after it: a publish picks its batch in this very turn
     const desk = this.#decisions.tryOpen();
-    if (desk === null) return unavailable();
-    await this.#work(desk.memory.changed || desk.memory.row.conflict !== null);
-    return success(vitalsOf(desk));
+    return desk === null ? unavailable() : success(vitalsOf(desk));
   }
 
   async reconcile(): Promise<Result<Contract.Reconciliation>> {
