@@ -22,6 +22,7 @@ const inFile =
     mutated,
   });
 const ledger = inFile("src/wallet/rules/ledger.ts");
+const credits = inFile("src/wallet/rules/credit.ts");
 const quota = inFile("src/wallet/rules/quota.ts");
 const idempotency = inFile("src/wallet/rules/hold-guards.ts");
 const rate = inFile("src/lib/rate-window.ts");
@@ -64,7 +65,7 @@ const MONEY: readonly Mutant[] = [
     "shortfall: micros(Math.max(0, cost - charged)), late: false",
     "shortfall: micros(0), late: false",
   ),
-  ledger(
+  credits(
     "a correction never takes what is held",
     "amount < 0 && balance < books.held",
     "amount < 0 && balance < 0",

@@ -213,7 +213,7 @@ export class RegionOutbox extends DurableObject<Env> {
   /** As `#arm`, in a little while, for an alarm that is not set yet. */
   async #armSoon(): Promise<void> {
     const sinceMs = Math.abs(elapsedMs() - this.#armedMs);
-    if (sinceMs < ARMED_MS) return;
+    if (sinceMs < ARMED_MS || this.#queue.nextDueAt() === null) return;
     await this.#arm(GATHER_MS);
     this.#armedMs = elapsedMs();
   }

@@ -97,6 +97,8 @@ export class WatchedBook {
   #open: Promise<void> = Promise.resolve();
   #release: () => void = () => undefined;
 
+  readonly #bound: { readonly sql: string; readonly values: readonly unknown[] }[] = [];
+
   constructor() {
     env.DB = new Proxy(this.#real, {
       get: (target, property) => {
@@ -105,6 +107,11 @@ export class WatchedBook {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
+  }
+
+  /** The statements about one key, by its hash: other tests' keys are noted too, by alarms. */
+  about(hash: string): string[] {
+    return this.#bound.filter(({ values }) => values.includes(hash)).map(({ sql }) => sql);
   }
 
   /** Answers wait from now on, after they were read, until `open` is called. */
@@ -136,7 +143,10 @@ export class WatchedBook {
           const value: unknown = Reflect.get(target, property);
           if (typeof value !== "function") return value;
           if (property === "bind") {
-            return (...bindings: unknown[]) => watch(target.bind(...bindings));
+            return (...bindings: unknown[]) => {
+              this.#bound.push({ sql, values: bindings });
+              return watch(target.bind(...bindings));
+            };
           }
           return async (...bindings: unknown[]) => {
             const answer: unknown = await value.apply(target, bindings);

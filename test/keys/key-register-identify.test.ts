@@ -79,7 +79,7 @@ it("notes the use in the book, once a minute, and learns there that the key was 
     const noted = await findKeyByHash(env.DB, row.hash);
     expect(noted?.last_used_at).toBeGreaterThan(0);
   });
-  expect(book.statements.filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(1);
+  expect(book.about(row.hash).filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(1);
   await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
   expect(await kindOf(row.hash)).toBe("identified");

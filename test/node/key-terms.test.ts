@@ -181,12 +181,13 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
   });
 
   it("429 with what is left when the tokens of its minute are used up, 400 for what can never fit", async () => {
-    const { one } = await limited({ tpm_limit: 300 });
+    const { owner, one } = await limited({ tpm_limit: 300 });
     const asked = { ...ECHO, max_tokens: 150 };
     const first = await pays(where, one, asked);
     expect(first.status).toBe(200);
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
     await first.text();
+    await owner.resolved(); // its charge has taken the place of what it reserved
     const held = await openChat(where, one, { ...STALL, max_tokens: 200, stream: true });
     await held.readUntil((received) => received.includes("data: "));
     expect(await refusalOf(where, one, asked)).toMatchObject({
