@@ -2,6 +2,7 @@
 const VARIABLE: readonly (readonly [RegExp, string])[] = [
   [/svc_(?:sk|st)_[a-z_]*live_\w+/g, "<key>"],
   [/\b(req|key|alert|chatcmpl|cmpl|msg|resp)[_-][0-9A-Za-z]{24}\b/g, "<$1>"],
+  [/\bses_[0-9A-Za-z]{40}\b/g, "<ses>"],
   [/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, "<uuid>"],
   [/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>"],
   [/\b\d{4}-\d\d-\d\d\b/g, "<date>"],
