@@ -76,6 +76,19 @@ CREATE TABLE IF NOT EXISTS key_terms (
 CREATE INDEX IF NOT EXISTS key_terms_by_organization ON key_terms (org_id);
 CREATE INDEX IF NOT EXISTS key_terms_by_expiry ON key_terms (expires_at) WHERE expires_at IS NOT NULL;
 
+-- Where an organisation's events are sent.
+CREATE TABLE IF NOT EXISTS webhooks (
+  id TEXT PRIMARY KEY NOT NULL, -- whk_ + 24
+  org_id TEXT NOT NULL REFERENCES organizations (id),
+  url TEXT NOT NULL,
+  types TEXT CHECK (json_valid(types)), -- array of event types; null: all
+  secrets TEXT NOT NULL CHECK (json_valid(secrets)), -- encrypted under KEY_SECRETS, the newest first
+  disabled_reason TEXT, -- null: it is on
+  created_at INTEGER NOT NULL,
+  changed_at INTEGER NOT NULL -- only grows
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS webhooks_by_organization ON webhooks (org_id, created_at, id);
+
 -- What was changed here, until the organisation's wallet has it in its log. Inserted in the batch of the change.
 CREATE TABLE IF NOT EXISTS events (
   id TEXT PRIMARY KEY NOT NULL, -- evt_ + 24

@@ -15,11 +15,12 @@ interface __BaseEnv_Env {
 	REGION_OUTBOX: DurableObjectNamespace<import("./src/index").RegionOutbox>;
 	REGION_METRICS: DurableObjectNamespace<import("./src/index").RegionMetrics>;
 	CONSOLE_SESSION: DurableObjectNamespace<import("./src/index").ConsoleSession>;
+	WEBHOOK_DELIVERIES: DurableObjectNamespace<import("./src/index").WebhookDeliveries>;
 }
 declare namespace Cloudflare {
 	interface GlobalProps {
 		mainModule: typeof import("./src/index");
-		durableNamespaces: "Wallet" | "RegionOutbox" | "RegionMetrics" | "KeyRegister" | "ConsoleSession";
+		durableNamespaces: "Wallet" | "RegionOutbox" | "RegionMetrics" | "KeyRegister" | "ConsoleSession" | "WebhookDeliveries";
 	}
 	interface Env extends __BaseEnv_Env {}
 }

@@ -73,7 +73,7 @@ serve("home");
 refuseOtherMethods(app, rowsOf("home"));
 
 app.use("/v1/*", requireUnlimited);
-for (const path of ["/v1/keys/*", "/v1/orgs/:org_id"]) app.use(path, tellWallet);
+for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) app.use(path, tellWallet);
 serve("managed");
 refuseOtherMethods(app, rowsOf("managed"));
 

@@ -6,6 +6,7 @@ export { KeyRegister } from "./keys/key-register.do.ts";
 export { RegionMetrics } from "./metrics/region-metrics.do.ts";
 export { RegionOutbox } from "./regions/region-outbox.do.ts";
 export { Wallet } from "./wallet/wallet.do.ts";
+export { WebhookDeliveries } from "./webhooks/webhook-deliveries.do.ts";
 
 export default {
   fetch: app.fetch,

@@ -38,6 +38,17 @@ import {
 } from "./wallet/routes/generations.route.ts";
 import { alertsRoute, balanceRoute } from "./wallet/routes/reads.route.ts";
 import { usageRoute } from "./wallet/routes/usage.route.ts";
+import {
+  createWebhookRoute,
+  deleteWebhookRoute,
+  deliveriesRoute,
+  listWebhooksRoute,
+  patchWebhookRoute,
+  readWebhookRoute,
+  replayRoute,
+  rotateWebhookRoute,
+  testWebhookRoute,
+} from "./webhooks/webhooks.route.ts";
 
 /**
  * Where a path is answered, which is also the order of what a request passes on its way there:
@@ -75,6 +86,8 @@ const MEMBERS: Who = { roles: EVERYONE, member: "read" };
 const OWN: Who = { ...MEMBERS, others: SENIORS };
 /** Who may read what was spent, and change what may be. */
 const ACCOUNTANTS: Who = { roles: SENIORS, member: "read" };
+/** Who says where an organisation's events go. */
+const MANAGERS: Who = { roles: ["owner", "admin"], member: "read" };
 
 /**
  * Every path below `/v1`; the operators' are `operator/endpoints.ts`. From these rows come the routes with
@@ -105,6 +118,15 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
   path("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
   path("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
+  path("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),
+  path("POST /v1/webhooks", "managed", MANAGERS, createWebhookRoute),
+  path("GET /v1/webhooks/:id", "managed", MANAGERS, readWebhookRoute),
+  path("PATCH /v1/webhooks/:id", "managed", MANAGERS, patchWebhookRoute),
+  path("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
+  path("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
+  path("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
+  path("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
+  path("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
   path("GET /v1/keys", "managed", OWN, listKeysRoute),
   path("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, isSold(c))),
   path("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>

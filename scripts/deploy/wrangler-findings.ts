@@ -13,6 +13,7 @@ const OBJECTS = {
   REGION_OUTBOX: "RegionOutbox",
   REGION_METRICS: "RegionMetrics",
   CONSOLE_SESSION: "ConsoleSession",
+  WEBHOOK_DELIVERIES: "WebhookDeliveries",
 };
 /** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];

@@ -22,6 +22,8 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   last_owner: 409,
   balance_too_low: 409,
   too_many_keys: 409,
+  too_many_webhooks: 409,
+  webhook_disabled: 409,
   too_many_secrets: 409,
   too_many_sessions: 409,
   idempotency_replay: 409,

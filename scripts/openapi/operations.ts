@@ -10,8 +10,23 @@ import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
+import {
+  newWebhookSchema,
+  replaySchema,
+  webhookChangeSchema,
+  webhookRotationSchema,
+} from "../../src/webhooks/webhooks.route.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
-import { EVENTS, GENERATIONS, HOLDS, MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
+import {
+  EVENTS,
+  GENERATIONS,
+  HOLDS,
+  MISSING,
+  operationsOf,
+  PAGE,
+  USAGE,
+  whole,
+} from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import * as record from "./records.ts";
@@ -147,6 +162,65 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     query: EVENTS,
     answers: { 200: record.events },
     errors: ["role_required"],
+  },
+  "GET /v1/webhooks": {
+    tag: "Events",
+    summary: "Where events are sent",
+    answers: { 200: record.webhooks },
+    errors: ["role_required"],
+  },
+  "POST /v1/webhooks": {
+    tag: "Events",
+    summary: "Send events to a URL; its secret is shown this once",
+    body: newWebhookSchema,
+    answers: { 201: record.freshWebhook },
+    errors: [...CHANGE, "role_required", "too_many_webhooks"],
+  },
+  "GET /v1/webhooks/{id}": {
+    tag: "Events",
+    summary: "One webhook",
+    answers: { 200: record.webhook },
+    errors: [...MISSING, "role_required"],
+  },
+  "PATCH /v1/webhooks/{id}": {
+    tag: "Events",
+    summary: "Change a webhook, or switch it off and on",
+    body: webhookChangeSchema,
+    answers: { 200: record.webhook },
+    errors: [...CHANGE, ...MISSING, "role_required"],
+  },
+  "DELETE /v1/webhooks/{id}": {
+    tag: "Events",
+    summary: "Send nothing more to it",
+    answers: { 200: record.deleted },
+    errors: [...CHANGE, ...MISSING, "role_required"],
+  },
+  "POST /v1/webhooks/{id}/rotate": {
+    tag: "Events",
+    summary: "A new secret; the one before signs as well until the overlap ends",
+    body: webhookRotationSchema,
+    answers: { 200: record.freshWebhook },
+    errors: [...CHANGE, ...MISSING, "role_required"],
+  },
+  "POST /v1/webhooks/{id}/test": {
+    tag: "Events",
+    summary: "Send `webhook.test` now, and say what came of it",
+    answers: { 200: record.webhookTest },
+    errors: [...CHANGE, ...MISSING, "role_required"],
+  },
+  "GET /v1/webhooks/{id}/deliveries": {
+    tag: "Events",
+    summary: "What was sent and what waits, newest first",
+    query: [whole("limit", 1, 100, 50), { name: "after", schema: { type: "string" } }],
+    answers: { 200: record.deliveries },
+    errors: [...MISSING, "role_required"],
+  },
+  "POST /v1/webhooks/{id}/replay": {
+    tag: "Events",
+    summary: "Send again what happened since a time, 1,000 events a call",
+    body: replaySchema,
+    answers: { 202: record.replayed },
+    errors: [...CHANGE, ...MISSING, "role_required", "webhook_disabled"],
   },
   "GET /v1/keys": {
     tag: "Keys",

@@ -4,7 +4,7 @@ import { calledBy } from "../lib/caller.ts";
 import type { Called, Shown } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { SYSTEM } from "../lib/event.ts";
-import type { Actor } from "../lib/event.ts";
+import type { Actor, EventRecord } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeySecrets } from "../lib/key-secrets.ts";
@@ -37,11 +37,13 @@ import {
   readRequests,
 } from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
+import { WebhookTelling } from "./object/tell-webhooks.do.ts";
 import { takeWaitingEvents } from "./object/take-events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
+import { selectEventsSince } from "./tables/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, migrate, walletExists, wasUsed } from "./tables/wallet-schema.do.ts";
 import type * as Contract from "./wallet-contract.ts";
@@ -54,6 +56,7 @@ import type * as Contract from "./wallet-contract.ts";
 export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
+  readonly #telling: WebhookTelling;
   /** The look at the book's events that is under way, and the one after it, which all share who ask meanwhile. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
@@ -62,7 +65,9 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#decisions = new Decisions(ctx.storage, () => this.env);
+    const onNews = (): void => ctx.waitUntil(this.#telling.tell());
+    this.#decisions = new Decisions(ctx.storage, () => this.env, onNews);
+    this.#telling = new WebhookTelling(this.#decisions, () => this.env);
     this.#gate = gateOf(this.#decisions, ctx, () => this.env);
     void ctx.blockConcurrencyWhile(async () => {
       if (!walletExists(ctx.storage.sql)) return;
@@ -254,6 +259,11 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => readEvents(desk, query));
   }
 
+  async eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>> {
+    await this.takeEvents();
+    return this.#decisions.decide((desk) => success(selectEventsSince(desk, sinceMs, limit)));
+  }
+
   takeEvents(): Promise<void> {
     this.#nextTaking ??= this.#taking.then(() => {
       this.#nextTaking = null;
@@ -362,5 +372,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
       this.#decisions.schedule.published(now(this.env));
     }
     await this.takeEvents(); // after it: its batch is picked in the turn that it is called in
+    this.ctx.waitUntil(this.#telling.tell());
   }
 }

@@ -21,6 +21,11 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],
   "POST /v1/sessions": [{ expires_in: 60 }, 201],
+  "POST /v1/webhooks": [{ url: "https://hooks.turnpike.dev/x" }, 201],
+  "PATCH /v1/webhooks/:id": [{ types: ["balance.low"] }],
+  "POST /v1/webhooks/:id/rotate": [{ overlap_seconds: 60 }],
+  "POST /v1/webhooks/:id/test": [{}],
+  "POST /v1/webhooks/:id/replay": [{ since: "2099-01-01" }, 202],
   "POST /v1/users": [{ external_id: "there already" }],
   "PATCH /v1/users/:external_id{.+}": [{ daily_quota_dollars: 5 }],
   "PATCH /v1/orgs/:org_id": [{ name: "renamed by a test" }],
@@ -54,6 +59,7 @@ const TARGETS: Readonly<Record<string, Target>> = {
     unknown: () => `${mintId("ses_", Date.now() - 2 * 86_400_000)}unknown1unknown2`,
   },
   users: { of: endUserOf, unknown: () => crypto.randomUUID() },
+  webhooks: { of: webhookOf, unknown: () => mintId("whk_", Date.now()) },
   orgs: { of: async ({ orgId }) => orgId, unknown: () => crypto.randomUUID() },
 };
 
@@ -66,6 +72,18 @@ async function sessionOf({ key }: Account): Promise<string> {
   const { id, token } = await made.json<{ id: string; token: string }>();
   await chat(token); // one that was not used is nobody's
   return id;
+}
+
+/** The one before makes room. */
+async function webhookOf({ key }: Account): Promise<string> {
+  const listed = await send("/v1/webhooks", { key });
+  for (const { id } of (await listed.json<{ webhooks: { id: string }[] }>()).webhooks) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await send(`/v1/webhooks/${id}`, { method: "DELETE", key });
+  }
+  const made = await send("/v1/webhooks", { key, body: { url: "https://hooks.turnpike.dev/x" } });
+  expect(made.status).toBe(201);
+  return (await made.json<{ id: string }>()).id;
 }
 
 export async function generationOf({ key }: Account): Promise<string> {

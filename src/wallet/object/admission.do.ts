@@ -158,7 +158,7 @@ export function tellKeys(
   const desk = decisions.openIfMade();
   if (desk === null) return success(null);
   tell(keys, desk);
-  decisions.schedule.arm(desk);
+  decisions.noteNews(desk);
   return success(null);
 }
 

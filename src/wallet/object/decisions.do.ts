@@ -25,9 +25,13 @@ export class Decisions {
   readonly #storage: DurableObjectStorage;
   readonly #env: () => Env;
 
-  constructor(storage: DurableObjectStorage, env: () => Env) {
+  readonly #onNews: () => void;
+
+  /** `onNews`: called while the log has events that were not told. */
+  constructor(storage: DurableObjectStorage, env: () => Env, onNews: () => void) {
     this.#storage = storage;
     this.#env = env;
+    this.#onNews = onNews;
   }
 
   get schedule(): Schedule {
@@ -53,9 +57,15 @@ export class Decisions {
   decide<T>(decision: (desk: Desk) => Result<T>): Result<T> {
     return this.turn((desk) => {
       const answer = decision(desk);
-      this.#schedule.arm(this.open());
+      this.noteNews(this.open());
       return answer;
     });
+  }
+
+  /** After a decision: sets the alarm, and has what it told sent on. */
+  noteNews(desk: Desk): void {
+    this.#schedule.arm(desk);
+    if (desk.memory.isUntold) this.#onNews();
   }
 
   /** A decision that leaves the alarm to its caller. */

@@ -68,6 +68,8 @@ export type Memory = {
   readonly dueUses: DueUses;
   /** Anything that the book does not show yet. */
   changed: boolean;
+  /** Events that the webhooks' object was not told of. */
+  isUntold: boolean;
   room: Room;
 };
 
@@ -107,6 +109,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     dueUses: new DueUses(),
     changed: false,
+    isUntold: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };
   addLaterRows(sql, memory, checkpoint.seq);
@@ -119,7 +122,8 @@ export function loadMemory(sql: SqlStorage): Memory {
   )) {
     memory.unpublished.add(user.id);
   }
-  memory.changed = memory.books.seq > checkpoint.seq || unpublished(sql, memory);
+  memory.isUntold = hasUntold(sql);
+  memory.changed = memory.books.seq > checkpoint.seq || memory.isUntold || unpublished(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   findDueUses(sql, memory.dueUses, memory.clock);
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
@@ -274,6 +278,13 @@ export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: numb
     )
     .toArray()
     .map((row) => row.at);
+}
+
+function hasUntold(sql: SqlStorage): boolean {
+  const found = sql.exec(
+    "SELECT 1 FROM events WHERE seq > (SELECT told_seq FROM event_log) LIMIT 1",
+  );
+  return found.toArray().length > 0;
 }
 
 function unpublished(sql: SqlStorage, memory: Memory): boolean {

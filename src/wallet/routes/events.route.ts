@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import * as z from "zod/mini";
 import { fail } from "../../http/context.ts";
 import type { AppEnv } from "../../http/context.ts";
+import { moment } from "../../http/moment.ts";
 import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { EVENT_TYPES } from "../../lib/event.ts";
@@ -12,18 +13,6 @@ import type { EventPage, EventQuery } from "../wallet-contract.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
 const ONCE = "must be given once";
-
-/** A moment in a query or a body: a date or a date and time in ISO 8601, as Unix ms. */
-export const moment = z.pipe(
-  z.string(ONCE).check(
-    z.regex(
-      /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/,
-      "must be a time as 2026-11-22T10:00:00Z, or a date",
-    ),
-    z.refine((text) => !Number.isNaN(Date.parse(text)), "must be a time that exists"),
-  ),
-  z.transform((text) => Date.parse(text)),
-);
 
 const query = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),

@@ -43,6 +43,8 @@ export function takeEvent(desk: Desk, event: EventRecord): boolean {
     )
     .toArray();
   if (row === undefined) return false;
+  desk.memory.isUntold = true;
+  desk.memory.changed = true; // should the telling be lost, the next publish tells
   dropOld(desk, row.seq);
   return true;
 }
@@ -114,6 +116,41 @@ export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventP
   const events = rows.slice(0, query.limit).map(recordOf);
   const nextAfter = rows.length > query.limit ? (events.at(-1)?.id ?? null) : null;
   return { events, nextAfter, dropped: selectDropped(sql) };
+}
+
+/** From a time on (Unix ms), oldest first. */
+export function selectEventsSince(
+  { sql, nowMs }: Desk,
+  sinceMs: number,
+  limit: number,
+): EventRecord[] {
+  return sql
+    .exec<Row>(
+      `SELECT ${COLUMNS} FROM events WHERE created_at >= ? ORDER BY created_at, seq LIMIT ?`,
+      Math.max(sinceMs, nowMs - YEAR_MS),
+      limit,
+    )
+    .toArray()
+    .map(recordOf);
+}
+
+/** The next events that the webhooks' object does not have, in the log's order, and the place of the last. */
+export function selectUntold(
+  sql: SqlStorage,
+  limit: number,
+): { readonly events: readonly EventRecord[]; readonly lastSeq: number } {
+  const rows = sql
+    .exec<Row>(
+      `SELECT ${COLUMNS} FROM events WHERE seq > (SELECT told_seq FROM event_log) ORDER BY seq LIMIT ?`,
+      limit,
+    )
+    .toArray();
+  return { events: rows.map(recordOf), lastSeq: rows.at(-1)?.seq ?? 0 };
+}
+
+/** The webhooks' object has all up to here. */
+export function updateTold(sql: SqlStorage, seq: number): void {
+  sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
 function placeOf(

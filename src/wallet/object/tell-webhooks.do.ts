@@ -1,0 +1,78 @@
+import { configOf } from "../../config.ts";
+import { elapsedMs } from "../../lib/clock.ts";
+import type { EventRecord } from "../../lib/event.ts";
+import { success } from "../../lib/failure.ts";
+import { inJurisdiction } from "../../lib/jurisdiction.ts";
+import { logWarning, reasonOf } from "../../lib/log.ts";
+import { within } from "../../lib/within.ts";
+import { selectUntold, updateTold } from "../tables/event-rows.do.ts";
+import type { Decisions } from "./decisions.do.ts";
+
+const TOLD_AT_ONCE = 100;
+const TAKE_TIMEOUT_MS = 10_000;
+/** After one that failed nothing is told for so long. */
+const PAUSE_MS = 5000;
+
+/** The call on the object that delivers an organisation's events; it throws when it did not take them. */
+export type EventTaker = {
+  take(orgId: string, events: readonly EventRecord[]): Promise<void>;
+};
+
+/**
+ * Tells the object of the webhooks what the log has and it has not, in order, each event until it is taken: it
+ * keeps a repeat once. What it does not take now the next publish tells again.
+ */
+export class WebhookTelling {
+  readonly #decisions: Decisions;
+  readonly #env: () => Env;
+  #isTelling = false;
+  #pausedUntil = -Infinity;
+
+  constructor(decisions: Decisions, env: () => Env) {
+    this.#decisions = decisions;
+    this.#env = env;
+  }
+
+  /** Never throws. */
+  async tell(): Promise<void> {
+    if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
+    this.#isTelling = true;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- page by page, in the log's order
+      while (await this.#tellPage());
+    } catch (error) {
+      this.#pausedUntil = elapsedMs() + PAUSE_MS;
+      logWarning("events_not_told", { reason: reasonOf(error) });
+      const memory = this.#decisions.tryOpen()?.memory;
+      if (memory !== undefined) memory.changed = true;
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  /** False when all is told. */
+  async #tellPage(): Promise<boolean> {
+    const desk = this.#decisions.tryOpen();
+    if (desk === null || !desk.memory.isUntold) return false;
+    const { events, lastSeq } = selectUntold(desk.sql, TOLD_AT_ONCE);
+    if (events.length === 0) {
+      desk.memory.isUntold = false;
+      return false;
+    }
+    await within(
+      this.#taker(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
+      TAKE_TIMEOUT_MS,
+    );
+    return this.#decisions.turn((later) => {
+      updateTold(later.sql, lastSeq);
+      return success(null);
+    }).ok;
+  }
+
+  #taker(orgId: string): EventTaker {
+    const env = this.#env();
+    const parsed = configOf(env);
+    const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
+    return inJurisdiction(env.WEBHOOK_DELIVERIES, jurisdiction).getByName(orgId);
+  }
+}

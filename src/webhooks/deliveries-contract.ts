@@ -1,0 +1,22 @@
+import type { EventRecord } from "../lib/event.ts";
+import type { Result } from "../lib/failure.ts";
+import type { DeliveryPage } from "./delivery-rows.do.ts";
+import type { Attempt } from "./delivery-rules.ts";
+
+/** The calls on the object that delivers an organisation's events; named by the organisation's id. */
+export type DeliveriesCalls = {
+  /** From the wallet: events that its log has, in order; told again they are queued once. Throws: tell them again. */
+  take(orgId: string, events: readonly EventRecord[]): Promise<void>;
+  /** After a change of the book: its webhooks are as the book has them from this answer on. */
+  refresh(orgId: string): Promise<Result<null>>;
+  /** Sends an event of no kind at once, and once. `not_found` for a webhook that is not there. */
+  sendTest(orgId: string, webhookId: string, keyId: string): Promise<Result<Attempt>>;
+  deliveries(
+    webhookId: string,
+    page: { readonly limit: number; readonly after: string | null },
+  ): Promise<Result<DeliveryPage>>;
+  /** Queues these again for one webhook; how many it wants. */
+  replay(orgId: string, webhookId: string, events: readonly EventRecord[]): Promise<Result<number>>;
+  /** From the hourly sweep: looks at what is due. */
+  poke(orgId: string): Promise<void>;
+};

@@ -1,0 +1,266 @@
+import { DurableObject } from "cloudflare:workers";
+import { configOf, numberVar } from "../config.ts";
+import type { Config } from "../config.ts";
+import { elapsedMs, now } from "../lib/clock.ts";
+import { mintEventId } from "../lib/event.ts";
+import type { EventRecord, EventType } from "../lib/event.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
+import { within } from "../lib/within.ts";
+import type { DeliveriesCalls } from "./deliveries-contract.ts";
+import {
+  createTables,
+  eventBody,
+  keepReceivers,
+  nextDue,
+  queueEvents,
+  recordAttempt,
+  requeueEvents,
+  selectDeliveries,
+  selectDue,
+  selectReceivers,
+} from "./delivery-rows.do.ts";
+import type { DeliveryPage, Receiver } from "./delivery-rows.do.ts";
+import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
+import type { Attempt } from "./delivery-rules.ts";
+import { signatures, unseal } from "./webhook-secrets.ts";
+import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+const BOOK_TIMEOUT_MS = 5000;
+/** A delivery under way is looked after again, and a receiver that could not be switched off. */
+const WATCH_MS = 60_000;
+
+/**
+ * Delivers an organisation's events to its webhooks, each at least once. Every webhook has a line of its own, with
+ * one message under way at a time: one that hangs or fails keeps nobody else waiting. What waits is in the object's
+ * tables, and an alarm stands for the next of it. Its calls are described in `DeliveriesCalls`.
+ */
+export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
+  /** Webhooks whose line moves now. */
+  readonly #moving = new Set<string>();
+  /** One look at the book at a time: a later one is never overwritten by an earlier. */
+  #reloading: Promise<unknown> = Promise.resolve();
+
+  async take(orgId: string, events: readonly EventRecord[]): Promise<void> {
+    try {
+      await this.#reload(orgId);
+    } catch (error) {
+      if (!this.#isMade()) throw error; // whether there is a webhook is not known
+      logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
+    }
+    if (!this.#isMade()) return;
+    const receivers = this.#receivers();
+    queueEvents(this.ctx.storage, events, { receivers, nowMs: now(this.env) });
+    this.#move();
+  }
+
+  async refresh(orgId: string): Promise<Result<null>> {
+    try {
+      await this.#reload(orgId);
+    } catch (error) {
+      return refuse(storageFailure(error));
+    }
+    this.#move();
+    return success(null);
+  }
+
+  async sendTest(orgId: string, webhookId: string, keyId: string): Promise<Result<Attempt>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    const nowMs = now(this.env);
+    const event: EventRecord = {
+      id: mintEventId(nowMs),
+      type: "webhook.test" as EventType, // of no kind that is kept
+      createdAt: nowMs,
+      actor: { kind: "key", id: keyId },
+      subject: webhookId,
+      data: {},
+    };
+    return success(await this.#send(found.value.webhook, event.id, eventBody(event)));
+  }
+
+  async deliveries(
+    webhookId: string,
+    page: { readonly limit: number; readonly after: string | null },
+  ): Promise<Result<DeliveryPage>> {
+    if (!this.#isMade()) return success({ deliveries: [], nextAfter: null });
+    const found = selectDeliveries(this.ctx.storage.sql, webhookId, page);
+    return found === null
+      ? invalid("after must be the id of a delivery of this webhook.", "after")
+      : success(found);
+  }
+
+  async replay(
+    orgId: string,
+    webhookId: string,
+    events: readonly EventRecord[],
+  ): Promise<Result<number>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    const isOff = found.value.webhook.disabledReason !== null || found.value.ending !== null;
+    if (isOff) {
+      const message = "This webhook is switched off; enable it first.";
+      return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
+    }
+    const nowMs = now(this.env);
+    const queued = requeueEvents(this.ctx.storage, found.value, { events, nowMs });
+    this.#move();
+    return success(queued);
+  }
+
+  async poke(orgId: string): Promise<void> {
+    await this.refresh(orgId);
+    if (this.#isMade()) await this.#endAll();
+  }
+
+  override async alarm(): Promise<void> {
+    if (!this.#isMade()) return;
+    this.#move();
+    await this.#endAll();
+  }
+
+  /** Starts every line that has something due and stands, then sets the alarm. */
+  #move(): void {
+    if (!this.#isMade()) return;
+    const nowMs = now(this.env);
+    for (const { webhook } of this.#receivers().filter(isOn)) {
+      const at = nextDue(this.ctx.storage.sql, webhook.id);
+      if (at === null || at > nowMs || this.#moving.has(webhook.id)) continue;
+      this.#moving.add(webhook.id);
+      this.ctx.waitUntil(this.#moveLine(webhook.id));
+    }
+    this.#arm(0);
+  }
+
+  async #moveLine(webhookId: string): Promise<void> {
+    let leastMs = 0;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one message after the other
+      while (await this.#deliverNext(webhookId));
+    } catch (error) {
+      leastMs = WATCH_MS;
+      logWarning("webhook_line_broken", { webhook_id: webhookId, reason: reasonOf(error) });
+    } finally {
+      this.#moving.delete(webhookId);
+      this.#arm(leastMs);
+    }
+  }
+
+  /** False when nothing of this webhook's is due any more. */
+  async #deliverNext(webhookId: string): Promise<boolean> {
+    const { storage } = this.ctx;
+    const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
+    if (receiver === undefined || !isOn(receiver)) return false;
+    const due = selectDue(storage.sql, webhookId, now(this.env));
+    if (due === null) return false;
+    const attempt = await this.#send(receiver.webhook, due.eventId, due.body);
+    const nowMs = now(this.env);
+    const failingSince = receiver.failingSince ?? nowMs;
+    const ending = attempt.error === null ? null : whyOff(attempt, { failingSince, nowMs });
+    const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
+    recordAttempt(storage, { webhookId, due, attempt }, { nowMs, nextAt, ending });
+    if (ending !== null) await this.#endAll();
+    return true;
+  }
+
+  async #send(webhook: Webhook, eventId: string, body: string): Promise<Attempt> {
+    const parsed = configOf(this.env);
+    const secrets = parsed.ok ? await this.#secretsOf(webhook, parsed.config) : [];
+    if (secrets.length === 0) {
+      return { status: null, error: "secret_unreadable", answer: "", durationMs: 0 };
+    }
+    const seconds = Math.floor(now(this.env) / 1000);
+    const headers = {
+      "content-type": "application/json",
+      "user-agent": "turnpike-webhooks",
+      "webhook-id": eventId,
+      "webhook-timestamp": String(seconds),
+      "webhook-signature": await signatures({ id: eventId, seconds, body }, secrets),
+    };
+    const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
+    return attemptDelivery(webhook.url, { headers, body }, { timeoutMs, elapsed: elapsedMs });
+  }
+
+  /** Those that sign now: the newest, and while one is being replaced the one before. None where the newest cannot be read. */
+  async #secretsOf({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
+    const nowMs = now(this.env);
+    const live = secrets.filter(({ until }) => until === null || until > nowMs);
+    const opened = await Promise.all(live.map(({ sealed }) => unseal(sealed, id, keySecrets)));
+    return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
+  }
+
+  /** Switches off in the book what was found to be over, and lets the wallet tell it. */
+  async #endAll(): Promise<void> {
+    const over = this.#receivers().filter(({ ending }) => ending !== null);
+    for (const { webhook, ending } of over) {
+      try {
+        /* oxlint-disable no-await-in-loop -- rarely more than one */
+        const off = { reason: ending ?? "", nowMs: now(this.env) };
+        await within(disableWebhook(this.env.DB, webhook, off), BOOK_TIMEOUT_MS);
+        await this.#reload(webhook.orgId);
+        const parsed = configOf(this.env);
+        if (!parsed.ok) continue;
+        const wallets = inJurisdiction(this.env.WALLET, parsed.config.jurisdiction);
+        await within(wallets.getByName(webhook.orgId).takeEvents(), BOOK_TIMEOUT_MS);
+        /* oxlint-enable no-await-in-loop */
+      } catch (error) {
+        logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });
+      }
+    }
+    this.#arm(0);
+  }
+
+  /** Sets the alarm for the next delivery, at least `leastMs` from now. */
+  #arm(leastMs: number): void {
+    const nowMs = now(this.env);
+    const due = this.#receivers().map((receiver) => {
+      if (receiver.ending !== null) return nowMs + WATCH_MS;
+      const at = isOn(receiver) ? nextDue(this.ctx.storage.sql, receiver.webhook.id) : null;
+      if (at === null) return Infinity;
+      return this.#moving.has(receiver.webhook.id) ? nowMs + WATCH_MS : at;
+    });
+    const at = Math.min(...due);
+    if (at === Infinity) return;
+    void this.ctx.storage.setAlarm(now({}) + Math.max(leastMs, at - nowMs, 0));
+  }
+
+  async #receiver(orgId: string, webhookId: string): Promise<Result<Receiver>> {
+    const refreshed = await this.refresh(orgId);
+    if (!refreshed.ok) return refreshed;
+    const found = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
+    return found === undefined
+      ? refuse({ kind: "not_found", message: "No such webhook." })
+      : success(found);
+  }
+
+  /** Brings the receivers to what the book says now. Throws when it does not. */
+  #reload(orgId: string): Promise<void> {
+    const reloading = this.#reloading.then(async () => {
+      const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
+      if (webhooks.length === 0 && !this.#isMade()) return;
+      createTables(this.ctx.storage.sql);
+      keepReceivers(this.ctx.storage, webhooks);
+    });
+    this.#reloading = reloading.catch(() => undefined);
+    return reloading;
+  }
+
+  /** Whether the organisation ever had a webhook; asking writes nothing. */
+  #isMade(): boolean {
+    const { sql } = this.ctx.storage;
+    const found = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'receivers'");
+    return found.toArray().length > 0;
+  }
+
+  #receivers(): readonly Receiver[] {
+    return this.#isMade() ? selectReceivers(this.ctx.storage.sql) : [];
+  }
+}
+
+function isOn({ webhook, ending }: Receiver): boolean {
+  return webhook.disabledReason === null && ending === null;
+}

@@ -1,0 +1,300 @@
+import * as z from "zod/mini";
+import { fail } from "../http/context.ts";
+import type { AppContext } from "../http/context.ts";
+import { moment } from "../http/moment.ts";
+import { parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { readFields } from "../http/read-fields.ts";
+import { askBook } from "../lib/ask-book.ts";
+import { now, timestamp } from "../lib/clock.ts";
+import { EVENT_TYPES } from "../lib/event.ts";
+import type { EventRecord } from "../lib/event.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { mintId } from "../lib/id.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { readObject } from "../lib/reach-object.ts";
+import type { DeliveriesCalls } from "./deliveries-contract.ts";
+import type { DeliveryRecord } from "./delivery-rows.do.ts";
+import { mintSecret, seal } from "./webhook-secrets.ts";
+import type { SealedSecret } from "./webhook-secrets.ts";
+import { webhookUrlProblem } from "./webhook-url.ts";
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  isLive,
+  listWebhooks,
+  noSuchWebhook,
+  updateWebhook,
+  wrongUrl,
+} from "./webhooks.store.ts";
+import type { ByKey, Webhook, WebhookChange } from "./webhooks.store.ts";
+
+const WEBHOOK_ID = "whk_";
+const OVERLAP_DAY_S = 86_400;
+const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
+/** Events that one call replays. */
+const REPLAY_MAX = 1000;
+const ROUNDS_MAX = 5;
+
+const types = z.nullable(
+  z.array(z.enum(EVENT_TYPES)).check(z.minLength(1), z.maxLength(EVENT_TYPES.length)),
+);
+export const newWebhookSchema = z.object({ url: z.string(), types: z.optional(types) });
+export const webhookChangeSchema = z.object({
+  url: z.optional(z.string()),
+  types: z.optional(types),
+  enabled: z.optional(z.boolean()),
+});
+export const webhookRotationSchema = z.object({
+  overlap_seconds: z.optional(z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S))),
+});
+export const replaySchema = z.object({ since: moment });
+const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
+const page = z.object({
+  limit: wholeNumber(1, 100, 50),
+  after: z.optional(z.string("must be given once")),
+});
+
+/** GET /v1/webhooks: all of them, without their secrets. */
+export async function listWebhooksRoute(c: AppContext): Promise<Response> {
+  const { orgId } = c.var.admitted.caller;
+  const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
+  if (!rows.ok) return fail(c, rows.failure);
+  return c.json({ webhooks: rows.value.map((row) => webhookView(row, now(c.env))) });
+}
+
+/** POST /v1/webhooks: 201, the webhook and, this once, the secret that its messages are signed with. */
+export async function createWebhookRoute(c: AppContext): Promise<Response> {
+  const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
+  if (!fields.ok) return fail(c, fields.failure);
+  const { config, admitted } = c.var;
+  const problem = webhookUrlProblem(fields.value.url, config.sandbox);
+  if (problem !== null) return fail(c, wrongUrl(problem).failure);
+  const by = byOf(c);
+  const id = mintId(WEBHOOK_ID, by.nowMs);
+  const fresh = await freshSecret(c, id);
+  if (!fresh.ok) return fail(c, fresh.failure);
+  const webhook: Webhook = {
+    id,
+    orgId: admitted.caller.orgId,
+    url: fields.value.url,
+    types: fields.value.types ?? null,
+    secrets: [fresh.value.stored],
+    disabledReason: null,
+    createdAt: by.nowMs,
+    changedAt: by.nowMs,
+  };
+  const asked = await book(c, () => insertWebhook(c.env.DB, webhook, by));
+  const made = asked.ok ? asked.value : asked;
+  if (!made.ok) return fail(c, made.failure);
+  // An answer without its secret would be of no use: the next event brings the object up to date as well.
+  await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
+  return c.json({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret }, 201);
+}
+
+/** GET /v1/webhooks/{id}. */
+export async function readWebhookRoute(c: AppContext): Promise<Response> {
+  const found = await webhookAt(c);
+  return found.ok ? c.json(webhookView(found.value, now(c.env))) : fail(c, found.failure);
+}
+
+/** PATCH /v1/webhooks/{id}: what is given counts from the answer on; `enabled: true` switches one on again. */
+export async function patchWebhookRoute(c: AppContext): Promise<Response> {
+  const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
+  if (!fields.ok) return fail(c, fields.failure);
+  const { url, types: wanted, enabled } = fields.value;
+  const problem = url === undefined ? null : webhookUrlProblem(url, c.var.config.sandbox);
+  if (problem !== null) return fail(c, wrongUrl(problem).failure);
+  const changed = await change(c, false, (before) => ({
+    url: url ?? before.url,
+    types: wanted === undefined ? before.types : wanted,
+    secrets: before.secrets,
+    disabledReason:
+      enabled === undefined
+        ? before.disabledReason
+        : enabled
+          ? null
+          : (before.disabledReason ?? "by_request"),
+  }));
+  return changed.ok ? c.json(webhookView(changed.value, now(c.env))) : fail(c, changed.failure);
+}
+
+/** POST /v1/webhooks/{id}/rotate: 200 with a new secret; the one before signs as well until the overlap ends. */
+export async function rotateWebhookRoute(c: AppContext): Promise<Response> {
+  const fields = await readFields(c, webhookRotationSchema, []);
+  if (!fields.ok) return fail(c, fields.failure);
+  const fresh = await freshSecret(c, c.req.param("id") ?? "");
+  if (!fresh.ok) return fail(c, fresh.failure);
+  const until = now(c.env) + (fields.value.overlap_seconds ?? OVERLAP_DAY_S) * 1000;
+  const changed = await change(c, true, (before) => ({
+    ...before,
+    secrets: [fresh.value.stored, ...before.secrets.slice(0, 1).map((one) => ({ ...one, until }))],
+  }));
+  if (!changed.ok) return fail(c, changed.failure);
+  return c.json({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
+}
+
+/** DELETE /v1/webhooks/{id}: from the answer on nothing more is sent, but for what is under way. */
+export async function deleteWebhookRoute(c: AppContext): Promise<Response> {
+  const found = await webhookAt(c);
+  if (!found.ok) return fail(c, found.failure);
+  const { id, orgId } = found.value;
+  const gone = await book(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
+  if (!gone.ok) return fail(c, gone.failure);
+  if (!gone.value) return fail(c, noSuchWebhook().failure);
+  const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
+  return told.ok ? c.json({ id, deleted: true }) : fail(c, told.failure);
+}
+
+/** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
+export async function testWebhookRoute(c: AppContext): Promise<Response> {
+  const { orgId, keyId } = c.var.admitted.caller;
+  const wallets = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
+  const deliveries: DeliveriesCalls = wallets.getByName(orgId);
+  const answer = await deliveries.sendTest(orgId, c.req.param("id") ?? "", keyId);
+  if (!answer.ok) return fail(c, answer.failure);
+  const { status, error, answer: text, durationMs } = answer.value;
+  return c.json({
+    delivered: error === null,
+    status,
+    error,
+    answer: text,
+    duration_ms: durationMs,
+  });
+}
+
+/** GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
+export async function deliveriesRoute(c: AppContext): Promise<Response> {
+  const asked = parseQuery(page, c.req.url);
+  if (!asked.ok) return fail(c, asked.failure);
+  const found = await webhookAt(c);
+  if (!found.ok) return fail(c, found.failure);
+  const { limit, after = null } = asked.value;
+  const { id } = found.value;
+  const answer = await deliveriesOf(c, (object) => object.deliveries(id, { limit, after }));
+  if (!answer.ok) return fail(c, answer.failure);
+  const { deliveries, nextAfter } = answer.value;
+  return c.json({ deliveries: deliveries.map(deliveryView), next_after: nextAfter });
+}
+
+/**
+ * POST /v1/webhooks/{id}/replay { since }: sends again what the log has from then on, at most 1,000 events a call;
+ * `next_since` asks for the rest, null when there is none.
+ */
+export async function replayRoute(c: AppContext): Promise<Response> {
+  const fields = await readFields(c, replaySchema, []);
+  if (!fields.ok) return fail(c, fields.failure);
+  const { orgId } = c.var.admitted.caller;
+  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  type Log = {
+    eventsSince(since: number, limit: number): Promise<Result<readonly EventRecord[]>>;
+  };
+  const log = (): Log => wallets.getByName(orgId);
+  const events = await readObject(() => log().eventsSince(fields.value.since, REPLAY_MAX + 1));
+  if (!events.ok) return fail(c, events.failure);
+  const now_ = events.value.slice(0, REPLAY_MAX);
+  const rest = events.value[REPLAY_MAX];
+  const queued = await deliveriesOf(c, (object) =>
+    object.replay(orgId, c.req.param("id") ?? "", now_),
+  );
+  if (!queued.ok) return fail(c, queued.failure);
+  const next_since = rest === undefined ? null : timestamp(rest.createdAt);
+  return c.json({ queued: queued.value, next_since }, 202);
+}
+
+function byOf(c: AppContext): ByKey {
+  return { keyId: c.var.admitted.caller.keyId, nowMs: now(c.env) };
+}
+
+function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
+  const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
+  return askBook(statement, "webhooks_unreadable", fields);
+}
+
+async function webhookAt(c: AppContext): Promise<Result<Webhook>> {
+  const { orgId } = c.var.admitted.caller;
+  const id = c.req.param("id") ?? "";
+  const found = await book(c, () => findWebhook(c.env.DB, { id, orgId }));
+  if (!found.ok) return found;
+  return found.value === null ? noSuchWebhook() : success(found.value);
+}
+
+/** Changes a webhook that nobody else changes meanwhile, then tells the object that delivers. */
+async function change(
+  c: AppContext,
+  rotated: boolean,
+  decide: (before: Webhook) => WebhookChange,
+): Promise<Result<Webhook>> {
+  const by = { ...byOf(c), rotated };
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    /* oxlint-disable no-await-in-loop -- decided anew after a change that came in between */
+    const found = await webhookAt(c);
+    if (!found.ok) return found;
+    const before = found.value;
+    const updated = await book(c, () => updateWebhook(c.env.DB, before, decide(before), by));
+    if (!updated.ok) return updated;
+    if (updated.value === null) {
+      const live = await book(c, () => isLive(c.env.DB, by.keyId));
+      if (!live.ok) return live;
+      if (!live.value) return refuse({ kind: "invalid_api_key" });
+      continue;
+    }
+    const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(before.orgId));
+    return told.ok ? success(updated.value) : told;
+    /* oxlint-enable no-await-in-loop */
+  }
+  return refuse({ kind: "overloaded" });
+}
+
+/** What the object says to a call whose repeat does no harm. */
+function deliveriesOf<T>(
+  c: AppContext,
+  call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const objects = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
+  const { orgId } = c.var.admitted.caller;
+  return readObject(() => call(objects.getByName(orgId)));
+}
+
+type FreshSecret = { readonly secret: string; readonly stored: SealedSecret };
+
+async function freshSecret(c: AppContext, webhookId: string): Promise<Result<FreshSecret>> {
+  const [first] = c.var.config.keySecrets;
+  if (first === undefined) return refuse({ kind: "misconfigured" });
+  const secret = mintSecret();
+  const stored = { sealed: await seal(secret, webhookId, first), until: null };
+  return success({ secret, stored });
+}
+
+function webhookView(webhook: Webhook, nowMs: number): Readonly<Record<string, unknown>> {
+  const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
+  const until = secrets[1]?.until ?? null;
+  return {
+    id,
+    url,
+    types: wanted,
+    enabled: disabledReason === null,
+    disabled_reason: disabledReason,
+    previous_secret_until: until === null || until <= nowMs ? null : timestamp(until),
+    created_at: timestamp(createdAt),
+  };
+}
+
+function deliveryView(delivery: DeliveryRecord): Readonly<Record<string, unknown>> {
+  const time = (at: number | null): string | null => (at === null ? null : timestamp(at));
+  return {
+    id: delivery.id,
+    event_id: delivery.eventId,
+    type: delivery.type,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    created_at: timestamp(delivery.createdAt),
+    next_attempt_at: time(delivery.nextAt),
+    last_attempt_at: time(delivery.lastAt),
+    status: delivery.status,
+    error: delivery.error,
+    answer: delivery.answer,
+    duration_ms: delivery.durationMs,
+  };
+}

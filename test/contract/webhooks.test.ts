@@ -1,0 +1,238 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { Webhook } from "standardwebhooks";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import { addCredits, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+const HOUR = 3_600_000;
+type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
+type Hook = { readonly id: string; readonly secret: string };
+type Delivery = {
+  readonly state: string;
+  readonly attempts: number;
+  readonly error: string | null;
+  readonly type: string;
+};
+
+let account: Account;
+let sent: Sent[];
+/** What each receiver answers, by host. */
+let receivers: Record<string, (sent: Sent) => Response | Promise<Response>>;
+
+beforeEach(async () => {
+  sent = [];
+  receivers = {};
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const real = globalThis.fetch;
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    const receiver = receivers[new URL(request.url).hostname];
+    if (receiver === undefined) return real(input, init);
+    const one = { url: request.url, headers: request.headers, body: await request.text() };
+    sent.push(one);
+    return receiver(one);
+  });
+  account = await openAccount({ credits: 0 });
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+const ask = (method: string, path: string, body?: object): Promise<Response> =>
+  send(`/v1/webhooks${path}`, { method, key: account.key, ...(body !== undefined && { body }) });
+async function made(host: string, more: object = {}): Promise<Hook> {
+  const response = await ask("POST", "", { url: `https://${host}/hook`, ...more });
+  expect(response.status).toBe(201);
+  return response.json<Hook>();
+}
+async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
+  const response = await ask("GET", `/${id}/deliveries?limit=100`);
+  expect(response.status).toBe(200);
+  return (await response.json<{ deliveries: readonly Delivery[] }>()).deliveries;
+}
+const object = () => env.WEBHOOK_DELIVERIES.getByName(account.orgId);
+/** What is due is done, as the alarm does it. */
+const alarm = (): Promise<void> =>
+  runInDurableObject(object(), (deliveries: WebhookDeliveries) => deliveries.alarm());
+const to = (host: string): readonly Sent[] =>
+  sent.filter(({ url }) => new URL(url).hostname === host);
+const ids = (host: string): readonly (string | null)[] => [
+  ...new Set(to(host).map(({ headers }) => headers.get("webhook-id"))),
+];
+const LONG = { timeout: 15_000, interval: 20 };
+
+describe("POST /v1/webhooks: 400", () => {
+  it.each([
+    "http://hooks.turnpike.dev/",
+    "https://10.0.0.1/",
+    "https://0x7f.1/",
+    "https://2130706433/",
+    "https://[::1]/",
+    "https://8.8.8.8/",
+    "https://localhost/",
+    "https://printer.local/",
+    "https://intranet/",
+    "https://user:word@hooks.turnpike.dev/",
+    "ftp://hooks.turnpike.dev/",
+    "hooks",
+  ])("%s is no receiver, and nothing is made", async (url) => {
+    expect((await errorOf(await ask("POST", "", { url }), 400)).param).toBe("url");
+    expect(await (await ask("GET", "")).json()).toEqual({ webhooks: [] });
+  });
+
+  it("a type that is none is named, and a sixth webhook is refused", async () => {
+    const url = "https://hooks.turnpike.dev/";
+    const wrong = await ask("POST", "", { url, types: ["no.such"] });
+    expect((await errorOf(wrong, 400)).param).toBe("types[0]");
+    receivers["hooks.turnpike.dev"] = () => new Response("ok");
+    for (let i = 0; i < 5; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await ask("POST", "", { url })).status).toBe(201);
+    }
+    expect((await errorOf(await ask("POST", "", { url }), 409)).code).toBe("too_many_webhooks");
+  });
+});
+
+describe("deliveries", () => {
+  it("an event comes once, signed as Standard Webhooks verifies it, and its secret is nowhere to be read", async () => {
+    receivers["a.turnpike.dev"] = () => new Response("thanks");
+    const hook = await made("a.turnpike.dev", { types: ["balance.credited"] });
+    await addCredits(account.orgId, 7, "paid");
+    await vi.waitFor(() => expect(to("a.turnpike.dev")).toHaveLength(1), LONG);
+    const [one] = to("a.turnpike.dev");
+    const headers = Object.fromEntries(one?.headers ?? []);
+    const event = new Webhook(hook.secret).verify(one?.body ?? "", headers) as { id: string };
+    expect(event).toMatchObject({ type: "balance.credited", data: { amount_micro: 7 } });
+    expect(headers["webhook-id"]).toBe(event.id);
+    const other = new Webhook(`whsec_${btoa("x".repeat(32))}`);
+    expect(() => other.verify(one?.body ?? "", headers)).toThrow();
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 1 }]);
+    }, LONG);
+    const row = await env.DB.prepare("SELECT secrets FROM webhooks WHERE id = ?")
+      .bind(hook.id)
+      .first();
+    expect(JSON.stringify(row)).not.toContain(hook.secret.slice(6));
+    expect(JSON.stringify(await (await ask("GET", "")).json())).not.toContain("whsec_");
+  });
+
+  it("both secrets sign during a rotation, and the old one no more after it", async () => {
+    receivers["r.turnpike.dev"] = () => new Response("ok");
+    const hook = await made("r.turnpike.dev");
+    const rotated = await ask("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
+    const { secret } = await rotated.json<Hook>();
+    expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+    const [during] = to("r.turnpike.dev").slice(-1);
+    for (const one of [hook.secret, secret]) {
+      const headers = Object.fromEntries(during?.headers ?? []);
+      expect(new Webhook(one).verify(during?.body ?? "", headers)).toMatchObject({
+        type: "webhook.test",
+      });
+    }
+    setClock(Date.now() + 61_000);
+    await ask("POST", `/${hook.id}/test`, {});
+    const [after] = to("r.turnpike.dev").slice(-1);
+    const headers = Object.fromEntries(after?.headers ?? []);
+    expect(new Webhook(secret).verify(after?.body ?? "", headers)).toBeDefined();
+    expect(() => new Webhook(hook.secret).verify(after?.body ?? "", headers)).toThrow();
+  });
+
+  it("one that hangs, fails or is gone keeps nobody waiting, and what fails says why", async () => {
+    const hang = Promise.withResolvers<Response>();
+    receivers["hangs.turnpike.dev"] = () => hang.promise;
+    receivers["fails.turnpike.dev"] = () => new Response("no", { status: 500 });
+    receivers["gone.turnpike.dev"] = () => new Response("gone", { status: 410 });
+    receivers["moved.turnpike.dev"] = () => Response.redirect("https://a.turnpike.dev/", 302);
+    receivers["good.turnpike.dev"] = () => new Response("ok");
+    const types = ["balance.credited"];
+    await made("hangs.turnpike.dev", { types });
+    const [fails, gone, moved] = [
+      await made("fails.turnpike.dev", { types }),
+      await made("gone.turnpike.dev", { types }),
+      await made("moved.turnpike.dev", { types }),
+    ];
+    await made("good.turnpike.dev", { types: [...types, "webhook.disabled"] });
+    for (let i = 0; i < 20; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one event after the other
+      await addCredits(account.orgId, 1);
+    }
+    await vi.waitFor(
+      () => expect(ids("good.turnpike.dev").length).toBeGreaterThanOrEqual(21),
+      LONG,
+    );
+    expect(to("hangs.turnpike.dev")).toHaveLength(1);
+    expect(to("gone.turnpike.dev")).toHaveLength(1);
+    const off = await (await ask("GET", `/${gone.id}`)).json<object>();
+    expect(off).toMatchObject({ enabled: false, disabled_reason: "gone" });
+    const [told] = to("good.turnpike.dev").filter(({ body }) => body.includes("webhook.disabled"));
+    expect(JSON.parse(told?.body ?? "{}")).toMatchObject({
+      subject: gone.id,
+      data: { reason: "gone" },
+    });
+    await vi.waitFor(async () => {
+      expect((await deliveriesOf(fails.id))[0]).toMatchObject({
+        state: "pending",
+        error: "status_500",
+      });
+      expect((await deliveriesOf(moved.id))[0]).toMatchObject({ error: "redirected" });
+    }, LONG);
+    hang.resolve(new Response("late"));
+  });
+
+  it("every event arrives at a receiver that is away for most of two days, also across evictions", async () => {
+    let isAway = true;
+    receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 204 });
+    const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
+    const start = Date.now();
+    for (let i = 0; i < 10; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one event after the other
+      await addCredits(account.orgId, 1);
+    }
+    await vi.waitFor(() => expect(ids("b.turnpike.dev")).toHaveLength(10), LONG);
+    for (const hours of [0.01, 0.2, 1, 4, 9, 20, 31]) {
+      setClock(start + hours * HOUR);
+      const before = to("b.turnpike.dev").length;
+      // oxlint-disable-next-line no-await-in-loop -- time passes
+      await alarm();
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await vi.waitFor(() => expect(to("b.turnpike.dev").length).toBe(before + 10), LONG);
+      // oxlint-disable-next-line no-await-in-loop -- what was tried is written down
+      await vi.waitFor(async () => {
+        for (const one of await deliveriesOf(hook.id)) expect(one.error).toBe("status_503");
+      }, LONG);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await evictDurableObject(object());
+    }
+    isAway = false;
+    setClock(start + 42 * HOUR);
+    await alarm();
+    await vi.waitFor(async () => {
+      const all = await deliveriesOf(hook.id);
+      expect(all.map(({ state }) => state)).toEqual(Array.from({ length: 10 }, () => "delivered"));
+    }, LONG);
+    expect(ids("b.turnpike.dev")).toHaveLength(10);
+  });
+
+  it("a replay sends again what happened since, and a webhook that is gone gets nothing", async () => {
+    receivers["p.turnpike.dev"] = () => new Response("ok");
+    const hook = await made("p.turnpike.dev", { types: ["balance.credited"] });
+    const since = new Date(Date.now() - HOUR).toISOString();
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
+    }, LONG);
+    const again = await ask("POST", `/${hook.id}/replay`, { since });
+    expect([again.status, await again.json()]).toEqual([202, { queued: 1, next_since: null }]);
+    await vi.waitFor(() => expect(to("p.turnpike.dev")).toHaveLength(2), LONG);
+    expect(ids("p.turnpike.dev")).toHaveLength(1);
+    expect((await ask("DELETE", `/${hook.id}`)).status).toBe(200);
+    expect((await ask("DELETE", `/${hook.id}`)).status).toBe(404);
+    await addCredits(account.orgId, 1);
+    await env.WALLET.getByName(account.orgId).poke();
+    expect(to("p.turnpike.dev")).toHaveLength(2);
+  });
+});
