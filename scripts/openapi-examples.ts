@@ -1,5 +1,6 @@
 // Asks a region of its own every operation of the OpenAPI document, and keeps what it really answered as examples.
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
 import { freePort } from "./ports.ts";
@@ -133,6 +134,28 @@ async function askOrganization(org: string): Promise<void> {
   await ask("PATCH /v1/orgs/{org_id}", { fill: [org], body: { name: "Example Ltd" } });
   await ask("GET /v1/orgs/{org_id}/settings", { fill: [org] });
   await ask("GET /v1/events", { query: "?limit=2" });
+  await askWebhooks();
+}
+
+async function askWebhooks(): Promise<void> {
+  const receiver = createServer((_, response) => response.end("ok"));
+  const port = await freePort();
+  await new Promise<void>((resolve) => {
+    receiver.listen(port, "127.0.0.1", resolve);
+  });
+  const at = "/v1/webhooks/{id}";
+  const wanted = { url: `http://127.0.0.1:${port}/hooks`, types: ["balance.low", "key.created"] };
+  const { id } = await ask("POST /v1/webhooks", { body: wanted });
+  const fill = [id as string];
+  await ask("GET /v1/webhooks");
+  await ask(`GET ${at}`, { fill });
+  await ask(`PATCH ${at}`, { fill, body: { types: ["balance.low"] } });
+  await ask(`POST ${at}/rotate`, { fill, body: { overlap_seconds: 86_400 } });
+  await ask(`POST ${at}/test`, { fill, body: {} });
+  await ask(`POST ${at}/replay`, { fill, body: { since: "2026-11-01" } });
+  await ask(`GET ${at}/deliveries`, { fill });
+  await ask(`DELETE ${at}`, { fill });
+  receiver.close();
 }
 
 async function askOperator(org: string, keyId: string): Promise<void> {

@@ -24,6 +24,11 @@ export const EVENT_TYPES = [
   "organization.created",
   "organization.changed",
   "organization.wallet_rebuilt",
+  "webhook.created",
+  "webhook.changed",
+  "webhook.rotated",
+  "webhook.deleted",
+  "webhook.disabled",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

@@ -17,6 +17,4 @@ export type DeliveriesCalls = {
   ): Promise<Result<DeliveryPage>>;
   /** Queues these again for one webhook; how many it wants. */
   replay(orgId: string, webhookId: string, events: readonly EventRecord[]): Promise<Result<number>>;
-  /** From the hourly sweep: looks at what is due. */
-  poke(orgId: string): Promise<void>;
 };

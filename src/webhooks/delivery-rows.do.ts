@@ -232,7 +232,8 @@ export function recordAttempt(
   const { sql } = storage;
   const { nowMs, nextAt, ending } = then;
   const isTaken = attempt.error === null;
-  const state = isTaken ? "delivered" : nextAt === null ? "failed" : "pending";
+  const missed = nextAt === null ? "failed" : "pending";
+  const state = isTaken ? "delivered" : missed;
   storage.transactionSync(() => {
     sql.exec(
       `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,

@@ -46,7 +46,9 @@ export async function attemptDelivery(
   { timeoutMs, elapsed }: { readonly timeoutMs: number; readonly elapsed: () => number },
 ): Promise<Attempt> {
   const startedMs = elapsed();
-  const signal = AbortSignal.timeout(timeoutMs);
+  const aborter = new AbortController();
+  const { signal } = aborter;
+  const timer = setTimeout(() => aborter.abort(), timeoutMs);
   const result = (status: number | null, error: string | null, answer = ""): Attempt => ({
     status,
     error,
@@ -69,6 +71,8 @@ export async function attemptDelivery(
     return result(status, `status_${status}`, answer);
   } catch {
     return result(null, signal.aborted ? "timeout" : "unreachable");
+  } finally {
+    clearTimeout(timer); // one that runs on would keep the object awake
   }
 }
 

@@ -112,11 +112,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(queued);
   }
 
-  async poke(orgId: string): Promise<void> {
-    await this.refresh(orgId);
-    if (this.#isMade()) await this.#endAll();
-  }
-
   override async alarm(): Promise<void> {
     if (!this.#isMade()) return;
     this.#move();
@@ -239,14 +234,17 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
 
   /** Brings the receivers to what the book says now. Throws when it does not. */
   #reload(orgId: string): Promise<void> {
-    const reloading = this.#reloading.then(async () => {
-      const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
-      if (webhooks.length === 0 && !this.#isMade()) return;
-      createTables(this.ctx.storage.sql);
-      keepReceivers(this.ctx.storage, webhooks);
-    });
+    const reloading = this.#reloadAfter(this.#reloading, orgId);
     this.#reloading = reloading.catch(() => undefined);
     return reloading;
+  }
+
+  async #reloadAfter(before: Promise<unknown>, orgId: string): Promise<void> {
+    await before;
+    const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
+    if (webhooks.length === 0 && !this.#isMade()) return;
+    createTables(this.ctx.storage.sql);
+    keepReceivers(this.ctx.storage, webhooks);
   }
 
   /** Whether the organisation ever had a webhook; asking writes nothing. */

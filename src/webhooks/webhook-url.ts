@@ -11,10 +11,14 @@ export function webhookUrlProblem(text: string, sandbox: boolean): string | null
   if (text.length > LENGTH_MAX) return `must have at most ${LENGTH_MAX} characters`;
   if (/\s/.test(text) || !URL.canParse(text)) return "must be a URL";
   const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return "must not hold a user or a password";
-  if (url.hash !== "") return "must not have a fragment";
   if (sandbox && url.protocol === "http:" && url.hostname === "127.0.0.1") return null;
   if (url.protocol !== "https:") return "must begin with https://";
+  if (url.username !== "" || url.password !== "") return "must not hold a user or a password";
+  if (url.hash !== "") return "must not have a fragment";
+  return hostProblem(url);
+}
+
+function hostProblem(url: URL): string | null {
   const host = url.hostname.replace(/\.$/, "").toLowerCase();
   // The parser has made one form of all that an address may be written in.
   if (host.startsWith("[") || /^\d+(?:\.\d+){3}$/.test(host)) {

@@ -12,9 +12,12 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
 import { readObject } from "../lib/reach-object.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
 import type { DeliveriesCalls } from "./deliveries-contract.ts";
 import type { DeliveryRecord } from "./delivery-rows.do.ts";
+import type { Attempt } from "./delivery-rules.ts";
 import { mintSecret, seal } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { webhookUrlProblem } from "./webhook-url.ts";
@@ -110,12 +113,7 @@ export async function patchWebhookRoute(c: AppContext): Promise<Response> {
     url: url ?? before.url,
     types: wanted === undefined ? before.types : wanted,
     secrets: before.secrets,
-    disabledReason:
-      enabled === undefined
-        ? before.disabledReason
-        : enabled
-          ? null
-          : (before.disabledReason ?? "by_request"),
+    disabledReason: reasonAfter(before.disabledReason, enabled),
   }));
   return changed.ok ? c.json(webhookView(changed.value, now(c.env))) : fail(c, changed.failure);
 }
@@ -129,7 +127,10 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Response> {
   const until = now(c.env) + (fields.value.overlap_seconds ?? OVERLAP_DAY_S) * 1000;
   const changed = await change(c, true, (before) => ({
     ...before,
-    secrets: [fresh.value.stored, ...before.secrets.slice(0, 1).map((one) => ({ ...one, until }))],
+    secrets: [
+      fresh.value.stored,
+      ...before.secrets.slice(0, 1).map(({ sealed }) => ({ sealed, until })),
+    ],
   }));
   if (!changed.ok) return fail(c, changed.failure);
   return c.json({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
@@ -150,9 +151,12 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Response> {
 /** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
 export async function testWebhookRoute(c: AppContext): Promise<Response> {
   const { orgId, keyId } = c.var.admitted.caller;
-  const wallets = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
-  const deliveries: DeliveriesCalls = wallets.getByName(orgId);
-  const answer = await deliveries.sendTest(orgId, c.req.param("id") ?? "", keyId);
+  const objects = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
+  const answer = await sendTest(objects.getByName(orgId), {
+    orgId,
+    id: c.req.param("id") ?? "",
+    keyId,
+  });
   if (!answer.ok) return fail(c, answer.failure);
   const { status, error, answer: text, durationMs } = answer.value;
   return c.json({
@@ -162,6 +166,19 @@ export async function testWebhookRoute(c: AppContext): Promise<Response> {
     answer: text,
     duration_ms: durationMs,
   });
+}
+
+/** Asks once: a repeat would send a second message. */
+async function sendTest(
+  deliveries: DeliveriesCalls,
+  { orgId, id, keyId }: { readonly orgId: string; readonly id: string; readonly keyId: string },
+): Promise<Result<Attempt>> {
+  try {
+    return await deliveries.sendTest(orgId, id, keyId);
+  } catch (error) {
+    logWarning("webhook_test_unsent", { webhook_id: id, reason: reasonOf(error) });
+    return refuse(storageFailure(error));
+  }
 }
 
 /** GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
@@ -193,14 +210,20 @@ export async function replayRoute(c: AppContext): Promise<Response> {
   const log = (): Log => wallets.getByName(orgId);
   const events = await readObject(() => log().eventsSince(fields.value.since, REPLAY_MAX + 1));
   if (!events.ok) return fail(c, events.failure);
-  const now_ = events.value.slice(0, REPLAY_MAX);
+  const sentAgain = events.value.slice(0, REPLAY_MAX);
   const rest = events.value[REPLAY_MAX];
   const queued = await deliveriesOf(c, (object) =>
-    object.replay(orgId, c.req.param("id") ?? "", now_),
+    object.replay(orgId, c.req.param("id") ?? "", sentAgain),
   );
   if (!queued.ok) return fail(c, queued.failure);
   const next_since = rest === undefined ? null : timestamp(rest.createdAt);
   return c.json({ queued: queued.value, next_since }, 202);
+}
+
+/** Why it is off after `enabled`, where that is given; null: it is on. */
+function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {
+  if (enabled === undefined) return before;
+  return enabled ? null : (before ?? "by_request");
 }
 
 function byOf(c: AppContext): ByKey {
@@ -281,8 +304,11 @@ function webhookView(webhook: Webhook, nowMs: number): Readonly<Record<string, u
   };
 }
 
+function time(at: number | null): string | null {
+  return at === null ? null : timestamp(at);
+}
+
 function deliveryView(delivery: DeliveryRecord): Readonly<Record<string, unknown>> {
-  const time = (at: number | null): string | null => (at === null ? null : timestamp(at));
   return {
     id: delivery.id,
     event_id: delivery.eventId,

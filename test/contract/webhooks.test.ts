@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { retryAt } from "../../src/webhooks/delivery-rules.ts";
 import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { addCredits, errorOf, openAccount, send } from "./client.ts";
@@ -109,7 +110,7 @@ describe("deliveries", () => {
     expect(event).toMatchObject({ type: "balance.credited", data: { amount_micro: 7 } });
     expect(headers["webhook-id"]).toBe(event.id);
     const other = new Webhook(`whsec_${btoa("x".repeat(32))}`);
-    expect(() => other.verify(one?.body ?? "", headers)).toThrow();
+    expect(() => other.verify(one?.body ?? "", headers)).toThrow("No matching signature");
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 1 }]);
     }, LONG);
@@ -138,7 +139,9 @@ describe("deliveries", () => {
     const [after] = to("r.turnpike.dev").slice(-1);
     const headers = Object.fromEntries(after?.headers ?? []);
     expect(new Webhook(secret).verify(after?.body ?? "", headers)).toBeDefined();
-    expect(() => new Webhook(hook.secret).verify(after?.body ?? "", headers)).toThrow();
+    expect(() => new Webhook(hook.secret).verify(after?.body ?? "", headers)).toThrow(
+      "No matching signature",
+    );
   });
 
   it("one that hangs, fails or is gone keeps nobody waiting, and what fails says why", async () => {
@@ -168,7 +171,7 @@ describe("deliveries", () => {
     expect(to("gone.turnpike.dev")).toHaveLength(1);
     const off = await (await ask("GET", `/${gone.id}`)).json<object>();
     expect(off).toMatchObject({ enabled: false, disabled_reason: "gone" });
-    const [told] = to("good.turnpike.dev").filter(({ body }) => body.includes("webhook.disabled"));
+    const told = to("good.turnpike.dev").find(({ body }) => body.includes("webhook.disabled"));
     expect(JSON.parse(told?.body ?? "{}")).toMatchObject({
       subject: gone.id,
       data: { reason: "gone" },
@@ -185,7 +188,7 @@ describe("deliveries", () => {
 
   it("every event arrives at a receiver that is away for most of two days, also across evictions", async () => {
     let isAway = true;
-    receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 204 });
+    receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
     const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
     const start = Date.now();
     for (let i = 0; i < 10; i++) {
@@ -215,6 +218,49 @@ describe("deliveries", () => {
       expect(all.map(({ state }) => state)).toEqual(Array.from({ length: 10 }, () => "delivered"));
     }, LONG);
     expect(ids("b.turnpike.dev")).toHaveLength(10);
+  });
+
+  it("five days of nothing but failures switch it off, and an event says so", async () => {
+    receivers["f.turnpike.dev"] = () => new Response("no", { status: 500 });
+    receivers["good.turnpike.dev"] = () => new Response("ok");
+    const hook = await made("f.turnpike.dev", { types: ["balance.credited"] });
+    await made("good.turnpike.dev", { types: ["webhook.disabled"] });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_500", attempts: 1 }]);
+    }, LONG);
+    expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ enabled: true });
+    setClock(Date.now() + 5 * 24 * HOUR + 1000);
+    await alarm();
+    await vi.waitFor(() => expect(to("good.turnpike.dev")).toHaveLength(1), LONG);
+    expect(to("good.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
+    const off = await (await ask("GET", `/${hook.id}`)).json();
+    expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
+  });
+
+  it("its own alarm stands for the next retry: 5 s, 5 min, ... over two days", async () => {
+    receivers["w.turnpike.dev"] = () => new Response("no", { status: 500 });
+    const hook = await made("w.turnpike.dev", { types: ["balance.credited"] });
+    const start = Date.now();
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 1 }]);
+    }, LONG);
+    await vi.waitFor(async () => {
+      const at = await runInDurableObject(object(), (_, state) => state.storage.getAlarm());
+      expect(at).toBeGreaterThanOrEqual(start + 5000);
+      expect(at).toBeLessThan(Date.now() + 5001);
+    }, LONG);
+    let at = 0;
+    const waits = Array.from({ length: 9 }, (_, i) => {
+      const next = retryAt(i + 1, at) ?? 0;
+      const wait = next - at;
+      at = next;
+      return wait / 1000;
+    });
+    expect(waits).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 36_000, 36_000, 36_000]);
+    expect(at).toBeGreaterThan(47 * HOUR);
+    expect(retryAt(10, at)).toBeNull();
   });
 
   it("a replay sends again what happened since, and a webhook that is gone gets nothing", async () => {
