@@ -85,6 +85,7 @@ it("everyone may everything, but for this", () => {
   expect(said.toSorted()).toEqual([
     "DELETE /v1/keys/:id: others' owner,admin,billing",
     "DELETE /v1/sessions/:id: others' owner,admin,billing",
+    "DELETE /v1/webhooks/:id: owner,admin",
     "GET /v1/alerts: owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
@@ -94,10 +95,18 @@ it("everyone may everything, but for this", () => {
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
     "GET /v1/sessions: others' owner,admin,billing",
     "GET /v1/usage: owner,admin,billing",
+    "GET /v1/webhooks/:id/deliveries: owner,admin",
+    "GET /v1/webhooks/:id: owner,admin",
+    "GET /v1/webhooks: owner,admin",
     "PATCH /v1/keys/:id: others' owner,admin",
     "PATCH /v1/orgs/:org_id/settings: owner,admin,billing",
     "PATCH /v1/orgs/:org_id: owner",
+    "PATCH /v1/webhooks/:id: owner,admin",
     "POST /v1/keys/:id/rotate: others' owner,admin",
+    "POST /v1/webhooks/:id/replay: owner,admin",
+    "POST /v1/webhooks/:id/rotate: owner,admin",
+    "POST /v1/webhooks/:id/test: owner,admin",
+    "POST /v1/webhooks: owner,admin",
   ]);
   const limited = PATHS.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
   expect(limited.toSorted()).toEqual([
@@ -138,6 +147,8 @@ describe("someone else's and nobody's are one answer, byte for byte (145)", () =
       const theirs = await bare(await ask(row, caller.key, await ownId(row, other)));
       const nobodys = await bare(await ask(row, caller.key, unknownId(row)));
       expect(theirs).toEqual(nobodys);
+      const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
+      if (mayNot && theirs.status === 403) continue; // refused before anything is looked for
       expect(theirs).toMatchObject({ status: 404, body: expect.stringContaining("No such ") });
     }
   });
