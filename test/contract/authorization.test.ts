@@ -148,7 +148,7 @@ describe("someone else's and nobody's are one answer, byte for byte (145)", () =
       const nobodys = await bare(await ask(row, caller.key, unknownId(row)));
       expect(theirs).toEqual(nobodys);
       const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
-      if (mayNot && theirs.status === 403) continue; // refused before anything is looked for
+      if (mayNot && (theirs as { status?: number }).status === 403) continue; // refused before anything is looked for
       expect(theirs).toMatchObject({ status: 404, body: expect.stringContaining("No such ") });
     }
   });

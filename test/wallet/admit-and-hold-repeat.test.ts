@@ -155,7 +155,7 @@ it("a void that came while the register was asked is final: nothing is held afte
   const request = holdOf(60);
   registers.hold();
   const slow = key.stub.admitAndHold(key.hash, request);
-  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  await eventually(() => expect(registers.given).toContain("identify"));
   valueOf(await key.stub.void(request.id));
   registers.open();
   expect(valueOf(await slow).held.ok).toBe(false);
