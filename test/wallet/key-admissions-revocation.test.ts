@@ -86,7 +86,7 @@ it("a tombstone beats a register's answer that was under way when it came", asyn
   const key = await gatedKey();
   registers.hold();
   const early = [asked(key), asked(key)];
-  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  await eventually(() => expect(registers.given).toContain("identify"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
   expect(await Promise.all(early)).toEqual(["invalid_api_key", "invalid_api_key"]);
@@ -115,7 +115,7 @@ it("one key's revocation keeps no other key from being met", async () => {
   const other = await besides(key);
   registers.hold();
   const first = asked(key);
-  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  await eventually(() => expect(registers.given).toContain("identify"));
   valueOf(await other.stub.revokeKey(other.hash, 1));
   registers.open();
   expect(await first).toBe("admitted");

@@ -92,7 +92,7 @@ it("a register's first answer that was under way when the limit changed does not
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = asked(key);
-  await eventually(() => expect(registers.given).toEqual(["identify"]));
+  await eventually(() => expect(registers.given).toContain("identify"));
   await setLimit(key, 2);
   registers.open();
   expect(await first).toBe("admitted");
