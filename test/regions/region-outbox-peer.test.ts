@@ -87,7 +87,9 @@ describe("outcomes for a peer's wallets", () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => depthIs(outbox, EMPTY));
-    const sizes = peer.requests.map((request) => request.items.length);
+    // Registers of other tests may ask the peer whose their keys are: those requests carry no items.
+    const ours = peer.requests.filter(({ items: carried }) => Array.isArray(carried));
+    const sizes = ours.map((request) => request.items.length);
     expect(sizes.toSorted((a, b) => b - a)).toEqual([100, 100, 50]);
     expect(new Set(peer.heard()).size).toBe(250);
   });
