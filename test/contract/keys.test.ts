@@ -227,9 +227,10 @@ describe("GET /v1/keys: 200", () => {
       await burst(450);
       expect(await lastUsed()).toBe(first);
       expect(noted()).toBe(1);
-      const laterMs = Date.now() + MINUTE_MS + 1000 - CLOCKS_MS;
       shiftClock(MINUTE_MS + 1000);
       expect(await statusOf(account.key)).toBe(200);
+      // the wallet's alarm may bring the burst's last use before the request brings its own: once, either way
+      const laterMs = startMs + MINUTE_MS / 2;
       await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(laterMs));
       const last = await lastUsed();
       expect(noted()).toBe(2);

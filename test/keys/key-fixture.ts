@@ -51,6 +51,9 @@ export async function makeMember(): Promise<{ id: string; orgId: string }> {
   return { id, orgId };
 }
 
+/** The hashes of all keys that tests of this run drafted since it was last cleared. */
+export const draftedHashes = new Set<string>();
+
 /** A key row that is not in the book yet. */
 export async function draftKey(
   member: { id: string; orgId: string },
@@ -58,6 +61,7 @@ export async function draftKey(
 ): Promise<MadeKey> {
   const scope = wish.scope ?? "regional";
   const minted = await mintKey({ home: "eu", scope, secrets: keySecrets() });
+  draftedHashes.add(minted.hash);
   const createdAt = wish.createdAt ?? Date.now();
   const row: KeyRow = {
     id: mintId("key_", createdAt),
@@ -89,7 +93,18 @@ export function shiftClock(offsetMs: number | null): void {
   else env.CLOCK_OFFSET_MS = String(offsetMs);
 }
 
-/** Counts statements, and lets a test hold back or break the book. Put the real one back afterwards. */
+/** Whether a statement is about keys that this test did not draft. */
+function isOfOthers(values: readonly unknown[]): boolean {
+  const hashes = values.filter(
+    (value) => typeof value === "string" && /^[0-9a-f]{64}$/.test(value),
+  ) as string[];
+  return hashes.length > 0 && !hashes.some((hash) => draftedHashes.has(hash));
+}
+
+/**
+ * Counts statements, and lets a test hold back or break the book. What earlier tests' wallets note by alarms
+ * is not counted. Put the real one back afterwards.
+ */
 export class WatchedBook {
   readonly #real = env.DB;
   readonly statements: string[] = [];
@@ -100,6 +115,7 @@ export class WatchedBook {
   readonly #bound: { readonly sql: string; readonly values: readonly unknown[] }[] = [];
 
   constructor() {
+    draftedHashes.clear();
     env.DB = new Proxy(this.#real, {
       get: (target, property) => {
         if (property === "prepare") return (sql: string) => this.#prepare(sql);
@@ -134,7 +150,6 @@ export class WatchedBook {
   #prepare(sql: string): D1PreparedStatement {
     // objects of earlier test files share the binding: a wallet's publish is none of our business
     if (!/\bkeys\b/.test(sql)) return this.#real.prepare(sql);
-    this.statements.push(sql);
     if (this.broken) throw new Error("D1_ERROR: the book is down");
     const gate = this.#open;
     const watch = (statement: D1PreparedStatement): D1PreparedStatement =>
@@ -145,6 +160,7 @@ export class WatchedBook {
           if (property === "bind") {
             return (...bindings: unknown[]) => {
               this.#bound.push({ sql, values: bindings });
+              if (!isOfOthers(bindings)) this.statements.push(sql);
               return watch(target.bind(...bindings));
             };
           }

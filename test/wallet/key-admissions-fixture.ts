@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
-import { draftKey, makeKey } from "../keys/key-fixture.ts";
+import { draftKey, draftedHashes, makeKey } from "../keys/key-fixture.ts";
 import type { KeyRegister } from "../../src/index.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import type { KeyRow } from "../../src/keys/key-record.ts";
@@ -110,8 +110,9 @@ export function registerOf({ hash }: GatedKey): DurableObjectStub<KeyRegister> {
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 
 /**
- * The registers as wallets reach them: counts what they are asked, and lets a test hold their answers back
- * or break them. Put the real ones back afterwards.
+ * The registers as wallets reach them: counts what they are asked of keys drafted from now on, and lets a
+ * test hold their answers back or break them. Earlier tests' wallets note last uses by alarms: they reach
+ * the real ones. Put the real ones back afterwards.
  */
 export class WatchedRegisters {
   readonly calls: string[] = [];
@@ -123,9 +124,13 @@ export class WatchedRegisters {
   #release: () => void = () => undefined;
 
   constructor() {
+    draftedHashes.clear();
     env.KEY_REGISTER = new Proxy(realRegisters, {
       get: (target, property) => {
-        if (property === "getByName") return (hash: string) => this.#stub(hash);
+        if (property === "getByName") {
+          return (hash: string) =>
+            draftedHashes.has(hash) ? this.#stub(hash) : target.getByName(hash);
+        }
         const value: unknown = Reflect.get(target, property);
         return typeof value === "function" && property !== "constructor"
           ? (value.bind(target) as unknown)
