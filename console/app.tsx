@@ -15,7 +15,7 @@ import {
   session,
   useSession,
 } from "./state/session.ts";
-import { Badge, Money } from "./ui/basics.tsx";
+import { Badge, Facts, Money } from "./ui/basics.tsx";
 import { Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { ConnectionBar } from "./ui/states.tsx";
@@ -174,16 +174,7 @@ function Help({ pages, onClose }: { pages: readonly Page[]; onClose: () => void 
   ];
   return (
     <Dialog title="Keyboard" onClose={onClose}>
-      <dl class="facts">
-        {rows.map(([keys, what]) => (
-          <div key={keys}>
-            <dt>
-              <kbd>{keys}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={rows.map(([keys, what]) => [what, <kbd key={keys}>{keys}</kbd>])} />
     </Dialog>
   );
 }

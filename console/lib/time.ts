@@ -43,6 +43,11 @@ export function exactly(time: string | number): string {
   return zone === "UTC" ? utc : `${local} ${zone}\n${utc}`;
 }
 
+/** A moment as a field for dates takes it: `2026-11-22T18:05`, in the reader's zone. */
+export function localMinute(time: string | number): string {
+  return new Date(time).toLocaleString("sv-SE").slice(0, 16).replace(" ", "T");
+}
+
 /** The UTC day of a moment: `2026-11-22`. */
 export function utcDay(time: number): string {
   return new Date(time).toISOString().slice(0, 10);

@@ -4,10 +4,10 @@ import { microsOf, percent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { Bar, Head, Money, Time } from "../ui/basics.tsx";
-import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
+import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, Shown, Skeleton } from "../ui/states.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -41,24 +41,22 @@ export function EndUsers() {
           New end user
         </button>
       </Head>
-      {page.data === undefined && page.failure === undefined && <Skeleton height={480} />}
-      {page.data === undefined && page.failure && (
-        <Failed failure={page.failure} again={page.again} />
-      )}
-      {page.data !== undefined && (
-        <Table
-          name="End users"
-          columns={COLUMNS}
-          rows={rows}
-          keyOf={(user: EndUser) => user.id}
-          open={(user) => goTo(["end-users", user.external_id], query)}
-          pager={pager}
-          filters={<Find />}
-          empty={
-            <Empty text="No end user yet. One is made by the first request that names it in user, with the quotas of the settings." />
-          }
-        />
-      )}
+      <Shown read={page} height={480}>
+        {() => (
+          <Table
+            name="End users"
+            columns={COLUMNS}
+            rows={rows}
+            keyOf={(user: EndUser) => user.id}
+            open={(user) => goTo(["end-users", user.external_id], query)}
+            pager={pager}
+            filters={<Find />}
+            empty={
+              <Empty text="No end user yet. One is made by the first request that names it in user, with the quotas of the settings." />
+            }
+          />
+        )}
+      </Shown>
       {making && <NewEndUser onClose={() => setMaking(false)} />}
       {id !== undefined && <Detail externalId={id} onClose={() => goTo(["end-users"], query)} />}
     </>
@@ -154,38 +152,30 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
       <Shown read={read} height={160}>
         {(user) => (
           <>
-            <dl class="facts">
-              <div>
-                <dt>Today</dt>
-                <dd>
+            <Facts
+              facts={[
+                [
+                  "Today",
                   <Quota
+                    key="day"
                     spent={user.daily_spend_dollars}
                     quota={user.daily_quota_dollars}
                     name="day"
-                  />
-                </dd>
-              </div>
-              <div>
-                <dt>This month</dt>
-                <dd>
+                  />,
+                ],
+                [
+                  "This month",
                   <Quota
+                    key="month"
                     spent={user.monthly_spend_dollars}
                     quota={user.monthly_quota_dollars}
                     name="month"
-                  />
-                </dd>
-              </div>
-              <div>
-                <dt>Alert at</dt>
-                <dd>{percent(user.alert_threshold)} of a quota</dd>
-              </div>
-              <div>
-                <dt>Since</dt>
-                <dd>
-                  <Time at={user.created_at} />
-                </dd>
-              </div>
-            </dl>
+                  />,
+                ],
+                ["Alert at", `${percent(user.alert_threshold)} of a quota`],
+                ["Since", <Time key="since" at={user.created_at} />],
+              ]}
+            />
             <p>
               <a href={hrefOf(["requests"], { external_id: externalId })}>Its requests</a>{" "}
               <a href={hrefOf(["activity"], { split: "user", user: externalId })}>Its activity</a>
@@ -205,95 +195,77 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   );
 }
 
-const dollarsOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));
-const NO_QUOTA = "Empty: no quota";
+const QUOTAS = [
+  ["daily_quota_dollars", "Dollars a day"],
+  ["monthly_quota_dollars", "Dollars a month"],
+] as const;
+type QuotaName = (typeof QUOTAS)[number][0];
 
-const dollarField = (value: string, set: (value: string) => void) => (
-  <input
-    type="number"
-    min="0"
-    step="any"
-    value={value}
-    onInput={(event) => set(event.currentTarget.value)}
-  />
-);
-
-/** Quotas as they are typed. */
-function useQuotas(user: Pick<EndUser, "daily_quota_dollars" | "monthly_quota_dollars"> | null) {
-  const [daily, setDaily] = useState(String(user?.daily_quota_dollars ?? ""));
-  const [monthly, setMonthly] = useState(String(user?.monthly_quota_dollars ?? ""));
+/** Quotas as they are typed; empty is none. */
+function useQuotas(user: Pick<EndUser, QuotaName> | null) {
+  const [typed, setTyped] = useState<Readonly<Record<QuotaName, string>>>({
+    daily_quota_dollars: String(user?.daily_quota_dollars ?? ""),
+    monthly_quota_dollars: String(user?.monthly_quota_dollars ?? ""),
+  });
+  const valueOf = (name: QuotaName): number | null =>
+    typed[name].trim() === "" ? null : Number(typed[name]);
   return {
-    body: { daily_quota_dollars: dollarsOf(daily), monthly_quota_dollars: dollarsOf(monthly) },
-    daily: dollarField(daily, setDaily),
-    monthly: dollarField(monthly, setMonthly),
+    body: {
+      daily_quota_dollars: valueOf("daily_quota_dollars"),
+      monthly_quota_dollars: valueOf("monthly_quota_dollars"),
+    },
+    fields: QUOTAS.map(([name, label]) => (
+      <Field key={name} label={label} param={name} hint="Empty: no quota">
+        <input
+          type="number"
+          min="0"
+          step="any"
+          value={typed[name]}
+          onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        />
+      </Field>
+    )),
   };
 }
 
 function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) {
   const quotas = useQuotas(user);
-  const { busy, failure, start } = useChange(
-    () =>
-      change(
-        "PATCH /v1/users/{external_id}",
-        { path: { external_id: user.external_id }, body: quotas.body },
-        TOUCHES,
-      ),
-    onClose,
-  );
+  const path = { external_id: user.external_id };
   return (
-    <Dialog title={`Quotas of ${user.external_id}`} onClose={onClose}>
-      <Form verb="Save" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
-        <Field label="Dollars a day" param="daily_quota_dollars" failure={failure} hint={NO_QUOTA}>
-          {quotas.daily}
-        </Field>
-        <Field
-          label="Dollars a month"
-          param="monthly_quota_dollars"
-          failure={failure}
-          hint={NO_QUOTA}
-        >
-          {quotas.monthly}
-        </Field>
-      </Form>
-    </Dialog>
+    <FormDialog
+      title={`Quotas of ${user.external_id}`}
+      verb="Save"
+      run={() => change("PATCH /v1/users/{external_id}", { path, body: quotas.body }, TOUCHES)}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      {quotas.fields}
+    </FormDialog>
   );
 }
 
 function NewEndUser({ onClose }: { onClose: () => void }) {
   const [externalId, setExternalId] = useState("");
   const quotas = useQuotas(null);
-  const { busy, failure, start } = useChange(
-    () => change("POST /v1/users", { body: { external_id: externalId, ...quotas.body } }, TOUCHES),
-    onClose,
-  );
   return (
-    <Dialog title="New end user" onClose={onClose}>
-      <Form verb="Make end user" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
-        <Field
-          label="External id"
-          param="external_id"
-          failure={failure}
-          hint="As your requests name it in user"
-        >
-          <input
-            required
-            autofocus
-            value={externalId}
-            onInput={(event) => setExternalId(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Dollars a day" param="daily_quota_dollars" failure={failure} hint={NO_QUOTA}>
-          {quotas.daily}
-        </Field>
-        <Field
-          label="Dollars a month"
-          param="monthly_quota_dollars"
-          failure={failure}
-          hint={NO_QUOTA}
-        >
-          {quotas.monthly}
-        </Field>
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="New end user"
+      verb="Make end user"
+      run={() =>
+        change("POST /v1/users", { body: { external_id: externalId, ...quotas.body } }, TOUCHES)
+      }
+      onDone={onClose}
+      onClose={onClose}
+    >
+      <Field label="External id" param="external_id" hint="As your requests name it in user">
+        <input
+          required
+          autofocus
+          value={externalId}
+          onInput={(event) => setExternalId(event.currentTarget.value)}
+        />
+      </Field>
+      {quotas.fields}
+    </FormDialog>
   );
 }

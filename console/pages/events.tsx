@@ -1,40 +1,45 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
-import { useQuery } from "../state/route.ts";
-import { Badge, Head, Time } from "../ui/basics.tsx";
+import { EVENT_TYPES } from "../lib/event-types.ts";
+import { useCell } from "../state/cell.ts";
+import { hrefOf, route, useQuery } from "../state/route.ts";
+import { isManager, useSession } from "../state/session.ts";
+import { Badge, Head, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, Skeleton } from "../ui/states.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import { WebhookDetail } from "./webhook-detail.tsx";
+import { Webhooks } from "./webhooks.tsx";
 
+const EVENTS = "Events";
+const WEBHOOKS = "Webhooks";
 const FILTERS = ["type", "from", "to"] as const;
 /** What calls for somebody to act. */
 const LOUD = /balance\.low|quota_reached|budget_reached|disabled|alert/;
 
-const TYPES = [
-  "balance.credited",
-  "balance.low",
-  "end_user.alert",
-  "end_user.quota_reached",
-  "key.created",
-  "key.changed",
-  "key.rotated",
-  "key.revoked",
-  "key.expiring",
-  "key.budget_reached",
-  "session.ended",
-  "member.created",
-  "member.changed",
-  "member.removed",
-  "settings.changed",
-  "organization.changed",
-  "webhook.disabled",
-].map((type) => [type, type.replace(".", ": ").replaceAll("_", " ")] as const);
-
-/** What happened, who did it, to what. */
+/** What happened, who did it, to what; and where it is sent. */
 export function Events() {
+  const { path, query } = useCell(route);
+  const tab = isManager(useSession()) && query["tab"] === WEBHOOKS ? WEBHOOKS : EVENTS;
+  const [, id] = path;
+  if (tab === WEBHOOKS && id !== undefined) return <WebhookDetail id={id} />;
+  return tab === WEBHOOKS ? <Webhooks tabs={<EventTabs current={tab} />} /> : <EventList />;
+}
+
+function EventTabs({ current }: { current: string }) {
+  const tabs = [
+    [EVENTS, hrefOf(["events"])],
+    [WEBHOOKS, hrefOf(["events"], { tab: WEBHOOKS })],
+  ] as const;
+  return isManager(useSession()) ? (
+    <Tabs label="Events and webhooks" {...{ tabs, current }} />
+  ) : null;
+}
+
+function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
   const { type, from, to } = query;
@@ -56,31 +61,30 @@ export function Events() {
   return (
     <>
       <Head title="Events" text="Alerts and every change, newest first, kept for a year." />
-      {page.data === undefined && page.failure === undefined && <Skeleton height={480} />}
-      {page.data === undefined && page.failure && (
-        <Failed failure={page.failure} again={page.again} />
-      )}
-      {page.data !== undefined && (
-        <Table
-          name="Events"
-          columns={COLUMNS}
-          rows={rows}
-          keyOf={(event: Event) => event.id}
-          open={setOpened}
-          pager={pager}
-          filters={
-            <>
-              <Choice name="type" label="Type" options={[["", "any type"], ...TYPES]} />
-              <Day name="from" label="From day, UTC" />
-              <Day name="to" label="To day, UTC" />
-              <ClearFilters names={FILTERS} />
-            </>
-          }
-          empty={
-            <Empty text="Nothing happened yet: credits, keys, members and alerts show here." />
-          }
-        />
-      )}
+      <EventTabs current={EVENTS} />
+      <Shown read={page} height={480}>
+        {() => (
+          <Table
+            name="Events"
+            columns={COLUMNS}
+            rows={rows}
+            keyOf={(event: Event) => event.id}
+            open={setOpened}
+            pager={pager}
+            filters={
+              <>
+                <Choice name="type" label="Type" options={[["", "any type"], ...EVENT_TYPES]} />
+                <Day name="from" label="From day, UTC" />
+                <Day name="to" label="To day, UTC" />
+                <ClearFilters names={FILTERS} />
+              </>
+            }
+            empty={
+              <Empty text="Nothing happened yet: credits, keys, members and alerts show here." />
+            }
+          />
+        )}
+      </Shown>
       {opened && <Detail event={opened} onClose={() => setOpened(null)} />}
     </>
   );

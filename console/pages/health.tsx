@@ -1,7 +1,7 @@
 import type { Health as HealthAnswer } from "../api/types.ts";
 import { duration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
-import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { Shown } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -18,28 +18,21 @@ export function Health() {
       <Shown read={read} height={480}>
         {({ book, version, aliases, outboxes, breakers }) => (
           <>
-            <dl class="facts panel">
-              <div>
-                <dt>Book</dt>
-                <dd>
-                  <Badge tone={book ? "good" : "bad"}>{book ? "answers" : "away"}</Badge>
-                </dd>
-              </div>
-              <div>
-                <dt>Version</dt>
-                <dd>
-                  <code>{version}</code>
-                </dd>
-              </div>
-              {Object.entries(aliases).map(([alias, model]) => (
-                <div key={alias}>
-                  <dt>{alias}</dt>
-                  <dd>
-                    <code>{model}</code>
-                  </dd>
-                </div>
-              ))}
-            </dl>
+            <Facts
+              inPanel
+              facts={[
+                [
+                  "Book",
+                  <Badge key="book" tone={book ? "good" : "bad"}>
+                    {book ? "answers" : "away"}
+                  </Badge>,
+                ],
+                ["Version", <code key="version">{version}</code>],
+                ...Object.entries(aliases).map(
+                  ([alias, model]) => [alias, <code key={alias}>{model}</code>] as const,
+                ),
+              ]}
+            />
             <Panel title="Outboxes: what waits for a wallet or a peer">
               <Grid
                 name="Outboxes"

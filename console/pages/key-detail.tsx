@@ -7,8 +7,8 @@ import { change } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { Money, Time, useNow } from "../ui/basics.tsx";
-import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { Facts, Money, Time, useNow } from "../ui/basics.tsx";
+import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
 import { Budget, stateOf } from "../ui/key-facts.tsx";
@@ -42,7 +42,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       </Confirm>
     );
   }
-  return <Facts apiKey={apiKey} used={used} onDo={setDoing} onClose={onClose} />;
+  return <KeyFacts apiKey={apiKey} used={used} onDo={setDoing} onClose={onClose} />;
 }
 
 /** What a key did since yesterday, for who may read that. */
@@ -55,7 +55,7 @@ function useUse(id: string): { requests: number; micros: number } | undefined {
   return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
 }
 
-function Facts({
+function KeyFacts({
   apiKey,
   used,
   onDo,
@@ -94,14 +94,7 @@ function Facts({
           . <a href={hrefOf(["requests"], { key_id: apiKey.id })}>Its requests</a>
         </p>
       )}
-      <dl class="facts">
-        {facts.map(([title, value]) => (
-          <div key={title}>
-            <dt>{title}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} />
       {isOwn && live && (
         <p class="small muted">
           This console is logged in with it: revoking it closes the console.
@@ -130,29 +123,32 @@ function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [name, setName] = useState(apiKey.name);
   const [terms, setTerms] = useState(termsOf(apiKey));
   const before = { name: apiKey.name, ...bodyOf(termsOf(apiKey)) };
-  const { busy, failure, start } = useChange(() => {
-    const after = { name: name.trim(), ...bodyOf(terms) };
-    const body = Object.fromEntries(
-      Object.entries(after).filter(
-        ([field, value]) =>
-          JSON.stringify(value) !== JSON.stringify(before[field as keyof typeof before]),
-      ),
-    );
-    return change("PATCH /v1/keys/{id}", { path: { id: apiKey.id }, body }, ["/v1/keys"]);
-  }, onClose);
   return (
-    <Dialog title={`Change ${apiKey.name}`} onClose={onClose}>
-      <Form verb="Save" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
-        <Field label="Name" param="name" failure={failure}>
-          <input
-            required
-            maxLength={100}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </Field>
-        <TermFields terms={terms} failure={failure} onChange={setTerms} />
-      </Form>
-    </Dialog>
+    <FormDialog
+      title={`Change ${apiKey.name}`}
+      verb="Save"
+      run={() => {
+        const after = { name: name.trim(), ...bodyOf(terms) };
+        const body = Object.fromEntries(
+          Object.entries(after).filter(
+            ([field, value]) =>
+              JSON.stringify(value) !== JSON.stringify(before[field as keyof typeof before]),
+          ),
+        );
+        return change("PATCH /v1/keys/{id}", { path: { id: apiKey.id }, body }, ["/v1/keys"]);
+      }}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      <Field label="Name" param="name">
+        <input
+          required
+          maxLength={100}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </Field>
+      <TermFields terms={terms} onChange={setTerms} />
+    </FormDialog>
   );
 }

@@ -3,7 +3,7 @@ import type { Key } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { Head, Time, Tokens, useNow } from "../ui/basics.tsx";
+import { Head, Tabs, Time, Tokens, useNow } from "../ui/basics.tsx";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -16,8 +16,7 @@ import { Sessions } from "./sessions.tsx";
 export function Keys() {
   const [query] = useQuery();
   const [making, setMaking] = useState(query["make"] !== undefined);
-  const tab = query["tab"] === "sessions" ? "sessions" : "keys";
-  const current = (name: string) => (tab === name ? "page" : undefined);
+  const tab = query["tab"] === "sessions" ? "Sessions" : "Keys";
   return (
     <>
       <Head
@@ -28,15 +27,15 @@ export function Keys() {
           New key
         </button>
       </Head>
-      <nav class="tabs" aria-label="Keys and sessions">
-        <a href={hrefOf(["keys"])} aria-current={current("keys")}>
-          Keys
-        </a>
-        <a href={hrefOf(["keys"], { tab: "sessions" })} aria-current={current("sessions")}>
-          Sessions
-        </a>
-      </nav>
-      {tab === "sessions" ? <Sessions /> : <KeyList />}
+      <Tabs
+        label="Keys and sessions"
+        tabs={[
+          ["Keys", hrefOf(["keys"])],
+          ["Sessions", hrefOf(["keys"], { tab: "sessions" })],
+        ]}
+        current={tab}
+      />
+      {tab === "Sessions" ? <Sessions /> : <KeyList />}
       {making && <NewKey onClose={() => setMaking(false)} />}
     </>
   );

@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import { login } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { farewell, session } from "../state/session.ts";
-import { Field, Form, useChange } from "../ui/dialog.tsx";
+import { Facts } from "../ui/basics.tsx";
+import { Field, Form } from "../ui/dialog.tsx";
 
 const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
@@ -15,14 +16,6 @@ const ROLES = [
 export function Login() {
   const [key, setKey] = useState("");
   const why = useCell(farewell);
-  const { busy, failure, start } = useChange(
-    () => login(key),
-    (who) => {
-      farewell.set(null);
-      setKey("");
-      session.set(who);
-    },
-  );
   return (
     <main class="login">
       <h1>Turnpike</h1>
@@ -32,7 +25,15 @@ export function Login() {
           {why}
         </p>
       )}
-      <Form verb="Log in" busy={busy} failure={failure} onSubmit={start}>
+      <Form
+        verb="Log in"
+        run={() => login(key)}
+        onDone={(who) => {
+          farewell.set(null);
+          setKey("");
+          session.set(who);
+        }}
+      >
         <Field
           label="API key or operator's token"
           hint="It is exchanged for a session of 12 hours and not kept in the browser."
@@ -50,14 +51,7 @@ export function Login() {
         </Field>
       </Form>
       <h2>What it will show</h2>
-      <dl class="facts">
-        {ROLES.map(([role, what]) => (
-          <div key={role}>
-            <dt>{role}</dt>
-            <dd class="muted">{what}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={ROLES} />
       <p class="small muted">
         No key yet? Whoever runs this region makes the first one. <a href="/docs/">Documents</a>
       </p>

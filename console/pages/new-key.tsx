@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import type { FreshKey } from "../api/types.ts";
 import { change } from "../state/reads.ts";
-import { Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
-import { Secret } from "../ui/secret.tsx";
+import { Field, FormDialog } from "../ui/dialog.tsx";
+import { KeySecret } from "../ui/secret.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
 
 /** Makes a key, then shows its secret this once. */
@@ -12,50 +12,48 @@ export function NewKey({ onClose }: { onClose: () => void }) {
   const [terms, setTerms] = useState(termsOf({}));
   const [fresh, setFresh] = useState<FreshKey | null>(null);
   const [idempotencyKey] = useState(() => crypto.randomUUID());
-  const { busy, failure, start } = useChange(async () => {
-    const body = { name: name.trim(), scope, ...bodyOf(terms) };
-    return change("POST /v1/keys", { body, idempotencyKey }, ["/v1/keys"]);
-  }, setFresh);
   if (fresh) {
-    return <Secret name={fresh.name} secret={fresh.key} onClose={onClose} />;
+    return <KeySecret name={fresh.name} secret={fresh.key} onClose={onClose} />;
   }
   return (
-    <Dialog title="New key" onClose={onClose}>
-      <Form verb="Make key" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
-        <Field
-          label="Name"
-          param="name"
-          failure={failure}
-          hint="Where it will be used: Server, Ann's laptop"
+    <FormDialog
+      title="New key"
+      verb="Make key"
+      run={async () => {
+        const body = { name: name.trim(), scope, ...bodyOf(terms) };
+        return change("POST /v1/keys", { body, idempotencyKey }, ["/v1/keys"]);
+      }}
+      onDone={setFresh}
+      onClose={onClose}
+    >
+      <Field label="Name" param="name" hint="Where it will be used: Server, Ann's laptop">
+        <input
+          required
+          autofocus
+          maxLength={100}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </Field>
+      <Field label="Works in" param="scope">
+        <select
+          value={scope}
+          onChange={(event) =>
+            setScope(event.currentTarget.value === "global" ? "global" : "regional")
+          }
         >
-          <input
-            required
-            autofocus
-            maxLength={100}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Works in" param="scope" failure={failure}>
-          <select
-            value={scope}
-            onChange={(event) =>
-              setScope(event.currentTarget.value === "global" ? "global" : "regional")
-            }
-          >
-            <option value="regional">this region</option>
-            <option value="global">every region; this one pays</option>
-          </select>
-        </Field>
-        <details>
-          <summary>Limits</summary>
-          <TermFields terms={terms} failure={failure} onChange={setTerms} />
-          <p class="small muted">
-            A key with a budget, a token limit, models, an end user or an end may ask models and see
-            itself, nothing else.
-          </p>
-        </details>
-      </Form>
-    </Dialog>
+          <option value="regional">this region</option>
+          <option value="global">every region; this one pays</option>
+        </select>
+      </Field>
+      <details>
+        <summary>Limits</summary>
+        <TermFields terms={terms} onChange={setTerms} />
+        <p class="small muted">
+          A key with a budget, a token limit, models, an end user or an end may ask models and see
+          itself, nothing else.
+        </p>
+      </details>
+    </FormDialog>
   );
 }

@@ -3,8 +3,8 @@ import type { LedgerRow, Member, MemberKey, OrganizationAndMoney } from "../api/
 import { grouped, microsOf } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
-import { Badge, Head, Money, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -40,7 +40,7 @@ export function OrganizationDetail({ id }: { id: string }) {
         )}
       </Head>
       <Shown read={read} height={120}>
-        {(found) => <Facts one={found} />}
+        {(found) => <OrganizationFacts one={found} />}
       </Shown>
       <Members id={id} />
       <Keys id={id} />
@@ -52,7 +52,7 @@ export function OrganizationDetail({ id }: { id: string }) {
   );
 }
 
-function Facts({ one }: { one: OrganizationAndMoney }) {
+function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
   const facts = [
     [
       "Status",
@@ -77,16 +77,7 @@ function Facts({ one }: { one: OrganizationAndMoney }) {
     ["Slug", one.slug],
     ["Since", <Time key="since" at={one.created_at} />],
   ] as const;
-  return (
-    <dl class="facts panel">
-      {facts.map(([title, value]) => (
-        <div key={title}>
-          <dt>{title}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} inPanel />;
 }
 
 const MEMBERS: readonly Column<Member>[] = [
@@ -266,47 +257,42 @@ function Ledger({ id }: { id: string }) {
 function Credit({ id, onClose }: { id: string; onClose: () => void }) {
   const [dollars, setDollars] = useState("");
   const [reference, setReference] = useState("");
-  const { busy, failure, start } = useChange(
-    () =>
-      change(
-        "POST /admin/v1/orgs/{id}/credits",
-        { path: { id }, body: { amount_micro: microsOf(Number(dollars)), reference } },
-        TOUCHES,
-      ),
-    onClose,
-  );
   return (
-    <Dialog title="Credit" onClose={onClose}>
-      <Form verb="Credit it" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
-        <Field
-          label="Dollars"
-          param="amount_micro"
-          failure={failure}
-          hint="With a minus to correct; never below what is held"
-        >
-          <input
-            required
-            autofocus
-            type="number"
-            step="0.000001"
-            value={dollars}
-            onInput={(event) => setDollars(event.currentTarget.value)}
-          />
-        </Field>
-        <Field
-          label="Reference"
-          param="reference"
-          failure={failure}
-          hint="Of the payment: the same one counts once"
-        >
-          <input
-            required
-            value={reference}
-            onInput={(event) => setReference(event.currentTarget.value)}
-          />
-        </Field>
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="Credit"
+      verb="Credit it"
+      run={() =>
+        change(
+          "POST /admin/v1/orgs/{id}/credits",
+          { path: { id }, body: { amount_micro: microsOf(Number(dollars)), reference } },
+          TOUCHES,
+        )
+      }
+      onDone={onClose}
+      onClose={onClose}
+    >
+      <Field
+        label="Dollars"
+        param="amount_micro"
+        hint="With a minus to correct; never below what is held"
+      >
+        <input
+          required
+          autofocus
+          type="number"
+          step="0.000001"
+          value={dollars}
+          onInput={(event) => setDollars(event.currentTarget.value)}
+        />
+      </Field>
+      <Field label="Reference" param="reference" hint="Of the payment: the same one counts once">
+        <input
+          required
+          value={reference}
+          onInput={(event) => setReference(event.currentTarget.value)}
+        />
+      </Field>
+    </FormDialog>
   );
 }
 
@@ -336,19 +322,19 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
 function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
   const [found, setFound] =
     useState<readonly { what: string; expected: unknown; found: unknown }[]>();
-  const { busy, failure, start } = useChange(
-    () => change("POST /admin/v1/orgs/{id}/reconcile", { path: { id } }, []),
-    ({ differences }) => setFound(differences),
-  );
   return (
-    <Dialog title="Reconcile" onClose={onClose}>
-      <Form verb="Count again" busy={busy} failure={failure} onSubmit={start} onCancel={onClose}>
-        <p>Counts the wallet and the book again from their rows, and changes nothing.</p>
-        {found?.length === 0 && <p class="good-text">● Everything agrees, to the micro.</p>}
-        {found !== undefined && found.length > 0 && (
-          <pre class="code">{JSON.stringify(found, null, 2)}</pre>
-        )}
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="Reconcile"
+      verb="Count again"
+      run={() => change("POST /admin/v1/orgs/{id}/reconcile", { path: { id } }, [])}
+      onDone={({ differences }) => setFound(differences)}
+      onClose={onClose}
+    >
+      <p>Counts the wallet and the book again from their rows, and changes nothing.</p>
+      {found?.length === 0 && <p class="good-text">● Everything agrees, to the micro.</p>}
+      {found !== undefined && found.length > 0 && (
+        <pre class="code">{JSON.stringify(found, null, 2)}</pre>
+      )}
+    </FormDialog>
   );
 }

@@ -4,13 +4,13 @@ import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
 import { Badge, Head, Money, Time } from "../ui/basics.tsx";
-import { Dialog, Field, Form, useChange } from "../ui/dialog.tsx";
+import { Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, Skeleton } from "../ui/states.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { OrganizationDetail } from "./organization.tsx";
-import { Secret } from "../ui/secret.tsx";
+import { KeySecret } from "../ui/secret.tsx";
 
 /** Every organisation of this region, for who operates it. */
 export function Organizations() {
@@ -38,32 +38,30 @@ export function Organizations() {
           New organisation
         </button>
       </Head>
-      {page.data === undefined && page.failure === undefined && <Skeleton height={480} />}
-      {page.data === undefined && page.failure && (
-        <Failed failure={page.failure} again={page.again} />
-      )}
-      {page.data !== undefined && (
-        <Table
-          name="Organisations"
-          columns={COLUMNS}
-          rows={rows}
-          keyOf={(one: OrganizationAndMoney) => one.id}
-          open={(one) => goTo(["organizations", one.id], query)}
-          pager={pager}
-          filters={
-            <input
-              class="filter"
-              data-filter
-              aria-label="Organisation's id"
-              placeholder="Id  ( / )"
-              onChange={({ currentTarget: { value } }) =>
-                value.trim() !== "" && goTo(["organizations", value.trim()])
-              }
-            />
-          }
-          empty={<Empty text="There is no organisation yet. Make the first one here." />}
-        />
-      )}
+      <Shown read={page} height={480}>
+        {() => (
+          <Table
+            name="Organisations"
+            columns={COLUMNS}
+            rows={rows}
+            keyOf={(one: OrganizationAndMoney) => one.id}
+            open={(one) => goTo(["organizations", one.id], query)}
+            pager={pager}
+            filters={
+              <input
+                class="filter"
+                data-filter
+                aria-label="Organisation's id"
+                placeholder="Id  ( / )"
+                onChange={({ currentTarget: { value } }) =>
+                  value.trim() !== "" && goTo(["organizations", value.trim()])
+                }
+              />
+            }
+            empty={<Empty text="There is no organisation yet. Make the first one here." />}
+          />
+        )}
+      </Shown>
       {making && <NewOrganization onClose={() => setMaking(false)} />}
     </>
   );
@@ -112,13 +110,9 @@ const COLUMNS: readonly Column<OrganizationAndMoney>[] = [
 function NewOrganization({ onClose }: { onClose: () => void }) {
   const [typed, setTyped] = useState({ name: "", slug: "", owner_email: "" });
   const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
-  const { busy, failure, start } = useChange(
-    () => change("POST /admin/v1/orgs", { body: typed }, ["/admin/v1/orgs"]),
-    ({ organization, key }) => setMade({ name: organization.name, secret: key.key }),
-  );
-  if (made) return <Secret name={made.name} secret={made.secret} onClose={onClose} />;
+  if (made) return <KeySecret name={made.name} secret={made.secret} onClose={onClose} />;
   const line = (name: keyof typeof typed, label: string) => (
-    <Field label={label} param={name} failure={failure}>
+    <Field label={label} param={name}>
       <input
         required
         value={typed[name]}
@@ -127,18 +121,16 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
     </Field>
   );
   return (
-    <Dialog title="New organisation" onClose={onClose}>
-      <Form
-        verb="Make organisation"
-        busy={busy}
-        failure={failure}
-        onSubmit={start}
-        onCancel={onClose}
-      >
-        {line("name", "Name")}
-        {line("slug", "Slug: a short name for addresses and commands")}
-        {line("owner_email", "Its owner's address")}
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="New organisation"
+      verb="Make organisation"
+      run={() => change("POST /admin/v1/orgs", { body: typed }, ["/admin/v1/orgs"])}
+      onDone={({ organization, key }) => setMade({ name: organization.name, secret: key.key })}
+      onClose={onClose}
+    >
+      {line("name", "Name")}
+      {line("slug", "Slug: a short name for addresses and commands")}
+      {line("owner_email", "Its owner's address")}
+    </FormDialog>
   );
 }

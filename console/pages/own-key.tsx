@@ -1,7 +1,8 @@
+import type { OwnKey as OwnKeyAnswer, OwnSession } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
-import { Bar, Head, Panel, Time } from "../ui/basics.tsx";
+import { Bar, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { Shown } from "../ui/states.tsx";
 
 /** What a key with terms of its own may see: itself, and what is left of each limit. */
@@ -17,62 +18,48 @@ export function OwnKey() {
       <Shown read={read} height={300}>
         {({ expires_at, allowed_models, limits: { requests, tokens, budget } }) => (
           <Panel title={key?.name ?? ""} aside={<code class="small">{key?.prefix}…</code>}>
-            <dl class="facts">
-              {budget && (
-                <div>
-                  <dt>Budget{budget.period === null ? "" : ` of the ${budget.period}`}</dt>
-                  <dd>
-                    <Bar
-                      used={budget.spent_dollars}
-                      held={budget.held_dollars}
-                      limit={budget.spent_dollars + budget.held_dollars + budget.left_dollars}
-                      label={`${spent(microsOf(budget.spent_dollars))} spent, ${spent(microsOf(budget.left_dollars))} left`}
-                    />
-                    {budget.resets_at !== null && (
-                      <span class="small muted">
-                        {" "}
-                        comes back <Time at={budget.resets_at} />
-                      </span>
-                    )}
-                  </dd>
-                </div>
-              )}
-              <div>
-                <dt>Requests in any 60 s</dt>
-                <dd>
-                  <Bar
-                    used={requests.limit - requests.remaining}
-                    limit={requests.limit}
-                    label={`${requests.remaining} of ${requests.limit} left`}
-                  />
-                </dd>
-              </div>
-              {tokens && (
-                <div>
-                  <dt>Tokens in any 60 s</dt>
-                  <dd>
-                    <Bar
-                      used={tokens.limit - tokens.remaining}
-                      limit={tokens.limit}
-                      label={`${tokens.remaining} of ${tokens.limit} left`}
-                    />
-                  </dd>
-                </div>
-              )}
-              <div>
-                <dt>Models</dt>
-                <dd>{allowed_models?.join(", ") ?? "all"}</dd>
-              </div>
-              <div>
-                <dt>Expires</dt>
-                <dd>
-                  <Time at={expires_at ?? null} />
-                </dd>
-              </div>
-            </dl>
+            <Facts
+              facts={[
+                [
+                  `Budget${budget?.period ? ` of the ${budget.period}` : ""}`,
+                  budget && <Left of={budget} />,
+                ],
+                ["Requests in any 60 s", <Places key="requests" of={requests} />],
+                ["Tokens in any 60 s", tokens && <Places of={tokens} />],
+                ["Models", allowed_models?.join(", ") ?? "all"],
+                ["Expires", <Time key="expires" at={expires_at ?? null} />],
+              ]}
+            />
           </Panel>
         )}
       </Shown>
     </>
   );
+}
+
+type OwnLimits = (OwnKeyAnswer | OwnSession)["limits"];
+
+/** What is left of a budget, and when it comes back. */
+function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
+  return (
+    <>
+      <Bar
+        used={of.spent_dollars}
+        held={of.held_dollars}
+        limit={of.spent_dollars + of.held_dollars + of.left_dollars}
+        label={`${spent(microsOf(of.spent_dollars))} spent, ${spent(microsOf(of.left_dollars))} left`}
+      />
+      {of.resets_at !== null && (
+        <span class="small muted">
+          {" "}
+          comes back <Time at={of.resets_at} />
+        </span>
+      )}
+    </>
+  );
+}
+
+/** What is left of a minute. */
+function Places({ of: { limit, remaining } }: { of: OwnLimits["requests"] }) {
+  return <Bar used={limit - remaining} limit={limit} label={`${remaining} of ${limit} left`} />;
 }

@@ -6,7 +6,7 @@ import { copiesOf } from "../lib/copies.ts";
 import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
-import { Code, Head, Money, Panel } from "../ui/basics.tsx";
+import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
 import { Failed } from "../ui/states.tsx";
 
@@ -267,16 +267,7 @@ function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
       </p>
       {calls !== "" && <pre class="code">{calls}</pre>}
       {failure && <Failed failure={failure} />}
-      <dl class="facts">
-        {facts
-          .filter(([, value]) => value !== "")
-          .map(([title, value]) => (
-            <div key={title}>
-              <dt>{title}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <Facts facts={facts} />
     </>
   );
 }

@@ -4,7 +4,7 @@ import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Copy, Time } from "../ui/basics.tsx";
+import { Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Status } from "../ui/request-table.tsx";
 import { Shown } from "../ui/states.tsx";
@@ -83,7 +83,7 @@ function Bill({ of }: { of: ListedGeneration }) {
           ▲ The provider reported no usage: these tokens are estimated from the text.
         </p>
       )}
-      <Facts of={of} />
+      <RequestFacts of={of} />
     </>
   );
 }
@@ -103,7 +103,7 @@ function wayOf({ streamed }: ListedGeneration): string | null {
   return streamed ? "as a stream" : "as JSON";
 }
 
-function Facts({ of }: { of: ListedGeneration }) {
+function RequestFacts({ of }: { of: ListedGeneration }) {
   const nameOfKey = useKeyNames();
   const facts = [
     ["Model", of.model],
@@ -124,16 +124,7 @@ function Facts({ of }: { of: ListedGeneration }) {
   -d '{"model":"${of.model ?? ""}","stream":${of.streamed ?? false},"messages":[{"role":"user","content":"..."}]}'`;
   return (
     <>
-      <dl class="facts">
-        {facts
-          .filter(([, value]) => value !== null)
-          .map(([title, value]) => (
-            <div key={title}>
-              <dt>{title}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <Facts facts={facts} />
       {of.model !== null && (
         <p class="small muted">
           <Copy text={curl} label="Copy as curl" /> without its prompt: none is kept here.

@@ -9,7 +9,7 @@ import { Head, Money, useNow } from "../ui/basics.tsx";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
-import { Empty, Failed, Skeleton } from "../ui/states.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
@@ -46,22 +46,20 @@ export function Requests() {
     <>
       <Head title="Requests" text="Newest first. A row opens its bill." />
       <OpenHolds />
-      {page.data === undefined && page.failure === undefined && <Skeleton height={480} />}
-      {page.data === undefined && page.failure && (
-        <Failed failure={page.failure} again={page.again} />
-      )}
-      {page.data !== undefined && (
-        <Table
-          name="Requests"
-          columns={requestColumns(nameOfKey)}
-          rows={rows}
-          keyOf={(row: ListedGeneration) => row.id}
-          open={(row) => goTo(["requests", row.id], query)}
-          pager={pager}
-          filters={<Filters />}
-          empty={<Empty text="No request yet. It shows here a moment after its answer." />}
-        />
-      )}
+      <Shown read={page} height={480}>
+        {() => (
+          <Table
+            name="Requests"
+            columns={requestColumns(nameOfKey)}
+            rows={rows}
+            keyOf={(row: ListedGeneration) => row.id}
+            open={(row) => goTo(["requests", row.id], query)}
+            pager={pager}
+            filters={<Filters />}
+            empty={<Empty text="No request yet. It shows here a moment after its answer." />}
+          />
+        )}
+      </Shown>
       {id !== undefined && (
         <Receipt
           id={id}

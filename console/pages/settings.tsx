@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { session, useSession } from "../state/session.ts";
-import { Head, Panel } from "../ui/basics.tsx";
-import { Field, Form, useChange } from "../ui/dialog.tsx";
+import { Facts, Head, Panel } from "../ui/basics.tsx";
+import { Field, Form } from "../ui/dialog.tsx";
 import { Shown } from "../ui/states.tsx";
 
 /** What holds for the whole organisation. */
@@ -35,41 +35,32 @@ function Naming({ organization, isOwner }: { organization: Organization; isOwner
   const [name, setName] = useState(organization.name);
   const [slug, setSlug] = useState(organization.slug);
   const path = { org_id: organization.id };
-  const { busy, failure, start } = useChange(
-    () => change("PATCH /v1/orgs/{org_id}", { path, body: { name, slug } }, ["/v1/orgs"]),
-    (changed) => {
-      const who = session.get();
-      if (who?.organization) {
-        session.set({ ...who, organization: { ...who.organization, ...changed } });
-      }
-    },
-  );
   if (!isOwner) {
     return (
-      <dl class="facts">
-        <div>
-          <dt>Name</dt>
-          <dd>{organization.name}</dd>
-        </div>
-        <div>
-          <dt>Slug</dt>
-          <dd>{organization.slug}</dd>
-        </div>
-        <div>
-          <dt>Id</dt>
-          <dd>
-            <code>{organization.id}</code>
-          </dd>
-        </div>
-      </dl>
+      <Facts
+        facts={[
+          ["Name", organization.name],
+          ["Slug", organization.slug],
+          ["Id", <code key="id">{organization.id}</code>],
+        ]}
+      />
     );
   }
   return (
-    <Form verb="Save names" busy={busy} failure={failure} onSubmit={start}>
-      <Field label="Name" param="name" failure={failure}>
+    <Form
+      verb="Save names"
+      run={() => change("PATCH /v1/orgs/{org_id}", { path, body: { name, slug } }, ["/v1/orgs"])}
+      onDone={(changed) => {
+        const who = session.get();
+        if (who?.organization) {
+          session.set({ ...who, organization: { ...who.organization, ...changed } });
+        }
+      }}
+    >
+      <Field label="Name" param="name">
         <input required value={name} onInput={(event) => setName(event.currentTarget.value)} />
       </Field>
-      <Field label="Slug" param="slug" failure={failure} hint="How operators name it">
+      <Field label="Slug" param="slug" hint="How operators name it">
         <input required value={slug} onInput={(event) => setSlug(event.currentTarget.value)} />
       </Field>
     </Form>
@@ -87,22 +78,22 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>(() =>
     Object.fromEntries(FIELDS.map(([name]) => [name, String(settings[name] ?? "")])),
   );
-  const { busy, failure, start } = useChange(
-    () => {
-      const body = Object.fromEntries(
-        Object.entries(typed).map(([name, text]) => [
-          name,
-          text.trim() === "" ? null : Number(text),
-        ]),
-      );
-      return change("PATCH /v1/orgs/{org_id}/settings", { path, body }, ["/v1/orgs"]);
-    },
-    () => undefined,
-  );
   return (
-    <Form verb="Save" busy={busy} failure={failure} onSubmit={start}>
+    <Form
+      verb="Save"
+      run={() => {
+        const body = Object.fromEntries(
+          Object.entries(typed).map(([name, text]) => [
+            name,
+            text.trim() === "" ? null : Number(text),
+          ]),
+        );
+        return change("PATCH /v1/orgs/{org_id}/settings", { path, body }, ["/v1/orgs"]);
+      }}
+      onDone={() => undefined}
+    >
       {FIELDS.map(([name, label, hint]) => (
-        <Field key={name} label={label} param={name} failure={failure} hint={hint}>
+        <Field key={name} label={label} param={name} hint={hint}>
           <input
             type="number"
             min="0"

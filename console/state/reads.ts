@@ -149,6 +149,7 @@ function touched(paths: readonly string[]): void {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
     if (entry.watchers.size > 0) void refresh(entry);
+    else entries.delete(url); // it would be shown first, though it is known to be wrong
   }
 }
 

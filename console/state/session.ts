@@ -40,6 +40,11 @@ export function isSenior({ kind, role, key }: Session): boolean {
   return kind === "key" && role !== "member" && role !== null && key?.limited !== true;
 }
 
+/** Whether it may say where events are sent. */
+export function isManager({ role, key }: Session): boolean {
+  return (role === "owner" || role === "admin") && key?.limited !== true;
+}
+
 export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
 }

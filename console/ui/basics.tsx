@@ -191,3 +191,46 @@ export function Head({
     </div>
   );
 }
+
+/** Names and what they are, side by side; what is nothing is left out. */
+export function Facts({
+  facts,
+  inPanel = false,
+}: {
+  facts: readonly (readonly [name: string, what: ComponentChildren])[];
+  inPanel?: boolean;
+}) {
+  return (
+    <dl class={inPanel ? "facts panel" : "facts"}>
+      {facts
+        .filter(([, what]) => what !== null && what !== "")
+        .map(([name, what]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** Parts of a page, each with an address; `current` is the title of the one that is shown. */
+export function Tabs({
+  label,
+  tabs,
+  current,
+}: {
+  label: string;
+  tabs: readonly (readonly [title: string, href: string])[];
+  current: string;
+}) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map(([title, href]) => (
+        <a key={title} href={href} aria-current={title === current ? "page" : undefined}>
+          {title}
+        </a>
+      ))}
+    </nav>
+  );
+}

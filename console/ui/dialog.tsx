@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { Failed } from "./states.tsx";
 
@@ -100,30 +101,32 @@ export function Confirm<T>({
   );
 }
 
-/** A form in which Enter submits; a refusal that names a field stands at that field. */
-export function Form({
+/** What a form was refused with, for its fields. */
+const Refused = createContext<CallFailure | undefined>(undefined);
+
+/** A form in which Enter makes the change; a refusal that names a field stands at that field too. */
+export function Form<T>({
   verb,
-  busy,
-  failure,
-  onSubmit,
+  run,
+  onDone,
   onCancel,
   children,
 }: {
   verb: string;
-  busy: boolean;
-  failure: CallFailure | undefined;
-  onSubmit: () => void;
+  run: () => Promise<Outcome<T>>;
+  onDone: (value: T) => void;
   onCancel?: () => void;
   children: ComponentChildren;
 }) {
+  const { busy, failure, start } = useChange(run, onDone);
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit();
+        start();
       }}
     >
-      {children}
+      <Refused.Provider value={failure}>{children}</Refused.Provider>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         {onCancel && (
@@ -139,26 +142,45 @@ export function Form({
   );
 }
 
+/** A dialog that is one form. */
+export function FormDialog<T>({
+  title,
+  onClose,
+  ...form
+}: {
+  title: string;
+  verb: string;
+  run: () => Promise<Outcome<T>>;
+  onDone: (value: T) => void;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <Form {...form} onCancel={onClose} />
+    </Dialog>
+  );
+}
+
 /** A line of a form: its label, what is typed, and a hint. `param` is its name at the API. */
 export function Field({
   label,
   hint,
   param,
-  failure,
   children,
 }: {
   label: string;
   hint?: string;
   param?: string;
-  failure?: CallFailure | undefined;
   children: ComponentChildren;
 }) {
-  const wrong = param !== undefined && failure?.param === param;
+  const refused = useContext(Refused);
+  const wrong = refused !== undefined && param === refused.param;
   return (
     <label class={wrong ? "field wrong" : "field"}>
       <span class="label">{label}</span>
       {children}
-      {wrong && <span class="small bad-text">■ {failure.message}</span>}
+      {wrong && <span class="small bad-text">■ {refused.message}</span>}
       {hint !== undefined && <span class="small muted">{hint}</span>}
     </label>
   );

@@ -1,5 +1,5 @@
-import type { CallFailure } from "../api/client.ts";
 import type { Key } from "../api/types.ts";
+import { localMinute } from "../lib/time.ts";
 import { Field } from "./dialog.tsx";
 
 /** A key's limits as they are typed; an empty text is none. */
@@ -14,15 +14,6 @@ export type Terms = {
   readonly expires_at: string;
 };
 
-const two = (value: number): string => String(value).padStart(2, "0");
-
-/** A moment as `datetime-local` takes it, in the reader's zone. */
-function localOf(time: string): string {
-  const at = new Date(time);
-  const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
-  return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`;
-}
-
 export function termsOf(key: Partial<Key>): Terms {
   const { rpm_limit, tpm_limit, budget_dollars, budget_period, allowed_models, end_user } = key;
   return {
@@ -32,7 +23,7 @@ export function termsOf(key: Partial<Key>): Terms {
     budget_period: budget_period ?? "",
     allowed_models: allowed_models?.join(", ") ?? "",
     end_user: end_user ?? "",
-    expires_at: key.expires_at ? localOf(key.expires_at) : "",
+    expires_at: key.expires_at ? localMinute(key.expires_at) : "",
   };
 }
 
@@ -62,11 +53,9 @@ function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
 /** Fields of all limits of a key. */
 export function TermFields({
   terms,
-  failure,
   onChange,
 }: {
   terms: Terms;
-  failure: CallFailure | undefined;
   onChange: (terms: Terms) => void;
 }) {
   const input = (name: keyof Terms, more: object) => (
@@ -79,10 +68,10 @@ export function TermFields({
   const number = { type: "number", min: "1", step: "1", inputMode: "numeric" };
   return (
     <div class="fields">
-      <Field label="Budget in dollars" param="budget_dollars" failure={failure} hint="Empty: none">
+      <Field label="Budget in dollars" param="budget_dollars" hint="Empty: none">
         {input("budget_dollars", { type: "number", min: "0", step: "any", inputMode: "decimal" })}
       </Field>
-      <Field label="Budget of" param="budget_period" failure={failure}>
+      <Field label="Budget of" param="budget_period">
         <select
           value={terms.budget_period}
           onChange={(event) => onChange({ ...terms, budget_period: event.currentTarget.value })}
@@ -93,34 +82,23 @@ export function TermFields({
           <option value="month">a month (UTC)</option>
         </select>
       </Field>
-      <Field label="Requests in any 60 s" param="rpm_limit" failure={failure} hint="1 to 1000">
+      <Field label="Requests in any 60 s" param="rpm_limit" hint="1 to 1000">
         {input("rpm_limit", { ...number, max: "1000", placeholder: "60" })}
       </Field>
-      <Field label="Tokens in any 60 s" param="tpm_limit" failure={failure} hint="Empty: no limit">
+      <Field label="Tokens in any 60 s" param="tpm_limit" hint="Empty: no limit">
         {input("tpm_limit", number)}
       </Field>
       <Field
         label="Models"
         param="allowed_models"
-        failure={failure}
         hint="Ids, aliases or maker/*, with commas; empty: all"
       >
         {input("allowed_models", { placeholder: "all" })}
       </Field>
-      <Field
-        label="End user"
-        param="end_user"
-        failure={failure}
-        hint="Every request counts as theirs"
-      >
+      <Field label="End user" param="end_user" hint="Every request counts as theirs">
         {input("end_user", {})}
       </Field>
-      <Field
-        label="Expires"
-        param="expires_at"
-        failure={failure}
-        hint="In your time zone; empty: never"
-      >
+      <Field label="Expires" param="expires_at" hint="In your time zone; empty: never">
         {input("expires_at", { type: "datetime-local" })}
       </Field>
     </div>

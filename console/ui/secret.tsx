@@ -2,41 +2,40 @@ import { useState } from "preact/hooks";
 import { Code, Copy } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** A secret that is shown once; leaving before it was copied asks. */
-export function Secret({
-  name,
-  secret,
-  note = "",
-  onClose,
-}: {
-  name: string;
-  secret: string;
+type Props = {
+  readonly title: string;
+  readonly secret: string;
+  /** What it is: "key". */
+  readonly noun: string;
   /** What else there is to know of it. */
-  note?: string;
-  onClose: () => void;
-}) {
+  readonly note?: string;
+  /** The secret as it is used, each under its heading. */
+  readonly uses: readonly (readonly [heading: string, text: string])[];
+  readonly onClose: () => void;
+};
+
+/** A secret that is shown once; leaving before it was copied asks. */
+export function Secret({ title, secret, noun, note = "", uses, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState(false);
   const close = (): void => (copied || asked ? onClose() : setAsked(true));
   const done = (): void => setCopied(true);
-  const curl = `curl ${location.origin}/v1/models -H "Authorization: Bearer ${secret}"`;
   return (
-    <Dialog title={`The key ${name}`} onClose={close} wide>
+    <Dialog title={title} onClose={close} wide>
       <p>It is shown this once. Nobody can show it again, not even who runs this region. {note}</p>
       <div class="secret">
         <code>{secret}</code>
-        <Copy text={secret} label="Copy key" onCopied={done} />
+        <Copy text={secret} label={`Copy ${noun}`} onCopied={done} />
       </div>
-      <h3>As .env</h3>
-      <Code
-        text={`OPENAI_BASE_URL=${location.origin}/v1\nOPENAI_API_KEY=${secret}`}
-        onCopied={done}
-      />
-      <h3>Try it</h3>
-      <Code text={curl} onCopied={done} />
+      {uses.map(([heading, text]) => (
+        <>
+          <h3>{heading}</h3>
+          <Code text={text} onCopied={done} />
+        </>
+      ))}
       {asked && !copied && (
         <p class="notice" role="alert">
-          ▲ The key was not copied. Close again to leave it behind.
+          ▲ The {noun} was not copied. Close again to leave it behind.
         </p>
       )}
       <div class="actions end">
@@ -46,4 +45,24 @@ export function Secret({
       </div>
     </Dialog>
   );
+}
+
+/** The secret of an API key. */
+export function KeySecret({
+  name,
+  secret,
+  note = "",
+  onClose,
+}: {
+  name: string;
+  secret: string;
+  note?: string;
+  onClose: () => void;
+}) {
+  const { origin } = location;
+  const uses = [
+    ["As .env", `OPENAI_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${secret}`],
+    ["Try it", `curl ${origin}/v1/models -H "Authorization: Bearer ${secret}"`],
+  ] as const;
+  return <Secret title={`The key ${name}`} noun="key" {...{ secret, note, uses, onClose }} />;
 }

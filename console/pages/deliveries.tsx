@@ -1,0 +1,126 @@
+import { useState } from "preact/hooks";
+import type { Delivery } from "../api/types.ts";
+import { took } from "../lib/time.ts";
+import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { usePages } from "../ui/pages.ts";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+/** What was sent to a webhook and what waits for it, newest first. */
+export function Deliveries({ id }: { id: string }) {
+  const [opened, setOpened] = useState<Delivery | null>(null);
+  const { page, rows, pager } = usePages(
+    "GET /v1/webhooks/{id}/deliveries",
+    { path: { id } },
+    {
+      cursor: "after",
+      read: ({ deliveries, next_after }) => ({ rows: deliveries, next: next_after }),
+      every: 5000,
+    },
+  );
+  return (
+    <Panel title="Deliveries">
+      <Shown read={page} height={240}>
+        {() => (
+          <Table
+            name="Deliveries"
+            columns={COLUMNS}
+            rows={rows}
+            keyOf={(delivery: Delivery) => delivery.id}
+            open={setOpened}
+            pager={pager}
+            empty={
+              <Empty text="Nothing was sent yet. The next event shows here; a test call does not." />
+            }
+          />
+        )}
+      </Shown>
+      {opened && (
+        <Detail
+          delivery={rows.find((row) => row.id === opened.id) ?? opened}
+          onClose={() => setOpened(null)}
+        />
+      )}
+    </Panel>
+  );
+}
+
+const COLUMNS: readonly Column<Delivery>[] = [
+  {
+    id: "created",
+    title: "Since",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+  { id: "type", title: "Event", value: ({ type }) => type },
+  {
+    id: "state",
+    title: "State",
+    value: ({ state }) => state,
+    cell: (delivery) => <DeliveryState delivery={delivery} />,
+  },
+  { id: "status", title: "Answer", wide: true, value: answerOf },
+  { id: "attempts", title: "Attempts", align: "right", value: ({ attempts }) => attempts },
+  {
+    id: "next",
+    title: "Next try",
+    wide: true,
+    value: ({ next_attempt_at }) => next_attempt_at,
+    cell: ({ next_attempt_at }) => <Time at={next_attempt_at} none="" />,
+  },
+];
+
+const TONES = { delivered: "good", pending: "warn", failed: "bad" } as const;
+
+export function DeliveryState({ delivery: { state } }: { delivery: Delivery }) {
+  return <Badge tone={TONES[state]}>{state}</Badge>;
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  timeout: "none in 15 s",
+  unreachable: "none: it cannot be reached",
+  redirected: "a redirect, which is not followed",
+  queue_full: "none: 10,000 waited, the oldest were given up",
+  webhook_disabled: "none: the webhook was switched off",
+};
+
+/** What the receiver said last, in a word. */
+export function answerOf({ status, error }: Pick<Delivery, "status" | "error">): string {
+  const why = error === null ? "" : (WHY[error] ?? "");
+  return [status, why].filter(Boolean).join(", ") || (error ?? "");
+}
+
+function Detail({ delivery, onClose }: { delivery: Delivery; onClose: () => void }) {
+  const { attempts, answer, duration_ms } = delivery;
+  return (
+    <Dialog title={delivery.type} onClose={onClose} wide>
+      <Facts
+        facts={[
+          ["State", <DeliveryState key="state" delivery={delivery} />],
+          ["Attempts", attempts],
+          ["Last try", <Time key="last" at={delivery.last_attempt_at} />],
+          ["Next try", <Time key="next" at={delivery.next_attempt_at} none="none" />],
+          ["Answer", answerOf(delivery)],
+          ["It took", duration_ms === null ? null : took(duration_ms)],
+          ["Event", <code key="event">{delivery.event_id}</code>],
+        ]}
+      />
+      <Beginning answer={answer} />
+    </Dialog>
+  );
+}
+
+/** The first KiB of what a receiver answered. */
+export function Beginning({ answer }: { answer: string | null }) {
+  if (!answer) return null;
+  return (
+    <>
+      <h3>How its answer begins</h3>
+      <pre class="code" tabIndex={0} aria-label="How its answer begins">
+        {answer}
+      </pre>
+    </>
+  );
+}

@@ -1,0 +1,156 @@
+import { useState } from "preact/hooks";
+import type { Webhook, WebhookTest } from "../api/types.ts";
+import { took } from "../lib/time.ts";
+import { change, useRead } from "../state/reads.ts";
+import { Facts, Head, Time } from "../ui/basics.tsx";
+import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
+import { Failed, Shown } from "../ui/states.tsx";
+import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
+import { EditWebhook, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
+import { WebhookState, toWebhooks } from "./webhooks.tsx";
+
+type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
+
+/** One webhook: what it was sent, and what one can do about it. */
+export function WebhookDetail({ id }: { id: string }) {
+  const [deleting, setDeleting] = useState<Webhook | null>(null);
+  // What is being deleted is not read any more.
+  if (deleting) return <Delete webhook={deleting} onClose={() => setDeleting(null)} />;
+  return <Live id={id} onDelete={setDeleting} />;
+}
+
+function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => void }) {
+  const [doing, setDoing] = useState<Doing>(null);
+  const read = useRead("GET /v1/webhooks/{id}", { path: { id } }, { every: 5000 });
+  const close = (): void => setDoing(null);
+  const one = read.data;
+  const button = (what: Doing, text: string) => (
+    <button type="button" onClick={() => setDoing(what)}>
+      {text}
+    </button>
+  );
+  return (
+    <>
+      <Head title="Webhook" text={one && <span class="break">{one.url}</span>}>
+        <button type="button" onClick={() => toWebhooks()}>
+          All
+        </button>
+        {one && (
+          <>
+            {button("edit", "Change")}
+            {button("switch", one.enabled ? "Switch off…" : "Switch on…")}
+            {button("rotate", "Rotate secret…")}
+            {one.enabled && button("replay", "Replay…")}
+            <button type="button" class="danger" onClick={() => onDelete(one)}>
+              Delete…
+            </button>
+            <button type="button" class="primary" onClick={() => setDoing("test")}>
+              Test call
+            </button>
+          </>
+        )}
+      </Head>
+      <Shown read={read} height={120}>
+        {(webhook) => (
+          <>
+            <WebhookFacts webhook={webhook} />
+            <Deliveries id={id} />
+            {doing === "edit" && <EditWebhook webhook={webhook} onClose={close} />}
+            {doing === "rotate" && <RotateWebhook webhook={webhook} onClose={close} />}
+            {doing === "test" && <TestCall webhook={webhook} onClose={close} />}
+            {doing === "switch" && <Switch webhook={webhook} onClose={close} />}
+          </>
+        )}
+      </Shown>
+      {doing === "replay" && <ReplayEvents id={id} onClose={close} />}
+    </>
+  );
+}
+
+type Props = { readonly webhook: Webhook; readonly onClose: () => void };
+
+function WebhookFacts({ webhook }: { webhook: Webhook }) {
+  const { previous_secret_until: until } = webhook;
+  return (
+    <Facts
+      inPanel
+      facts={[
+        ["State", <WebhookState key="state" webhook={webhook} />],
+        ["Events", webhook.types?.join(", ") ?? "all"],
+        ["Old secret signs until", until && <Time at={until} />],
+        ["Since", <Time key="since" at={webhook.created_at} />],
+        ["Id", <code key="id">{webhook.id}</code>],
+      ]}
+    />
+  );
+}
+
+/** Sends one message now and shows what came of it. */
+function TestCall({ webhook: { id, url }, onClose }: Props) {
+  const [told, setTold] = useState<WebhookTest | null>(null);
+  const { busy, failure, start } = useChange(
+    () => change("POST /v1/webhooks/{id}/test", { path: { id } }, []),
+    setTold,
+  );
+  return (
+    <Dialog title="Test call" onClose={onClose}>
+      <p class="break">
+        Sends <code>webhook.test</code> to {url} now, once, signed as every message.
+      </p>
+      {failure && <Failed failure={failure} />}
+      {told && (
+        <div role="status">
+          <Facts
+            facts={[
+              ["It was", told.delivered ? "taken" : "not taken"],
+              ["Answer", answerOf(told)],
+              ["It took", took(told.duration_ms ?? 0)],
+            ]}
+          />
+          <Beginning answer={told.answer} />
+        </div>
+      )}
+      <div class="actions end">
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+        <button type="button" class="primary" disabled={busy} onClick={start}>
+          {busy ? "Working…" : "Send it"}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Switch({ webhook: { id, enabled }, onClose }: Props) {
+  const path = { id };
+  return (
+    <Confirm
+      title={enabled ? "Switch it off?" : "Switch it on?"}
+      verb={enabled ? "Switch it off" : "Switch it on"}
+      run={() => change("PATCH /v1/webhooks/{id}", { path, body: { enabled: !enabled } }, TOUCHES)}
+      onClose={onClose}
+      onDone={onClose}
+    >
+      <p>
+        {enabled
+          ? "What waits for it is given up, and nothing is sent until it is on again. A replay then sends what it missed."
+          : "Events are sent from now on. What it missed, a replay sends."}
+      </p>
+    </Confirm>
+  );
+}
+
+function Delete({ webhook: { id, url }, onClose }: Props) {
+  return (
+    <Confirm
+      title="Delete this webhook?"
+      verb="Delete it"
+      run={() => change("DELETE /v1/webhooks/{id}", { path: { id } }, TOUCHES)}
+      onClose={onClose}
+      onDone={() => toWebhooks()}
+    >
+      <p class="break">Nothing more is sent to {url}; its secret and its deliveries go with it.</p>
+    </Confirm>
+  );
+}

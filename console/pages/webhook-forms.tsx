@@ -1,0 +1,181 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
+import { EVENT_TYPES } from "../lib/event-types.ts";
+import type { EventType } from "../lib/event-types.ts";
+import { grouped } from "../lib/money.ts";
+import { DAY, exactly, localMinute } from "../lib/time.ts";
+import { change } from "../state/reads.ts";
+import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
+import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
+import { Secret } from "../ui/secret.tsx";
+
+export const TOUCHES = ["/v1/webhooks"];
+
+type Closing = { readonly onClose: () => void };
+type Shape = Pick<Webhook, "url" | "types">;
+
+/** Makes a webhook, then shows its secret this once. */
+export function NewWebhook({ onClose }: Closing) {
+  const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
+  const { shape, fields } = useShape({ url: "", types: null });
+  if (fresh) return <SigningSecret webhook={fresh} onClose={onClose} />;
+  return (
+    <FormDialog
+      title="New webhook"
+      verb="Make webhook"
+      run={() => change("POST /v1/webhooks", { body: shape }, TOUCHES)}
+      onDone={setFresh}
+      onClose={onClose}
+    >
+      {fields}
+    </FormDialog>
+  );
+}
+
+export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }) {
+  const { shape, fields } = useShape(webhook);
+  const path = { id: webhook.id };
+  return (
+    <FormDialog
+      title="Change webhook"
+      verb="Save"
+      run={() => change("PATCH /v1/webhooks/{id}", { path, body: shape }, TOUCHES)}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      {fields}
+    </FormDialog>
+  );
+}
+
+/** Address and types as they are typed; no type chosen is every type. */
+function useShape(before: Shape): {
+  shape: Shape;
+  fields: ComponentChildren;
+} {
+  const [url, setUrl] = useState(before.url);
+  const [types, setTypes] = useState<readonly EventType[]>(before.types ?? []);
+  const choose = (type: EventType, on: boolean): void =>
+    setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
+  return {
+    shape: { url: url.trim(), types: types.length === 0 ? null : types },
+    fields: (
+      <>
+        <Field label="Address" param="url" hint="It begins with https:// and names a public host">
+          <input
+            required
+            autofocus
+            type="url"
+            value={url}
+            onInput={(event) => setUrl(event.currentTarget.value)}
+          />
+        </Field>
+        <details open={types.length > 0}>
+          <summary>Only some events{types.length > 0 && `: ${types.length}`}</summary>
+          <fieldset class="choices">
+            <legend class="small muted">Nothing chosen: every event, also of types to come</legend>
+            {EVENT_TYPES.map(([type, text]) => (
+              <label key={type} class="check">
+                <input
+                  type="checkbox"
+                  checked={types.includes(type)}
+                  onChange={(event) => choose(type, event.currentTarget.checked)}
+                />{" "}
+                {text}
+              </label>
+            ))}
+          </fieldset>
+        </details>
+      </>
+    ),
+  };
+}
+
+/** Gives it a new secret; the one of now signs as well until the overlap ends. */
+export function RotateWebhook({ webhook, onClose }: Closing & { webhook: Webhook }) {
+  const [overlap, setOverlap] = useState(HOUR_S);
+  const [rotated, setRotated] = useState<WebhookWithSecret | null>(null);
+  if (rotated) return <SigningSecret webhook={rotated} onClose={onClose} />;
+  return (
+    <FormDialog
+      title="Rotate the secret"
+      verb="Rotate"
+      run={() => {
+        const filling = { path: { id: webhook.id }, body: { overlap_seconds: overlap } };
+        return change("POST /v1/webhooks/{id}/rotate", filling, TOUCHES);
+      }}
+      onDone={setRotated}
+      onClose={onClose}
+    >
+      <p>Until the overlap ends every message is signed with both secrets.</p>
+
+      <OverlapField overlap={overlap} onChange={setOverlap} />
+    </FormDialog>
+  );
+}
+
+function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSecret }) {
+  const { secret, previous_secret_until: until } = webhook;
+  return (
+    <Secret
+      title="The webhook's secret"
+      noun="secret"
+      secret={secret}
+      note={until === null ? "" : `The one before signs until ${exactly(until)}.`}
+      uses={[
+        ["As .env", `WEBHOOK_SECRET=${secret}`],
+        [
+          "Check a message",
+          'import { Webhook } from "standardwebhooks";\nconst event = new Webhook(process.env.WEBHOOK_SECRET).verify(body, headers);',
+        ],
+      ]}
+      onClose={onClose}
+    />
+  );
+}
+
+/** Sends again what happened since a moment; of more than 1,000 events the rest at the next click. */
+export function ReplayEvents({ id, onClose }: Closing & { id: string }) {
+  const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
+  const [sum, setSum] = useState(0);
+  const [told, setTold] = useState<Replay | null>(null);
+  const more = told?.next_since ?? null;
+  const result = <p role="status">{grouped(sum)} events are on their way.</p>;
+  if (told && more === null) {
+    return (
+      <Dialog title="Replay" onClose={onClose}>
+        {result}
+      </Dialog>
+    );
+  }
+  return (
+    <FormDialog
+      title="Replay"
+      verb={more === null ? "Replay" : "Send the rest"}
+      run={() => {
+        const body = { since: more ?? new Date(since).toISOString() };
+        return change("POST /v1/webhooks/{id}/replay", { path: { id }, body }, TOUCHES);
+      }}
+      onDone={(answer) => {
+        setTold(answer);
+        setSum(sum + answer.queued);
+      }}
+      onClose={onClose}
+    >
+      <Field
+        label="Send again what happened since"
+        param="since"
+        hint="Your time. Each event keeps its id, so a receiver knows what it has."
+      >
+        <input
+          type="datetime-local"
+          required
+          value={since}
+          onInput={(event) => setSince(event.currentTarget.value)}
+        />
+      </Field>
+      {told && result}
+    </FormDialog>
+  );
+}

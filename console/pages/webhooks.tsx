@@ -1,0 +1,117 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Webhook } from "../api/types.ts";
+import { useRead } from "../state/reads.ts";
+import { goTo } from "../state/route.ts";
+import { Badge, Head, Time } from "../ui/basics.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { DeliveryState } from "./deliveries.tsx";
+import { NewWebhook } from "./webhook-forms.tsx";
+
+/** As many as an organisation may have. */
+const WEBHOOKS_MAX = 5;
+
+/** The address of a webhook's own page, or of all of them. */
+export function toWebhooks(id?: string): void {
+  goTo(["events", ...(id === undefined ? [] : [id])], { tab: "Webhooks" });
+}
+
+/** Where events are sent, and whether they arrive. */
+export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
+  const [making, setMaking] = useState(false);
+  const read = useRead("GET /v1/webhooks", {}, { every: 15_000 });
+  const isFull = (read.data?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
+  return (
+    <>
+      <Head
+        title="Events"
+        text={`Each event is sent to these addresses, signed, until it is taken. At most ${WEBHOOKS_MAX}.`}
+      >
+        <button type="button" class="primary" disabled={isFull} onClick={() => setMaking(true)}>
+          New webhook
+        </button>
+      </Head>
+      {tabs}
+      <Shown read={read} height={480}>
+        {({ webhooks }) => (
+          <Table
+            name="Webhooks"
+            columns={COLUMNS}
+            rows={webhooks}
+            keyOf={({ id }) => id}
+            open={({ id }) => toWebhooks(id)}
+            empty={
+              <Empty text="No webhook yet. Make one, and your server is told of credits, quotas, budgets and every change as they happen." />
+            }
+          />
+        )}
+      </Shown>
+      {making && <NewWebhook onClose={() => setMaking(false)} />}
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<Webhook>[] = [
+  {
+    id: "url",
+    title: "Address",
+    value: ({ url }) => url,
+    cell: ({ url }) => <strong class="break">{url}</strong>,
+  },
+  {
+    id: "state",
+    title: "State",
+    value: stateText,
+    cell: (webhook) => <WebhookState webhook={webhook} />,
+  },
+  {
+    id: "last",
+    title: "Newest delivery",
+    value: () => null,
+    cell: ({ id }) => <Newest id={id} />,
+  },
+  {
+    id: "types",
+    title: "Events",
+    wide: true,
+    value: ({ types }) => types?.join(", ") ?? "all",
+    cell: ({ types }) => (types === null ? "all" : `${types.length} types`),
+  },
+  {
+    id: "created",
+    title: "Since",
+    wide: true,
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+];
+
+function stateText({ enabled, disabled_reason }: Webhook): string {
+  if (enabled) return "on";
+  const why = {
+    by_request: "off",
+    gone: "off: it answered 410",
+    failing: "off: five days of failures",
+  };
+  return why[disabled_reason as keyof typeof why] ?? `off: ${disabled_reason}`;
+}
+
+export function WebhookState({ webhook }: { webhook: Webhook }) {
+  const off = webhook.disabled_reason === "by_request" ? "plain" : "bad";
+  return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
+}
+
+/** How the newest of its deliveries stands. */
+function Newest({ id }: { id: string }) {
+  const filling = { path: { id }, query: { limit: 1 } };
+  const read = useRead("GET /v1/webhooks/{id}/deliveries", filling, { every: 15_000 });
+  const newest = read.data?.deliveries[0];
+  if (newest === undefined) return <span class="muted">{read.data ? "none" : ""}</span>;
+  return (
+    <>
+      <DeliveryState delivery={newest} /> <Time at={newest.last_attempt_at ?? newest.created_at} />
+    </>
+  );
+}

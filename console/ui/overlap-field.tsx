@@ -1,0 +1,31 @@
+import { Field } from "./dialog.tsx";
+
+/** The overlap that stands there first, in seconds. */
+export const HOUR_S = 3600;
+const OVERLAPS = [
+  [HOUR_S, "in an hour"],
+  [24 * HOUR_S, "in a day"],
+  [7 * 24 * HOUR_S, "in a week"],
+  [0, "at once"],
+] as const;
+
+/** When the secret ends that another one replaces. */
+export function OverlapField({
+  overlap,
+  onChange,
+}: {
+  overlap: number;
+  onChange: (seconds: number) => void;
+}) {
+  return (
+    <Field label="The secret of now ends" param="overlap_seconds">
+      <select value={overlap} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+        {OVERLAPS.map(([seconds, text]) => (
+          <option key={seconds} value={seconds}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
