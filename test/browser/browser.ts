@@ -2,7 +2,13 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import chromium from "@sparticuz/chromium";
 import { chromium as playwright } from "playwright-core";
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import type {
+  Browser,
+  BrowserContext,
+  BrowserContextOptions,
+  Locator,
+  Page,
+} from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
 import { freePort } from "../../scripts/ports.ts";
@@ -109,6 +115,34 @@ export async function openPage(
   });
   await page.goto(url);
   return { page, context, faults };
+}
+
+/** The console as who has this key, or operator's token, sees it. */
+export async function logIn(
+  window: Window,
+  secret: string,
+  options?: BrowserContextOptions,
+): Promise<WatchedPage> {
+  const page = await window.open("/console/", options);
+  await page.getByLabel("API key or operator's token").fill(`  ${secret} `); // as one pastes it
+  await page.keyboard.press("Enter");
+  await rail(page).waitFor();
+  return page;
+}
+
+/** The list of the console's pages. */
+export const rail = (page: Page): Locator => page.getByRole("navigation", { name: "Pages" });
+
+/** Goes to a page of the rail and waits until it is drawn. */
+export async function goTo(page: Page, name: string): Promise<void> {
+  await rail(page).getByRole("link", { name, exact: true }).click();
+  await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+  await settled(page);
+}
+
+/** Nothing of the page is still being read. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
 }
 
 /** Nothing serious or critical that axe finds on the page as it is. */

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { expectAccessible, openWindow, PHONE } from "./browser.ts";
+import { expectAccessible, goTo, logIn, openWindow, PHONE, rail } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const HOSTILE = "<script>alert(1)</script>";
@@ -46,21 +46,8 @@ async function keyOf(
   });
 }
 
-async function login(secret: string, options?: object): Promise<WatchedPage> {
-  const page = await browser.open("/console/", options);
-  await page.getByLabel("API key or operator's token").fill(`  ${secret} `); // as one pastes it
-  await page.keyboard.press("Enter");
-  await rail(page).waitFor();
-  return page;
-}
-
-const rail = (page: WatchedPage) => page.getByRole("navigation", { name: "Pages" });
-
-async function goTo(page: WatchedPage, name: string): Promise<void> {
-  await rail(page).getByRole("link", { name, exact: true }).click();
-  await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
-  await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
-}
+const login = (secret: string, options?: object): Promise<WatchedPage> =>
+  logIn(browser, secret, options);
 
 async function pagesOf(page: WatchedPage): Promise<string[]> {
   return (await rail(page).getByRole("link").allTextContents()).filter(

@@ -1,0 +1,178 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { DESKTOP, expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+type Received = { readonly headers: Record<string, string>; readonly body: string };
+
+const browser = openWindow();
+/** A receiver on loopback, which the sandbox alone lets a webhook name. */
+const received: Received[] = [];
+let status = 200;
+const receiver = createServer((request, response) => {
+  let body = "";
+  request.setEncoding("utf8");
+  request.on("data", (chunk) => (body += chunk));
+  request.on("end", () => {
+    received.push({ headers: request.headers as Record<string, string>, body });
+    response.writeHead(status).end("<b>thanks</b>");
+  });
+});
+let owner: { readonly orgId: string; readonly key: string };
+let url = "";
+
+beforeAll(async () => {
+  await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
+  url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
+  owner = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, { rpmLimit: 1000 });
+});
+afterAll(() => {
+  receiver.closeAllConnections();
+  receiver.close();
+});
+
+const ofType = (type: string): readonly Received[] =>
+  received.filter(({ body }) => (JSON.parse(body) as { type: string }).type === type);
+
+async function openWebhooks(options?: object): Promise<WatchedPage> {
+  const page = await logIn(browser, owner.key, options);
+  await goTo(page, "Events");
+  await page.getByRole("link", { name: "Webhooks" }).click();
+  await settled(page);
+  return page;
+}
+
+/** The button that ends a dialog, not the one that opened it. */
+const inDialog = (page: WatchedPage, name: string | RegExp) =>
+  page.getByRole("dialog").getByRole("button", { name });
+
+async function secretShown(page: WatchedPage): Promise<string> {
+  const secret = (await page.locator(".secret code").textContent()) ?? "";
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("button", { name: "Close without it" }).click(); // it was not copied: it asks
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  return secret;
+}
+
+it("a webhook is made, called, seen, replayed, given a new secret, switched off and deleted", async () => {
+  const page = await openWebhooks();
+  await page.getByText("No webhook yet.").waitFor();
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await page.getByLabel("Address").fill("http://hooks.turnpike.dev/");
+  await inDialog(page, "Make webhook").click();
+  await page.getByText("url must begin with https://.").first().waitFor();
+  await page.getByLabel("Address").fill(url);
+  await page.getByText("Only some events").click();
+  await page.getByLabel("settings: changed").check();
+  await inDialog(page, "Make webhook").click();
+  const first = await secretShown(page);
+
+  await page.getByRole("cell", { name: url }).click();
+  await page.getByRole("button", { name: "Test call" }).click();
+  await inDialog(page, "Send it").click();
+  await page.getByText("taken", { exact: true }).waitFor();
+  await page.getByText("<b>thanks</b>", { exact: true }).waitFor();
+  const [called] = ofType("webhook.test");
+  expect(new Webhook(first).verify(called?.body ?? "", called?.headers ?? {})).toBeDefined();
+  await inDialog(page, "Close").last().click();
+
+  await changeSettings();
+  await page.getByRole("cell", { name: "settings.changed" }).click();
+  await expect.poll(() => page.getByRole("dialog").textContent()).toContain("delivered");
+  expect(await page.getByRole("dialog").textContent()).toContain("<b>thanks</b>");
+  await inDialog(page, "Close").click();
+  expect(ofType("settings.changed")).toHaveLength(1);
+
+  await page.getByRole("button", { name: "Replay…" }).click();
+  await inDialog(page, "Replay").click();
+  await page.getByText("1 events are on their way.").waitFor();
+  await expect.poll(() => ofType("settings.changed").length).toBe(2);
+  expect(new Set(ofType("settings.changed").map(({ headers }) => headers["webhook-id"])).size).toBe(
+    1,
+  );
+  await inDialog(page, "Close").click();
+
+  await page.getByRole("button", { name: "Rotate secret…" }).click();
+  await page.getByLabel("The secret of now ends").selectOption("0");
+  await inDialog(page, "Rotate").click();
+  const second = await secretShown(page);
+  await page.getByRole("button", { name: "Test call" }).click();
+  await inDialog(page, "Send it").click();
+  await page.getByText("taken", { exact: true }).waitFor();
+  const signed = ofType("webhook.test").at(-1);
+  expect(new Webhook(second).verify(signed?.body ?? "", signed?.headers ?? {})).toBeDefined();
+  expect(() => new Webhook(first).verify(signed?.body ?? "", signed?.headers ?? {})).toThrow();
+  await inDialog(page, "Close").last().click();
+
+  await page.getByRole("button", { name: "Switch off…" }).click();
+  await inDialog(page, "Switch it off").click();
+  await page.getByText("off", { exact: true }).waitFor();
+  await changeSettings();
+  await page.getByRole("button", { name: "Switch on…" }).waitFor();
+  expect(ofType("settings.changed")).toHaveLength(2);
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await inDialog(page, "Delete it").click();
+  await page.getByText("No webhook yet.").waitFor();
+  // The browser itself notes the address that was refused.
+  expect(page.faults).toEqual([expect.stringContaining("400")]);
+});
+
+it.each([
+  ["light", { ...DESKTOP, colorScheme: "light" }],
+  ["dark", { ...DESKTOP, colorScheme: "dark" }],
+  ["a phone", PHONE],
+  ["a phone in the dark", { ...PHONE, colorScheme: "dark" }],
+] as const)(
+  "%s: every view of a webhook that fails is readable by all and fits",
+  async (_, look) => {
+    status = 500;
+    const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
+    const made = await fetch(`${browser.origin}/v1/webhooks`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ url: `${url}/${"long-".repeat(40)}`, types: ["settings.changed"] }),
+    });
+    const { id } = (await made.json()) as { id: string };
+    await changeSettings();
+    const page = await openWebhooks(look);
+    await page.getByRole("cell", { name: "pending" }).waitFor();
+    await fits(page);
+    await page.getByRole("button", { name: "New webhook" }).click();
+    await page.getByText("Only some events").click();
+    await fits(page);
+    await page.keyboard.press("Escape");
+    await page.getByRole("cell", { name: /long-/ }).click();
+    await page.getByRole("cell", { name: "settings.changed" }).waitFor();
+    await fits(page);
+    await page.getByRole("cell", { name: "settings.changed" }).click();
+    await page.getByRole("heading", { name: "settings.changed" }).waitFor();
+    await fits(page);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Replay…" }).click();
+    await fits(page);
+    expect(page.faults).toEqual([]);
+    await fetch(`${browser.origin}/v1/webhooks/${id}`, { method: "DELETE", headers });
+    status = 200;
+  },
+);
+
+async function fits(page: WatchedPage): Promise<void> {
+  await settled(page);
+  await expectAccessible(page);
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(over).toBeLessThanOrEqual(0);
+}
+
+let line = 0;
+async function changeSettings(): Promise<void> {
+  const response = await fetch(`${browser.origin}/v1/orgs/${owner.orgId}/settings`, {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${owner.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ low_balance_threshold_dollars: ++line / 1000 }),
+  });
+  expect(response.status).toBe(200);
+}
