@@ -1,5 +1,11 @@
 import Anthropic, { AuthenticationError, BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
 import { expect, it } from "vitest";
+import {
+  event as eventSchema,
+  message as messageSchema,
+  refusal as refusalSchema,
+} from "../inference/doors/messages/message-schemas.ts";
+import type { AnyRefusal } from "../inference/doors/messages/message-schemas.ts";
 import { gateway } from "./gateway.ts";
 
 const at = gateway();
@@ -25,6 +31,39 @@ it("messages, charged", async () => {
   expect(message.stop_reason).toBe("end_turn");
   expect(message.usage.output_tokens).toBeGreaterThan(0);
   expect(await at.balance()).toBeLessThan(before);
+});
+
+/**
+ * Answers and events by our own strict schemas, whose types the compiler holds to the SDK's: a field that the
+ * SDK demands and we do not send, or send as another, does not compile here or does not parse there.
+ */
+const typed = {
+  message: (said: unknown): Anthropic.Message => messageSchema.parse(said),
+  event: (said: unknown): Anthropic.RawMessageStreamEvent => {
+    const event = eventSchema.parse(said);
+    if (event.type === "ping" || event.type === "error") throw new Error(event.type);
+    return event;
+  },
+  /** One of ours has no type there: documented, and not declared. */
+  refused: (said: unknown): Exclude<AnyRefusal["error"]["type"], "request_too_large"> => {
+    const { type } = refusalSchema.parse(said).error;
+    if (type === "request_too_large") throw new Error(type);
+    return type satisfies Anthropic.ErrorType;
+  },
+};
+
+it.each([
+  ["a text", asked],
+  ["thoughts", { ...asked, model: "sandbox/think" }],
+  ["a call", { ...asked, tools, tool_choice: { type: "any" as const } }],
+])("%s is of its types to the field, whole and streamed", async (_, question) => {
+  const { content } = typed.message(await client().messages.create(question));
+  const kinds = new Set<string>();
+  for await (const event of await client().messages.create({ ...question, stream: true })) {
+    const known = typed.event(event);
+    if (known.type === "content_block_start") kinds.add(known.content_block.type);
+  }
+  expect([...kinds]).toEqual([...new Set(content.map(({ type }) => type))]);
 });
 
 it("a stream, gathered by the SDK's own helper", async () => {
@@ -71,6 +110,11 @@ it("errors of its own classes", async () => {
   await expect(messages.create({ ...asked, max_tokens: 0 })).rejects.toBeInstanceOf(
     BadRequestError,
   );
+  const { error } = await messages.create({ ...asked, max_tokens: -1 }).then(
+    () => ({ error: null }),
+    (caught: unknown) => caught as BadRequestError,
+  );
+  expect(typed.refused(error)).toBe("invalid_request_error");
   await expect(client("svc_sk_none").messages.create(asked)).rejects.toBeInstanceOf(
     AuthenticationError,
   );

@@ -1,4 +1,5 @@
 import { afterEach, expect, vi } from "vitest";
+import { message as messageSchema, refusal } from "../inference/doors/messages/message-schemas.ts";
 import { eventsIn, foldBlocks } from "../inference/doors/messages/fold.ts";
 import type { Event } from "../inference/doors/messages/fold.ts";
 import { send } from "./client.ts";
@@ -27,7 +28,7 @@ export function messages(
 export async function messageOf(response: Response): Promise<Json> {
   const text = await response.text();
   expect([response.status, text]).toEqual([200, expect.any(String)]);
-  return JSON.parse(text) as Json;
+  return messageSchema.parse(JSON.parse(text));
 }
 
 /** A stream's message as a strict client puts it together, with what its start said of usage. */
@@ -63,22 +64,10 @@ export async function refusalOf(response: Response): Promise<{
   readonly message: string;
   readonly details: Json;
 }> {
-  const body = JSON.parse(await response.text()) as Json;
-  expect(body).toEqual({
-    type: "error",
-    error: {
-      type: expect.any(String),
-      message: expect.any(String),
-      details: expect.objectContaining({ error_code: expect.any(String) }),
-    },
-    request_id: response.headers.get("request-id"),
-  });
+  const body = refusal.parse(JSON.parse(await response.text()));
+  expect(body.request_id).toBe(response.headers.get("request-id"));
   expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
-  const { type, message, details } = body["error"] as {
-    type: string;
-    message: string;
-    details: Json;
-  };
+  const { type, message, details } = body.error;
   const { error_code: code, param } = details;
   return { status: response.status, type, message, details, code, param };
 }
@@ -93,6 +82,15 @@ const MODELS = JSON.stringify([
     abilities: ["tools", "vision"],
     price: { input: 1_000_000, cached: 100_000, cache_write: 1_250_000, output: 5_000_000 },
     routes: [{ provider: "anthropic", upstream_id: "claude-sonnet-4-5" }],
+  },
+  {
+    id: "mock/newest",
+    kind: "chat",
+    context: 200_000,
+    max_output: 4096,
+    abilities: ["tools", "vision"],
+    price: { input: 1_000_000, output: 5_000_000 },
+    routes: [{ provider: "anthropic", upstream_id: "claude-sonnet-5" }],
   },
   {
     id: "mock/both",

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, openAccount, send } from "./client.ts";
+import { eventsIn } from "../inference/doors/messages/fold.ts";
 import {
   ANTHROPIC_SECRET,
+  folded,
   foldedOf,
   messageOf,
   messages,
@@ -28,7 +30,17 @@ const THOUGHT = { type: "thinking", thinking: "Hm.", signature: "c2lnbmF0dXJl" }
 const TEXT = {
   type: "text",
   text: "Well.",
-  citations: [{ type: "char_location", cited_text: "x" }],
+  citations: [
+    {
+      type: "char_location",
+      cited_text: "x",
+      document_index: 0,
+      document_title: null,
+      file_id: null,
+      start_char_index: 0,
+      end_char_index: 1,
+    },
+  ],
 };
 const MESSAGE = {
   id: "msg_theirs",
@@ -70,6 +82,42 @@ function interrupted(last: Json, ...events: Json[]): Response {
     { highWaterMark: 0 },
   );
   return new Response(body, { headers: SSE });
+}
+
+/** The first blocks, and the rest when `resumed` is. */
+function silentUntil(resumed: Promise<void>): Response {
+  const parts = [streamed(START, ...BLOCKS.slice(0, 3)), streamed(...BLOCKS.slice(3), ...END)];
+  let at = 0;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (at === 1) await resumed;
+        const part = parts[at++];
+        if (part === undefined) controller.close();
+        else controller.enqueue(new Uint8Array(await part.arrayBuffer()));
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: SSE });
+}
+
+/** A whole body; `then` is called once, when the word has come. */
+async function readUntil(response: Response, word: string, then: () => void): Promise<string> {
+  let said = "";
+  let isThere = false;
+  for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    said += text;
+    if (isThere || !said.includes(word)) continue;
+    isThere = true;
+    then();
+  }
+  return said;
+}
+
+async function counted(response: Response): Promise<number> {
+  const { input_tokens: tokens } = await response.json<{ input_tokens: number }>();
+  return tokens;
 }
 
 const SSE = { "content-type": "text/event-stream" };
@@ -149,7 +197,15 @@ describe("POST /v1/messages where Claude's own host serves", () => {
       id: `msg_${response.headers.get("x-request-id")?.slice(4)}`,
       model: "mock/claude",
       container: null,
-      usage: { ...USAGE, output_tokens_details: { thinking_tokens: 0 }, cost_micro: COST },
+      diagnostics: null,
+      usage: {
+        ...USAGE,
+        output_tokens_details: { thinking_tokens: 0 },
+        server_tool_use: null,
+        inference_geo: null,
+        speed: null,
+        cost_micro: COST,
+      },
     });
     expect(before - (await balanceOf(key))).toBe(COST);
   });
@@ -161,10 +217,10 @@ describe("POST /v1/messages where Claude's own host serves", () => {
       await messages(key, { model: "mock/claude", stream: true }, { bindings }),
     );
     expect(calls[0]?.body["stream"]).toBe(true);
-    expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well." }]);
+    expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well.", citations: null }]);
     expect(message).toMatchObject({ model: "mock/claude", stop_reason: "end_turn" });
-    expect(started).not.toHaveProperty("output_tokens_details"); // nothing is thought yet
     expect(started).toMatchObject({
+      output_tokens_details: null, // nothing is thought yet
       input_tokens: 100,
       cache_read_input_tokens: 60,
       output_tokens: 1,
@@ -281,15 +337,40 @@ describe("POST /v1/messages where Claude's own host serves", () => {
       max_tokens: 5,
     };
     const path = "/v1/messages/count_tokens";
-    expect(await messageOf(await send(path, { key, body, bindings }))).toEqual({
-      input_tokens: 1234,
-    });
+    expect(await counted(await send(path, { key, body, bindings }))).toBe(1234);
     expect(calls[0]?.url).toBe("https://api.anthropic.com/v1/messages/count_tokens");
     expect(calls[0]?.body).toEqual({ model: "claude-sonnet-4-5", messages: body.messages });
     const { bindings: broken } = mockAnthropic(() => Response.json({}, { status: 500 }));
-    const { input_tokens: estimate } = await messageOf(
-      await send(path, { key, body, bindings: broken }),
-    );
-    expect(estimate).toBeGreaterThan(0);
+    expect(await counted(await send(path, { key, body, bindings: broken }))).toBeGreaterThan(0);
+  });
+
+  it("a silent upstream is bridged by pings", async () => {
+    const pinged = Promise.withResolvers<void>();
+    const { bindings } = mockAnthropic(() => silentUntil(pinged.promise));
+    const options = { bindings: { ...bindings, KEEP_ALIVE_MS: "10" } };
+    const response = await messages(key, { model: "mock/claude", stream: true }, options);
+    const said = await readUntil(response, "event: ping\n", () => {
+      pinged.resolve();
+    });
+    expect(said.indexOf("event: ping\n")).toBeLessThan(said.indexOf("signature_delta"));
+    const events = eventsIn(said).filter(({ name }) => name !== "ping");
+    expect(folded(events).message).toMatchObject({ stop_reason: "end_turn" });
+  });
+
+  it("names in x-dropped what the model refuses though it only tunes", async () => {
+    const { calls, bindings } = mockAnthropic(answer);
+    const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
+    const one = await messages(key, tuned, { bindings });
+    expect(one.headers.get("x-dropped")).toBe("top_p"); // one of the two
+    const thinking = { type: "enabled", budget_tokens: 1024 };
+    const none = await messages(key, { ...tuned, thinking, max_tokens: 2048 }, { bindings });
+    expect(none.headers.get("x-dropped")).toBe("temperature, top_p, top_k");
+    const newest = await messages(key, { ...tuned, model: "mock/newest" }, { bindings });
+    expect(newest.headers.get("x-dropped")).toBe("temperature, top_p, top_k");
+    const said = calls.map(({ body }) => [body["temperature"], body["top_p"], body["top_k"]]);
+    const nothing = [undefined, undefined, undefined];
+    expect(said).toEqual([[0.5, undefined, 4], nothing, nothing]);
+    const plain = await messages(key, { model: "mock/newest" }, { bindings });
+    expect(plain.headers.has("x-dropped")).toBe(false);
   });
 });

@@ -33,6 +33,7 @@ describe("POST /v1/messages over the core", () => {
       stop_sequence: null,
       stop_details: null,
       container: null,
+      diagnostics: null,
       usage: {
         input_tokens: expect.any(Number),
         cache_creation_input_tokens: 0,
@@ -40,7 +41,10 @@ describe("POST /v1/messages over the core", () => {
         cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
         output_tokens: expect.any(Number),
         output_tokens_details: { thinking_tokens: 0 },
+        server_tool_use: null,
         service_tier: "standard",
+        inference_geo: null,
+        speed: null,
         cost_micro: Number(response.headers.get("x-cost-micro")),
       },
     });

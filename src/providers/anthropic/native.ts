@@ -10,21 +10,24 @@ import { laterUsage, messagesUsage } from "./usage.ts";
 
 /**
  * A request of a client that speaks Messages itself, as it goes out: the client's fields, our model, cap and
- * price class. What the model refuses though it only tunes is left out.
+ * price class. What the model refuses though it only tunes is left out, and told.
  */
 export function nativeRequest(
-  { upstreamId, cap, native, stream }: ProviderCall,
+  { upstreamId, cap, native, stream, onDropped }: ProviderCall,
   geo: "us" | null,
 ): { readonly body: JsonObject; readonly beta: string | null } | null {
   if (native === undefined || cap === null) return null;
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
   const mayTune = rules.sampling && !THINKS.has(objectOf(body["thinking"])["type"]);
+  const tuned = given({ temperature, top_p, top_k });
+  const sampling = mayTune ? samplingOf(tuned) : {};
+  onDropped?.(Object.keys(tuned).filter((field) => !Object.hasOwn(sampling, field)));
   return {
     beta: native.headers["anthropic-beta"] ?? null,
     body: {
       ...body,
-      ...(mayTune && samplingOf({ temperature, top_p, top_k })),
+      ...sampling,
       model: upstreamId,
       max_tokens: numberOf(body["max_tokens"]) === 0 ? 0 : cap,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
@@ -50,10 +53,14 @@ function marksHour(value: unknown): boolean {
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
 /** Temperature or top_p: with both, one is a 400. */
-function samplingOf({ temperature, top_p, top_k }: JsonObject): JsonObject {
-  const one = temperature === undefined ? { top_p } : { temperature };
-  const given = Object.entries({ ...one, top_k }).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given);
+function samplingOf(tuned: JsonObject): JsonObject {
+  if (tuned["temperature"] === undefined) return tuned;
+  const { top_p: _, ...one } = tuned;
+  return one;
+}
+
+function given(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** A whole message of theirs, and its usage to bill; null when it is none. */

@@ -56,7 +56,17 @@ function useOf({ id, function: called }: JsonObject): JsonObject {
   const { name, arguments: said } = objectOf(called);
   const text = textOf(said);
   const input = text.trim() === "" ? {} : (parseObject(text) ?? { invalid_arguments: text });
-  return { type: "tool_use", id, name, input };
+  return { type: "tool_use", id, name, input, caller: DIRECT };
+}
+
+/** Who asked for a call: the model itself, and no other tool. */
+export const DIRECT: JsonObject = { type: "direct" };
+
+/** A block of Claude's own with what the dialect's types demand and its host may leave out. */
+export function wholeBlock(block: unknown): JsonObject {
+  const { type, ...said } = objectOf(block);
+  if (type === "text") return { type, citations: null, ...said };
+  return type === "tool_use" ? { type, caller: DIRECT, ...said } : { type, ...said };
 }
 
 /** How a finished choice of the core is said here; calls win over a plain stop. */
@@ -77,6 +87,14 @@ export function stopOf(
   return { ...stop, stop_reason: said.calls ? "tool_use" : "end_turn" };
 }
 
+/** What is alike for every answer; no tool runs there, and where a region is promised our own headers say so. */
+const SERVED: JsonObject = {
+  server_tool_use: null,
+  service_tier: "standard",
+  inference_geo: null,
+  speed: null,
+};
+
 /**
  * `usage` of a message: `input_tokens` is the rest that was neither read from a cache nor written to
  * one. `costMicro`: what was charged, micros; not in `message_start`, where nobody knows it.
@@ -92,7 +110,7 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
     },
     output_tokens: usage.output,
     output_tokens_details: { thinking_tokens: usage.reasoning },
-    service_tier: "standard",
+    ...SERVED,
     ...(costMicro !== null && { cost_micro: costMicro }),
   };
 }
@@ -105,22 +123,16 @@ export function envelope({
   readonly id: string;
   readonly model: string;
 }): JsonObject {
-  return { id, type: "message", role: "assistant", model, container: null };
+  return { id, type: "message", role: "assistant", model, container: null, diagnostics: null };
 }
 
 /** What `message_start` says of a prompt that the upstream has counted; of the output it says a first token. */
 export function begunUsage(usage: Usage): JsonObject {
-  const { output_tokens_details: _, ...begun } = usageOf({ ...usage, output: 1 }, null);
-  return begun;
+  return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
 /** Tokens of a prompt that nobody counted yet; at least one: clients take 0 for "not known". */
 export function startUsage(likely: number): JsonObject {
-  return {
-    input_tokens: Math.max(1, Math.ceil(likely)),
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
-    output_tokens: 1,
-    service_tier: "standard",
-  };
+  const input = Math.max(1, Math.ceil(likely));
+  return begunUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
 }

@@ -4,7 +4,7 @@ import { keepsAnHour } from "../../../providers/anthropic/native.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import { parseChatRequest } from "../../chat-request.ts";
 import type { Asked, Door, DoorContext, Receipt, Reply } from "../door.ts";
-import { envelope, saidOf, usageOf } from "./answer.ts";
+import { envelope, saidOf, usageOf, wholeBlock } from "./answer.ts";
 import { chatBodyOf } from "./convert.ts";
 import { messagesDialect } from "./dialect.ts";
 import { betasIn, nativeOf } from "./native.ts";
@@ -97,7 +97,7 @@ function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
   const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {
     ...envelope(receipt),
-    content,
+    content: Array.isArray(content) ? content.map(wholeBlock) : [],
     stop_reason,
     stop_sequence: stop_sequence ?? null,
     stop_details: stop_details ?? null,

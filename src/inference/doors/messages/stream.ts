@@ -9,7 +9,7 @@ import {
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { Usage } from "../../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../door.ts";
-import { begunUsage, envelope, startUsage, stopOf, usageOf } from "./answer.ts";
+import { begunUsage, DIRECT, envelope, startUsage, stopOf, usageOf, wholeBlock } from "./answer.ts";
 import type { Said } from "./answer.ts";
 import { errorOf } from "./dialect.ts";
 import { callExtra, claudeBlock, signatureOf } from "./thoughts.ts";
@@ -209,7 +209,7 @@ function startOf(open: Open): JsonObject {
     case "redacted":
       return open.block;
     case "call":
-      return { type: "tool_use", id: open.id, name: open.name, input: {} };
+      return { type: "tool_use", id: open.id, name: open.name, input: {}, caller: DIRECT };
   }
 }
 
@@ -230,12 +230,7 @@ export function convertedStream(head: Head): StreamWriter {
 }
 
 /** Events of Claude's own that pass while the message is being said. */
-const PASSES: ReadonlySet<unknown> = new Set([
-  "content_block_start",
-  "content_block_delta",
-  "content_block_stop",
-  "ping",
-]);
+const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
 /** A stream of Claude's own events, under our id, model and charge; the last ones wait for it. */
 export function nativeStream(head: Head): StreamWriter {
@@ -246,6 +241,10 @@ export function nativeStream(head: Head): StreamWriter {
     chunk(event) {
       const { type } = event;
       if (PASSES.has(type)) return eventOf(textOf(type), event);
+      if (type === "content_block_start") {
+        const content_block = wholeBlock(event["content_block"]);
+        return eventOf(type, { ...event, content_block });
+      }
       if (type === "message_delta") stop = { ...stop, ...objectOf(event["delta"]) };
       return "";
     },
@@ -264,7 +263,9 @@ function startOfMessage(head: Head, usage: Usage | null): string {
   return eventOf("message_start", { message });
 }
 
-function endOfMessage(delta: JsonObject, usage: JsonObject): string {
+function endOfMessage(stop: JsonObject, usage: JsonObject): string {
+  // A container would be our account's own.
+  const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }
 
@@ -277,6 +278,6 @@ function textEvent(index: number, json: string): string {
 }
 
 /** The text of one event; `type` stands in both places, as clients of either look for it. */
-export function eventOf(type: string, data: JsonObject): string {
+function eventOf(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

@@ -1,9 +1,10 @@
 import { expect } from "vitest";
+import { event } from "./message-schemas.ts";
 
 /** One event of a Messages stream, as it stood on the wire. */
 export type Event = { readonly name: string; readonly data: Record<string, unknown> };
 
-/** The events in a text of the wire; a line that belongs to none of them is a fault. */
+/** The events in a text of the wire, each checked against its type; a line that belongs to none of them is a fault. */
 export function eventsIn(text: string): Event[] {
   if (text === "") return [];
   expect(text.endsWith("\n\n")).toBe(true);
@@ -13,7 +14,7 @@ export function eventsIn(text: string): Event[] {
     .map((block) => {
       const match = /^event: (\S+)\ndata: (\{.*\})$/s.exec(block);
       if (match === null) throw new Error(`no event: ${block}`);
-      const data = JSON.parse(match[2] ?? "") as Record<string, unknown>;
+      const data = event.parse(JSON.parse(match[2] ?? ""));
       expect(data["type"]).toBe(match[1]);
       return { name: match[1] ?? "", data };
     });

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { saidOf } from "../../../../src/inference/doors/messages/answer.ts";
-import { BlockWriter, eventOf } from "../../../../src/inference/doors/messages/stream.ts";
+import { BlockWriter } from "../../../../src/inference/doors/messages/stream.ts";
 import { remembered } from "../../../../src/inference/doors/messages/thoughts.ts";
 import { eventsIn, foldBlocks } from "./fold.ts";
 
@@ -75,7 +75,7 @@ function pieces(text: string): string[] {
 }
 
 /** The same answer in chunks; the pieces of calls alternate when `interleaved`. */
-function streamed(answer: Answer, interleaved: boolean): string {
+function streamed(answer: Answer, interleaved: boolean) {
   const writer = new BlockWriter();
   const write = (chunks: readonly Json[]): string =>
     chunks.map((chunk) => writer.chunk(chunk)).join("");
@@ -93,7 +93,7 @@ function streamed(answer: Answer, interleaved: boolean): string {
   out += write(interleaved ? alternating(calls) : calls.flat());
   out += write([chunkOf({}, answer.finish)]);
   const { text, stop } = writer.end();
-  return out + text + eventOf("message_delta", { delta: stop });
+  return { events: eventsIn(out + text), stop };
 }
 
 /** A call's beginning, then its arguments in pieces. */
@@ -133,16 +133,12 @@ describe("blocks of a Messages stream", () => {
   test("whatever a model says, and however its calls alternate, the events fold to the JSON answer", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
-        const events = eventsIn(streamed(answer, interleaved));
-        const last = events.pop();
+        const { events, stop } = streamed(answer, interleaved);
         const said = saidOf(completion(answer));
         const content = foldBlocks(events);
         expect(essence(content)).toEqual(essence([...said.content]));
-        const { content: _, ...stop } = said;
-        expect(last).toEqual({
-          name: "message_delta",
-          data: { type: "message_delta", delta: stop },
-        });
+        const { content: _, ...ending } = said;
+        expect(stop).toEqual(ending);
       }),
     );
   });
