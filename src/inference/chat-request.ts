@@ -3,11 +3,15 @@ import { parseBody } from "../http/parse-body.ts";
 import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { isObject } from "../providers/json-value.ts";
+import type { JsonObject } from "../providers/provider.ts";
 
 const MESSAGES_MAX = 10_000;
 const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
+/** An object that is forwarded as it came: a copy by zod would lack a property called `__proto__`. */
+export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
 
 /**
  * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
@@ -42,7 +46,7 @@ const toolCall = z.discriminatedUnion("type", [
     type: z.literal("function"),
     function: z.object({ name: nonempty, arguments: z.string() }),
     // Google's thought signature (ai.google.dev, OpenAI compatibility): lost, the next turn is refused.
-    extra_content: z.nullish(z.looseObject({})),
+    extra_content: z.nullish(opaqueObject),
   }),
   z.object({
     id: nonempty,
@@ -95,7 +99,7 @@ const tool = z.discriminatedUnion("type", [
     function: z.looseObject({
       name: functionName,
       description: z.nullish(z.string()),
-      parameters: z.nullish(z.looseObject({})),
+      parameters: z.nullish(opaqueObject),
       strict: z.nullish(z.boolean()),
     }),
   }),
@@ -126,7 +130,7 @@ const responseFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_object") }),
   z.looseObject({
     type: z.literal("json_schema"),
-    json_schema: z.looseObject({ name: functionName, schema: z.optional(z.looseObject({})) }),
+    json_schema: z.looseObject({ name: functionName, schema: z.optional(opaqueObject) }),
   }),
 ]);
 const flag = z.optional(z.boolean());

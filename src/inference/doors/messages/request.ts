@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import { invalid } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { parseBody } from "../../../http/parse-body.ts";
+import { opaqueObject } from "../../chat-request.ts";
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens, as Anthropic documents it
@@ -102,7 +103,7 @@ const toolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
   id: nonempty,
   name: nonempty,
-  input: z.looseObject({}),
+  input: opaqueObject,
   cache_control: cacheControl,
 });
 const thinkingBlock = z.looseObject({
@@ -151,7 +152,7 @@ const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
   description: z.nullish(z.string()),
-  input_schema: z.nullish(z.looseObject({})),
+  input_schema: z.nullish(opaqueObject),
   strict: flag,
   cache_control: cacheControl,
 });
@@ -177,7 +178,7 @@ const thinking = z.discriminatedUnion("type", [
 
 const outputFormat = z.looseObject({
   type: z.literal("json_schema"),
-  schema: z.looseObject({}),
+  schema: opaqueObject,
 });
 
 /** Fields that name an object of our own upstream account, or that cost what is not priced here. */

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { parseBody } from "../../../http/parse-body.ts";
 import type { Result } from "../../../lib/failure.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import { MODEL_CHARACTERS_MAX, user, withoutNulls } from "../../chat-request.ts";
+import { MODEL_CHARACTERS_MAX, opaqueObject, user, withoutNulls } from "../../chat-request.ts";
 import type { ChatBody } from "../../chat-request.ts";
 import { input, refusedItem, withTypes } from "./items.ts";
 import { toolChoice, tools } from "./tools.ts";
@@ -34,7 +34,7 @@ const format = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("json_schema"),
     name,
-    schema: z.looseObject({}),
+    schema: opaqueObject,
     strict: z.nullish(z.boolean()),
     description: text,
   }),

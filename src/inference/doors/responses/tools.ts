@@ -4,6 +4,7 @@ import type { Refusal, Result } from "../../../lib/failure.ts";
 import { hashedBase62 } from "../../../providers/hash.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
+import { opaqueObject } from "../../chat-request.ts";
 import type { ChatBody } from "../../chat-request.ts";
 
 const NAME_MAX = 64;
@@ -17,7 +18,7 @@ const functionTool = z.looseObject({
   type: z.literal("function"),
   name: toolName,
   description: text,
-  parameters: z.nullish(z.looseObject({})),
+  parameters: z.nullish(opaqueObject),
   strict: z.nullish(z.boolean()),
 });
 const customTool = z.looseObject({
