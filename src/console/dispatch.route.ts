@@ -86,11 +86,11 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
     return isAdmin;
   }
   if (isAdmin) return false;
-  const { key, record } = identity;
+  const { key, known } = identity;
   if (called.isPaid) vouchForKey(request, key);
   else {
     const by = calledBy(key.hash, key.shown);
-    vouchFor(request, { ...admittedAs(record, by, c.var.config.region), rate });
+    vouchFor(request, { ...admittedAs(known, by, c.var.config.region), rate });
   }
   return true;
 }

@@ -13,7 +13,7 @@ import type { Failure, Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { readObject } from "../lib/reach-object.ts";
-import type { RegisterRecord } from "../lib/register-contract.ts";
+import type { Key } from "../lib/key.ts";
 import { operatorOf } from "../operator/admin-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
@@ -34,7 +34,7 @@ const KEY_CHARACTERS_MAX = 512;
 /** Who a live session is: an operator, or what the register says of its key. */
 export type LiveIdentity =
   | { readonly kind: "operator"; readonly name: string }
-  | { readonly kind: "key"; readonly key: KeyOf; readonly record: RegisterRecord };
+  | { readonly kind: "key"; readonly key: KeyOf; readonly known: Key };
 type KeyOf = Extract<ConsoleIdentity, { readonly kind: "key" }>["key"];
 /** A session that may call, and who calls. */
 export type LiveSession = Omit<Entered, "identity"> & { readonly identity: LiveIdentity };
@@ -196,10 +196,10 @@ async function liveIdentity(
   }
   const { key } = identity;
   const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
-  const record = await readObject(() =>
+  const known = await readObject(() =>
     registers.getByName(key.hash).whose(secretOf(key.hash, key.shown)),
   );
-  return record.ok ? success({ kind: "key", key, record: record.value }) : record;
+  return known.ok ? success({ kind: "key", key, known: known.value }) : known;
 }
 
 function sessionNamed(c: AppContext, name: string) {
@@ -218,14 +218,13 @@ async function sessionView(
     const nobody = { organization: null, key: null, member: null };
     return success({ kind: "operator", role: "operator", ...nobody, ...common });
   }
-  const { key_id: keyId, org_id: orgId, terms } = identity.record;
+  const { keyId, orgId, terms } = identity.known;
   const fields = { key_id: keyId, org_id: orgId };
   const read = () => findViewer(c.env.DB, keyId);
   const viewer = await askBook(read, "viewer_unreadable", fields);
   if (!viewer.ok) return viewer;
   if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
   const { key, member, organization } = viewer.value;
-  const limited = terms !== undefined && isLimited(terms);
-  const shown = { organization, key: { ...key, limited }, member };
+  const shown = { organization, key: { ...key, limited: isLimited(terms) }, member };
   return success({ kind: "key", role: member.role, ...shown, ...common });
 }

@@ -7,7 +7,7 @@ import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
-import type { RegisterRecord } from "../lib/register-contract.ts";
+import type { Key } from "../lib/key.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
@@ -27,8 +27,9 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
   const held = reached.result;
   if (!held.ok) return c.json(refused(held.failure));
-  const { org_id, key_id, member_id, rpm_limit } = key.value;
-  return c.json({ ok: true, org_id, key_id, member_id, rpm_limit, ...held.value });
+  const { orgId, keyId, memberId, rpmLimit } = key.value;
+  const whose = { org_id: orgId, key_id: keyId, member_id: memberId, rpm_limit: rpmLimit };
+  return c.json({ ok: true, ...whose, ...held.value });
 }
 
 function refused(failure: Failure): object {
@@ -38,7 +39,7 @@ function refused(failure: Failure): object {
 /** One attempt fewer than a request at home would make: the peer repeats the whole call. */
 async function holdFor(
   c: Context<AppEnv>,
-  key: RegisterRecord,
+  key: Key,
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
@@ -47,13 +48,13 @@ async function holdFor(
     if (shown?.session === undefined) return { unanswered: false, result: nothing };
     // whether a session lives its wallet alone knows
     const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
-      wallets.getByName(key.org_id).keyStanding(keyHash, shown);
+      wallets.getByName(key.orgId).keyStanding(keyHash, shown);
     const reached = await reachObject(ask, { attemptsMax: 2 });
     if (reached.unanswered) return reached;
     return { unanswered: false, result: reached.result.ok ? nothing : reached.result };
   }
-  const request = { ...hold, keyId: key.key_id, peer: true };
-  return reachObject(() => wallets.getByName(key.org_id).hold(request, keyHash, shown), {
+  const request = { ...hold, keyId: key.keyId, peer: true };
+  return reachObject(() => wallets.getByName(key.orgId).hold(request, keyHash, shown), {
     attemptsMax: 2,
   });
 }

@@ -5,8 +5,7 @@ import type { Result } from "../lib/failure.ts";
 import { followBook } from "../lib/follow-book.ts";
 import { termsText } from "../lib/key-terms.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
-import { termsOf } from "./key-record.ts";
-import type { KeyRow } from "./key-record.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { changeKey } from "./keys.store.ts";
 import type { keyChangeSchema } from "./new-key.ts";
 import { changedTerms, isTighter } from "./terms.ts";
@@ -32,7 +31,7 @@ export type ChangeServices = TermsContext & {
 
 /** The change of a key: which one, of whom, and whether it may gain by it. */
 export type KeyChanging = {
-  readonly find: () => Promise<KeyRow | null>;
+  readonly find: () => Promise<BookedKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
   /** Else only to something tighter: `role_required`. */
   readonly mayWiden: boolean;
@@ -46,20 +45,19 @@ export type KeyChanging = {
 export async function changeKeyEverywhere(
   services: ChangeServices,
   { find, fields, mayWiden }: KeyChanging,
-): Promise<Result<KeyRow>> {
+): Promise<Result<BookedKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     // oxlint-disable-next-line no-await-in-loop -- decided anew after a change that came in between
-    const row = await find();
-    if (row === null) return refuse({ kind: "not_found", message: "No such key." });
-    const before = termsOf(row);
-    const terms = changedTerms(before, fields, services);
+    const before = await find();
+    if (before === null) return refuse({ kind: "not_found", message: "No such key." });
+    const terms = changedTerms(before.terms, fields, services);
     if (!terms.ok) return terms;
-    const { name = row.name, rpm_limit = row.rpm_limit } = fields;
-    const isWider = rpm_limit > row.rpm_limit || !isTighter(before, terms.value);
+    const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
+    const isWider = rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value);
     if (isWider && !mayWiden) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
-    const change = { name, rpm_limit, terms: terms.value };
+    const change = { name, rpmLimit, terms: terms.value };
     // oxlint-disable-next-line no-await-in-loop -- the same
-    const changed = await changeKey(services.db, row, change, {
+    const changed = await changeKey(services.db, before, change, {
       nowMs: services.now,
       actor: services.actor,
     });
@@ -70,21 +68,20 @@ export async function changeKeyEverywhere(
 
 function tellOf(
   { register, wallet }: ChangeServices,
-  changed: KeyRow,
-  reread: () => Promise<KeyRow | null>,
-): Promise<Result<KeyRow>> {
+  changed: BookedKey,
+  reread: () => Promise<BookedKey | null>,
+): Promise<Result<BookedKey>> {
   return followBook(changed, {
     // Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
     // before the first is out of date with the second, and one after it says what is new.
-    tell: async (row) => {
-      const terms = termsOf(row);
-      await register(row.hash).setLimit(row.rpm_limit);
-      await register(row.hash).setTerms(terms);
-      const limited = await wallet(row.org_id).setKeyLimit(row.hash, row.rpm_limit);
-      return limited.ok ? wallet(row.org_id).setKeyTerms(row.hash, terms) : limited;
+    tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
+      await register(keyHash).setLimit(rpmLimit);
+      await register(keyHash).setTerms(terms);
+      const limited = await wallet(orgId).setKeyLimit(keyHash, rpmLimit);
+      return limited.ok ? wallet(orgId).setKeyTerms(keyHash, terms) : limited;
     },
     reread,
     isSame: (one, other) =>
-      one.rpm_limit === other.rpm_limit && termsText(termsOf(one)) === termsText(termsOf(other)),
+      one.rpmLimit === other.rpmLimit && termsText(one.terms) === termsText(other.terms),
   });
 }

@@ -4,7 +4,8 @@ import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { isLimited } from "../lib/key-terms.ts";
-import type { Identified, RegisterRecord } from "../lib/register-contract.ts";
+import type { Key } from "../lib/key.ts";
+import type { Identified } from "../lib/register-contract.ts";
 
 /** A fresh stub of the register with this name. */
 export type IdentifyingRegister = (keyHash: string) => {
@@ -20,7 +21,7 @@ export async function identifyGlobalKey(
   register: IdentifyingRegister,
   called: Called | string,
   writeId: string | null = null,
-): Promise<Result<RegisterRecord>> {
+): Promise<Result<Key>> {
   const [keyHash, secret] =
     typeof called === "string"
       ? [called]
@@ -35,14 +36,11 @@ export async function identifyGlobalKey(
 }
 
 /** As if the key had been admitted here; its minute is the peer's, so this one is untouched. */
-export function admittedAs(key: RegisterRecord, called: Called, home: Region): Admitted {
-  const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = key;
+export function admittedAs(key: Key, called: Called, home: Region): Admitted {
+  const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
   return {
     caller: { keyId, ...called, orgId, memberId, scope, home },
     rate: { limit, remaining: limit, resetMs: 0 },
-    ...((called.shown?.session !== undefined ||
-      (key.terms !== undefined && isLimited(key.terms))) && {
-      isLimited: true,
-    }),
+    ...((called.shown?.session !== undefined || isLimited(key.terms)) && { isLimited: true }),
   };
 }

@@ -2,7 +2,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { KeyRow } from "./key-record.ts";
+import type { BookedKey } from "./booked-key.ts";
 import {
   findKeyByHash,
   insertKeyStatement,
@@ -10,7 +10,6 @@ import {
   keyCreatedStatement,
   whyNotInserted,
 } from "./keys.store.ts";
-import type { NewKey } from "./keys.store.ts";
 
 /** The key that asks, with which of its secrets, and the Idempotency-Key it asks with. */
 export type NamedCaller = {
@@ -26,12 +25,11 @@ export type NamedCaller = {
  */
 export async function insertKeyOnce(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   caller: NamedCaller,
-): Promise<Result<KeyRow>> {
+): Promise<Result<BookedKey>> {
   try {
-    const inserted = await insertBoth(db, key, caller);
-    if (inserted !== null) return success(inserted);
+    if (await insertBoth(db, key, caller)) return success(key);
   } catch (error) {
     // The Idempotency-Key is taken, so nothing was inserted; or D1 failed.
     const earlier = await findEarlier(db, key, caller);
@@ -44,16 +42,16 @@ export async function insertKeyOnce(
   return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
 }
 
-/** The key, or null when one may not be made now. Throws when the Idempotency-Key is taken. */
+/** Whether the key may be made now, and was. Throws when the Idempotency-Key is taken. */
 async function insertBoth(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   { keyId, secret, idempotency }: NamedCaller,
-): Promise<KeyRow | null> {
-  const [, made] = await db.batch<KeyRow>([
+): Promise<boolean> {
+  const [, made] = await db.batch([
     db
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
-      .bind(keyId, key.created_at - IDEMPOTENCY_MS),
+      .bind(keyId, key.createdAt - IDEMPOTENCY_MS),
     insertKeyStatement(db, key, keyId, secret),
     keyCreatedStatement(db, key, { kind: "key", id: keyId }),
     ...insertTermsStatements(db, key),
@@ -62,17 +60,16 @@ async function insertBoth(
         `INSERT INTO idempotency_keys (key_id, name, body, made_key_id, created_at)
          SELECT ?1, ?2, ?3, id, created_at FROM keys WHERE id = ?4`,
       )
-      .bind(keyId, idempotency.name, idempotency.body, key.id),
+      .bind(keyId, idempotency.name, idempotency.body, key.keyId),
   ]);
-  const [row] = made?.results ?? [];
-  return row === undefined ? null : { ...key, ...row };
+  return (made?.results.length ?? 0) > 0;
 }
 
 type Earlier = { readonly body: string; readonly made_key_id: string };
 
 function findEarlier(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   { keyId, idempotency }: NamedCaller,
 ): Promise<Earlier | null> {
   return db
@@ -80,18 +77,18 @@ function findEarlier(
       `SELECT body, made_key_id FROM idempotency_keys
        WHERE key_id = ? AND name = ? AND created_at > ?`,
     )
-    .bind(keyId, idempotency.name, key.created_at - IDEMPOTENCY_MS)
+    .bind(keyId, idempotency.name, key.createdAt - IDEMPOTENCY_MS)
     .first<Earlier>();
 }
 
 /** What a repeat is told. A batch whose answer was lost finds its own key: then it was no repeat. */
 async function repeated(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   { earlier, body }: { readonly earlier: Earlier; readonly body: string },
-): Promise<Result<KeyRow>> {
+): Promise<Result<BookedKey>> {
   if (earlier.body !== body) return refuse({ kind: "idempotency_mismatch" });
-  const own = earlier.made_key_id === key.id ? await findKeyByHash(db, key.hash) : null;
+  const own = earlier.made_key_id === key.keyId ? await findKeyByHash(db, key.keyHash) : null;
   if (own !== null) return success(own);
   return refuse({ kind: "idempotency_replay", made: "key", id: earlier.made_key_id });
 }

@@ -1,18 +1,17 @@
-import type { Scope } from "../lib/caller.ts";
-import type { KeyTermsRow } from "../lib/key-terms.ts";
+import * as z from "zod/mini";
+import { configOf } from "../config.ts";
+import type { PeerConfig } from "../config.ts";
+import type { Region } from "../lib/caller.ts";
+import { now } from "../lib/clock.ts";
+import { mintId } from "../lib/id.ts";
+import type { Key } from "../lib/key.ts";
+import { NO_TERMS } from "../lib/key-terms.ts";
+import { callPeer } from "../regions/peer-call.ts";
+import type { BookedKey } from "./booked-key.ts";
+import { findKeyByHash, touchKey } from "./keys.store.ts";
+import type { TouchedKey } from "./keys.store.ts";
 
-/** What the book of a key's home says of it. Times are Unix ms. */
-export type BookedKey = {
-  readonly id: string;
-  readonly org_id: string;
-  readonly member_id: string;
-  readonly scope: Scope;
-  readonly rpm_limit: number;
-  readonly revoked_at: number | null;
-} & Partial<KeyTermsRow & SecretsRow>;
-
-/** The newest secrets of a key, as `secretsOfText` reads them. */
-export type SecretsRow = { readonly secrets: string | null };
+type FoundKey = Key & Pick<BookedKey, "revokedAt">;
 
 /**
  * Where a register learns who its key is: this region's own book, or, for a global key away from home,
@@ -21,15 +20,67 @@ export type SecretsRow = { readonly secrets: string | null };
 export type KeyBook = {
   /** Whether uses are noted there. Home notes them by itself, with each request that it authorises. */
   readonly isOurs: boolean;
-  find(keyHash: string): Promise<BookedKey | null>;
+  find(keyHash: string): Promise<FoundKey | null>;
   /** Notes a use, where the book is ours, and says what is true now. */
-  touch(
-    keyHash: string,
-    usedAt: number,
-  ): Promise<
-    (Pick<BookedKey, "revoked_at" | "rpm_limit"> & Partial<KeyTermsRow & SecretsRow>) | null
-  >;
+  touch(keyHash: string, usedAt: number): Promise<TouchedKey | null>;
 };
 
 /** The key's home gave no answer in time, or none that makes sense. */
 export class HomeUnreachable extends Error {}
+
+/** Where the keys of this home are booked: null, or this region's own name, is here. */
+export function bookOf(env: Env, home: Region | null): KeyBook {
+  const parsed = configOf(env);
+  if (home === null || (parsed.ok && parsed.config.region === home)) {
+    return {
+      isOurs: true,
+      find: (keyHash) => findKeyByHash(env.DB, keyHash),
+      touch: (keyHash, usedAt) => touchKey(env.DB, keyHash, usedAt),
+    };
+  }
+  const peers = parsed.ok ? parsed.config.peers : [];
+  return homeBook(
+    peers.find((peer) => peer.region === home),
+    () => now(env),
+  );
+}
+
+/** A key's first use at a peer waits this long for home, one retry included. */
+const LOOKUP_BUDGET_MS = 2000;
+
+const text = z.string().check(z.minLength(1), z.maxLength(100));
+const answerSchema = z.discriminatedUnion("ok", [
+  z.object({
+    ok: z.literal(true),
+    key_id: text,
+    org_id: text,
+    member_id: text,
+    scope: z.literal("global"),
+    rpm_limit: z.int().check(z.minimum(1), z.maximum(1000)),
+  }),
+  z.object({
+    ok: z.literal(false),
+    failure: z.object({ kind: z.literal("invalid_api_key") }),
+  }),
+]);
+
+/** The book of a key whose home is `home`, asked over the link. Uses are noted by home itself. */
+function homeBook(home: PeerConfig | undefined, now: () => number): KeyBook {
+  const find = async (keyHash: string): Promise<FoundKey | null> => {
+    if (home === undefined) throw new HomeUnreachable("no such peer is configured");
+    const answer = await callPeer(
+      home,
+      "lookup",
+      { key_hash: keyHash },
+      { requestId: mintId("req_", now()), now, budgetMs: LOOKUP_BUDGET_MS },
+    );
+    const parsed = answerSchema.safeParse(answer?.body);
+    if (!parsed.success) throw new HomeUnreachable(`${home.region} did not answer`);
+    const found = parsed.data;
+    if (!found.ok) return null;
+    const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: rpmLimit } = found;
+    const untold = { terms: NO_TERMS, secrets: null, revokedAt: null };
+    return { keyId, orgId, memberId, scope, rpmLimit, ...untold };
+  };
+  return { isOurs: false, find, touch: find };
+}

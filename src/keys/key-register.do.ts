@@ -5,18 +5,15 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
-import { isLiveSecret, secretsOfText, secretsText } from "../lib/key-secrets.ts";
-import type { KeySecrets } from "../lib/key-secrets.ts";
-import { termsOfText, termsText } from "../lib/key-terms.ts";
+import { isLiveSecret } from "../lib/key.ts";
+import type { KeySecrets } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
-import { bookOf } from "./book-of.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
 import { isRepeatedWrite } from "./forwarded-writes.do.ts";
-import { HomeUnreachable } from "./key-book.ts";
+import { bookOf, HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
-import { termsOf } from "./key-record.ts";
 import type { Admission, Identified } from "../lib/register-contract.ts";
 import {
   createTables,
@@ -28,10 +25,11 @@ import {
   readMemory,
   storeAdmission,
   storeClamp,
-  storeRecord,
+  storeKey,
   storeRetired,
+  updateKey,
 } from "./register-memory.do.ts";
-import type { RegisterMemory, StoredRecord } from "./register-memory.do.ts";
+import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";
 
@@ -90,7 +88,7 @@ export class KeyRegister extends DurableObject<Env> {
    */
   async refresh(usedAt: number): Promise<Identified> {
     const known = await this.whose();
-    if (known.ok || this.#memory?.record) {
+    if (known.ok || this.#memory?.key) {
       this.#noteTouch();
       await this.#touch(usedAt);
     }
@@ -100,8 +98,8 @@ export class KeyRegister extends DurableObject<Env> {
   /** Decides with what storage or, on first use, the book says of the key. */
   async #known<T>(decide: () => T | Refusal): Promise<T | Refusal> {
     try {
-      const { record, revokedAt } = this.#remember();
-      if (record === null && revokedAt === null) await this.#learn();
+      const { key, revokedAt } = this.#remember();
+      if (key === null && revokedAt === null) await this.#learn();
       // No await from here on: what is read, decided and written belongs to one turn.
       return decide();
     } catch (error) {
@@ -157,19 +155,19 @@ export class KeyRegister extends DurableObject<Env> {
    */
   setLimit(rpmLimit: number): void {
     this.#limitsSet++;
-    this.#amendLimit(rpmLimit);
+    this.#amend({ rpmLimit });
   }
 
   /** The key's terms were changed in the book: as `setLimit`. */
   setTerms(terms: KeyTerms): void {
     this.#limitsSet++;
-    this.#amendText("terms", termsText(terms));
+    this.#amend({ terms });
   }
 
   /** The key's secrets were changed in the book: as `setLimit`. */
   setSecrets(secrets: KeySecrets): void {
     this.#limitsSet++;
-    this.#amendText("secrets", secretsText(secrets));
+    this.#amend({ secrets });
   }
 
   /** Away from its home: a secret of the key ends then. Durable before it answers; throws when storage does. */
@@ -179,13 +177,13 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #decide(secret: string | undefined): Admission {
-    const { window, record, revokedAt } = this.#remember();
-    if (revokedAt !== null || record === null || !this.#isLive(secret)) {
+    const { window, key, revokedAt } = this.#remember();
+    if (revokedAt !== null || key === null || !this.#isLive(secret)) {
       return refuse({ kind: "invalid_api_key" });
     }
     const clockMs = now(this.env);
-    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, record);
-    const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: limit } = record;
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, key);
+    const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
@@ -200,11 +198,11 @@ export class KeyRegister extends DurableObject<Env> {
 
   /** Whether the key may be used with this secret, as far as this region can say. */
   #isLive(secret: string | undefined): boolean {
-    const { record, retired } = this.#remember();
+    const { key, retired } = this.#remember();
     if (secret === undefined) return true;
     if ((retired.get(secret) ?? Infinity) <= now(this.env)) return false;
     const keyHash = this.#hash();
-    const secrets = secretsOfText(record?.secrets);
+    const secrets = key?.secrets ?? null;
     if (secrets === null && secret !== keyHash) return !this.#book().isOurs;
     return isLiveSecret({ keyHash, secrets }, secret, now(this.env));
   }
@@ -222,32 +220,24 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #named(secret: string | undefined): Identified {
-    const { record, revokedAt } = this.#remember();
-    if (revokedAt !== null || record === null || !this.#isLive(secret)) {
+    const { key, revokedAt } = this.#remember();
+    if (revokedAt !== null || key === null || !this.#isLive(secret)) {
       return refuse({ kind: "invalid_api_key" });
     }
-    const { key_id, org_id, member_id, scope, rpm_limit } = record;
-    const terms = termsOfText(record.terms);
+    const { touchedAt: _, ...known } = key;
+    const { terms } = known;
     if (terms.expiresAt !== null && terms.expiresAt <= now(this.env)) {
       return refuse({ kind: "invalid_api_key", expiredAt: terms.expiresAt });
     }
-    return success({
-      key_id,
-      org_id,
-      member_id,
-      scope,
-      rpm_limit,
-      ...(record.terms !== null && { terms }),
-      ...(record.secrets !== null && { secrets: secretsOfText(record.secrets) }),
-    });
+    return success(known);
   }
 
   /** The clock jumped back: what lies in its future counts as admitted now. */
-  #clampTo(clockMs: number, window: RateWindow, record: StoredRecord): void {
-    logAlert("clock_stepped_back", { key_id: record.key_id, lag_ms: window.lagMs(clockMs) });
-    storeClamp(this.ctx.storage, clockMs);
+  #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
+    logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
+    storeClamp(this.ctx.storage.sql, clockMs);
     window.clamp(clockMs);
-    this.#amend({ touched_at: Math.min(record.touched_at, clockMs) });
+    this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
 
   /** Asks the book once for all who wait, and keeps what it says unless the key was revoked meanwhile. */
@@ -261,11 +251,11 @@ export class KeyRegister extends DurableObject<Env> {
   async #readBook(): Promise<void> {
     const limitsSet = this.#limitsSet;
     const book = this.#book();
-    const row = await within(book.find(this.#hash()), BOOK_TIMEOUT_MS);
+    const found = await within(book.find(this.#hash()), BOOK_TIMEOUT_MS);
     // A read that began before the revocation must not revive the key: the tombstone is asked now.
-    if (row === null || this.#remember().revokedAt !== null) return;
-    if (row.revoked_at !== null) {
-      this.revoke(row.revoked_at);
+    if (found === null || this.#remember().revokedAt !== null) return;
+    if (found.revokedAt !== null) {
+      this.revoke(found.revokedAt);
       return;
     }
     // Nor may it bring back a limit that was changed while it was under way.
@@ -273,23 +263,23 @@ export class KeyRegister extends DurableObject<Env> {
     createTables(this.ctx.storage.sql);
     this.#memory = null;
     // Home notes uses by itself: a minute from now is early enough to ask it again.
-    storeRecord(this.ctx.storage.sql, row, book.isOurs ? 0 : now(this.env));
+    storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
   }
 
   /** Once a minute of use: notes the use in the book after the answer, and takes over what it says. */
   #touchWhenDue(usedAt: number): void {
-    const { record } = this.#remember();
-    if (record === null || usedAt - record.touched_at < TOUCH_INTERVAL_MS) return;
+    const { key } = this.#remember();
+    if (key === null || usedAt - key.touchedAt < TOUCH_INTERVAL_MS) return;
     this.#noteTouch();
     this.ctx.waitUntil(this.#touch(usedAt));
   }
 
   /** A use before the minute is over is owed, and noted by the alarm unless a later one comes first. */
   #oweUntilDue(usedAt: number): void {
-    const { record, owedUse } = this.#remember();
+    const { key, owedUse } = this.#remember();
     this.#usedAt = Math.max(this.#usedAt, usedAt);
-    if (record === null || owedUse !== null || usedAt <= record.touched_at) return;
-    this.#owe(usedAt, record.touched_at + TOUCH_INTERVAL_MS - usedAt);
+    if (key === null || owedUse !== null || usedAt <= key.touchedAt) return;
+    this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
   /** The book lacks a use: the alarm notes it in `delayMs`. Away from home nothing is owed: home notes uses by itself. */
@@ -303,17 +293,15 @@ export class KeyRegister extends DurableObject<Env> {
 
   /** Notes the last use in the book, when it lacks it. */
   async #tellUse(): Promise<void> {
-    const { owedUse, record } = this.#remember();
-    if (owedUse === null || record === null) return;
+    const { owedUse, key } = this.#remember();
+    if (owedUse === null || key === null) return;
     this.#noteTouch();
     await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
   }
 
   /** Before the attempt, so that neither a slow book nor an eviction makes it two in a minute. */
   #noteTouch(): void {
-    const touchedAt = now(this.env);
-    this.ctx.storage.sql.exec("UPDATE record SET touched_at = ?", touchedAt);
-    this.#amend({ touched_at: touchedAt });
+    this.#amend({ touchedAt: now(this.env) });
   }
 
   async #touch(usedAt: number): Promise<void> {
@@ -322,11 +310,10 @@ export class KeyRegister extends DurableObject<Env> {
       const answer = await this.#book().touch(this.#hash(), usedAt);
       this.#paid(usedAt);
       if (answer === null) this.#forget();
-      else if (answer.revoked_at !== null) this.revoke(answer.revoked_at);
+      else if (answer.revokedAt !== null) this.revoke(answer.revokedAt);
       else if (limitsSet === this.#limitsSet) {
-        this.#amendLimit(answer.rpm_limit);
-        this.#amendText("terms", termsText(termsOf(answer)));
-        this.#amendText("secrets", secretsText(secretsOfText(answer.secrets)));
+        const { rpmLimit, terms, secrets } = answer;
+        this.#amend({ rpmLimit, terms, secrets });
       }
     } catch (error) {
       // The book may be down: admissions go on with the record that is known.
@@ -350,25 +337,12 @@ export class KeyRegister extends DurableObject<Env> {
     this.ctx.storage.sql.exec("DELETE FROM record");
   }
 
-  #amendLimit(rpmLimit: number): void {
-    const { record } = this.#remember();
-    if (record === null || record.rpm_limit === rpmLimit) return;
-    this.ctx.storage.sql.exec("UPDATE record SET rpm_limit = ?", rpmLimit);
-    this.#amend({ rpm_limit: rpmLimit });
-  }
-
-  #amendText(name: "terms" | "secrets", text: string | null): void {
-    const { record } = this.#remember();
-    if (record === null || record[name] === text) return;
-    this.ctx.storage.sql.exec(`UPDATE record SET ${name} = ?`, text);
-    this.#amend({ [name]: text });
-  }
-
-  /** Memory follows what was just written to the record. */
-  #amend(change: Partial<StoredRecord>): void {
+  /** What is new of the key is stored; memory follows. */
+  #amend(change: Partial<RegisteredKey>): void {
     const memory = this.#remember();
-    if (memory.record === null) return;
-    this.#memory = { ...memory, record: { ...memory.record, ...change } };
+    if (memory.key === null) return;
+    const key = { ...memory.key, ...change };
+    if (updateKey(this.ctx.storage.sql, memory.key, key)) this.#memory = { ...memory, key };
   }
 
   #remember(): RegisterMemory {

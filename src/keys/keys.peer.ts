@@ -20,8 +20,9 @@ export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
   const key = await identifyGlobalKey((name) => registers.getByName(name), body.value.key_hash);
   if (key.ok) {
-    const { terms: _, ...record } = key.value; // its home alone decides by them
-    return c.json({ ok: true, ...record });
+    const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // by its terms home alone decides
+    const ids = { key_id: keyId, org_id: orgId, member_id: memberId };
+    return c.json({ ok: true, ...ids, scope, rpm_limit: rpmLimit });
   }
   if (key.failure.kind !== "invalid_api_key") return fail(c, key.failure);
   return c.json({ ok: false, failure: key.failure });

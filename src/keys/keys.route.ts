@@ -15,13 +15,13 @@ import type { Idempotency } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { KeyStanding } from "../lib/key-terms.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { changeKeyEverywhere } from "./change-key.ts";
 import type { ChangeServices } from "./change-key.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
 import { KEY_READ_ONLY, keyRecord } from "./key-record.ts";
 import { findKey, findKeyByHash, insertKey } from "./keys.store.ts";
 import type { KeyOwner } from "./keys.store.ts";
-import type { KeyRow } from "./key-record.ts";
 import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
 import { keysQuery, keysView, listedKeys } from "./listed-keys.ts";
 import type { KeysPage } from "./listed-keys.ts";
@@ -58,7 +58,7 @@ export async function listKeysRoute(c: AppContext): Promise<Response> {
   const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), asked.value);
   const page = await askBook(read, "keys_unreadable", fieldsOf(c));
   if (!page.ok) return fail(c, page.failure);
-  return c.json(keysView(page.value, (row) => keyRecord(row, c.var.config.region, now(c.env))));
+  return c.json(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
 /**
@@ -78,15 +78,15 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = secretOf(keyHash, shown) ?? keyHash;
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), isModel };
-  const fresh = await mintKeyOf(mint, { id: member.id, org_id: orgId }, fields.value);
+  const fresh = await mintKeyOf(mint, { memberId: member.id, orgId }, fields.value);
   if (!fresh.ok) return fail(c, fresh.failure);
-  const { row, key } = fresh.value;
+  const { booked, key } = fresh.value;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
-  const insert = (): Promise<Result<KeyRow>> =>
+  const insert = (): Promise<Result<BookedKey>> =>
     idempotency === null
-      ? insertKey(c.env.DB, row, keyId, { callerSecret: secret })
-      : insertKeyOnce(c.env.DB, row, { keyId, secret, idempotency });
+      ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret })
+      : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency });
   const asked = await askBook(insert, "key_not_inserted", fieldsOf(c));
   const inserted = asked.ok ? asked.value : asked;
   if (!inserted.ok) return fail(c, inserted.failure);
@@ -105,7 +105,7 @@ export async function patchKeyRoute(c: AppContext, isModel: IsModel): Promise<Re
   const mayWiden = member.role === "owner" || member.role === "admin";
   const owner = { orgId: admitted.caller.orgId, memberId: mayWiden ? null : member.id };
   const services = { ...keyServices(c), isModel };
-  const change = (): Promise<Result<KeyRow>> =>
+  const change = (): Promise<Result<BookedKey>> =>
     changeKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
       fields: fields.value,
@@ -120,10 +120,10 @@ export async function patchKeyRoute(c: AppContext, isModel: IsModel): Promise<Re
 /** GET /v1/key: the calling key's record, what is left of each of its limits, and when it comes back. */
 export async function ownKeyRoute(c: AppContext): Promise<Response> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
-  const read = (): Promise<KeyRow | null> => findKeyByHash(c.env.DB, keyHash);
-  const row = await askBook(read, "key_unreadable", fieldsOf(c));
-  if (!row.ok) return fail(c, row.failure);
-  if (row.value === null) return fail(c, { kind: "invalid_api_key" });
+  const read = (): Promise<BookedKey | null> => findKeyByHash(c.env.DB, keyHash);
+  const booked = await askBook(read, "key_unreadable", fieldsOf(c));
+  if (!booked.ok) return fail(c, booked.failure);
+  if (booked.value === null) return fail(c, { kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
   const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown));
   if (!standing.ok) return fail(c, standing.failure);
@@ -131,7 +131,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Response> {
     const { limits } = standingView(standing.value);
     return c.json({ ...ownSessionView(c, shown.session, standing.value), limits });
   }
-  const record = keyRecord(row.value, c.var.config.region, nowMs);
+  const record = keyRecord(booked.value, c.var.config.region, nowMs);
   return c.json({ ...record, ...standingView(standing.value) });
 }
 
@@ -160,8 +160,8 @@ export async function rotateKeyRoute(c: AppContext): Promise<Response> {
   const told = await askBook(rotate, "key_not_rotated", fieldsOf(c));
   const rotated = told.ok ? told.value : told;
   if (!rotated.ok) return fail(c, rotated.failure);
-  const { row, key, retiresAt } = rotated.value;
-  const record = keyRecord(row, config.region, services.now);
+  const { booked, key, retiresAt } = rotated.value;
+  const record = keyRecord(booked, config.region, services.now);
   return c.json({ ...record, key, others_end_at: timestamp(retiresAt) }, 201);
 }
 
@@ -203,8 +203,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Response> {
   if (found.value === null) return fail(c, { kind: "not_found", message: "No such key." });
   const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
   if (!revoked.ok) return fail(c, revoked.failure);
-  const row = { ...found.value, ...revoked.value }; // with its terms, which an update does not return
-  return c.json(keyRecord(row, config.region, now(c.env)));
+  return c.json(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
 /** For a key of the caller's own member that its wallet has met; `failure` for any other. */
@@ -213,11 +212,11 @@ async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): P
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const used = await readObject(() => wallets.getByName(orgId).keyOf(id));
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return fail(c, failure);
-  const { keyHash: hash, scope, rpmLimit: rpm_limit } = used.value;
-  const key = { id, hash, org_id: orgId, scope, revoked_at: null };
+  const { keyHash, scope, rpmLimit } = used.value;
+  const key = { keyId: id, keyHash, orgId, scope, revokedAt: null };
   const revoked = await revokeKeyEverywhere(keyServices(c), key);
   if (!revoked.ok) return fail(c, revoked.failure);
-  return c.json({ id, region: c.var.config.region, scope, rpm_limit, revoked: true });
+  return c.json({ id, region: c.var.config.region, scope, rpm_limit: rpmLimit, revoked: true });
 }
 
 /** What calls about a key work with. */

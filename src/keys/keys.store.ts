@@ -3,11 +3,10 @@ import type { Actor } from "../lib/event.ts";
 import { eventIfChanged } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { isLimited, rowOfTerms } from "../lib/key-terms.ts";
-import type { KeyTerms, KeyTermsRow } from "../lib/key-terms.ts";
-import { termsOf } from "./key-record.ts";
-import type { KeyRow } from "./key-record.ts";
-import type { SecretsRow } from "./key-book.ts";
+import { secretsOfText } from "../lib/key.ts";
+import { isLimited } from "../lib/key-terms.ts";
+import { keyOfRow, rowOfTerms, termsOfRow } from "./booked-key.ts";
+import type { BookedKey, KeyRow, KeyTermsRow } from "./booked-key.ts";
 
 /** Live keys of one organisation, at most. */
 export const LIVE_KEYS_MAX = 1000;
@@ -17,9 +16,6 @@ const NEW_KEYS_MAX = 10_000;
 export const LIVE_SECRETS_MAX = 5;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
 export const LISTED_REVOKED = 100;
-
-/** A key that is about to be inserted: never used, not revoked. */
-export type NewKey = Omit<KeyRow, "last_used_at" | "revoked_at">;
 
 const TERM_COLUMNS: readonly (keyof KeyTermsRow)[] = [
   "budget_micro",
@@ -41,11 +37,12 @@ const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
 /** The key with this hash, revoked or not, or null. Every function here throws when D1 fails. */
-export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | null> {
-  return db
+export async function findKeyByHash(db: D1Database, hash: string): Promise<BookedKey | null> {
+  const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
     .bind(hash)
     .first<KeyRow>();
+  return row === null ? null : keyOfRow(row);
 }
 
 /**
@@ -55,7 +52,7 @@ export function findKeyByHash(db: D1Database, hash: string): Promise<KeyRow | nu
  */
 export function insertKeyStatement(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   callerKeyId: string | null,
   callerSecret: string | null = null,
 ): D1PreparedStatement {
@@ -69,18 +66,18 @@ export function insertKeyStatement(
          AND ${hasNotRetired("?10", "?11", "?9")}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5) < ${NEW_KEYS_MAX}
-       RETURNING *`,
+       RETURNING id`,
     )
     .bind(
-      key.id,
-      key.hash,
-      key.org_id,
-      key.member_id,
+      key.keyId,
+      key.keyHash,
+      key.orgId,
+      key.memberId,
       key.name,
       key.prefix,
       key.scope,
-      key.rpm_limit,
-      key.created_at,
+      key.rpmLimit,
+      key.createdAt,
       callerKeyId,
       callerSecret,
     );
@@ -93,37 +90,38 @@ export function hasNotRetired(keyId: string, secret: string, at: string): string
 }
 
 /** For the same batch, after the key: its terms, when it was inserted and has any. */
-export function insertTermsStatements(db: D1Database, key: NewKey): readonly D1PreparedStatement[] {
-  const terms = termsOf(key);
-  if (!isLimited(terms)) return [];
-  const row = rowOfTerms(terms);
+export function insertTermsStatements(
+  db: D1Database,
+  key: BookedKey,
+): readonly D1PreparedStatement[] {
+  if (!isLimited(key.terms)) return [];
+  const row = rowOfTerms(key.terms);
   return [
     db
       .prepare(
         `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
          SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, created_at FROM keys WHERE id = ?1`,
       )
-      .bind(key.id, ...TERM_COLUMNS.map((column) => row[column])),
+      .bind(key.keyId, ...TERM_COLUMNS.map((column) => row[column])),
   ];
 }
 
 /** For the same batch, right after the key: that it was made. */
 export function keyCreatedStatement(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   actor: Actor,
 ): D1PreparedStatement {
-  const { name, scope, rpm_limit, member_id } = key;
-  const terms = termsOf(key);
+  const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
   const limits = isLimited(terms) ? rowOfTerms(terms) : {};
   return eventIfChanged(db, {
-    id: derivedEventId("key.created", key.id),
-    orgId: key.org_id,
+    id: derivedEventId("key.created", keyId),
+    orgId,
     type: "key.created",
     actor,
-    subject: key.id,
-    data: { name, scope, rpm_limit, member_id, ...limits },
-    createdAt: key.created_at,
+    subject: keyId,
+    data: { name, scope, rpm_limit: rpmLimit, member_id: memberId, ...limits },
+    createdAt,
   });
 }
 
@@ -142,24 +140,23 @@ function askerOf(callerKeyId: string | null): Actor {
  */
 export async function insertKey(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   callerKeyId: string | null,
   { callerSecret = null, actor = askerOf(callerKeyId) }: Asking = {},
-): Promise<Result<KeyRow>> {
-  const [inserted] = await db.batch<KeyRow>([
+): Promise<Result<BookedKey>> {
+  const [inserted] = await db.batch([
     insertKeyStatement(db, key, callerKeyId, callerSecret),
     keyCreatedStatement(db, key, actor),
     ...insertTermsStatements(db, key),
   ]);
-  const [row] = inserted?.results ?? [];
-  if (row !== undefined) return success({ ...key, ...row });
+  if (inserted !== undefined && inserted.results.length > 0) return success(key);
   return whyNotInserted(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
 /** The failure of an insert that made no key, as `insertKey` describes them. */
 export async function whyNotInserted(
   db: D1Database,
-  key: NewKey,
+  key: BookedKey,
   { keyId: callerKeyId, secret }: { readonly keyId: string | null; readonly secret: string | null },
 ): Promise<Refusal> {
   const member = await db
@@ -169,7 +166,7 @@ export async function whyNotInserted(
            (SELECT 1 FROM keys WHERE id = ?3 AND member_id = ?1 AND revoked_at IS NULL))
          AND ${hasNotRetired("?3", "?4", "?5")}`,
     )
-    .bind(key.member_id, key.org_id, callerKeyId, secret, key.created_at)
+    .bind(key.memberId, key.orgId, callerKeyId, secret, key.createdAt)
     .first();
   if (member === null) {
     return callerKeyId === null
@@ -188,7 +185,7 @@ export async function whyNotInserted(
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
 /** The owner's live keys and its newest 100 revoked ones, newest first. */
-export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly KeyRow[]> {
+export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly BookedKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
@@ -196,24 +193,24 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
       SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();
-  return results;
+  return results.map(keyOfRow);
 }
 
 /** A place in the list of revoked keys: those that come after it are older. */
-export type ListPlace = Pick<KeyRow, "created_at" | "id">;
+export type ListPlace = Pick<BookedKey, "createdAt" | "keyId">;
 
 /** At most `limit` of the owner's revoked keys, newest first, after this one, or from the first on. */
 export async function listRevokedKeys(
   db: D1Database,
   owner: KeyOwner,
   { limit, after }: { readonly limit: number; readonly after: ListPlace | null },
-): Promise<readonly KeyRow[]> {
+): Promise<readonly BookedKey[]> {
   const { results } = await db
     .prepare(`SELECT ${WHOLE} FROM (${revokedOf(owner)}) AS keys ${JOINED}
       ORDER BY created_at DESC, id DESC`)
-    .bind(owner.orgId, owner.memberId, limit, after?.created_at ?? null, after?.id ?? null)
+    .bind(owner.orgId, owner.memberId, limit, after?.createdAt ?? null, after?.keyId ?? null)
     .all<KeyRow>();
-  return results;
+  return results.map(keyOfRow);
 }
 
 /** ?1 and ?2 the owner, ?3 how many, ?4 and ?5 the last one of the page before. Reads a page, not all. */
@@ -225,22 +222,23 @@ function revokedOf({ memberId }: KeyOwner): string {
 }
 
 /** The key with this id, revoked or not, or null when it is not one of this owner's. */
-export function findKey(
+export async function findKey(
   db: D1Database,
   id: string,
   { orgId, memberId }: KeyOwner,
-): Promise<KeyRow | null> {
-  return db
+): Promise<BookedKey | null> {
+  const row = await db
     .prepare(
       `SELECT ${WHOLE} FROM keys ${JOINED}
        WHERE keys.id = ?1 AND keys.org_id = ?2 AND (?3 IS NULL OR keys.member_id = ?3)`,
     )
     .bind(id, orgId, memberId)
     .first<KeyRow>();
+  return row === null ? null : keyOfRow(row);
 }
 
 /** What a change sets of a key: all of it, as it is to be. */
-export type KeyChange = Pick<KeyRow, "name" | "rpm_limit"> & { readonly terms: KeyTerms };
+export type KeyChange = Pick<BookedKey, "name" | "rpmLimit" | "terms">;
 
 /**
  * Sets a key that is still as `before` says; null when it is not, or is gone. The time of the change only
@@ -248,28 +246,28 @@ export type KeyChange = Pick<KeyRow, "name" | "rpm_limit"> & { readonly terms: K
  */
 export async function changeKey(
   db: D1Database,
-  before: KeyRow,
+  before: BookedKey,
   change: KeyChange,
   by: { readonly nowMs: number; readonly actor: Actor },
-): Promise<KeyRow | null> {
+): Promise<BookedKey | null> {
   const { nowMs } = by;
-  const changedAt = Math.max(nowMs, (before.changed_at ?? 0) + 1);
+  const changedAt = Math.max(nowMs, (before.changedAt ?? 0) + 1);
   const row = rowOfTerms(change.terms);
-  const hasTerms = isLimited(change.terms) || (before.changed_at ?? null) !== null;
-  const [changed] = await db.batch<KeyRow>([
+  const hasTerms = isLimited(change.terms) || before.changedAt !== null;
+  const [changed] = await db.batch([
     db
       .prepare(
         `UPDATE keys SET name = ?3, rpm_limit = ?4 WHERE id = ?1 AND org_id = ?2 AND name = ?5
-           AND rpm_limit = ?6 AND (SELECT changed_at FROM key_terms WHERE key_id = ?1) IS ?7 RETURNING *`,
+           AND rpm_limit = ?6 AND (SELECT changed_at FROM key_terms WHERE key_id = ?1) IS ?7 RETURNING id`,
       )
       .bind(
-        before.id,
-        before.org_id,
+        before.keyId,
+        before.orgId,
         change.name,
-        change.rpm_limit,
+        change.rpmLimit,
         before.name,
-        before.rpm_limit,
-        before.changed_at ?? null,
+        before.rpmLimit,
+        before.changedAt,
       ),
     ...(hasTerms
       ? [
@@ -281,8 +279,8 @@ export async function changeKey(
                ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
             )
             .bind(
-              before.id,
-              before.org_id,
+              before.keyId,
+              before.orgId,
               ...TERM_COLUMNS.map((column) => row[column]),
               changedAt,
             ),
@@ -290,38 +288,40 @@ export async function changeKey(
       : []),
     ...changeEvents(db, before, change, by),
   ]);
-  const [set] = changed?.results ?? [];
-  if (set === undefined) return null;
-  return { ...before, ...set, ...row, ...(hasTerms && { changed_at: changedAt }) };
+  if (changed === undefined || changed.results.length === 0) return null;
+  return { ...before, ...change, changedAt: hasTerms ? changedAt : null };
 }
 
 /** For the same batch, at its end: every statement before it changes a row or none does. */
 function changeEvents(
   db: D1Database,
-  before: KeyRow,
+  before: BookedKey,
   change: KeyChange,
   { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
 ): readonly D1PreparedStatement[] {
-  const was = { name: before.name, rpm_limit: before.rpm_limit, ...rowOfTerms(termsOf(before)) };
-  const is = { name: change.name, rpm_limit: change.rpm_limit, ...rowOfTerms(change.terms) };
-  const data = changesOf(was, is);
+  const data = changesOf(columnsOf(before), columnsOf(change));
   if (data === null) return [];
-  const told = { actor, subject: before.id, data, orgId: before.org_id, createdAt: nowMs };
+  const told = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
   return [eventIfChanged(db, { type: "key.changed", ...told })];
 }
 
-/** Marks a key of this organisation as revoked, keeping the first time; null when it has no such key. */
-export function revokeKey(
+function columnsOf({ name, rpmLimit, terms }: KeyChange) {
+  return { name, rpm_limit: rpmLimit, ...rowOfTerms(terms) };
+}
+
+/** Marks a key of this organisation as revoked, keeping the first time; false when it has no such key. */
+export async function revokeKey(
   db: D1Database,
-  key: { readonly id: string; readonly orgId: string; readonly revokedAt: number },
-): Promise<KeyRow | null> {
-  return db
+  { keyId, orgId, revokedAt }: Pick<BookedKey, "keyId" | "orgId" | "revokedAt">,
+): Promise<boolean> {
+  const row = await db
     .prepare(
       `UPDATE keys SET revoked_at = coalesce(revoked_at, ?)
-       WHERE id = ? AND org_id = ? RETURNING *`,
+       WHERE id = ? AND org_id = ? RETURNING id`,
     )
-    .bind(key.revokedAt, key.id, key.orgId)
-    .first<KeyRow>();
+    .bind(revokedAt, keyId, orgId)
+    .first();
+  return row !== null;
 }
 
 /** The same for a key that the book is told of by its hash alone. */
@@ -337,7 +337,7 @@ export async function revokeKeyByHash(
 }
 
 /** What the book says of a key when its use is noted. */
-export type TouchedKey = Pick<KeyRow, "revoked_at" | "rpm_limit"> & KeyTermsRow & SecretsRow;
+export type TouchedKey = Pick<BookedKey, "revokedAt" | "rpmLimit" | "terms" | "secrets">;
 
 /** An update returns no join. */
 const TERMS_OF_RETURNED = TERM_COLUMNS.map(
@@ -345,14 +345,25 @@ const TERMS_OF_RETURNED = TERM_COLUMNS.map(
 ).join(", ");
 
 /** Moves `last_used_at` forward, never back; null when the book has no such key. */
-export function touchKey(db: D1Database, hash: string, usedAt: number): Promise<TouchedKey | null> {
-  return db
+export async function touchKey(
+  db: D1Database,
+  hash: string,
+  usedAt: number,
+): Promise<TouchedKey | null> {
+  const row = await db
     .prepare(
       `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?)
        WHERE hash = ? RETURNING revoked_at, rpm_limit, ${SECRETS}, ${TERMS_OF_RETURNED}`,
     )
     .bind(usedAt, hash)
-    .first<TouchedKey>();
+    .first<Pick<KeyRow, "revoked_at" | "rpm_limit" | "secrets" | keyof KeyTermsRow>>();
+  if (row === null) return null;
+  return {
+    revokedAt: row.revoked_at,
+    rpmLimit: row.rpm_limit,
+    terms: termsOfRow(row),
+    secrets: secretsOfText(row.secrets),
+  };
 }
 
 const MEMBER_KEYS_MAX = 10_000;

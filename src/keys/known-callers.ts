@@ -1,6 +1,7 @@
+import { assert } from "../lib/assert.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
-import type { RegisterRecord } from "../lib/register-contract.ts";
+import type { Key } from "../lib/key.ts";
 import type { VerifiedKey } from "./api-key.ts";
 
 const KEYS_MAX = 10_000;
@@ -29,8 +30,10 @@ export class KnownCallers {
   }
 
   /** Remembers and gives whose the key is. */
-  learn({ hash, home, shown }: VerifiedKey, said: RegisterRecord): Caller {
-    const { key_id: keyId, org_id: orgId, member_id: memberId, scope } = said;
+  learn({ hash, home, shown }: VerifiedKey, said: Key): Caller {
+    const { keyId, orgId, memberId, scope } = said;
+    // while a new version rolls out an older object may answer in its own shape: that is not remembered
+    assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     makeRoom(this.#callers);
     this.#callers.set(secretOf(hash, shown) ?? hash, caller);

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { KeyRow } from "./key-record.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { LISTED_REVOKED, listKeys, listRevokedKeys } from "./keys.store.ts";
 import type { KeyOwner, ListPlace } from "./keys.store.ts";
 
@@ -11,7 +11,7 @@ const place = z.pipe(
   z.string("must be given once").check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
   z.transform((text): ListPlace => {
     const [createdAt = "", id = ""] = text.split(".");
-    return { created_at: Number(createdAt), id };
+    return { createdAt: Number(createdAt), keyId: id };
   }),
 );
 
@@ -30,7 +30,7 @@ export function keysQuery(url: string): Result<KeysQuery> {
 }
 
 /** Keys of one answer, and, where more revoked ones may follow, what asks for them with `revoked=true`. */
-export type KeysPage = { readonly rows: readonly KeyRow[]; readonly nextAfter: string | null };
+export type KeysPage = { readonly keys: readonly BookedKey[]; readonly nextAfter: string | null };
 
 /** What the book lists; throws when D1 fails. */
 export async function listedKeys(
@@ -39,18 +39,18 @@ export async function listedKeys(
   { revoked, limit, after }: KeysQuery,
 ): Promise<KeysPage> {
   const isPage = revoked === "true";
-  const rows = isPage
+  const keys = isPage
     ? await listRevokedKeys(db, owner, { limit, after: after ?? null })
     : await listKeys(db, owner);
-  const ended = rows.filter((row) => row.revoked_at !== null);
+  const ended = keys.filter((key) => key.revokedAt !== null);
   const last = ended.length === (isPage ? limit : LISTED_REVOKED) ? ended.at(-1) : undefined;
-  return { rows, nextAfter: last === undefined ? null : `${last.created_at}.${last.id}` };
+  return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
 /** The JSON of a list of keys, each as `record` shows it. */
 export function keysView(
-  { rows, nextAfter }: KeysPage,
-  record: (row: KeyRow) => object,
+  { keys, nextAfter }: KeysPage,
+  record: (key: BookedKey) => object,
 ): Readonly<Record<string, unknown>> {
-  return { keys: rows.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
+  return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }

@@ -4,10 +4,13 @@ import type { Region } from "../lib/caller.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
-import { isLimited, rowOfTerms } from "../lib/key-terms.ts";
+import type { Key } from "../lib/key.ts";
+import { isLimited } from "../lib/key-terms.ts";
 import { mintKey } from "./api-key.ts";
+import { NO_SPEND } from "./booked-key.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./key-record.ts";
-import type { KeyRow } from "./key-record.ts";
+
 import { newTerms, termFields } from "./terms.ts";
 
 /** What a label of a key may be: 1 to 100 characters, no control characters, not only spaces. */
@@ -45,12 +48,12 @@ export type Mint = {
 };
 
 /** A key that is in no book yet; `key` is shown once. */
-export type FreshKey = { readonly row: KeyRow; readonly key: string };
+export type FreshKey = { readonly booked: BookedKey; readonly key: string };
 
 /** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. 400 with `param` for terms. */
 export async function mintKeyOf(
   mint: Mint,
-  member: { readonly id: string; readonly org_id: string },
+  member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,
 ): Promise<Result<FreshKey>> {
   const terms = newTerms(fields, mint);
@@ -61,19 +64,22 @@ export async function mintKeyOf(
     scope,
     secrets: mint.keySecrets,
   });
-  const row: KeyRow = {
-    id: mintId("key_", mint.now),
-    hash,
-    org_id: member.org_id,
-    member_id: member.id,
+  const booked: BookedKey = {
+    keyId: mintId("key_", mint.now),
+    keyHash: hash,
+    orgId: member.orgId,
+    memberId: member.memberId,
     name: fields.name,
     prefix,
     scope,
-    rpm_limit: fields.rpm_limit ?? RPM_LIMIT_DEFAULT,
-    created_at: mint.now,
-    last_used_at: null,
-    revoked_at: null,
-    ...(isLimited(terms.value) && rowOfTerms(terms.value)),
+    rpmLimit: fields.rpm_limit ?? RPM_LIMIT_DEFAULT,
+    createdAt: mint.now,
+    lastUsedAt: null,
+    revokedAt: null,
+    terms: terms.value,
+    changedAt: isLimited(terms.value) ? mint.now : null,
+    secrets: null,
+    spend: NO_SPEND,
   };
-  return success({ row, key });
+  return success({ booked, key });
 }

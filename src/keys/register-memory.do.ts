@@ -1,25 +1,20 @@
 import { assert } from "../lib/assert.ts";
-import { secretsOfText, secretsText } from "../lib/key-secrets.ts";
-import { termsText } from "../lib/key-terms.ts";
-import type { BookedKey } from "./key-book.ts";
-import { termsOf } from "./key-record.ts";
-import type { RegisterRecord } from "../lib/register-contract.ts";
+import { secretsOfText, secretsText } from "../lib/key.ts";
+import { termsOfText, termsText } from "../lib/key-terms.ts";
+import type { Key, Scope } from "../lib/key.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 
-export type StoredRecord = Omit<RegisterRecord, "terms" | "secrets"> & {
-  /** As `termsText` writes them. */
-  readonly terms: string | null;
-  /** As `secretsText` writes them; null: its first alone, or not known here. */
-  readonly secrets: string | null;
-  /** When `last_used_at` was last written, Unix ms; 0 before the first time. */
-  readonly touched_at: number;
+/** What a register keeps of its key. */
+export type RegisteredKey = Key & {
+  /** When its last use was last noted in the book, Unix ms; 0 before the first time. */
+  readonly touchedAt: number;
 };
 
 /** What a register's storage holds, as its memory knows it. */
 export type RegisterMemory = {
   readonly window: RateWindow;
-  readonly record: StoredRecord | null;
+  readonly key: RegisteredKey | null;
   /** Unix ms; null while the key lives. */
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
@@ -37,7 +32,7 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
   if (tables === 0) {
     return {
       window: new RateWindow(),
-      record: null,
+      key: null,
       revokedAt: null,
       owedUse: null,
       retired: new Map(),
@@ -45,13 +40,10 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
   }
   const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
   addColumns(sql);
-  const [record] = sql.exec<StoredRecord>(
-    "SELECT key_id, org_id, member_id, scope, rpm_limit, terms, secrets, touched_at FROM record",
-  );
   const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
   return {
     window: new RateWindow(admissions),
-    record: record ?? null,
+    key: selectKey(sql),
     revokedAt: tombstone?.revoked_at ?? null,
     owedUse: owedUse(sql),
     retired: selectRetired(sql),
@@ -120,29 +112,72 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Times in the clock's future become now. */
-export function storeClamp(storage: DurableObjectStorage, clockMs: number): void {
-  storage.transactionSync(() => {
-    storage.sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
-    storage.sql.exec("UPDATE record SET touched_at = min(touched_at, ?)", clockMs);
-  });
+/** Admissions in the clock's future become of now. */
+export function storeClamp(sql: SqlStorage, clockMs: number): void {
+  sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
 
-/** `touchedAt` as in `StoredRecord`. */
-export function storeRecord(sql: SqlStorage, key: BookedKey, touchedAt: number): void {
+type RecordRow = {
+  key_id: string;
+  org_id: string;
+  member_id: string;
+  scope: Scope;
+  rpm_limit: number;
+  terms: string | null;
+  secrets: string | null;
+  touched_at: number;
+};
+
+function selectKey(sql: SqlStorage): RegisteredKey | null {
+  const [row] = sql.exec<RecordRow>("SELECT * FROM record");
+  if (row === undefined) return null;
+  return {
+    keyId: row.key_id,
+    orgId: row.org_id,
+    memberId: row.member_id,
+    scope: row.scope,
+    rpmLimit: row.rpm_limit,
+    terms: termsOfText(row.terms),
+    secrets: secretsOfText(row.secrets),
+    touchedAt: row.touched_at,
+  };
+}
+
+export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   sql.exec(
     `INSERT OR REPLACE INTO record
        (one, key_id, org_id, member_id, scope, rpm_limit, touched_at, terms, secrets)
      VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    key.id,
-    key.org_id,
-    key.member_id,
+    key.keyId,
+    key.orgId,
+    key.memberId,
     key.scope,
-    key.rpm_limit,
-    touchedAt,
-    termsText(termsOf(key)),
-    secretsText(secretsOfText(key.secrets)),
+    key.rpmLimit,
+    key.touchedAt,
+    termsText(key.terms),
+    secretsText(key.secrets),
   );
+}
+
+/** Stores the columns in which a key is not as it was; false when there are none. */
+export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
+  const [before, after] = [changingColumns(was), changingColumns(is)];
+  const changed = CHANGING.filter((column) => before[column] !== after[column]);
+  if (changed.length === 0) return false;
+  const set = changed.map((column) => `${column} = ?`).join(", ");
+  sql.exec(`UPDATE record SET ${set}`, ...changed.map((column) => after[column]));
+  return true;
+}
+
+const CHANGING = ["rpm_limit", "terms", "secrets", "touched_at"] as const;
+
+function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[number]> {
+  return {
+    rpm_limit: key.rpmLimit,
+    terms: termsText(key.terms),
+    secrets: secretsText(key.secrets),
+    touched_at: key.touchedAt,
+  };
 }
 
 /** A use that the book lacks (Unix ms), with the key's hash: an alarm need not say whose it is. */

@@ -6,7 +6,7 @@ import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import { revocationsShard } from "../regions/outbox-schedule.ts";
-import type { KeyRow } from "./key-record.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { revokeKey } from "./keys.store.ts";
 
 /** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
@@ -40,39 +40,41 @@ export type RevocationServices = {
 };
 
 /** What must be known of a key to end it. */
-export type EndingKey = Pick<KeyRow, "id" | "hash" | "org_id" | "scope" | "revoked_at">;
+export type EndingKey = Pick<BookedKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Ends a key everywhere and answers with its row: from then on no request with it is admitted. Every
- * step runs on every call, whatever the row already says, so that a repeat completes what an earlier
+ * Ends a key everywhere and answers with the key: from then on no request with it is admitted. Every
+ * step runs on every call, whatever the book already says, so that a repeat completes what an earlier
  * call left half done; the first time of revocation stands. `storage_unavailable` or `overloaded`
  * when an object fails: the key may be dead already, a repeat makes it so.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: RevocationServices,
   key: Key,
-): Promise<Result<KeyRow | Key>> {
-  const revokedAt = key.revoked_at ?? services.now;
+): Promise<Result<Key>> {
+  const revokedAt = key.revokedAt ?? services.now;
   // 1. The tombstones at home, where it is admitted and where peers ask: the next request is refused.
   const buried = await bury(services, key, revokedAt);
   if (!buried.ok) return buried;
   // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
-  const item = { keyHash: key.hash, revokedAt: buried.value };
+  const item = { keyHash: key.keyHash, revokedAt: buried.value };
   const told = await tellPeers(services, key.scope, [item]);
   if (!told.ok) return told;
   // 3. The book: what lists show, and what a register without a record would learn.
-  const gone = { id: key.id, orgId: key.org_id, revokedAt: buried.value };
-  const fields = { key_id: key.id, org_id: key.org_id };
-  const row = await askBook(() => revokeKey(services.db, gone), "revocation_not_in_book", fields);
-  if (row.ok) {
-    return row.value === null
-      ? refuse({ kind: "not_found", message: "No such key." })
-      : success(row.value);
+  const gone = { ...key, revokedAt: buried.value };
+  const fields = { key_id: key.keyId, org_id: key.orgId };
+  const booked = await askBook(
+    () => revokeKey(services.db, gone),
+    "revocation_not_in_book",
+    fields,
+  );
+  if (booked.ok) {
+    return booked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
   }
   // 4. While the book is away the register keeps on telling it: for requests the key is dead already.
   const owed = await reachObject(async () => {
-    await services.register(key.hash).tellBook();
-    return success({ ...key, revoked_at: buried.value });
+    await services.register(key.keyHash).tellBook();
+    return success(gone);
   });
   return owed.unanswered ? refuse(owed.failure) : owed.result;
 }
@@ -84,16 +86,16 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
  */
 async function bury(
   { register, wallet, actor }: RevocationServices,
-  key: Pick<KeyRow, "id" | "hash" | "org_id">,
+  { keyId, keyHash, orgId }: EndingKey,
   revokedAt: number,
 ): Promise<Result<number>> {
   const often = { attemptsMax: ATTEMPTS };
   const inRegister = await reachObject(
-    async () => success(await register(key.hash).revoke(revokedAt)),
+    async () => success(await register(keyHash).revoke(revokedAt)),
     often,
   );
   const inWallet = await reachObject(
-    () => wallet(key.org_id).revokeKey(key.hash, revokedAt, { keyId: key.id, actor }),
+    () => wallet(orgId).revokeKey(keyHash, revokedAt, { keyId, actor }),
     often,
   );
   if (inWallet.unanswered) return refuse(inWallet.failure);

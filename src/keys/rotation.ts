@@ -7,11 +7,11 @@ import type { Result } from "../lib/failure.ts";
 import { followBook } from "../lib/follow-book.ts";
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import { secretsOfText, secretsText } from "../lib/key-secrets.ts";
-import type { KeySecrets } from "../lib/key-secrets.ts";
+import { secretsText } from "../lib/key.ts";
+import type { KeySecrets } from "../lib/key.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
-import type { KeyRow } from "./key-record.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { LIVE_SECRETS_MAX } from "./keys.store.ts";
 import { tellPeers } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
@@ -43,14 +43,18 @@ export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox
 
 /** A rotation: of which key, by whom, and how long the other secrets live on. */
 export type Rotating = {
-  readonly find: () => Promise<KeyRow | null>;
+  readonly find: () => Promise<BookedKey | null>;
   readonly caller: { readonly keyId: string; readonly secret: string };
   readonly overlapMs: number;
   readonly idempotency: Idempotency;
 };
 
 /** The key with its new secret; the others end at `retiresAt` (Unix ms) at the latest. */
-export type Rotation = { readonly row: KeyRow; readonly key: string; readonly retiresAt: number };
+export type Rotation = {
+  readonly booked: BookedKey;
+  readonly key: string;
+  readonly retiresAt: number;
+};
 
 /**
  * Gives a key a new secret: in the book, then where it is known and admitted, then to the peers. What ends at
@@ -65,19 +69,19 @@ export async function rotateKeyEverywhere(
   // 1. The book: which secrets there are, and when each ends.
   const made = await secretOfBook(services, rotating);
   if (!made.ok) return made;
-  const row = await rotating.find();
-  if (row === null) return noSuchKey();
+  const booked = await rotating.find();
+  if (booked === null) return noSuchKey();
   // 2. Where the key is known, then where it is admitted: what has ended is refused from here on.
-  const told = await tellHome(services, row, rotating);
+  const told = await tellHome(services, booked, rotating);
   if (!told.ok) return told;
   // 3. The peers, durable; until they hear of it they ask home for every request.
-  const ended = (secretsOfText(told.value.secrets) ?? []).flatMap(({ hash, retiresAt }) =>
-    retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: row.hash }],
+  const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
+    retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
-  const noticed = await tellPeers(services, row.scope, ended);
+  const noticed = await tellPeers(services, booked.scope, ended);
   if (!noticed.ok) return noticed;
   const { secret, key } = made.value;
-  return success({ row: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
+  return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
 }
 
 function noSuchKey(): Result<never> {
@@ -94,18 +98,18 @@ async function secretOfBook(
   const { db, keySecrets, now } = services;
   for (let round = 0; round < ROUNDS_MAX; round++) {
     /* oxlint-disable no-await-in-loop -- decided anew after a rotation that came in between */
-    const row = await find();
-    if (row === null || row.revoked_at !== null) return noSuchKey();
-    const secrets = await listSecrets(db, row.id);
+    const booked = await find();
+    if (booked === null || booked.revokedAt !== null) return noSuchKey();
+    const secrets = await listSecrets(db, booked.keyId);
     const earlier = earlierOf(secrets, idempotency, now);
-    if (earlier !== null) return again(services, row, { earlier, idempotency });
+    if (earlier !== null) return again(services, booked, { earlier, idempotency });
     const why = whyNot(secrets, { now, retiresAt: now + overlapMs });
     if (why !== null) return why;
     const [signedBy] = keySecrets;
     if (signedBy === undefined) return refuse({ kind: "misconfigured" });
     const number = (secrets[0]?.number ?? 0) + 1;
-    const { key, hash, prefix } = await minted(services, row, { number, idempotency, signedBy });
-    const secret = { key: row, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
+    const { key, hash, prefix } = await minted(services, booked, { number, idempotency, signedBy });
+    const secret = { of: booked, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
     const isMade = await insertSecret(db, { ...secret, now, retiresAt: now + overlapMs });
     if (isMade) return success({ secret: { created_at: now }, key });
     if (!(await isLiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
@@ -127,21 +131,21 @@ function earlierOf(
 /** The secret that the same call made before, derived again. */
 async function again(
   services: RotationServices,
-  row: KeyRow,
+  booked: BookedKey,
   { earlier, idempotency }: { readonly earlier: SecretRow; readonly idempotency: Idempotency },
 ): Promise<Result<MadeSecret>> {
   if (earlier.body !== idempotency.body) return refuse({ kind: "idempotency_mismatch" });
   const signedBy = services.keySecrets.find(({ id }) => id === earlier.signed_by);
   if (signedBy === undefined) {
-    return refuse({ kind: "idempotency_replay", made: "key", id: row.id });
+    return refuse({ kind: "idempotency_replay", made: "key", id: booked.keyId });
   }
-  const { key } = await minted(services, row, { number: earlier.number, idempotency, signedBy });
+  const { key } = await minted(services, booked, { number: earlier.number, idempotency, signedBy });
   return success({ secret: earlier, key });
 }
 
 function minted(
   { region: home }: RotationServices,
-  { hash: root, scope }: KeyRow,
+  { keyHash: root, scope }: BookedKey,
   of: {
     readonly number: number;
     readonly idempotency: Idempotency;
@@ -169,22 +173,16 @@ function whyNot(
 
 function tellHome(
   { register, wallet }: RotationServices,
-  row: KeyRow,
+  booked: BookedKey,
   { find, caller }: Rotating,
-): Promise<Result<KeyRow>> {
+): Promise<Result<BookedKey>> {
   const actor = { kind: "key", id: caller.keyId } as const;
-  return followBook(row, {
-    tell: async (current) => {
-      const secrets = secretsOfText(current.secrets);
-      await register(current.hash).setSecrets(secrets);
-      const by = { keyId: current.id, actor };
-      return wallet(current.org_id).setKeySecrets(current.hash, secrets, by);
+  return followBook(booked, {
+    tell: async ({ keyId, keyHash, orgId, secrets }) => {
+      await register(keyHash).setSecrets(secrets);
+      return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor });
     },
     reread: find,
-    isSame: (one, other) => textOf(one) === textOf(other),
+    isSame: (one, other) => secretsText(one.secrets) === secretsText(other.secrets),
   });
-}
-
-function textOf({ secrets }: KeyRow): string | null {
-  return secretsText(secretsOfText(secrets));
 }

@@ -1,6 +1,6 @@
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { KeyRow } from "./key-record.ts";
+import type { BookedKey } from "./booked-key.ts";
 import { hasNotRetired, LIVE_SECRETS_MAX } from "./keys.store.ts";
 
 /** New secrets of one key in 24 hours, at most: so long each leaves a row. */
@@ -28,7 +28,7 @@ export async function listSecrets(db: D1Database, keyId: string): Promise<readon
 
 /** A secret that is about to be inserted, and who asks for it. */
 export type NewSecret = {
-  readonly key: Pick<KeyRow, "id" | "hash">;
+  readonly of: Pick<BookedKey, "keyId">;
   readonly number: number;
   readonly hash: string;
   readonly prefix: string;
@@ -45,7 +45,7 @@ export type NewSecret = {
  * is dead, or the key has as many as it may. Throws when D1 fails.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
-  const { key, number, hash, now, retiresAt, idempotency, caller } = made;
+  const { of, number, hash, now, retiresAt, idempotency, caller } = made;
   const isMade =
     "EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1 AND number = ?2 AND hash = ?3)";
   const first = db
@@ -54,7 +54,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
          AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // once: it may be gone by now
     )
-    .bind(key.id);
+    .bind(of.keyId);
   const next = db
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, name, body, signed_by, created_at)
@@ -69,7 +69,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
        RETURNING number`,
     )
     .bind(
-      key.id,
+      of.keyId,
       number,
       hash,
       idempotency.name,
@@ -88,16 +88,16 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
         `UPDATE key_secrets SET retires_at = min(coalesce(retires_at, ?4), ?4)
          WHERE key_id = ?1 AND number < ?2 AND ${isMade}`,
       )
-      .bind(key.id, number, hash, retiresAt),
+      .bind(of.keyId, number, hash, retiresAt),
     db
       .prepare(
         `DELETE FROM key_secrets WHERE key_id = ?1 AND retires_at <= ?4 AND created_at <= ?4
          AND ${isMade}`,
       )
-      .bind(key.id, number, hash, now - IDEMPOTENCY_MS),
+      .bind(of.keyId, number, hash, now - IDEMPOTENCY_MS),
     db
       .prepare(`UPDATE keys SET prefix = ?4 WHERE id = ?1 AND ${isMade}`)
-      .bind(key.id, number, hash, made.prefix),
+      .bind(of.keyId, number, hash, made.prefix),
   ]);
   return (inserted?.results.length ?? 0) > 0;
 }

@@ -1,10 +1,11 @@
+import type { Key } from "./key.ts";
 import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
 /** Who calls: words that several folders share. */
+export type { Scope } from "./key.ts";
 export type { Region } from "./regions.ts";
 
-export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
 /** What a request shows where it does not show its key's first secret. */
@@ -14,12 +15,8 @@ export type Shown =
   | { readonly session: Session; readonly secret?: never };
 
 /** Who a key says it is, proven by the register. `keyHash` names the key's register; it is never shown. */
-export type Caller = {
-  readonly keyId: string;
+export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
-  readonly orgId: string;
-  readonly memberId: string;
-  readonly scope: Scope;
   readonly home: Region;
   /** Left out: the key's first secret. */
   readonly shown?: Shown;

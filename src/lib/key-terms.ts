@@ -1,13 +1,14 @@
 import { micros } from "./money.ts";
 import type { Micros } from "./money.ts";
+import type { Period } from "./period.ts";
 
 /** How long a key's budget lasts before it begins anew, in UTC; weeks begin on Monday. */
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 /**
- * What a key may do beyond its requests a minute: the one shape of it in the book's row (`termsOfRow`), in
- * the register's answer (`RegisterRecord.terms`), in the wallet that keeps it, and under a session. Null is
+ * What a key may do beyond its requests a minute: the one shape of it in the book's answer, in
+ * the register's, in the wallet that keeps it, and under a session. Null is
  * always "no such limit". The wallet decides by it in the turn that holds.
  */
 export type KeyTerms = {
@@ -34,39 +35,20 @@ export const NO_TERMS: KeyTerms = {
   expiresAt: null,
 };
 
-/** A row of `key_terms` in the book, or the same columns of a join: all null for a key without. */
-export type KeyTermsRow = {
-  readonly budget_micro: number | null;
-  readonly budget_period: string | null;
-  readonly tpm_limit: number | null;
-  /** A JSON array of text. */
-  readonly allowed_models: string | null;
-  readonly end_user: string | null;
-  readonly expires_at: number | null;
-};
+/** What was spent in the day, week or month that begins with `since`. */
+type Slot = { readonly since: string; readonly spent: Micros };
 
-export function termsOfRow(row: KeyTermsRow): KeyTerms {
-  return {
-    budgetMicro: row.budget_micro === null ? null : micros(row.budget_micro),
-    budgetPeriod: BUDGET_PERIODS.find((period) => period === row.budget_period) ?? null,
-    tpmLimit: row.tpm_limit,
-    allowedModels:
-      row.allowed_models === null ? null : (JSON.parse(row.allowed_models) as readonly string[]),
-    endUser: row.end_user,
-    expiresAt: row.expires_at,
-  };
-}
+/** What a key has spent in all, and in the newest day, week and month that it was charged in. */
+export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
-/** The columns of a row of `key_terms`. */
-export function rowOfTerms(terms: KeyTerms): KeyTermsRow {
-  return {
-    budget_micro: terms.budgetMicro,
-    budget_period: terms.budgetPeriod,
-    tpm_limit: terms.tpmLimit,
-    allowed_models: terms.allowedModels === null ? null : JSON.stringify(terms.allowedModels),
-    end_user: terms.endUser,
-    expires_at: terms.expiresAt,
-  };
+/** What counts against a budget in `period`; a slot whose period has passed reads 0, so nothing ever resets it. */
+export function budgetSpent(
+  { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
+  period: Period,
+): Micros {
+  if (budgetPeriod === null) return spend.total;
+  const slot = spend[budgetPeriod];
+  return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
 }
 
 /** Whether a key has any limit of these: then it may pay and look, and manage nothing. */

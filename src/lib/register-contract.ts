@@ -1,30 +1,11 @@
-import type { Scope } from "./caller.ts";
 import type { Failure, Result } from "./failure.ts";
-import type { KeySecrets } from "./key-secrets.ts";
-import type { KeyTerms } from "./key-terms.ts";
-
-/** What a register knows of its key. */
-export type RegisterRecord = {
-  readonly key_id: string;
-  readonly org_id: string;
-  readonly member_id: string;
-  readonly scope: Scope;
-  readonly rpm_limit: number;
-  /** Left out: none. */
-  readonly terms?: KeyTerms;
-  /** Left out: its first alone. A peer's register does not know them. */
-  readonly secrets?: KeySecrets;
-};
+import type { Key } from "./key.ts";
 
 /** The KeyRegister's answer to `identify()`: plain values. */
-export type Identified = Result<RegisterRecord>;
+export type Identified = Result<Key>;
 
 /** An admitted request: whose it is, and what is left of the key's minute. */
-export type AdmittedKey = {
-  readonly keyId: string;
-  readonly orgId: string;
-  readonly memberId: string;
-  readonly scope: Scope;
+export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;

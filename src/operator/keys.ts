@@ -1,7 +1,7 @@
 import { parseFields } from "../http/parse-body.ts";
 import { changeKeyEverywhere } from "../keys/change-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
-import type { KeyRow } from "../keys/key-record.ts";
+import type { BookedKey } from "../keys/booked-key.ts";
 import { findKey } from "../keys/keys.store.ts";
 import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";
 import { keyChangeSchema } from "../keys/new-key.ts";
@@ -22,7 +22,7 @@ export async function getKeys(
   if (!found.ok) return found;
   const owner = { orgId: found.value.id, memberId: null };
   const page = await listedKeys(context.db, owner, asked.value);
-  return success(keysView(page, (row) => withMember(context, row)));
+  return success(keysView(page, (key) => withMember(context, key)));
 }
 
 /** `GET /orgs/{id}/keys/{key_id}`. */
@@ -58,13 +58,16 @@ export async function deleteKey(
   const found = await keyOf(context, request);
   if (!found.ok) return found;
   const revoked = await revokeKeyEverywhere(context, found.value);
-  return revoked.ok ? success(withMember(context, { ...found.value, ...revoked.value })) : revoked;
+  return revoked.ok ? success(withMember(context, revoked.value)) : revoked;
 }
 
-async function keyOf(context: OperatorContext, request: OperatorRequest): Promise<Result<KeyRow>> {
+async function keyOf(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<BookedKey>> {
   const { id, orgId } = namesOf(request);
-  const row = await findKey(context.db, id, { orgId, memberId: null });
-  return row === null ? noSuchKey() : success(row);
+  const key = await findKey(context.db, id, { orgId, memberId: null });
+  return key === null ? noSuchKey() : success(key);
 }
 
 function namesOf({ params }: OperatorRequest): { readonly id: string; readonly orgId: string } {
@@ -75,6 +78,6 @@ function noSuchKey(): Result<never> {
   return refuse({ kind: "not_found", message: "No such key." });
 }
 
-function withMember(context: OperatorContext, row: KeyRow): JsonObject {
-  return { ...keyRecord(row, context.region, context.now), member_id: row.member_id };
+function withMember(context: OperatorContext, key: BookedKey): JsonObject {
+  return { ...keyRecord(key, context.region, context.now), member_id: key.memberId };
 }

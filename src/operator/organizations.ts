@@ -68,19 +68,23 @@ export async function postOrganization(
     role: "owner",
     created_at: context.now,
   };
-  const first = await mintKeyOf(context, owner, {
-    name: "First key",
-    scope: key_scope,
-    rpm_limit,
-  });
+  const first = await mintKeyOf(
+    context,
+    { memberId: owner.id, orgId: owner.org_id },
+    {
+      name: "First key",
+      scope: key_scope,
+      rpm_limit,
+    },
+  );
   if (!first.ok) return first;
-  const { row, key } = first.value;
+  const { booked, key } = first.value;
   const wallet = context.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
   const { actor } = context;
   const also = [
-    insertKeyStatement(context.db, row, null),
-    keyCreatedStatement(context.db, row, actor),
+    insertKeyStatement(context.db, booked, null),
+    keyCreatedStatement(context.db, booked, actor),
   ];
   const created = await createOrganization(context.db, { organization, owner, epoch, also, actor });
   if (!created.ok) {
@@ -92,7 +96,7 @@ export async function postOrganization(
   return success({
     organization: await withBalance(context, organization),
     member: memberRecord(owner),
-    key: { ...keyRecord(row, context.region, context.now), key },
+    key: { ...keyRecord(booked, context.region, context.now), key },
   });
 }
 
@@ -125,11 +129,11 @@ export async function postMemberKey(
 ): Promise<Result<JsonObject>> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, request.body);
   if (!fields.ok) return fields;
-  const member = { id: request.params["member_id"] ?? "", org_id: request.params["id"] ?? "" };
-  const fresh = await mintKeyOf(context, member, fields.value);
+  const { member_id: memberId = "", id: orgId = "" } = request.params;
+  const fresh = await mintKeyOf(context, { memberId, orgId }, fields.value);
   if (!fresh.ok) return fresh;
-  const { row, key } = fresh.value;
-  const inserted = await insertKey(context.db, row, null, { actor: context.actor });
+  const { booked, key } = fresh.value;
+  const inserted = await insertKey(context.db, booked, null, { actor: context.actor });
   if (!inserted.ok) return inserted;
   return success({ ...keyRecord(inserted.value, context.region, context.now), key });
 }

@@ -1,9 +1,10 @@
-import type { Member, Role, Scope } from "../lib/caller.ts";
+import type { Member, Role } from "../lib/caller.ts";
 import { derivedEventId, SYSTEM } from "../lib/event.ts";
 import type { Actor } from "../lib/event.ts";
 import { eventIfChanged, eventOfChange } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import type { Key } from "../lib/key.ts";
 import type { MemberRow } from "./organization.ts";
 
 const COLUMNS = "id, org_id, email, role, created_at";
@@ -17,12 +18,9 @@ export type MemberChange = {
 };
 
 /** A key of a removed member: revoked in the book, and its register is to be told. */
-export type EndedKey = {
-  readonly id: string;
-  readonly hash: string;
-  readonly org_id: string;
-  readonly scope: Scope;
-  readonly revoked_at: number;
+export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
+  readonly keyHash: string;
+  readonly revokedAt: number;
 };
 
 /** The other members of the organisation ?2 than ?1. */
@@ -186,7 +184,7 @@ export async function removeMember(
       .bind(member.id, member.orgId, now),
     db
       .prepare(
-        `SELECT id, hash, org_id, scope, revoked_at FROM keys WHERE org_id = ?2 AND member_id = ?1
+        `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys WHERE org_id = ?2 AND member_id = ?1
            AND revoked_at >= (SELECT removed_at FROM members WHERE id = ?1)`,
       )
       .bind(member.id, member.orgId),

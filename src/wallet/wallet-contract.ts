@@ -1,8 +1,8 @@
-import type { Called, Scope, Shown } from "../lib/caller.ts";
+import type { Called, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
-import type { KeySecrets } from "../lib/key-secrets.ts";
+import type { Key, KeySecrets } from "../lib/key.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
 import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/token-window.ts";
@@ -263,12 +263,8 @@ export type Vitals = {
 };
 
 /** A key that was admitted at its home, without what the book alone knows of it. */
-export type UsedKey = {
-  readonly keyId: string;
+export type UsedKey = Pick<Key, "keyId" | "memberId" | "scope" | "rpmLimit"> & {
   readonly keyHash: string;
-  readonly memberId: string;
-  readonly scope: Scope;
-  readonly rpmLimit: number;
 };
 
 /** Who ends the key with this id. */

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sweep } from "../../src/operator/sweep.store.ts";
+import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
@@ -196,19 +197,9 @@ describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
       .bind(id)
       .first<{ name: string; body: string }>();
     const idempotency = { name: row?.name ?? "", body: row?.body ?? "" };
-    const key = {
-      id: "key_late",
-      hash: crypto.randomUUID(),
-      org_id: account.orgId,
-      member_id: account.memberId,
-      name: "late",
-      prefix: "p",
-      scope: "regional" as const,
-      rpm_limit: 60,
-      created_at: Date.now(),
-    };
+    const { booked } = await draftKey({ id: account.memberId, orgId: account.orgId });
     expect(
-      await insertKeyOnce(env.DB, key, { keyId: account.keyId, secret: "x", idempotency }),
+      await insertKeyOnce(env.DB, booked, { keyId: account.keyId, secret: "x", idempotency }),
     ).toEqual({
       ok: false,
       failure: { kind: "invalid_api_key" },

@@ -48,15 +48,15 @@ const registerAway = (hash: string): AdmittingRegister => {
 };
 
 it("an admitted caller is told apart by key, organisation and member, with what is left", async () => {
-  const { key, row } = await makeKey({ rpmLimit: 7, scope: "global" });
+  const { key, booked } = await makeKey({ rpmLimit: 7, scope: "global" });
   expect(await authenticate(`bearer ${key}`)).toEqual({
     ok: true,
     value: {
       caller: {
-        keyId: row.id,
-        keyHash: row.hash,
-        orgId: row.org_id,
-        memberId: row.member_id,
+        keyId: booked.keyId,
+        keyHash: booked.keyHash,
+        orgId: booked.orgId,
+        memberId: booked.memberId,
         scope: "global",
         home: "eu",
       },
@@ -67,10 +67,10 @@ it("an admitted caller is told apart by key, organisation and member, with what 
 
 it("a missing, malformed, legacy, unknown or revoked key is the same 401", async () => {
   const { key: unknown } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
-  const { key: revoked, row } = await makeKey();
-  await env.WALLET.getByName(row.org_id).revokeKey(row.hash, 1);
-  const { key: buried, row: dead } = await makeKey();
-  await env.KEY_REGISTER.getByName(dead.hash).revoke(1);
+  const { key: revoked, booked } = await makeKey();
+  await env.WALLET.getByName(booked.orgId).revokeKey(booked.keyHash, 1);
+  const { key: buried, booked: dead } = await makeKey();
+  await env.KEY_REGISTER.getByName(dead.keyHash).revoke(1);
   const { key } = await makeKey();
   const headers = [
     null,
@@ -109,7 +109,7 @@ it("a regional key of the other region is answered by its prefix alone, without 
 it("a key's register is asked whose it is once, then its wallet alone admits it", async () => {
   const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
-  const { key, row } = await makeKey({ rpmLimit: 3 });
+  const { key, booked } = await makeKey({ rpmLimit: 3 });
   const objects = { register: registers.stub, wallet: wallets.stub, callers: new KnownCallers() };
   const left: number[] = [];
   for (let i = 0; i < 3; i++) {
@@ -119,7 +119,7 @@ it("a key's register is asked whose it is once, then its wallet alone admits it"
   }
   expect(left).toEqual([2, 1, 0]);
   expect([registers.made(), wallets.made()]).toEqual([1, 3]);
-  await env.WALLET.getByName(row.org_id).revokeKey(row.hash, 1);
+  await env.WALLET.getByName(booked.orgId).revokeKey(booked.keyHash, 1);
   expect(await authenticate(`Bearer ${key}`, objects)).toMatchObject({
     failure: { kind: "invalid_api_key" },
   });

@@ -6,12 +6,14 @@ import { admitKey, verifyRequest } from "../../src/keys/authenticate.ts";
 import type { Admitting, Verification } from "../../src/keys/authenticate.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import { KnownCallers } from "../../src/keys/known-callers.ts";
-import type { KeyRow } from "../../src/keys/key-record.ts";
+import { NO_SPEND } from "../../src/keys/booked-key.ts";
+import type { BookedKey } from "../../src/keys/booked-key.ts";
 import type { Admitted, Scope } from "../../src/lib/caller.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { mintId } from "../../src/lib/id.ts";
+import { NO_TERMS } from "../../src/lib/key-terms.ts";
 
-export type MadeKey = { readonly key: string; readonly row: KeyRow };
+export type MadeKey = { readonly key: string; readonly booked: BookedKey };
 
 /** The secrets that the tests' worker is configured with. */
 export function keySecrets(): readonly KeySecret[] {
@@ -54,7 +56,7 @@ export async function makeMember(): Promise<{ id: string; orgId: string }> {
 /** The hashes of all keys that tests of this run drafted since it was last cleared. */
 export const draftedHashes = new Set<string>();
 
-/** A key row that is not in the book yet. */
+/** A key that is not in the book yet. */
 export async function draftKey(
   member: { id: string; orgId: string },
   wish: { rpmLimit?: number; scope?: Scope; createdAt?: number } = {},
@@ -63,26 +65,30 @@ export async function draftKey(
   const minted = await mintKey({ home: "eu", scope, secrets: keySecrets() });
   draftedHashes.add(minted.hash);
   const createdAt = wish.createdAt ?? Date.now();
-  const row: KeyRow = {
-    id: mintId("key_", createdAt),
-    hash: minted.hash,
-    org_id: member.orgId,
-    member_id: member.id,
+  const booked: BookedKey = {
+    keyId: mintId("key_", createdAt),
+    keyHash: minted.hash,
+    orgId: member.orgId,
+    memberId: member.id,
     name: "a key",
     prefix: minted.prefix,
     scope,
-    rpm_limit: wish.rpmLimit ?? 60,
-    created_at: createdAt,
-    last_used_at: null,
-    revoked_at: null,
+    rpmLimit: wish.rpmLimit ?? 60,
+    createdAt,
+    lastUsedAt: null,
+    revokedAt: null,
+    terms: NO_TERMS,
+    changedAt: null,
+    secrets: null,
+    spend: NO_SPEND,
   };
-  return { key: minted.key, row };
+  return { key: minted.key, booked };
 }
 
 /** A live key in the book. */
 export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): Promise<MadeKey> {
   const made = await draftKey(await makeMember(), wish);
-  const inserted = await insertKey(env.DB, made.row, null);
+  const inserted = await insertKey(env.DB, made.booked, null);
   if (!inserted.ok) throw new Error("the key was not inserted");
   return made;
 }

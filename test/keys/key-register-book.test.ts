@@ -38,50 +38,50 @@ it("an unknown key is refused and leaves nothing in storage", async () => {
 });
 
 it("a key that is inserted after it was refused as unknown works at once", async () => {
-  const { row } = await makeKey();
-  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(row.id).run();
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  const { booked } = await makeKey();
+  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   await env.DB.prepare(
     `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
      VALUES (?, ?, ?, ?, 'k', 'p', 'regional', 60, 1)`,
   )
-    .bind(row.id, row.hash, row.org_id, row.member_id)
+    .bind(booked.keyId, booked.keyHash, booked.orgId, booked.memberId)
     .run();
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
 it("the book is asked once by all callers of a first use, and never again for an admission", async () => {
-  const { row } = await makeKey({ rpmLimit: 100 });
+  const { booked } = await makeKey({ rpmLimit: 100 });
   book.statements.length = 0;
-  expect(await burst(row.hash, 50)).toBe(50);
+  expect(await burst(booked.keyHash, 50)).toBe(50);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
-  await evictDurableObject(registerOf(row.hash));
-  expect(await burst(row.hash, 10)).toBe(10);
+  await evictDurableObject(registerOf(booked.keyHash));
+  expect(await burst(booked.keyHash, 10)).toBe(10);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("a limit changed in the book holds within a minute of use, lowered or raised", async () => {
-  const { row } = await makeKey({ rpmLimit: 5 });
-  expect(await burst(row.hash, 10)).toBe(5);
+  const { booked } = await makeKey({ rpmLimit: 5 });
+  expect(await burst(booked.keyHash, 10)).toBe(5);
   const setLimit = (limit: number): Promise<unknown> =>
-    env.DB.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
+    env.DB.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, booked.keyId).run();
   const limitIs = (limit: number): Promise<void> =>
     eventually(async () => {
-      const answer = await registerOf(row.hash).admit();
+      const answer = await registerOf(booked.keyHash).admit();
       expect(answer.ok ? answer : answer.failure).toMatchObject({ limit });
     });
   await setLimit(8);
   shiftClock(MINUTE_MS + 1000);
-  expect((await registerOf(row.hash).admit()).ok).toBe(true);
+  expect((await registerOf(booked.keyHash).admit()).ok).toBe(true);
   await limitIs(8);
-  await burst(row.hash, 20);
-  expect(worstMinute(await storedTimes(row.hash))).toBe(8);
+  await burst(booked.keyHash, 20);
+  expect(worstMinute(await storedTimes(booked.keyHash))).toBe(8);
   await setLimit(2);
   shiftClock(2 * MINUTE_MS + 5000);
-  expect((await registerOf(row.hash).admit()).ok).toBe(true);
+  expect((await registerOf(booked.keyHash).admit()).ok).toBe(true);
   await limitIs(2);
   shiftClock(3 * MINUTE_MS + 9000);
-  expect(await burst(row.hash, 10)).toBe(2);
+  expect(await burst(booked.keyHash, 10)).toBe(2);
 });
 
 /** How often a use of a key was noted in the book. */
@@ -90,98 +90,104 @@ function uses(hash: string): number {
 }
 
 it("last_used_at is written at most once a minute, across evictions, and never backwards", async () => {
-  const { row } = await makeKey({ rpmLimit: 1000 });
+  const { booked } = await makeKey({ rpmLimit: 1000 });
   const lastUsed = async (): Promise<number | null> =>
-    (await findKeyByHash(env.DB, row.hash))?.last_used_at ?? null;
+    (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? null;
   const start = now(env);
-  await burst(row.hash, 40);
+  await burst(booked.keyHash, 40);
   await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(start));
-  await evictDurableObject(registerOf(row.hash));
+  await evictDurableObject(registerOf(booked.keyHash));
   shiftClock(50_000);
-  await burst(row.hash, 40);
-  expect(uses(row.hash)).toBe(1);
+  await burst(booked.keyHash, 40);
+  expect(uses(booked.keyHash)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
-  await burst(row.hash, 40);
+  await burst(booked.keyHash, 40);
   await eventually(async () => expect(await lastUsed()).toBeGreaterThan(start + MINUTE_MS));
-  expect(uses(row.hash)).toBe(2);
+  expect(uses(booked.keyHash)).toBe(2);
   const ahead = now(env) + 10 * MINUTE_MS;
-  await env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE id = ?").bind(ahead, row.id).run();
+  await env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE id = ?")
+    .bind(ahead, booked.keyId)
+    .run();
   shiftClock(2 * MINUTE_MS + 5000);
-  await burst(row.hash, 1);
-  await eventually(() => expect(uses(row.hash)).toBe(3));
+  await burst(booked.keyHash, 1);
+  await eventually(() => expect(uses(booked.keyHash)).toBe(3));
   expect(await lastUsed()).toBe(ahead);
 });
 
 it("a use of which home's register is told within a minute is noted a minute later, also after an eviction", async () => {
-  const { row } = await makeKey({ scope: "global" });
+  const { booked } = await makeKey({ scope: "global" });
   const lastUsed = async (): Promise<number> =>
-    (await findKeyByHash(env.DB, row.hash))?.last_used_at ?? 0;
-  await registerOf(row.hash).identify();
+    (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? 0;
+  await registerOf(booked.keyHash).identify();
   await eventually(async () => expect(await lastUsed()).toBeGreaterThan(0));
   shiftClock(MINUTE_MS / 2);
   const usedAt = now(env);
-  await registerOf(row.hash).identify();
+  await registerOf(booked.keyHash).identify();
   expect(await lastUsed()).toBeLessThan(usedAt);
-  const alarmAt = await runInDurableObject(registerOf(row.hash), (_register: KeyRegister, state) =>
-    state.storage.getAlarm(),
+  const alarmAt = await runInDurableObject(
+    registerOf(booked.keyHash),
+    (_register: KeyRegister, state) => state.storage.getAlarm(),
   );
   expect(alarmAt).toBeLessThanOrEqual(Date.now() + MINUTE_MS);
-  await evictDurableObject(registerOf(row.hash));
+  await evictDurableObject(registerOf(booked.keyHash));
   const ring = (): Promise<void> =>
-    runInDurableObject(registerOf(row.hash), (register: KeyRegister) => register.alarm());
+    runInDurableObject(registerOf(booked.keyHash), (register: KeyRegister) => register.alarm());
   await ring();
   await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(usedAt));
-  const before = uses(row.hash);
+  const before = uses(booked.keyHash);
   await ring();
-  expect(uses(row.hash)).toBe(before);
+  expect(uses(booked.keyHash)).toBe(before);
 });
 
 it("the book's answer about a use never holds up an admission", async () => {
-  const { row } = await makeKey();
-  await registerOf(row.hash).admit();
+  const { booked } = await makeKey();
+  await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
   book.hold();
-  expect(await burst(row.hash, 5)).toBe(5);
+  expect(await burst(booked.keyHash, 5)).toBe(5);
   book.open();
 });
 
 it("a key that vanished from the book is unknown again within a minute of use", async () => {
-  const { row } = await makeKey();
-  await registerOf(row.hash).admit();
-  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(row.id).run();
+  const { booked } = await makeKey();
+  await registerOf(booked.keyHash).admit();
+  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
   shiftClock(MINUTE_MS + 1000);
-  await registerOf(row.hash).admit();
+  await registerOf(booked.keyHash).admit();
   await eventually(async () =>
-    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key"),
+    expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key"),
   );
 });
 
 it("with the book down a first use is 503, never 401, and heals with it", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   book.broken = true;
-  const answers = await Promise.all([registerOf(row.hash).admit(), registerOf(row.hash).admit()]);
+  const answers = await Promise.all([
+    registerOf(booked.keyHash).admit(),
+    registerOf(booked.keyHash).admit(),
+  ]);
   expect(answers.map(kindOf)).toEqual(["storage_unavailable", "storage_unavailable"]);
   book.broken = false;
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
 it("with the book down a known key goes on, also when its minute of use is due", async () => {
-  const { row } = await makeKey({ rpmLimit: 10 });
-  await registerOf(row.hash).admit();
+  const { booked } = await makeKey({ rpmLimit: 10 });
+  await registerOf(booked.keyHash).admit();
   book.broken = true;
   shiftClock(MINUTE_MS + 1000);
-  expect(await burst(row.hash, 20)).toBe(10);
+  expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
 it("a register whose storage fails answers 503, and admits nothing that it could not store", async () => {
-  const { row } = await makeKey({ rpmLimit: 2 });
-  await registerOf(row.hash).admit();
-  await runInDurableObject(registerOf(row.hash), (_register: KeyRegister, state) => {
+  const { booked } = await makeKey({ rpmLimit: 2 });
+  await registerOf(booked.keyHash).admit();
+  await runInDurableObject(registerOf(booked.keyHash), (_register: KeyRegister, state) => {
     state.storage.sql.exec("ALTER TABLE admissions RENAME TO lost");
   });
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("storage_unavailable");
-  await runInDurableObject(registerOf(row.hash), (_register: KeyRegister, state) => {
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("storage_unavailable");
+  await runInDurableObject(registerOf(booked.keyHash), (_register: KeyRegister, state) => {
     state.storage.sql.exec("ALTER TABLE lost RENAME TO admissions");
   });
-  expect(await burst(row.hash, 5)).toBe(1);
+  expect(await burst(booked.keyHash, 5)).toBe(1);
 });

@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
+import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
 import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
 import { burst, eventually, registerOf, MINUTE_MS, storedTimes } from "./register-fixture.ts";
@@ -24,31 +25,43 @@ const kindOf = async (hash: string): Promise<string> => {
 };
 
 it("says whose the key is and takes no place in its minute", async () => {
-  const { row } = await makeKey({ rpmLimit: 3, scope: "global" });
-  const { hash, org_id, member_id } = row;
-  const record = { key_id: row.id, org_id, member_id, scope: "global", rpm_limit: 3 };
+  const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
+  const { keyId, keyHash: hash, orgId, memberId } = booked;
+  const known = {
+    keyId,
+    orgId,
+    memberId,
+    scope: "global",
+    rpmLimit: 3,
+    terms: NO_TERMS,
+    secrets: null,
+  };
   const answers = await Promise.all(Array.from({ length: 20 }, () => registerOf(hash).identify()));
-  for (const answer of answers) expect(answer).toEqual({ ok: true, value: record });
+  for (const answer of answers) expect(answer).toEqual({ ok: true, value: known });
   expect(await storedTimes(hash)).toEqual([]);
   expect(await burst(hash, 5)).toBe(3);
-  expect(await registerOf(hash).identify()).toEqual({ ok: true, value: record });
+  expect(await registerOf(hash).identify()).toEqual({ ok: true, value: known });
 });
 
 it("asks the book once, however many ask on first use", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   book.statements.length = 0;
-  await Promise.all([kindOf(row.hash), kindOf(row.hash), registerOf(row.hash).admit()]);
+  await Promise.all([
+    kindOf(booked.keyHash),
+    kindOf(booked.keyHash),
+    registerOf(booked.keyHash).admit(),
+  ]);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("a tombstone beats the book, whatever that says", async () => {
-  const { row } = await makeKey();
-  await registerOf(row.hash).revoke(1);
-  expect(await kindOf(row.hash)).toBe("invalid_api_key");
-  const { row: used } = await makeKey();
-  expect(await kindOf(used.hash)).toBe("identified");
-  await registerOf(used.hash).revoke(1);
-  expect(await kindOf(used.hash)).toBe("invalid_api_key");
+  const { booked } = await makeKey();
+  await registerOf(booked.keyHash).revoke(1);
+  expect(await kindOf(booked.keyHash)).toBe("invalid_api_key");
+  const { booked: used } = await makeKey();
+  expect(await kindOf(used.keyHash)).toBe("identified");
+  await registerOf(used.keyHash).revoke(1);
+  expect(await kindOf(used.keyHash)).toBe("invalid_api_key");
 });
 
 it("an unknown key is refused and leaves nothing in storage", async () => {
@@ -61,27 +74,27 @@ it("an unknown key is refused and leaves nothing in storage", async () => {
 });
 
 it("a book that is down condemns no key, and is not needed for one that is known", async () => {
-  const { row } = await makeKey();
-  const { row: known } = await makeKey();
-  expect(await kindOf(known.hash)).toBe("identified");
+  const { booked } = await makeKey();
+  const { booked: known } = await makeKey();
+  expect(await kindOf(known.keyHash)).toBe("identified");
   book.broken = true;
-  expect(await kindOf(row.hash)).toBe("storage_unavailable");
-  expect(await kindOf(known.hash)).toBe("identified");
+  expect(await kindOf(booked.keyHash)).toBe("storage_unavailable");
+  expect(await kindOf(known.keyHash)).toBe("identified");
 });
 
 it("notes the use in the book, once a minute, and learns there that the key was revoked", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   book.statements.length = 0;
   for (let i = 0; i < 5; i++) {
-    expect(await kindOf(row.hash)).toBe("identified");
+    expect(await kindOf(booked.keyHash)).toBe("identified");
   }
   await eventually(async () => {
-    const noted = await findKeyByHash(env.DB, row.hash);
-    expect(noted?.last_used_at).toBeGreaterThan(0);
+    const noted = await findKeyByHash(env.DB, booked.keyHash);
+    expect(noted?.lastUsedAt).toBeGreaterThan(0);
   });
-  expect(book.about(row.hash).filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(1);
-  await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
+  expect(book.about(booked.keyHash).filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(1);
+  await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
-  expect(await kindOf(row.hash)).toBe("identified");
-  await eventually(async () => expect(await kindOf(row.hash)).toBe("invalid_api_key"));
+  expect(await kindOf(booked.keyHash)).toBe("identified");
+  await eventually(async () => expect(await kindOf(booked.keyHash)).toBe("invalid_api_key"));
 });

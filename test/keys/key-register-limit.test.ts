@@ -19,12 +19,12 @@ afterEach(() => {
 });
 
 it("says who the key is and what is left of its minute", async () => {
-  const { row } = await makeKey({ rpmLimit: 3, scope: "global" });
-  expect(await registerOf(row.hash).admit()).toEqual({
+  const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
+  expect(await registerOf(booked.keyHash).admit()).toEqual({
     ok: true,
-    keyId: row.id,
-    orgId: row.org_id,
-    memberId: row.member_id,
+    keyId: booked.keyId,
+    orgId: booked.orgId,
+    memberId: booked.memberId,
     scope: "global",
     limit: 3,
     remaining: 2,
@@ -39,17 +39,17 @@ it.each([
 ])(
   "limit 60 under %s and an eviction before each: never over 60 in 60 s",
   async (_name, offsets) => {
-    const { row } = await makeKey({ rpmLimit: 60 });
+    const { booked } = await makeKey({ rpmLimit: 60 });
     const trace: number[] = [];
     let admitted = 0;
     for (const offset of offsets) {
       shiftClock(offset);
       // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      admitted += await burst(row.hash, 70);
+      admitted += await burst(booked.keyHash, 70);
       // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      trace.push(...(await storedTimes(row.hash)).slice(trace.length));
+      trace.push(...(await storedTimes(booked.keyHash)).slice(trace.length));
       // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      await evictDurableObject(registerOf(row.hash));
+      await evictDurableObject(registerOf(booked.keyHash));
     }
     expect(trace).toHaveLength(admitted);
     expect(worstMinute(trace)).toBe(60);
@@ -57,21 +57,21 @@ it.each([
 );
 
 it("evicted between every two requests it still admits exactly the limit", async () => {
-  const { row } = await makeKey({ rpmLimit: 5 });
+  const { booked } = await makeKey({ rpmLimit: 5 });
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
-    kinds.push(kindOf(await registerOf(row.hash).admit()));
+    kinds.push(kindOf(await registerOf(booked.keyHash).admit()));
     // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
-    await evictDurableObject(registerOf(row.hash));
+    await evictDurableObject(registerOf(booked.keyHash));
   }
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
 });
 
 it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ring has wrapped", async () => {
-  const { row } = await makeKey({ rpmLimit: 1000 });
+  const { booked } = await makeKey({ rpmLimit: 1000 });
   const round = async (): Promise<number> => {
-    const register = registerOf(row.hash);
+    const register = registerOf(booked.keyHash);
     const callers = Array.from({ length: 64 }, async () => {
       let admitted = 0;
       for (let i = 0; i < 17; i++) {
@@ -83,60 +83,60 @@ it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ri
     return (await Promise.all(callers)).reduce((sum, admitted) => sum + admitted, 0);
   };
   expect(await round()).toBe(1000);
-  await evictDurableObject(registerOf(row.hash));
-  expect(await burst(row.hash, 20)).toBe(0);
+  await evictDurableObject(registerOf(booked.keyHash));
+  expect(await burst(booked.keyHash, 20)).toBe(0);
   shiftClock(MINUTE_MS + 20_000);
   expect(await round()).toBe(1000);
-  expect(await storedTimes(row.hash)).toHaveLength(1000);
+  expect(await storedTimes(booked.keyHash)).toHaveLength(1000);
 });
 
 it("waiting exactly as long as it says admits one, and refused requests do not extend that", async () => {
-  const { row } = await makeKey({ rpmLimit: 4 });
-  expect(await burst(row.hash, 4)).toBe(4);
+  const { booked } = await makeKey({ rpmLimit: 4 });
+  expect(await burst(booked.keyHash, 4)).toBe(4);
   shiftClock(20_000);
-  const refused = await registerOf(row.hash).admit();
+  const refused = await registerOf(booked.keyHash).admit();
   if (refused.ok || refused.failure.kind !== "rate_limited") throw new Error("not rate limited");
   expect(refused.failure).toMatchObject({ scope: "key", limit: 4 });
   const seconds = Math.ceil(refused.failure.retryAfterMs / 1000);
   expect(seconds).toBe(40);
-  expect(await burst(row.hash, 50)).toBe(0);
-  expect(await storedTimes(row.hash)).toHaveLength(4);
+  expect(await burst(booked.keyHash, 50)).toBe(0);
+  expect(await storedTimes(booked.keyHash)).toHaveLength(4);
   shiftClock(20_000 + seconds * 1000);
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
 it("a clock that steps back 30 s admits no more, and forward again it goes on", async () => {
-  const { row } = await makeKey({ rpmLimit: 10 });
+  const { booked } = await makeKey({ rpmLimit: 10 });
   shiftClock(MINUTE_MS);
-  expect(await burst(row.hash, 6)).toBe(6);
+  expect(await burst(booked.keyHash, 6)).toBe(6);
   shiftClock(MINUTE_MS - 30_000);
-  expect(await burst(row.hash, 10)).toBe(4);
-  await evictDurableObject(registerOf(row.hash));
-  expect(await burst(row.hash, 10)).toBe(0);
+  expect(await burst(booked.keyHash, 10)).toBe(4);
+  await evictDurableObject(registerOf(booked.keyHash));
+  expect(await burst(booked.keyHash, 10)).toBe(0);
   shiftClock(2 * MINUTE_MS + 1000);
-  expect(await burst(row.hash, 20)).toBe(10);
+  expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
 it("a clock that steps back over a minute counts the future as now, and says so", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
-  const { row } = await makeKey({ rpmLimit: 10 });
+  const { booked } = await makeKey({ rpmLimit: 10 });
   shiftClock(60 * MINUTE_MS);
-  expect(await burst(row.hash, 10)).toBe(10);
+  expect(await burst(booked.keyHash, 10)).toBe(10);
   shiftClock(null);
-  expect(await burst(row.hash, 10)).toBe(0);
+  expect(await burst(booked.keyHash, 10)).toBe(0);
   expect(alerts.mock.calls.flat().join()).toContain('"alert":"clock_stepped_back"');
-  await evictDurableObject(registerOf(row.hash));
-  expect(await burst(row.hash, 10)).toBe(0);
-  await evictDurableObject(registerOf(row.hash));
+  await evictDurableObject(registerOf(booked.keyHash));
+  expect(await burst(booked.keyHash, 10)).toBe(0);
+  await evictDurableObject(registerOf(booked.keyHash));
   shiftClock(MINUTE_MS + 1000);
-  expect(await burst(row.hash, 20)).toBe(10);
+  expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
 it("one admission writes one row", async () => {
-  const { row } = await makeKey();
-  await registerOf(row.hash).admit();
+  const { booked } = await makeKey();
+  await registerOf(booked.keyHash).admit();
   const written = await runInDurableObject(
-    registerOf(row.hash),
+    registerOf(booked.keyHash),
     async (register: KeyRegister, state) => {
       const exec = vi.spyOn(state.storage.sql, "exec");
       await register.admit();
@@ -148,8 +148,8 @@ it("one admission writes one row", async () => {
 
 it("two keys of one organisation are limited apart", async () => {
   const one = await makeKey({ rpmLimit: 3 });
-  const two = await draftKey({ id: one.row.member_id, orgId: one.row.org_id }, { rpmLimit: 3 });
-  await insertKey(env.DB, two.row, null);
-  expect(await burst(one.row.hash, 5)).toBe(3);
-  expect(await burst(two.row.hash, 5)).toBe(3);
+  const two = await draftKey({ id: one.booked.memberId, orgId: one.booked.orgId }, { rpmLimit: 3 });
+  await insertKey(env.DB, two.booked, null);
+  expect(await burst(one.booked.keyHash, 5)).toBe(3);
+  expect(await burst(two.booked.keyHash, 5)).toBe(3);
 });

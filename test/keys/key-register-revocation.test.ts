@@ -19,59 +19,59 @@ afterEach(() => {
 });
 
 it("a revoked key is refused from the moment revoke answers, and after an eviction", async () => {
-  const { row } = await makeKey();
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("admitted");
-  expect(await registerOf(row.hash).revoke(1000)).toBe(1000);
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
-  await evictDurableObject(registerOf(row.hash));
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
-  expect(await registerOf(row.hash).revoke(2000)).toBe(1000);
+  const { booked } = await makeKey();
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
+  expect(await registerOf(booked.keyHash).revoke(1000)).toBe(1000);
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
+  await evictDurableObject(registerOf(booked.keyHash));
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
+  expect(await registerOf(booked.keyHash).revoke(2000)).toBe(1000);
 });
 
 it("a key that was never read can be revoked, without asking the book", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   book.statements.length = 0;
-  await registerOf(row.hash).revoke(now(env));
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  await registerOf(booked.keyHash).revoke(now(env));
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   expect(book.statements).toEqual([]);
 });
 
 it("a tombstone beats a read of the book that began before it", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   book.hold();
   book.statements.length = 0;
-  const early = [registerOf(row.hash).admit(), registerOf(row.hash).admit()];
+  const early = [registerOf(booked.keyHash).admit(), registerOf(booked.keyHash).admit()];
   await eventually(() => expect(book.statements).toHaveLength(1));
-  await registerOf(row.hash).revoke(now(env));
+  await registerOf(booked.keyHash).revoke(now(env));
   book.open();
   expect((await Promise.all(early)).map(kindOf)).toEqual(["invalid_api_key", "invalid_api_key"]);
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
 it("a tombstone beats a refresh of the record that began before it", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   book.hold();
-  const first = registerOf(row.hash).admit();
+  const first = registerOf(booked.keyHash).admit();
   await eventually(() => expect(book.statements.at(-1)).toMatch(/^SELECT/));
   book.open();
   book.hold();
   expect(kindOf(await first)).toBe("admitted");
   await eventually(() => expect(book.statements.at(-1)).toMatch(/^UPDATE/));
-  await registerOf(row.hash).revoke(now(env));
+  await registerOf(booked.keyHash).revoke(now(env));
   book.open();
-  await registerOf(row.hash).admit();
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  await registerOf(booked.keyHash).admit();
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
 it("a revocation that only the book knows ends the key within a minute of use, and for good", async () => {
-  const { row } = await makeKey();
-  await registerOf(row.hash).admit();
-  await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
+  const { booked } = await makeKey();
+  await registerOf(booked.keyHash).admit();
+  await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
-  await registerOf(row.hash).admit();
+  await registerOf(booked.keyHash).admit();
   await eventually(async () =>
-    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key"),
+    expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key"),
   );
-  await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(row.id).run();
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(booked.keyId).run();
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });

@@ -28,9 +28,12 @@ afterEach(() => {
 });
 
 /** What an operator's change does: the book first, then the register. */
-async function change(row: { id: string; hash: string }, limit: number): Promise<void> {
-  await realBook.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
-  await registerOf(row.hash).setLimit(limit);
+async function change(booked: { keyId: string; keyHash: string }, limit: number): Promise<void> {
+  await realBook
+    .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
+    .bind(limit, booked.keyId)
+    .run();
+  await registerOf(booked.keyHash).setLimit(limit);
 }
 
 /** The limit that the register's storage has; null without a record. */
@@ -43,87 +46,87 @@ function storedLimit(hash: string): Promise<number | null> {
 }
 
 it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on (66)", async () => {
-  const { row } = await makeKey({ rpmLimit: 60 });
+  const { booked } = await makeKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);
     // oxlint-disable-next-line no-await-in-loop -- ten seconds apart
-    expect(await burst(row.hash, 10)).toBe(10);
+    expect(await burst(booked.keyHash, 10)).toBe(10);
   }
-  const before = (await storedTimes(row.hash)).length;
-  await change(row, 10);
+  const before = (await storedTimes(booked.keyHash)).length;
+  await change(booked, 10);
   // the last ten were at 30 s: they leave the window at 90 s, and from there it is 10 a minute
   const admitted: number[] = [];
   for (let second = 31; second <= 211; second += 5) {
     shiftClock(second * 1000);
     // oxlint-disable-next-line no-await-in-loop -- five seconds apart
-    admitted.push(await burst(row.hash, 4));
+    admitted.push(await burst(booked.keyHash, 4));
   }
-  const after = (await storedTimes(row.hash)).slice(before);
+  const after = (await storedTimes(booked.keyHash)).slice(before);
   expect(after.length).toBe(admitted.reduce((sum, count) => sum + count, 0));
   expect(worstMinute(after)).toBe(10);
-  expect(worstMinute((await storedTimes(row.hash)).slice(before - 10))).toBe(10);
+  expect(worstMinute((await storedTimes(booked.keyHash)).slice(before - 10))).toBe(10);
   expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
 });
 
 it("raised in mid-window: the rest of the new limit is admitted at once", async () => {
-  const { row } = await makeKey({ rpmLimit: 5 });
-  expect(await burst(row.hash, 8)).toBe(5);
-  await change(row, 12);
-  expect(await burst(row.hash, 20)).toBe(7);
-  expect(worstMinute(await storedTimes(row.hash))).toBe(12);
+  const { booked } = await makeKey({ rpmLimit: 5 });
+  expect(await burst(booked.keyHash, 8)).toBe(5);
+  await change(booked, 12);
+  expect(await burst(booked.keyHash, 20)).toBe(7);
+  expect(worstMinute(await storedTimes(booked.keyHash))).toBe(12);
 });
 
 it("a changed limit survives an eviction", async () => {
-  const { row } = await makeKey({ rpmLimit: 60 });
-  await burst(row.hash, 1);
-  await change(row, 2);
-  await evictDurableObject(registerOf(row.hash));
-  expect(await burst(row.hash, 5)).toBe(1);
+  const { booked } = await makeKey({ rpmLimit: 60 });
+  await burst(booked.keyHash, 1);
+  await change(booked, 2);
+  await evictDurableObject(registerOf(booked.keyHash));
+  expect(await burst(booked.keyHash, 5)).toBe(1);
 });
 
 it("a key that was never used here leaves nothing in storage, and learns the limit from the book", async () => {
-  const { row } = await makeKey({ rpmLimit: 60 });
-  await change(row, 3);
-  expect(await storedLimit(row.hash)).toBeNull();
-  expect(await burst(row.hash, 5)).toBe(3);
+  const { booked } = await makeKey({ rpmLimit: 60 });
+  await change(booked, 3);
+  expect(await storedLimit(booked.keyHash)).toBeNull();
+  expect(await burst(booked.keyHash, 5)).toBe(3);
 });
 
 it("a revoked key stays revoked", async () => {
-  const { row } = await makeKey();
-  await registerOf(row.hash).revoke(5);
-  await registerOf(row.hash).setLimit(7);
-  expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+  const { booked } = await makeKey();
+  await registerOf(booked.keyHash).revoke(5);
+  await registerOf(booked.keyHash).setLimit(7);
+  expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
 it("a first read of the book that began before the change does not bring the old limit", async () => {
-  const { row } = await makeKey({ rpmLimit: 60 });
+  const { booked } = await makeKey({ rpmLimit: 60 });
   book.hold();
   book.statements.length = 0;
-  const first = registerOf(row.hash).admit();
+  const first = registerOf(booked.keyHash).admit();
   await eventually(() => expect(book.statements).toHaveLength(1));
-  await change(row, 2);
+  await change(booked, 2);
   book.open();
   expect(kindOf(await first)).toBe("admitted");
-  expect(await burst(row.hash, 5)).toBe(1);
+  expect(await burst(booked.keyHash, 5)).toBe(1);
   expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
 it("a refresh of the record that began before the change does not bring the old limit back", async () => {
-  const { row } = await makeKey({ rpmLimit: 60 });
-  await registerOf(row.hash).admit();
+  const { booked } = await makeKey({ rpmLimit: 60 });
+  await registerOf(booked.keyHash).admit();
   const notes = (): number => book.statements.filter((sql) => sql.startsWith("UPDATE")).length;
   await eventually(() => expect(notes()).toBe(1));
   book.hold();
   shiftClock(MINUTE_MS + 1000);
-  await registerOf(row.hash).admit();
+  await registerOf(booked.keyHash).admit();
   await eventually(() => expect(notes()).toBe(2));
-  await change(row, 2);
+  await change(booked, 2);
   book.open();
   // a second use is noted only after the first one's answer was taken
   shiftClock(2 * MINUTE_MS + 2000);
   book.hold();
-  await registerOf(row.hash).admit();
+  await registerOf(booked.keyHash).admit();
   await eventually(() => expect(notes()).toBe(3));
-  expect(await burst(row.hash, 5)).toBe(1);
-  expect(await storedLimit(row.hash)).toBe(2);
+  expect(await burst(booked.keyHash, 5)).toBe(1);
+  expect(await storedLimit(booked.keyHash)).toBe(2);
 });

@@ -12,18 +12,18 @@ import {
 import { draftKey, makeKey, makeMember } from "./key-fixture.ts";
 
 it("a stored key is its record and its hash, never the key itself", async () => {
-  const { key, row } = await makeKey({ scope: "global", rpmLimit: 5 });
-  const stored = await findKeyByHash(env.DB, row.hash);
-  expect(stored).toMatchObject(row);
+  const { key, booked } = await makeKey({ scope: "global", rpmLimit: 5 });
+  const stored = await findKeyByHash(env.DB, booked.keyHash);
+  expect(stored).toMatchObject(booked);
   expect(JSON.stringify(stored)).not.toContain(key.slice(-30));
-  expect(keyRecord(row, "eu", 0)).toEqual({
-    id: row.id,
+  expect(keyRecord(booked, "eu", 0)).toEqual({
+    id: booked.keyId,
     name: "a key",
     prefix: key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
     region: "eu",
     scope: "global",
     rpm_limit: 5,
-    created_at: new Date(row.created_at).toISOString(),
+    created_at: new Date(booked.createdAt).toISOString(),
     last_used_at: null,
     revoked: false,
   });
@@ -32,12 +32,14 @@ it("a stored key is its record and its hash, never the key itself", async () => 
 it("only an active member of that organisation gets a key", async () => {
   const [member, stranger] = [await makeMember(), await makeMember()];
   const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
-  expect(await insertKey(env.DB, foreign.row, null)).toMatchObject({
+  expect(await insertKey(env.DB, foreign.booked, null)).toMatchObject({
     failure: { kind: "not_found" },
   });
   await env.DB.prepare("UPDATE members SET removed_at = 1 WHERE id = ?").bind(member.id).run();
   const late = await draftKey(member);
-  expect(await insertKey(env.DB, late.row, null)).toMatchObject({ failure: { kind: "not_found" } });
+  expect(await insertKey(env.DB, late.booked, null)).toMatchObject({
+    failure: { kind: "not_found" },
+  });
   expect(await listKeys(env.DB, { orgId: member.orgId, memberId: null })).toEqual([]);
 });
 
@@ -46,9 +48,9 @@ it("an organisation never has more than 1,000 live keys, however many are made a
   const drafts = await Promise.all(
     Array.from({ length: LIVE_KEYS_MAX - 2 }, () => draftKey(member)),
   );
-  await env.DB.batch(drafts.map(({ row }) => insertKeyStatement(env.DB, row, null)));
+  await env.DB.batch(drafts.map(({ booked }) => insertKeyStatement(env.DB, booked, null)));
   const more = await Promise.all(Array.from({ length: 6 }, () => draftKey(member)));
-  const answers = await Promise.all(more.map(({ row }) => insertKey(env.DB, row, null)));
+  const answers = await Promise.all(more.map(({ booked }) => insertKey(env.DB, booked, null)));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(2);
   const refused = answers.flatMap((answer) => (answer.ok ? [] : [answer.failure]));
   expect(refused).toHaveLength(4);
@@ -57,8 +59,8 @@ it("an organisation never has more than 1,000 live keys, however many are made a
   }
   const [first] = drafts;
   if (first === undefined) throw new Error("no drafts");
-  await revokeKey(env.DB, { id: first.row.id, orgId: member.orgId, revokedAt: 9 });
-  expect((await insertKey(env.DB, (await draftKey(member)).row, null)).ok).toBe(true);
+  await revokeKey(env.DB, { keyId: first.booked.keyId, orgId: member.orgId, revokedAt: 9 });
+  expect((await insertKey(env.DB, (await draftKey(member)).booked, null)).ok).toBe(true);
 });
 
 it("keys are listed newest first, revoked ones too, and only the organisation's own", async () => {
@@ -67,24 +69,24 @@ it("keys are listed newest first, revoked ones too, and only the organisation's 
   const ids: string[] = [];
   for (const createdAt of [1000, 3000, 2000]) {
     // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
-    const { row } = await draftKey(member, { createdAt });
+    const { booked } = await draftKey(member, { createdAt });
     // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
-    await insertKey(env.DB, row, null);
-    ids.push(row.id);
+    await insertKey(env.DB, booked, null);
+    ids.push(booked.keyId);
   }
   const [oldest = "", newest = "", middle = ""] = ids;
-  await revokeKey(env.DB, { id: middle, orgId: member.orgId, revokedAt: 9 });
+  await revokeKey(env.DB, { keyId: middle, orgId: member.orgId, revokedAt: 9 });
   const listed = await listKeys(env.DB, { orgId: member.orgId, memberId: null });
-  expect(listed.map((row) => row.id)).toEqual([newest, middle, oldest]);
-  expect(listed.map((row) => keyRecord(row, "eu", 0).revoked)).toEqual([false, true, false]);
+  expect(listed.map((booked) => booked.keyId)).toEqual([newest, middle, oldest]);
+  expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
 it("revoking twice keeps the first time; a key of another organisation is not found", async () => {
-  const { row } = await makeKey();
+  const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
-    revokeKey(env.DB, { id: row.id, orgId, revokedAt });
-  expect(await revoke(crypto.randomUUID(), 1)).toBeNull();
-  expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
-  expect(await revoke(row.org_id, 7)).toMatchObject({ revoked_at: 7 });
-  expect(await revoke(row.org_id, 8)).toMatchObject({ revoked_at: 7 });
+    revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });
+  expect(await revoke(crypto.randomUUID(), 1)).toBe(false);
+  expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
+  expect([await revoke(booked.orgId, 7), await revoke(booked.orgId, 8)]).toEqual([true, true]);
+  expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: 7 });
 });

@@ -71,34 +71,34 @@ function services(
 }
 
 describe("a revocation", () => {
-  it("asks the register first, then the book, and answers with the row", async () => {
-    const { row } = await makeKey();
-    const answer = await revokeKeyEverywhere(services(5), row);
-    expect(answer).toEqual({ ok: true, value: { ...row, revoked_at: 5 } });
+  it("asks the register first, then the book, and answers with the key", async () => {
+    const { booked } = await makeKey();
+    const answer = await revokeKeyEverywhere(services(5), booked);
+    expect(answer).toEqual({ ok: true, value: { ...booked, revokedAt: 5 } });
     expect(steps).toEqual(["register", "book"]);
-    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   });
 
   it("runs every step again for a key that the book has as revoked; the first time stands (80)", async () => {
-    const { row } = await makeKey();
-    await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 3 });
-    const answer = await revokeKeyEverywhere(services(9), { ...row, revoked_at: 3 });
-    expect(answer).toMatchObject({ ok: true, value: { revoked_at: 3 } });
+    const { booked } = await makeKey();
+    await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 3 });
+    const answer = await revokeKeyEverywhere(services(9), { ...booked, revokedAt: 3 });
+    expect(answer).toMatchObject({ ok: true, value: { revokedAt: 3 } });
     expect(steps).toEqual(["register", "book"]);
-    expect(await registerOf(row.hash).revoke(1)).toBe(3);
+    expect(await registerOf(booked.keyHash).revoke(1)).toBe(3);
   });
 
   it("writes the time of the tombstone that an earlier call left behind", async () => {
-    const { row } = await makeKey();
-    await registerOf(row.hash).revoke(4);
-    const answer = await revokeKeyEverywhere(services(9), row);
-    expect(answer).toMatchObject({ ok: true, value: { revoked_at: 4 } });
+    const { booked } = await makeKey();
+    await registerOf(booked.keyHash).revoke(4);
+    const answer = await revokeKeyEverywhere(services(9), booked);
+    expect(answer).toMatchObject({ ok: true, value: { revokedAt: 4 } });
   });
 
   it("asks the register once more on a fresh stub", async () => {
-    const { row } = await makeKey();
+    const { booked } = await makeKey();
     const own = services(5, [{ retryable: true }]);
-    expect(await revokeKeyEverywhere(own, row)).toMatchObject({ ok: true });
+    expect(await revokeKeyEverywhere(own, booked)).toMatchObject({ ok: true });
     expect(own.stubs()).toBe(2);
     expect(steps).toEqual(["register", "register", "book"]);
   });
@@ -108,41 +108,41 @@ describe("a revocation", () => {
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)("is %s when the register fails, and the book stays as it was", async (...given) => {
     const [kind, calls, faults] = given;
-    const { row } = await makeKey();
-    expect(await revokeKeyEverywhere(services(5, faults), row)).toEqual({
+    const { booked } = await makeKey();
+    expect(await revokeKeyEverywhere(services(5, faults), booked)).toEqual({
       ok: false,
       failure: { kind },
     });
     expect(steps).toEqual(Array.from({ length: calls }, () => "register"));
-    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
+    expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
   });
 
   it("leaves the book to the register while it is away: the key is dead, and the book is told", async () => {
-    const { row } = await makeKey();
-    await registerOf(row.hash).admit();
+    const { booked } = await makeKey();
+    await registerOf(booked.keyHash).admit();
     book.broken = true;
-    const answer = await revokeKeyEverywhere(services(5), row);
-    expect(answer).toEqual({ ok: true, value: { ...row, revoked_at: 5 } });
+    const answer = await revokeKeyEverywhere(services(5), booked);
+    expect(answer).toEqual({ ok: true, value: { ...booked, revokedAt: 5 } });
     expect(steps).toEqual(["register", "book", "book owed"]);
-    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
+    expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
     for (let round = 0; round < 2; round++) {
       // oxlint-disable-next-line no-await-in-loop -- again and again while it is away
-      expect(await runDurableObjectAlarm(registerOf(row.hash))).toBe(true);
+      expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(true);
     }
     book.broken = false;
-    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
-    expect(await runDurableObjectAlarm(registerOf(row.hash))).toBe(true);
-    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: 5 });
-    expect(await runDurableObjectAlarm(registerOf(row.hash))).toBe(false);
+    expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
+    expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(true);
+    expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: 5 });
+    expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
   it("of a global key tells the peer before the book, again on every call", async () => {
-    const { row } = await makeKey({ scope: "global" });
+    const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];
       // oxlint-disable-next-line no-await-in-loop -- one call after the other
-      expect(await revokeKeyEverywhere(services(at), row)).toMatchObject({
-        value: { revoked_at: 5 },
+      expect(await revokeKeyEverywhere(services(at), booked)).toMatchObject({
+        value: { revokedAt: 5 },
       });
       expect(steps).toEqual(["register", "us/revocations 5", "book"]);
     }
@@ -153,22 +153,24 @@ describe("a revocation", () => {
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)("is %s while the peer cannot be told, and a repeat tells it", async (...given) => {
     const [kind, calls, deaf] = given;
-    const { row } = await makeKey({ scope: "global" });
-    await registerOf(row.hash).admit();
-    const failed = await revokeKeyEverywhere(services(5, [], deaf), row);
+    const { booked } = await makeKey({ scope: "global" });
+    await registerOf(booked.keyHash).admit();
+    const failed = await revokeKeyEverywhere(services(5, [], deaf), booked);
     expect(failed).toEqual({ ok: false, failure: { kind } });
     const told = Array.from({ length: calls }, () => "us/revocations 5");
     expect(steps).toEqual(["register", ...told]);
-    expect(kindOf(await registerOf(row.hash).admit())).toBe("invalid_api_key");
-    expect(await findKeyByHash(env.DB, row.hash)).toMatchObject({ revoked_at: null });
+    expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
+    expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
     steps = [];
-    expect(await revokeKeyEverywhere(services(9), row)).toMatchObject({ value: { revoked_at: 5 } });
+    expect(await revokeKeyEverywhere(services(9), booked)).toMatchObject({
+      value: { revokedAt: 5 },
+    });
     expect(steps).toEqual(["register", "us/revocations 5", "book"]);
   });
 
   it("of a key that the book does not have is not_found", async () => {
-    const { row } = await draftKey(await makeMember());
-    expect(await revokeKeyEverywhere(services(5), row)).toMatchObject({
+    const { booked } = await draftKey(await makeMember());
+    expect(await revokeKeyEverywhere(services(5), booked)).toMatchObject({
       failure: { kind: "not_found" },
     });
   });

@@ -3,12 +3,11 @@ import {
   allowsModel,
   isLimited,
   NO_TERMS,
-  rowOfTerms,
-  termsOfRow,
   termsOfText,
   termsText,
 } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
+import { rowOfTerms, termsOfRow } from "../../src/keys/booked-key.ts";
 import { micros } from "../../src/lib/money.ts";
 
 const FULL: KeyTerms = {

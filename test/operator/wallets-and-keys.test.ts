@@ -80,7 +80,7 @@ it("a member's new key is shown once, takes the defaults, and goes to no one els
   expect(key).toMatchObject({ name: "second", rpm_limit: 60, scope: "regional", region: "eu" });
   const verified = await verifyKey(String(key["key"]), keySecrets());
   const stored = await findKeyByHash(env.DB, verified?.hash ?? "");
-  expect(stored).toMatchObject({ id: key["id"], org_id: one.organization.id });
+  expect(stored).toMatchObject({ keyId: key["id"], orgId: one.organization.id });
   const listed = JSON.stringify(
     await listKeys(env.DB, { orgId: one.organization.id, memberId: null }),
   );

@@ -94,7 +94,7 @@ describe("a repeat of a request whose answer was lost", () => {
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
     valueOf(await key.stub.poke());
     await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
-      .bind(key.row.org_id)
+      .bind(key.booked.orgId)
       .run();
     await credit(key.stub, 1);
     valueOf(await key.stub.poke());

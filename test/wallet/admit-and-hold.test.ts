@@ -15,13 +15,13 @@ afterEach(() => {
 describe("a granted one", () => {
   it("says what is left of the key's minute and what is held", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
-    const { row, hash, stub } = key;
+    const { booked, hash, stub } = key;
     const answer = valueOf(await stub.admitAndHold(hash, holdOf(30, { most: micros(200) })));
     expect(answer).toEqual({
       admitted: {
-        keyId: row.id,
-        orgId: row.org_id,
-        memberId: row.member_id,
+        keyId: booked.keyId,
+        orgId: booked.orgId,
+        memberId: booked.memberId,
         scope: "regional",
         limit: 3,
         remaining: 2,
@@ -71,10 +71,10 @@ describe("an admission counts, whatever its hold is refused for:", () => {
     ],
     [
       "a book that is another wallet's",
-      async ({ stub, row }) => {
+      async ({ stub, booked }) => {
         valueOf(await stub.poke());
         await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
-          .bind(row.org_id)
+          .bind(booked.orgId)
           .run();
         await stub.credit({ amountMicro: micros(1), reference: "one more" });
         valueOf(await stub.poke());

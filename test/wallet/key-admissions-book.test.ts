@@ -41,8 +41,8 @@ afterEach(() => {
 /** A key that was minted and is in no book. */
 async function neverIssued(): Promise<GatedKey> {
   const member = await makeMember();
-  const { row } = await draftKey(member);
-  return { row, hash: row.hash, stub: stubOf(member.orgId) };
+  const { booked } = await draftKey(member);
+  return { booked, hash: booked.keyHash, stub: stubOf(member.orgId) };
 }
 
 it("a key that was never issued is refused and leaves nothing in the wallet's tables", async () => {
@@ -59,7 +59,7 @@ it("a key that was never issued is refused and leaves nothing in the wallet's ta
 it("a key that is inserted after it was refused as unknown works at once", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
-  await insertKey(env.DB, key.row, null);
+  await insertKey(env.DB, key.booked, null);
   expect(await asked(key)).toBe("admitted");
 });
 
@@ -110,9 +110,9 @@ function uses({ hash }: GatedKey): number {
 
 it("last_used_at is written once a minute of use, across evictions, and never backwards", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
-  const { row } = key;
+  const { booked } = key;
   const lastUsed = async (): Promise<number | null> =>
-    (await findKeyByHash(env.DB, row.hash))?.last_used_at ?? null;
+    (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? null;
   const start = now(env);
   await burst(key, 40);
   await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(start));
@@ -127,7 +127,9 @@ it("last_used_at is written once a minute of use, across evictions, and never ba
   await burst(key, 40);
   expect([uses(key), registers.count("refresh")]).toEqual([2, 1]);
   const ahead = now(env) + 10 * MINUTE_MS;
-  await env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE id = ?").bind(ahead, row.id).run();
+  await env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE id = ?")
+    .bind(ahead, booked.keyId)
+    .run();
   shiftClock(2 * MINUTE_MS + 5000);
   await burst(key, 1);
   await eventually(() => expect(uses(key)).toBe(3));
@@ -136,7 +138,7 @@ it("last_used_at is written once a minute of use, across evictions, and never ba
 
 /** The key's last use as the book has it, Unix ms. */
 async function bookedUse({ hash }: GatedKey): Promise<number> {
-  return (await findKeyByHash(env.DB, hash))?.last_used_at ?? 0;
+  return (await findKeyByHash(env.DB, hash))?.lastUsedAt ?? 0;
 }
 
 /** A key that was used twice within a minute, and its second use, which the book does not have yet. */
@@ -220,11 +222,10 @@ it("a key that vanished from the book is unknown again within a minute of use", 
   const key = await gatedKey({ rpmLimit: 4 });
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
-  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(key.row.id).run();
+  await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(key.booked.keyId).run();
   await asked(key);
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
-  const { last_used_at: _1, revoked_at: _2, ...row } = key.row;
-  await insertKey(env.DB, row, null);
+  await insertKey(env.DB, key.booked, null);
   expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its minute stayed
   expect(worstMinute(await storedTimes(key))).toBe(4);
 });
@@ -272,10 +273,10 @@ it.each(["book", "register"])(
 );
 
 it("a wallet admits no key of another organisation, and keeps nothing of it", async () => {
-  const [key, { row: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
+  const [key, { booked: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
   await inside(key, async (wallet) => {
-    await expect(wallet.admit(foreign.hash)).rejects.toThrow("its own organisation's wallet");
-    await expect(wallet.admitAndHold(foreign.hash, holdOf(1))).rejects.toThrow("its own");
+    await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organisation's wallet");
+    await expect(wallet.admitAndHold(foreign.keyHash, holdOf(1))).rejects.toThrow("its own");
   });
   expect(await rowsOf(key.stub, "SELECT * FROM keys")).toEqual([]);
   expect(await rowsOf(key.stub, "SELECT * FROM requests")).toEqual([]);

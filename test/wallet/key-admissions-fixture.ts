@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { draftKey, draftedHashes, makeKey } from "../keys/key-fixture.ts";
 import type { KeyRegister } from "../../src/index.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
-import type { KeyRow } from "../../src/keys/key-record.ts";
+import type { BookedKey } from "../../src/keys/booked-key.ts";
 import { now } from "../../src/lib/clock.ts";
 import { SYSTEM } from "../../src/lib/event.ts";
 import type { Result } from "../../src/lib/failure.ts";
@@ -15,21 +15,21 @@ import type { Stub } from "./wallet-desk.ts";
 export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
 
 /** A live key in the book, and the wallet of its organisation. */
-export type GatedKey = { readonly row: KeyRow; readonly hash: string; readonly stub: Stub };
+export type GatedKey = { readonly booked: BookedKey; readonly hash: string; readonly stub: Stub };
 
 /** A key of a new organisation, whose wallet has not met it. */
 export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {}) {
-  const { row } = await makeKey(wish);
-  const stub = stubOf(row.org_id);
+  const { booked } = await makeKey(wish);
+  const stub = stubOf(booked.orgId);
   if (wish.balance !== undefined) await credit(stub, wish.balance);
-  return { row, hash: row.hash, stub } satisfies GatedKey;
+  return { booked, hash: booked.keyHash, stub } satisfies GatedKey;
 }
 
 /** Another key of the same organisation. */
-export async function besides({ row, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
-  const made = await draftKey({ id: row.member_id, orgId: row.org_id }, { rpmLimit });
-  await insertKey(env.DB, made.row, null);
-  return { row: made.row, hash: made.row.hash, stub };
+export async function besides({ booked, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
+  const made = await draftKey({ id: booked.memberId, orgId: booked.orgId }, { rpmLimit });
+  await insertKey(env.DB, made.booked, null);
+  return { booked: made.booked, hash: made.booked.keyHash, stub };
 }
 
 /** How many of `count` requests at once are admitted; the others must be over the limit. */
@@ -88,8 +88,11 @@ export function inside<T>(
 }
 
 /** The limit in the book alone, as an operator at the book's console sets it. */
-export function limitInBook({ row }: GatedKey, limit: number): Promise<unknown> {
-  return realBook.prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?").bind(limit, row.id).run();
+export function limitInBook({ booked }: GatedKey, limit: number): Promise<unknown> {
+  return realBook
+    .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
+    .bind(limit, booked.keyId)
+    .run();
 }
 
 /** What an operator's change does: the book, the register, then the wallet. */

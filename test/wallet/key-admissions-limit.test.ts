@@ -20,11 +20,11 @@ afterEach(() => {
 });
 
 it("says who the key is and what is left of its minute", async () => {
-  const { row, hash, stub } = await gatedKey({ rpmLimit: 3 });
+  const { booked, hash, stub } = await gatedKey({ rpmLimit: 3 });
   expect(valueOf(await stub.admit(hash))).toEqual({
-    keyId: row.id,
-    orgId: row.org_id,
-    memberId: row.member_id,
+    keyId: booked.keyId,
+    orgId: booked.orgId,
+    memberId: booked.memberId,
     scope: "regional",
     limit: 3,
     remaining: 2,
@@ -102,12 +102,12 @@ it("a ring that is half way round at an eviction goes on where it was", async ()
 
 it("waiting exactly as long as it says admits one, and refused requests do not extend that", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
-  const { row, hash, stub } = key;
+  const { booked, hash, stub } = key;
   expect(await burst(key, 4)).toBe(4);
   shiftClock(20_000);
   const refused = await stub.admit(hash);
   if (refused.ok || refused.failure.kind !== "rate_limited") throw new Error("not rate limited");
-  expect(refused.failure).toMatchObject({ scope: "key", limit: 4, orgId: row.org_id });
+  expect(refused.failure).toMatchObject({ scope: "key", limit: 4, orgId: booked.orgId });
   const seconds = Math.ceil(refused.failure.retryAfterMs / 1000);
   expect(seconds).toBe(40);
   expect(await burst(key, 50)).toBe(0);
@@ -138,7 +138,7 @@ it("a clock that steps back over a minute counts the future as now, and says so"
   shiftClock(null);
   expect(await burst(key, 10)).toBe(0);
   const said = alerts.mock.calls.flat().join();
-  expect(said).toContain(`"alert":"clock_stepped_back","key_id":"${key.row.id}"`);
+  expect(said).toContain(`"alert":"clock_stepped_back","key_id":"${key.booked.keyId}"`);
   await evict(key);
   expect(await burst(key, 10)).toBe(0);
   expect(await burst(other, 3)).toBe(1);

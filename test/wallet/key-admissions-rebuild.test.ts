@@ -29,11 +29,10 @@ it("a wallet that was lost and rebuilt asks the registers again, and admits no r
   const key = await gatedKey();
   const dead = await besides(key);
   expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
-  const row = { ...dead.row, id: dead.row.id };
   expect(
     await revokeKeyEverywhere(
       revocationServices((_, at) => registerOf(dead).revoke(at)),
-      row,
+      dead.booked,
     ),
   ).toEqual(expect.objectContaining({ ok: true }));
   valueOf(await key.stub.poke());
@@ -42,7 +41,7 @@ it("a wallet that was lost and rebuilt asks the registers again, and admits no r
     "storage_unavailable",
     "storage_unavailable",
   ]);
-  valueOf(await key.stub.rebuild(key.row.org_id));
+  valueOf(await key.stub.rebuild(key.booked.orgId));
   registers.calls.length = 0;
   expect([await asked(key), await asked(dead)]).toEqual(["admitted", "invalid_api_key"]);
   expect(registers.count("identify")).toBe(2);
@@ -50,7 +49,7 @@ it("a wallet that was lost and rebuilt asks the registers again, and admits no r
 
 it("a wallet that went back in time forgets what it knew of the living with its rebuilding, not their minutes", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
-  const { stub, row } = key;
+  const { stub, booked } = key;
   const dead = await besides(key);
   const buried = await besides(key);
   expect([await burst(key, 2), await burst(dead, 1), await burst(buried, 1)]).toEqual([2, 1, 1]);
@@ -58,9 +57,9 @@ it("a wallet that went back in time forgets what it knew of the living with its 
   await registerOf(dead).revoke(1); // of this the tables from before know nothing
   valueOf(await stub.poke());
   await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
-    .bind(row.org_id)
+    .bind(booked.orgId)
     .run();
-  valueOf(await stub.rebuild(row.org_id));
+  valueOf(await stub.rebuild(booked.orgId));
   expect(await asked(dead)).toBe("invalid_api_key");
   expect(await asked(buried)).toBe("invalid_api_key");
   expect(await burst(key, 5)).toBe(1);
@@ -78,10 +77,10 @@ it("no key is met while it is being revoked by a wallet that is just rebuilt", a
       await may.promise;
       return registerOf(key).revoke(at);
     }),
-    key.row,
+    key.booked,
   );
   await begun.promise;
-  valueOf(await key.stub.rebuild(key.row.org_id));
+  valueOf(await key.stub.rebuild(key.booked.orgId));
   expect(await asked(key)).toBe("admitted");
   may.resolve();
   expect((await revoking).ok).toBe(true);

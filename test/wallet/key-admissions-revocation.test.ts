@@ -124,13 +124,13 @@ it("one key's revocation keeps no other key from being met", async () => {
 
 it("a revocation that only the book knows ends the key within a minute of use, and for good", async () => {
   const key = await gatedKey();
-  const { row } = key;
+  const { booked } = key;
   expect(await asked(key)).toBe("admitted");
-  await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
+  await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
   await asked(key);
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
-  await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(row.id).run();
+  await env.DB.prepare("UPDATE keys SET revoked_at = NULL WHERE id = ?").bind(booked.keyId).run();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key);
   expect(await asked(key)).toBe("invalid_api_key");
@@ -138,9 +138,9 @@ it("a revocation that only the book knows ends the key within a minute of use, a
 
 it("that revocation is heard although the key's limit was set while its register was asked", async () => {
   const key = await gatedKey();
-  const { row, hash, stub } = key;
+  const { booked, hash, stub } = key;
   expect(await asked(key)).toBe("admitted");
-  await revokeKey(env.DB, { id: row.id, orgId: row.org_id, revokedAt: 5 });
+  await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
   registers.hold();
   expect(await asked(key)).toBe("admitted");
@@ -154,13 +154,13 @@ it("whatever the register answers, the wallet has its tombstone, and a repeat co
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   const deaf = revocationServices(() => Promise.reject(new Error("gone")));
-  expect(kindOf(await revokeKeyEverywhere(deaf, key.row))).toBe("storage_unavailable");
+  expect(kindOf(await revokeKeyEverywhere(deaf, key.booked))).toBe("storage_unavailable");
   expect(await asked(key)).toBe("invalid_api_key");
   expect(
     (
       await revokeKeyEverywhere(
         revocationServices((_, at) => registerOf(key).revoke(at)),
-        key.row,
+        key.booked,
       )
     ).ok,
   ).toBe(true);

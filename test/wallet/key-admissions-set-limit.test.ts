@@ -116,7 +116,7 @@ it("a refresh that was under way when the limit changed does not bring the old o
 
 it("an operator's change counts from its answer on, whatever the wallet was asking meanwhile", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
-  const { row, stub } = key;
+  const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const register = () => ({
     revoke: () => Promise.reject(new Error("not asked for")),
@@ -132,7 +132,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const wallet = () => stub as never;
   const changing = patchKey(
     { ...context(), register, wallet },
-    { params: { id: row.org_id, key_id: row.id }, url: "", body: { rpm_limit: 2 } },
+    { params: { id: booked.orgId, key_id: booked.keyId }, url: "", body: { rpm_limit: 2 } },
   );
   await begun.promise;
   expect(await burst(key, 1)).toBe(1);

@@ -1,5 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { changeKey } from "../../src/keys/keys.store.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
 import { micros } from "../../src/lib/money.ts";
@@ -31,17 +33,19 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A key with these terms, that its wallet has met. */
+/** A key with these terms, in the book as in its wallet, which has met it. */
 async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<GatedKey> {
   const key = await gatedKey({ rpmLimit: 1000, balance });
   valueOf(await key.stub.admit(key.hash));
-  valueOf(await key.stub.setKeyTerms(key.hash, { ...NO_TERMS, ...terms }));
+  const change = { ...key.booked, terms: { ...NO_TERMS, ...terms } };
+  await changeKey(env.DB, key.booked, change, { nowMs: NOON, actor: SYSTEM });
+  valueOf(await key.stub.setKeyTerms(key.hash, change.terms));
   return key;
 }
 
 /** One of the key's own requests, as at home. */
-function requestOf({ row }: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
-  return holdOf(amount, { keyId: row.id, ...more });
+function requestOf({ booked }: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
+  return holdOf(amount, { keyId: booked.keyId, ...more });
 }
 
 async function ask(key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
@@ -157,10 +161,10 @@ describe("a key's budget", () => {
     const key = await limited({ budgetMicro: micros(100), budgetPeriod: "month" });
     await spend(key, 70);
     valueOf(await key.stub.poke());
-    const { org_id: orgId } = key.row;
+    const { orgId } = key.booked;
     expect(
       await env.DB.prepare("SELECT * FROM key_spend WHERE org_id = ?").bind(orgId).first(),
-    ).toMatchObject({ key_id: key.row.id, weekly_spend_micro: 70, total_spend_micro: 70 });
+    ).toMatchObject({ key_id: key.booked.keyId, weekly_spend_micro: 70, total_spend_micro: 70 });
     await lose(key.stub);
     valueOf(await key.stub.rebuild(orgId));
     valueOf(await key.stub.admit(key.hash));
@@ -301,7 +305,7 @@ describe("a key's other terms", () => {
     expect(valueOf(await key.stub.generation(request.id)).externalId).toBe("u");
   });
 
-  it("cost no row: a limited request writes as many as any other", async () => {
+  it("cost no booked: a limited request writes as many as any other", async () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {

@@ -1,6 +1,6 @@
 import { micros } from "../../src/lib/money.ts";
 import type { Known } from "../../src/wallet/rules/ledger.ts";
-import { periodOf } from "../../src/wallet/rules/quota.ts";
+import { periodOf } from "../../src/lib/period.ts";
 
 /** What a void leaves of an id that was never held. */
 export function tombstone(id: string, now: number): Known {

@@ -12,9 +12,10 @@ import {
   freeOf,
   openHold,
 } from "../../src/wallet/rules/ledger.ts";
-import { periodOf } from "../../src/wallet/rules/quota.ts";
+import { periodOf } from "../../src/lib/period.ts";
 import { noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
-import type { EndUser, PerPeriod, Period } from "../../src/wallet/rules/quota.ts";
+import type { Period } from "../../src/lib/period.ts";
+import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
 import { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";

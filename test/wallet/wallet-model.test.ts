@@ -105,7 +105,7 @@ async function step(
   return [plain.void(id), answer.kind === "settled" ? `settled ${answer.charged}` : answer.kind];
 }
 
-function holdAs({ row, hash, stub }: GatedKey, id: string, content: Content) {
+function holdAs({ booked, hash, stub }: GatedKey, id: string, content: Content) {
   const { least, extra, hasCap, tokens, isLimited } = content;
   const request = holdOf(least, {
     id,
@@ -115,7 +115,7 @@ function holdAs({ row, hash, stub }: GatedKey, id: string, content: Content) {
     tokens: { prompt: 0, least: tokens.least, most: tokens.least + tokens.extra },
     externalId: content.user,
     idempotency: content.named,
-    ...(isLimited && { keyId: row.id }),
+    ...(isLimited && { keyId: booked.keyId }),
   });
   return isLimited ? stub.hold(request, hash) : stub.hold(request);
 }

@@ -18,7 +18,7 @@ import type { Desk } from "./memory.do.ts";
 import type { LiveKey } from "../tables/key-rows.do.ts";
 import { budgetOfSession } from "./sessions.do.ts";
 import { heldOfKey } from "../rules/ledger.ts";
-import { budgetSpent } from "../rules/budget.ts";
+import { budgetSpent } from "../../lib/key-terms.ts";
 
 /** What admits: where a wallet decides, and its organisation's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };

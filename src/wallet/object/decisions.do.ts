@@ -6,7 +6,7 @@ import { idFloor } from "../../lib/id.ts";
 import { logAlert, reasonOf } from "../../lib/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
-import { periodOf } from "../rules/quota.ts";
+import { periodOf } from "../../lib/period.ts";
 import { pullNames } from "../tables/request-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { loadMemory, takeCheckpoint } from "./memory.do.ts";

@@ -3,16 +3,11 @@ import { timestamp } from "../../lib/clock.ts";
 import { SYSTEM } from "../../lib/event.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
-import type {
-  AdmittedKey,
-  Identified,
-  Register,
-  RegisterRecord,
-} from "../../lib/register-contract.ts";
+import type { AdmittedKey, Identified, Register } from "../../lib/register-contract.ts";
 import { secretOf } from "../../lib/caller.ts";
 import type { Called, Shown } from "../../lib/caller.ts";
-import { isLiveSecret, secretsText } from "../../lib/key-secrets.ts";
-import type { KeySecrets } from "../../lib/key-secrets.ts";
+import { isLiveSecret, secretsText } from "../../lib/key.ts";
+import type { Key, KeySecrets } from "../../lib/key.ts";
 import { isLimited, NO_TERMS, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
@@ -308,13 +303,11 @@ export class KeyAdmissions {
     this.#amend(hash, { checkedAt });
   }
 
-  #adopt(desk: Desk, hash: string, { rpm_limit, terms, secrets = null }: RegisterRecord): void {
+  #adopt(desk: Desk, hash: string, { rpmLimit, terms, secrets }: Key): void {
     const before = this.#key(desk.sql, hash)?.record;
-    this.setLimit(desk, hash, rpm_limit);
+    this.setLimit(desk, hash, rpmLimit);
     const knownTerms = before?.terms ?? NO_TERMS;
-    if (terms !== undefined && termsText(terms) !== termsText(knownTerms)) {
-      this.setTerms(desk, hash, terms);
-    }
+    if (termsText(terms) !== termsText(knownTerms)) this.setTerms(desk, hash, terms);
     const knownSecrets = before?.secrets ?? null;
     if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(desk, hash, secrets);
   }
@@ -386,9 +379,7 @@ function admittedBy(
   };
 }
 
-function recordOf({ clockMs, memory }: Desk, said: RegisterRecord): LiveKey {
-  const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = said;
-  assert(said.org_id === memory.row.orgId, "a key is admitted by its own organisation's wallet");
-  const { terms = NO_TERMS, secrets = null } = said;
-  return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: clockMs };
+function recordOf({ clockMs, memory }: Desk, { orgId, ...said }: Key): LiveKey {
+  assert(orgId === memory.row.orgId, "a key is admitted by its own organisation's wallet");
+  return { ...said, checkedAt: clockMs };
 }

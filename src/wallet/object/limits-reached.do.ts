@@ -2,11 +2,12 @@ import { SYSTEM } from "../../lib/event.ts";
 import type { Failure } from "../../lib/failure.ts";
 import type { BudgetPeriod } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
-import { budgetSpent } from "../rules/budget.ts";
+import { budgetSpent } from "../../lib/key-terms.ts";
 import type { Budget } from "../rules/budget.ts";
 import { RULES } from "../rules/ledger.ts";
 import { spentIn } from "../rules/quota.ts";
-import type { EndUser, Period } from "../rules/quota.ts";
+import type { Period } from "../../lib/period.ts";
+import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import type { Desk } from "./memory.do.ts";
 

@@ -10,7 +10,8 @@ import { DueUses } from "../rules/due-uses.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { TokenWindow } from "../rules/token-window.ts";
 import { putBudget, selectBudgets, selectTokens } from "../tables/key-budget-rows.do.ts";
-import type { EndUser, Period } from "../rules/quota.ts";
+import type { Period } from "../../lib/period.ts";
+import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import {

@@ -6,7 +6,7 @@ import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { now } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
-import { periodOf } from "../rules/quota.ts";
+import { periodOf } from "../../lib/period.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageAmounts, UsageGroupBy, UsagePage, UsageReport } from "../wallet-contract.ts";
 import { askOwnWallet } from "./reads.route.ts";

@@ -1,6 +1,7 @@
 import type { Micros } from "../../lib/money.ts";
 import { spentIn } from "./quota.ts";
-import type { EndUser, Period } from "./quota.ts";
+import type { Period } from "../../lib/period.ts";
+import type { EndUser } from "./quota.ts";
 
 /** A crossing worth telling: `limitMicro` is the quota or the threshold, `valueMicro` what reached it. */
 export type Crossing = {

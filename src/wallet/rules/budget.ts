@@ -1,13 +1,8 @@
-import type { BudgetPeriod, KeyTerms } from "../../lib/key-terms.ts";
+import { budgetSpent } from "../../lib/key-terms.ts";
+import type { BudgetPeriod, KeySpend, KeyTerms } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
-import type { Period } from "./quota.ts";
-
-/** What was spent in the day, week or month that begins with `since`. */
-type Slot = { readonly since: string; readonly spent: Micros };
-
-/** What a key has spent in all, and in the newest day, week and month that it was charged in. */
-export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
+import type { Period } from "../../lib/period.ts";
 
 /** A key's budget, null once it has none any more, and what it has spent. */
 export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
@@ -29,7 +24,7 @@ export function noKeySpend({ day, week, month }: Period): KeySpend {
 
 /** Adds a charge to the slots of its period of admission: that of a passed one is not kept. */
 export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
-  const added = (name: BudgetPeriod): Slot => {
+  const added = (name: BudgetPeriod): KeySpend[BudgetPeriod] => {
     const slot = spend[name];
     if (period[name] < slot.since) return slot;
     const before = period[name] === slot.since ? slot.spent : 0;
@@ -41,13 +36,6 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
     month: added("month"),
     total: micros(spend.total + charged),
   };
-}
-
-/** What counts against a budget in `period`; a slot whose period has passed reads 0, so nothing ever resets it. */
-export function budgetSpent({ budgetPeriod, spend }: Budget, period: Period): Micros {
-  if (budgetPeriod === null) return spend.total;
-  const slot = spend[budgetPeriod];
-  return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
 }
 
 /**

@@ -5,8 +5,10 @@ import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { addKeySpend, budgetLeft } from "./budget.ts";
 import type { Budget } from "./budget.ts";
-import { NOTHING, NO_CAP, addSpend, endOf, quotaLeft } from "./quota.ts";
-import type { EndUser, PerPeriod, Period } from "./quota.ts";
+import { endOf } from "../../lib/period.ts";
+import { NOTHING, NO_CAP, addSpend, quotaLeft } from "./quota.ts";
+import type { Period } from "../../lib/period.ts";
+import type { EndUser, PerPeriod } from "./quota.ts";
 
 /** The state of a request: `held` is open, every other one is final (`expired` may still be settled). */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";

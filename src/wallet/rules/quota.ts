@@ -1,6 +1,6 @@
-import { timestamp } from "../../lib/clock.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
+import type { Period } from "../../lib/period.ts";
 
 /** What an end user spent in the newest day and month it was charged in. */
 export type Spend = {
@@ -76,40 +76,4 @@ function rest(quota: Micros | null, passed: boolean, used: number): number {
 /** An amount of a nullable column: a quota or a threshold. */
 export function microsOrNull(value: number | null): Micros | null {
   return value === null ? null : micros(value);
-}
-
-/**
- * The UTC day (YYYY-MM-DD), its week (the day of its Monday) and month (YYYY-MM) of one clock read; all sort
- * like time.
- */
-export type Period = { readonly day: string; readonly week: string; readonly month: string };
-
-const DAY_MS = 86_400_000;
-/** The days asked for last: a wallet asks for today several times in each turn. */
-const known = new Map<number, Period>();
-const KNOWN_MAX = 16;
-
-export function periodOf(ms: number): Period {
-  const day = Math.floor(ms / DAY_MS);
-  const before = known.get(day);
-  if (before !== undefined) return before;
-  if (known.size >= KNOWN_MAX) known.clear();
-  const period = periodOfDay(timestamp(ms).slice(0, 10));
-  known.set(day, period);
-  return period;
-}
-
-export function periodOfDay(day: string): Period {
-  const ms = Date.parse(day);
-  const sinceMonday = (new Date(ms).getUTCDay() + 6) % 7;
-  const week = timestamp(ms - sinceMonday * DAY_MS).slice(0, 10);
-  return { day, week, month: day.slice(0, 7) };
-}
-
-/** When a day, week or month is over, Unix ms. */
-export function endOf(period: Period, which: keyof Period): number {
-  if (which === "day") return Date.parse(period.day) + DAY_MS;
-  if (which === "week") return Date.parse(period.week) + 7 * DAY_MS;
-  const [year, month] = period.month.split("-").map(Number);
-  return Date.UTC(year ?? 0, month ?? 0); // months count from 0: this is the next one
 }

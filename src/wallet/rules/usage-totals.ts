@@ -1,6 +1,6 @@
 import type { Micros } from "../../lib/money.ts";
-import { periodOf } from "./quota.ts";
-import type { Period } from "./quota.ts";
+import { periodOf } from "../../lib/period.ts";
+import type { Period } from "../../lib/period.ts";
 
 /** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
 export const USAGE_GROUPS_MAX = 10_000;

@@ -1,7 +1,8 @@
 import { micros } from "../../lib/money.ts";
 import { PAGE_ROWS } from "../book.store.ts";
 import type { BookRow } from "../book.store.ts";
-import { endOf, microsOrNull, periodOfDay } from "../rules/quota.ts";
+import { endOf, periodOfDay } from "../../lib/period.ts";
+import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 
 type Row = {

@@ -1,7 +1,7 @@
 import { assert } from "../../lib/assert.ts";
 import type { Scope } from "../../lib/caller.ts";
-import { secretsOfText, secretsText } from "../../lib/key-secrets.ts";
-import type { KeySecrets } from "../../lib/key-secrets.ts";
+import { secretsOfText, secretsText } from "../../lib/key.ts";
+import type { Key, KeySecrets } from "../../lib/key.ts";
 import { termsOfText, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { RateWindow } from "../../lib/rate-window.ts";
@@ -15,16 +15,8 @@ const DEAD_AT_ONCE = 20;
 const USED_MS = 3_600_000;
 const USED_MAX = 10_000;
 
-/** What the register says of a living key, and when it said so (Unix ms). */
-export type LiveKey = {
-  readonly keyId: string;
-  readonly memberId: string;
-  readonly scope: Scope;
-  readonly rpmLimit: number;
-  readonly terms: KeyTerms;
-  readonly secrets: KeySecrets;
-  readonly checkedAt: number;
-};
+/** What the register says of a living key of the wallet's organisation, and when it said so (Unix ms). */
+export type LiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
 /** A key as the tables know it. */
 export type KnownKey = {

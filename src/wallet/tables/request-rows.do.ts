@@ -8,8 +8,9 @@ import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { NameHolder } from "../rules/hold-guards.ts";
 import type { Known, Posting, RequestState } from "../rules/ledger.ts";
-import { microsOrNull, periodOf, periodOfDay } from "../rules/quota.ts";
-import type { Period } from "../rules/quota.ts";
+import { periodOf, periodOfDay } from "../../lib/period.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import type { Period } from "../../lib/period.ts";
 import type { HoldRequest, Settlement } from "../wallet-contract.ts";
 
 type Row = {

@@ -1,3 +1,24 @@
+import type { KeyTerms } from "./key-terms.ts";
+
+export type Scope = "regional" | "global";
+
+/**
+ * A key as it is known, admitted and charged: one shape in the book's answers, the registers, the wallets and
+ * between them. Only tables and the wire name its fields in snake_case.
+ */
+export type Key = {
+  readonly keyId: string;
+  readonly orgId: string;
+  readonly memberId: string;
+  readonly scope: Scope;
+  /** Requests in any 60 s. */
+  readonly rpmLimit: number;
+  /** Away from the key's home always none: home decides by them. */
+  readonly terms: KeyTerms;
+  /** Away from the key's home always null: they are not known there. */
+  readonly secrets: KeySecrets;
+};
+
 /**
  * The live secrets of a key that was ever rotated, the newest first; null for one that has its first alone.
  * `hash`: as of any key's text; that of the first secret is the key's own. `retiresAt`: Unix ms, null for the newest.

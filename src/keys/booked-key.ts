@@ -1,0 +1,112 @@
+import type { Scope } from "../lib/caller.ts";
+import { secretsOfText } from "../lib/key.ts";
+import type { Key } from "../lib/key.ts";
+import { BUDGET_PERIODS } from "../lib/key-terms.ts";
+import type { KeySpend, KeyTerms } from "../lib/key-terms.ts";
+import { micros } from "../lib/money.ts";
+
+/** A key as its home's book has it. Times are Unix ms. */
+export type BookedKey = Key & {
+  readonly keyHash: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+  /** When its terms last changed; null: it never had any. */
+  readonly changedAt: number | null;
+  /** What its wallet has published of what it spent of its budget. */
+  readonly spend: KeySpend;
+};
+
+/** A key with its terms, secrets and spend, as the statements of `keys.store.ts` select it. */
+export type KeyRow = KeyTermsRow & {
+  readonly id: string;
+  readonly hash: string;
+  readonly org_id: string;
+  readonly member_id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly scope: Scope;
+  readonly rpm_limit: number;
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+  readonly revoked_at: number | null;
+  readonly changed_at: number | null;
+  /** As `secretsOfText` reads it. */
+  readonly secrets: string | null;
+} & { readonly [K in "day" | "week" | "month"]: string | null } & {
+  readonly [K in `${"daily" | "weekly" | "monthly" | "total"}_spend_micro`]: number | null;
+};
+
+export function keyOfRow(row: KeyRow): BookedKey {
+  return {
+    keyId: row.id,
+    keyHash: row.hash,
+    orgId: row.org_id,
+    memberId: row.member_id,
+    name: row.name,
+    prefix: row.prefix,
+    scope: row.scope,
+    rpmLimit: row.rpm_limit,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+    changedAt: row.changed_at,
+    terms: termsOfRow(row),
+    secrets: secretsOfText(row.secrets),
+    spend: {
+      day: slot(row.day, row.daily_spend_micro),
+      week: slot(row.week, row.weekly_spend_micro),
+      month: slot(row.month, row.monthly_spend_micro),
+      total: micros(row.total_spend_micro ?? 0),
+    },
+  };
+}
+
+/** Nothing was ever published: of no period anything is spent. */
+function slot(since: string | null, spent: number | null): KeySpend["day"] {
+  return { since: since ?? "", spent: micros(spent ?? 0) };
+}
+
+export const NO_SPEND: KeySpend = {
+  day: slot(null, null),
+  week: slot(null, null),
+  month: slot(null, null),
+  total: micros(0),
+};
+
+/** A row of `key_terms` in the book, or the same columns of a join: all null for a key without. */
+export type KeyTermsRow = {
+  readonly budget_micro: number | null;
+  readonly budget_period: string | null;
+  readonly tpm_limit: number | null;
+  /** A JSON array of text. */
+  readonly allowed_models: string | null;
+  readonly end_user: string | null;
+  readonly expires_at: number | null;
+};
+
+export function termsOfRow(row: KeyTermsRow): KeyTerms {
+  return {
+    budgetMicro: row.budget_micro === null ? null : micros(row.budget_micro),
+    budgetPeriod: BUDGET_PERIODS.find((period) => period === row.budget_period) ?? null,
+    tpmLimit: row.tpm_limit,
+    allowedModels:
+      row.allowed_models === null ? null : (JSON.parse(row.allowed_models) as readonly string[]),
+    endUser: row.end_user,
+    expiresAt: row.expires_at,
+  };
+}
+
+/** The columns of a row of `key_terms`. */
+export function rowOfTerms(terms: KeyTerms): KeyTermsRow {
+  return {
+    budget_micro: terms.budgetMicro,
+    budget_period: terms.budgetPeriod,
+    tpm_limit: terms.tpmLimit,
+    allowed_models: terms.allowedModels === null ? null : JSON.stringify(terms.allowedModels),
+    end_user: terms.endUser,
+    expires_at: terms.expiresAt,
+  };
+}
