@@ -65,14 +65,14 @@ const answerSchema = z.discriminatedUnion("ok", [
 ]);
 
 /** The book of a key whose home is `home`, asked over the link. Uses are noted by home itself. */
-function homeBook(home: PeerConfig | undefined, now: () => number): KeyBook {
+function homeBook(home: PeerConfig | undefined, clock: () => number): KeyBook {
   const find = async (keyHash: string): Promise<FoundKey | null> => {
     if (home === undefined) throw new HomeUnreachable("no such peer is configured");
     const answer = await callPeer(
       home,
       "lookup",
       { key_hash: keyHash },
-      { requestId: mintId("req_", now()), now, budgetMs: LOOKUP_BUDGET_MS },
+      { requestId: mintId("req_", clock()), now: clock, budgetMs: LOOKUP_BUDGET_MS },
     );
     const parsed = answerSchema.safeParse(answer?.body);
     if (!parsed.success) throw new HomeUnreachable(`${home.region} did not answer`);
