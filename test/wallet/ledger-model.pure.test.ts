@@ -2,10 +2,15 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
+import type { Micros } from "../../src/lib/money.ts";
 import { success } from "../../src/lib/failure.ts";
-import { addKeySpend } from "../../src/wallet/rules/budget.ts";
-import { decideName } from "../../src/wallet/rules/hold-guards.ts";
+import { addKeySpend, sessionBudget } from "../../src/wallet/rules/budget.ts";
+import { decideName, rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
 import { RULES } from "../../src/wallet/rules/ledger.ts";
+import type { Books, OpenHold } from "../../src/wallet/rules/ledger.ts";
+import type { Budget } from "../../src/wallet/rules/budget.ts";
+import type { Period } from "../../src/lib/period.ts";
+import { LIMITED_KEY } from "./plain-key.ts";
 import { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import { NO_CAP } from "../../src/wallet/rules/quota.ts";
 import { PLAIN_RULES, PlainWallet } from "./plain-wallet.ts";
@@ -76,7 +81,7 @@ describe("the model objects when a guard is taken away:", () => {
       "a charge is at most what is held and free",
       { charge: (cost) => cost },
       4,
-      /I2|I4|holds never exceed/,
+      /I2|I4|K1|S1|holds never exceed/,
     ],
     ["a hold fits what is left of the quotas", { quotaLeft: () => NO_CAP }, 5, /I4|half/],
     [
@@ -183,6 +188,83 @@ describe("the model objects when a guard is taken away:", () => {
     ["tokens fit what is left of the minute", { tokenWindow: () => new Boundless() }, 17, /K2/],
     ["a charge takes the place of reserved tokens", { tokenWindow: () => new Sticky() }, 18, /K2/],
     ["tokens count for the whole minute", { tokenWindow: () => new Hasty() }, 19, /K2/],
+    [
+      "a session's own budget bounds it",
+      { budgetsOf: ({ budget }) => limiting([budget]) },
+      20,
+      /S1|half|least and most/,
+    ],
+    [
+      "a session's request counts in its key's budget too",
+      { budgetsOf: ({ budget, session }) => limiting([session ?? budget]) },
+      21,
+      /K1|half|least and most/,
+    ],
+    [
+      "a charge above its hold is within the session's budget",
+      { budgetsOf: (of) => ("known" in of ? limiting([of.budget]) : RULES.budgetsOf(of)) },
+      22,
+      /S1/,
+    ],
+    [
+      "what a session has spent counts in its budget",
+      { sessionBudget: (terms, _spent, period) => sessionBudget(terms, micros(0), period) },
+      23,
+      /S1|half/,
+    ],
+    [
+      "a session's budget is for good",
+      { sessionBudget: (...of) => ({ ...sessionBudget(...of), budgetPeriod: "day" }) },
+      24,
+      /S1|half/,
+    ],
+    [
+      "open holds of a session count against its budget",
+      {
+        heldOfKey: (books, of, period) =>
+          heldOfSome(books, of, period, () => !of.keyId.startsWith("ses_")),
+      },
+      25,
+      /S1|half/,
+    ],
+    [
+      "open holds of a session count against its key's budget",
+      {
+        heldOfKey: (books, of, period) =>
+          heldOfSome(
+            books,
+            of,
+            period,
+            ({ session }) => of.keyId.startsWith("ses_") || session === null,
+          ),
+      },
+      26,
+      /K1|half/,
+    ],
+    [
+      "open holds of one session do not count against another",
+      {
+        heldOfKey: (books, of, period) =>
+          RULES.heldOfKey(books, { ...of, keyId: LIMITED_KEY }, period),
+      },
+      27,
+      /half|S6/,
+    ],
+    ["a session that was ended is over", deadBy({ endedAt: null }), 28, /S3/],
+    ["a session is over at its time", deadBy({ nowMs: 0 }), 29, /S3/],
+    ["a session has so many requests a minute", { rateWait: () => 0 }, 30, /S2/],
+    [
+      "a session's minute is a whole one",
+      { rateWait: (log, limit, nowMs) => rateWait([...log], limit, nowMs + 14_000) },
+      31,
+      /S2/,
+    ],
+    [
+      "a session's minute has an end",
+      { rateWait: (log, limit) => (log.length < limit ? 0 : 1) },
+      32,
+      /S5/,
+    ],
   ];
   it.each(
     mutants.flatMap((one) => SEEDS.map((seed) => [one[0], one[2] + seed, one[1], one[3]] as const)),
@@ -195,6 +277,29 @@ describe("the model objects when a guard is taken away:", () => {
     expect(String(result.errorInstance)).toMatch(breaks);
   });
 });
+
+/** Those that limit. */
+function limiting(budgets: readonly (Budget | null)[]): Budget[] {
+  return budgets.filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
+}
+
+/** What some of a payer's open holds reserve. */
+function heldOfSome(
+  books: Books,
+  { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
+  period: Period,
+  counts: (hold: OpenHold) => boolean,
+): Micros {
+  const some = new Set([...(books.holdsByPayer.get(keyId) ?? [])].filter(counts));
+  const those = { ...books, holdsByPayer: new Map([[keyId, some]]) };
+  return RULES.heldOfKey(those, { keyId, budgetPeriod }, period);
+}
+
+function deadBy(here: { readonly endedAt?: null; readonly nowMs?: number }): Partial<PlainRules> {
+  return {
+    refuseDeadSession: (session, real) => refuseDeadSession(session, { ...real, ...here }),
+  };
+}
 
 function run(one: Script, rules: PlainRules): void {
   const wallet = new PlainWallet(START, one, rules);
@@ -213,6 +318,10 @@ function apply(
   sent: { contents: readonly Content[]; ids: Map<number, string> },
 ): void {
   if (command.kind === "tick") return wallet.tick(command.ms);
+  if (command.kind === "end") {
+    wallet.end(command.session);
+    return;
+  }
   if (command.kind === "credit") {
     wallet.credit(`reference ${command.reference}`, command.amount);
     return;

@@ -3,8 +3,9 @@ import type { Micros } from "../../src/lib/money.ts";
 import { refuseId } from "../../src/wallet/rules/hold-guards.ts";
 import { decideCredit } from "../../src/wallet/rules/credit.ts";
 import { decideHold, decideSettle, RULES } from "../../src/wallet/rules/ledger.ts";
-import type { Known, Rules } from "../../src/wallet/rules/ledger.ts";
-import { decideName } from "../../src/wallet/rules/hold-guards.ts";
+import type { Ask, Known, Rules } from "../../src/wallet/rules/ledger.ts";
+import { decideName, rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
+import { sessionBudget } from "../../src/wallet/rules/budget.ts";
 import {
   closeHold,
   dueHolds,
@@ -19,24 +20,34 @@ import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
 import { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
+import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";
+import type { SessionRules } from "./plain-sessions.ts";
 import { tombstone } from "./plain-tombstone.ts";
-import type { Content, KeyLimits, Quotas } from "./wallet-commands.ts";
+import type { Content, KeyLimits, Quotas, SessionLimits } from "./wallet-commands.ts";
 
 export const HOLD_TTL_MS = 1_200_000;
 
-/** The guards of the ledger, that of Idempotency-Keys, and the tokens of a key's minute. */
-export type PlainRules = Rules & {
-  readonly decideName: typeof decideName;
-  readonly tokenWindow: () => TokenWindow;
-};
+/** The guards of the ledger, of Idempotency-Keys and of sessions, and the tokens of a key's minute. */
+export type PlainRules = Rules &
+  SessionRules & {
+    readonly decideName: typeof decideName;
+    readonly tokenWindow: () => TokenWindow;
+  };
 export const PLAIN_RULES: PlainRules = {
   ...RULES,
   decideName,
+  rateWait,
+  refuseDeadSession,
+  sessionBudget,
   tokenWindow: () => new TokenWindow(),
 };
 
-/** What a wallet is told of its one limited key and its end users. */
-export type PlainLimits = { readonly quotas: Quotas; readonly key: KeyLimits };
+/** What a wallet is told of its end users, its one limited key and that one's sessions. */
+export type PlainLimits = {
+  readonly quotas: Quotas;
+  readonly key: KeyLimits;
+  readonly sessions: readonly SessionLimits[];
+};
 
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
@@ -59,17 +70,28 @@ export class PlainWallet {
   readonly rules: PlainRules;
   readonly idempotency: PlainIdempotency;
   readonly key: PlainKey;
+  readonly sessions: PlainSessions;
 
-  constructor(now: number, { quotas, key }: PlainLimits, rules: PlainRules = PLAIN_RULES) {
+  constructor(
+    now: number,
+    { quotas, key, sessions }: PlainLimits,
+    rules: PlainRules = PLAIN_RULES,
+  ) {
     this.now = now;
     this.quotas = quotas;
     this.rules = rules;
     this.key = new PlainKey(key, this.rows, { now, rules, window: rules.tokenWindow() });
+    this.sessions = new PlainSessions(sessions, this.rows, { now, rules });
     this.idempotency = new PlainIdempotency(this.rows, rules.decideName);
   }
 
   hold(id: string, content: Content): string {
     this.#expire();
+    return this.sessions.refuse(content.session, this.now) ?? this.#hold(id, content);
+  }
+
+  #hold(id: string, content: Content): string {
+    const { named, user, isLimited, hasCap, session } = content;
     const wrong = refuseId(id, this.now);
     if (wrong !== null) return `refused ${wrong.failure.kind}`;
     const least = micros(content.least);
@@ -82,22 +104,28 @@ export class PlainWallet {
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
-    const { named, user, isLimited, hasCap } = content;
     const lapsed = this.idempotency.ask(named, this.now);
     if (!lapsed.ok) return `refused ${lapsed.failure.kind}`;
-    const tokens = isLimited ? this.key.ask(content, this.now) : null;
+    const tokens = this.#minutes(content);
     if (typeof tokens === "string") return tokens;
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
     const budget = isLimited ? this.key.budget : null;
     const sure = sureOf(content);
-    const asked = { least, sure, most, hasCap, endUser, budget, period };
+    const ofSession = this.sessions.budget(session, this.now);
+    const asked = { least, sure, most, hasCap, endUser, budget, session: ofSession, period };
     const free = this.#free(content, period);
     const granted = decideHold(this.books, asked, this.rules);
+    mustBeSound(granted.ok ? granted.value : null, asked, free);
     if (!granted.ok) return `refused ${granted.failure.kind}`;
-    mustBeSound(granted.value, asked, free);
     this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
     return `granted ${granted.value}`;
+  }
+
+  /** The tokens that a request gets of its key's minute; or how it is refused, also by its session's. */
+  #minutes(content: Content): number | null | string {
+    const late = this.sessions.wait(content.session, this.now);
+    return late ?? (content.isLimited ? this.key.ask(content, this.now) : null);
   }
 
   settle(id: string, amount: number, tokens: number): string {
@@ -112,13 +140,16 @@ export class PlainWallet {
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
     const isLimited = known.keyId === LIMITED_KEY;
     const budget = isLimited ? this.key.budget : null;
-    const posting = decideSettle(this.books, { known, cost, endUser, budget }, this.rules);
+    const session = this.sessions.budget(placeOf(known), this.now);
+    const settled = { known, cost, endUser, budget, session };
+    const posting = decideSettle(this.books, settled, this.rules);
     closeHold(this.books, id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
     if (endUser !== null) this.#spend(endUser, known, posting);
     this.rows.set(id, { ...known, ...posting, state: "settled" });
     if (isLimited) this.key.charged(known, posting.charged, tokens);
+    this.sessions.charged(placeOf(known), posting.charged);
     this.postings.set(id, (this.postings.get(id) ?? 0) + 1);
     this.cost += cost;
     this.charged += posting.charged;
@@ -154,6 +185,12 @@ export class PlainWallet {
     return `balance ${balance.value}`;
   }
 
+  end(session: number): string {
+    this.#expire();
+    this.sessions.end(session, this.now);
+    return "ended";
+  }
+
   tick(ms: number): void {
     this.now += ms;
     this.#expire();
@@ -167,7 +204,8 @@ export class PlainWallet {
       return `${user.externalId} ${daily} ${monthly}`;
     });
     const { balance, held, holds, seq } = this.books;
-    return { balance, held, openHolds: holds.size, seq, users, key: this.key.state(this.now) };
+    const [key, sessions] = [this.key.state(this.now), this.sessions.state(this.now)];
+    return { balance, held, openHolds: holds.size, seq, users, key, sessions };
   }
 
   /** Throws when an invariant does not hold. */
@@ -193,6 +231,7 @@ export class PlainWallet {
     must(this.charged + this.shortfall === this.cost, "I7 and L2");
     this.idempotency.check();
     this.key.check(this.now);
+    this.sessions.check();
   }
 
   /** After everyone had the time to come back, nothing is held. */
@@ -204,7 +243,7 @@ export class PlainWallet {
 
   #granted(
     id: string,
-    { least, extra, user, named, isLimited }: Content,
+    { least, extra, user, named, isLimited, session }: Content,
     {
       granted,
       endUser,
@@ -220,7 +259,8 @@ export class PlainWallet {
     const period = periodOf(this.now);
     if (endUser !== null) this.users.set(endUser.externalId, endUser);
     const endUserId = endUser?.id ?? null;
-    const who = { externalId: user, endUserId, keyId: isLimited ? LIMITED_KEY : "k" };
+    const keyId = isLimited ? LIMITED_KEY : "k";
+    const who = { externalId: user, endUserId, keyId, session: sessionName(session) };
     const shared = { id, granted, period, ...who };
     const admittedAt = this.now;
     openHold(this.books, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
@@ -228,6 +268,7 @@ export class PlainWallet {
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
     this.key.granted(id, tokens, admittedAt);
+    this.sessions.granted(session, admittedAt);
     this.idempotency.granted(id, named, admittedAt);
     this.#lapse(lapsed);
     if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
@@ -287,9 +328,10 @@ export class PlainWallet {
   }
 
   /** What a request could have of everything that it counts against, by what was charged and granted. */
-  #free({ user, isLimited }: Content, period: Period): number {
+  #free({ user, isLimited, session }: Content, period: Period): number {
     const ofKey = isLimited ? this.key.free(period) : Infinity;
-    const free = Math.min(this.books.balance - this.books.held, ofKey);
+    const ofSession = this.sessions.free(session);
+    const free = Math.min(this.books.balance - this.books.held, ofKey, ofSession);
     if (user === null) return free;
     const spent = this.#spentOf(user, period);
     const held = (name: "day" | "month"): number =>
@@ -316,13 +358,24 @@ export function sureOf({ least, extra, sure }: Content): Micros {
   return micros(least + Math.min(extra, sure));
 }
 
+/** A budget is granted nothing on an estimate. */
+function neededFor({
+  least,
+  sure,
+  budget,
+  session = null,
+}: Pick<Ask, "least" | "sure" | "budget" | "session">): Micros {
+  return budget !== null || (session !== null && session.budgetMicro !== null) ? sure : least;
+}
+
 /** Between least and most, and without a cap half of what was free is left, if that is enough. */
 function mustBeSound(
-  granted: number,
-  { least, sure, most, hasCap, budget }: Parameters<typeof decideHold>[1],
+  granted: number | null,
+  { least, sure, most, hasCap, budget, session = null }: Ask,
   free: number,
 ): void {
-  const needed = budget === null ? least : sure;
+  const needed = neededFor({ least, sure, budget, session });
+  if (granted === null) return must(free < needed || free <= 0, "S6 what fits is granted");
   must(granted >= needed && granted <= most, "a grant is between least and most");
   must(hasCap || granted <= Math.max(needed, free / 2), "half of what is free is left");
 }

@@ -6,7 +6,7 @@ import type { BudgetPeriod } from "../../src/lib/key-terms.ts";
 export type Named = { readonly name: string; readonly body: string };
 /**
  * What a slot's request asks for: the same whenever it is sent. `sure`: how far the prompt's hard bound lies
- * above the least, at most `extra`. `isLimited`: of the key that has limits.
+ * above the least, at most `extra`. `isLimited`: of the key that has limits, as every session is; `session`: its place.
  */
 export type Content = {
   readonly least: number;
@@ -17,11 +17,13 @@ export type Content = {
   readonly user: string | null;
   readonly named: Named | null;
   readonly isLimited: boolean;
+  readonly session: number | null;
 };
 export type Command =
   | { kind: "hold" | "void"; slot: number }
   | { kind: "settle"; slot: number; cost: number; tokens: number }
   | { kind: "credit"; reference: number; amount: number }
+  | { kind: "end"; session: number }
   | { kind: "tick"; ms: number };
 
 export type Quotas = { daily: number | null; monthly: number | null };
@@ -32,6 +34,14 @@ export type KeyLimits = {
   readonly tpm: number | null;
 };
 
+/** A session of that key: its own budget, requests a minute, and how long it lives. */
+export type SessionLimits = {
+  readonly budget: number | null;
+  readonly rpm: number | null;
+  readonly livesMs: number;
+};
+
+export const SESSIONS = 2;
 export const SLOTS = 10;
 /** 103 s before the end of a year, so that ticks cross a day, a month and a year. */
 export const START = Date.UTC(2031, 11, 31, 23, 58, 17);
@@ -39,13 +49,14 @@ export const START = Date.UTC(2031, 11, 31, 23, 58, 17);
 const TICKS = [1_000, 47_000, 313_000, 40_000_000];
 
 const slot = fc.nat(SLOTS - 1);
-const content: fc.Arbitrary<Content> = fc.record({
+const asked: fc.Arbitrary<Content> = fc.record({
   least: fc.nat(30),
   extra: fc.nat(40),
   sure: fc.nat(12),
   hasCap: fc.boolean(),
   tokens: fc.record({ least: fc.nat(9), extra: fc.nat(30) }, { noNullPrototype: true }),
   isLimited: fc.boolean(),
+  session: fc.constantFrom(null, null, ...Array.from({ length: SESSIONS }, (_, i) => i)),
   user: fc.constantFrom(null, "a", "b"),
   named: fc.option(
     fc.record(
@@ -55,6 +66,10 @@ const content: fc.Arbitrary<Content> = fc.record({
     { nil: null, freq: 3 },
   ),
 });
+
+const content = asked.map((one) =>
+  one.session === null ? one : Object.assign(one, { isLimited: true }),
+);
 
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("hold" as const), slot }) },
@@ -80,6 +95,10 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant("tick" as const), ms: fc.constantFrom(...TICKS) }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("end" as const), session: fc.nat(SESSIONS - 1) }),
+  },
 );
 
 const quota = fc.option(fc.nat(120), { nil: null, freq: 3 });
@@ -90,10 +109,20 @@ const keyLimits: fc.Arbitrary<KeyLimits> = fc.record({
   tpm: fc.option(fc.nat(60), { nil: null, freq: 2 }),
 });
 
+/** Between two sums of ticks: no session ends in the very moment of a request. */
+const LIVES_MS = [150_500, 86_400_500, 86_400_500_500];
+
+const sessionLimits: fc.Arbitrary<SessionLimits> = fc.record({
+  budget: fc.option(fc.nat(90), { nil: null, freq: 3 }),
+  rpm: fc.option(fc.integer({ min: 1, max: 3 }), { nil: null, freq: 2 }),
+  livesMs: fc.constantFrom(...LIVES_MS),
+});
+
 export type Script = {
   contents: Content[];
   quotas: Quotas;
   key: KeyLimits;
+  sessions: SessionLimits[];
   first: number;
   commands: Command[];
 };
@@ -107,6 +136,7 @@ export function script(commandsMax: number): fc.Arbitrary<Script> {
     contents: fc.array(content, { minLength: SLOTS, maxLength: SLOTS }),
     quotas: fc.record({ daily: quota, monthly: quota }),
     key: keyLimits,
+    sessions: fc.array(sessionLimits, { minLength: SESSIONS, maxLength: SESSIONS }),
     first: fc.integer({ min: 1, max: 300 }),
     commands: fc.array(command, { maxLength: commandsMax, size: "max" }),
   });

@@ -3,6 +3,8 @@ import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
+import type { Session } from "../../src/lib/session.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
@@ -23,6 +25,35 @@ it("the object answers and counts as the pure rules do, evicted and published be
   expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
 });
 
+/** Both sides of a run, and its sessions as the object is shown them. */
+type Both = { key: GatedKey; plain: PlainWallet; sessions: readonly Session[] };
+
+async function sessionsOf({ stub, hash }: GatedKey, one: Script): Promise<readonly Session[]> {
+  const { madeAt } = valueOf(await stub.keyStanding(hash));
+  return one.sessions.map(({ budget, rpm, livesMs }) => ({
+    id: mintId("ses_", START) + crypto.randomUUID().slice(0, 8).repeat(2),
+    madeAt,
+    createdAt: START,
+    expiresAt: START + livesMs,
+    endUser: null,
+    budgetMicro: budget === null ? null : micros(budget),
+    allowedModels: null,
+    rpmLimit: rpm,
+    origins: null,
+  }));
+}
+
+const ANYBODYS = { memberId: null, keyId: null };
+
+async function end({ key, sessions }: Both, place: number): Promise<string> {
+  const session = sessions[place];
+  if (session === undefined) throw new Error("no such session");
+  const { id, expiresAt } = session;
+  const ending = { id, expiresAt, owner: ANYBODYS, isOwn: true, actor: SYSTEM };
+  valueOf(await key.stub.endSession(ending));
+  return "ended";
+}
+
 async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   setClock(START);
   const key = await gatedKey({ rpmLimit: 1000 });
@@ -42,13 +73,14 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   plain.credit("first", one.first);
   await credit(stub, one.first, "first");
   const ids = new Map<number, string>();
+  const both: Both = { key, plain, sessions: await sessionsOf(key, one) };
   for (const command of one.commands) {
     // oxlint-disable no-await-in-loop -- one command after the other
-    const [before, after] = await step({ key, plain }, command, { contents: one.contents, ids });
+    const [before, after] = await step(both, command, { contents: one.contents, ids });
     expect(after).toBe(before);
     plain.check();
     await disturb(stub, dice.next().value, plain.now);
-    expect(await stateOf(key, plain.now)).toEqual(plain.state());
+    expect(await stateOf(both, plain.now)).toEqual(plain.state());
     // oxlint-enable no-await-in-loop
   }
   expect(await differences(stub)).toEqual([]);
@@ -63,7 +95,7 @@ async function disturb(stub: Stub, die: number, clock: number): Promise<void> {
 }
 
 async function step(
-  both: { key: GatedKey; plain: PlainWallet },
+  both: Both,
   command: Command,
   sent: { contents: readonly Content[]; ids: Map<number, string> },
 ): Promise<[plain: string, object: string]> {
@@ -74,6 +106,7 @@ async function step(
     return ["", ""];
   }
   setClock(plain.now);
+  if (command.kind === "end") return [plain.end(command.session), await end(both, command.session)];
   if (command.kind === "credit") {
     const reference = `reference ${command.reference}`;
     const answer = await credit(stub, command.amount, reference);
@@ -87,7 +120,7 @@ async function step(
   if (command.kind === "hold") {
     const content = sent.contents[command.slot];
     if (content === undefined) return ["", ""];
-    const answer = await holdAs(key, id, content);
+    const answer = await holdAs(both, id, content);
     return [
       plain.hold(id, content),
       answer.ok ? `granted ${answer.value.granted}` : `refused ${answer.failure.kind}`,
@@ -105,7 +138,9 @@ async function step(
   return [plain.void(id), answer.kind === "settled" ? `settled ${answer.charged}` : answer.kind];
 }
 
-function holdAs({ booked, hash, stub }: GatedKey, id: string, content: Content) {
+function holdAs({ key, sessions }: Both, id: string, content: Content) {
+  const { booked, hash, stub } = key;
+  const session = content.session === null ? undefined : sessions[content.session];
   const { least, extra, hasCap, tokens, isLimited } = content;
   const request = holdOf(least, {
     id,
@@ -117,11 +152,18 @@ function holdAs({ booked, hash, stub }: GatedKey, id: string, content: Content) 
     idempotency: content.named,
     ...(isLimited && { keyId: booked.keyId }),
   });
+  if (session !== undefined) return stub.hold(request, hash, { session });
   return isLimited ? stub.hold(request, hash) : stub.hold(request);
 }
 
-async function stateOf({ stub, hash }: GatedKey, clock: number): Promise<Record<string, unknown>> {
+async function stateOf({ key, sessions }: Both, clock: number): Promise<Record<string, unknown>> {
+  const { stub, hash } = key;
   setClock(clock);
+  const page = valueOf(await stub.sessions({ owner: ANYBODYS, limit: 10, after: "" }));
+  const used = page.sessions.map(({ session, spentMicro, heldMicro }) => {
+    const place = sessions.findIndex(({ id }) => id === session.id);
+    return `${place} ${spentMicro} ${heldMicro}`;
+  });
   const standing = valueOf(await stub.keyStanding(hash));
   const balance = valueOf(await stub.balance());
   const users = valueOf(await stub.listEndUsers(10, 0)).endUsers.map(
@@ -138,5 +180,6 @@ async function stateOf({ stub, hash }: GatedKey, clock: number): Promise<Record<
       spent: standing.budget?.spentMicro ?? null,
       tokens: standing.tokens?.remaining ?? null,
     },
+    sessions: used.toSorted(),
   };
 }

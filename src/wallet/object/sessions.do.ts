@@ -5,9 +5,9 @@ import { allowsModel } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Session } from "../../lib/session.ts";
-import { noKeySpend } from "../rules/budget.ts";
+import { sessionBudget } from "../rules/budget.ts";
 import type { Budget } from "../rules/budget.ts";
-import { rateWait } from "../rules/hold-guards.ts";
+import { rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import {
@@ -30,13 +30,10 @@ import type { Desk } from "./memory.do.ts";
 /** Sessions of an organisation that are kept at a time, used or ended: each is a row for some days. */
 const SESSIONS_MAX = 50_000;
 
-/** Null for a session that lives here; `invalid_api_key` when it is over, was ended, or is another wallet's. */
+/** See `refuseDeadSession`: whether a session lives here. */
 export function refuseSession({ sql, memory, clockMs }: Desk, session: Session): Refusal | null {
-  if (session.madeAt !== memory.row.madeAt) return refuse({ kind: "invalid_api_key" });
-  const { expiresAt } = session;
-  if (clockMs >= expiresAt) return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
   const endedAt = selectSession(sql, session.id)?.endedAt ?? null;
-  return endedAt === null ? null : refuse({ kind: "invalid_api_key" });
+  return refuseDeadSession(session, { madeAt: memory.row.madeAt, endedAt, nowMs: clockMs });
 }
 
 /** What a session's own terms refuse of a request, before money: its models, its end user, its minute, its place. */
@@ -83,8 +80,7 @@ export function budgetOfSession(
   const terms = typeof session === "string" ? (row?.session ?? null) : session;
   const budgetMicro = terms === null ? micros(0) : terms.budgetMicro;
   const total = desk.memory.sessions.spent.get(id) ?? row?.spent ?? micros(0);
-  const spend = { ...noKeySpend(desk.period), total };
-  return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
+  return sessionBudget({ id, budgetMicro }, total, desk.period);
 }
 
 /** Adds a charge to the spend of its session, if it has one. */

@@ -22,6 +22,16 @@ export function noKeySpend({ day, week, month }: Period): KeySpend {
   };
 }
 
+/** A session's budget, for good, of which it has spent `spent`. */
+export function sessionBudget(
+  { id, budgetMicro }: { readonly id: string; readonly budgetMicro: Micros | null },
+  spent: Micros,
+  period: Period,
+): Budget {
+  const spend = { ...noKeySpend(period), total: spent };
+  return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
+}
+
 /** Adds a charge to the slots of its period of admission: that of a passed one is not kept. */
 export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
   const added = (name: BudgetPeriod): KeySpend[BudgetPeriod] => {

@@ -2,6 +2,7 @@ import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { mintedAt } from "../../lib/id.ts";
 import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
+import type { Session } from "../../lib/session.ts";
 import type { RequestState } from "./ledger.ts";
 
 /** Prefix of a hold's id, which is the request's id. */
@@ -50,6 +51,16 @@ export function decideName(
   return holder.state === "held"
     ? refuse({ kind: "idempotency_in_progress" })
     : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });
+}
+
+/** Null for a session that lives here; `invalid_api_key` when it is over, was ended, or is another wallet's. */
+export function refuseDeadSession(
+  { madeAt, expiresAt }: Pick<Session, "madeAt" | "expiresAt">,
+  here: { readonly madeAt: number; readonly endedAt: number | null; readonly nowMs: number },
+): Refusal | null {
+  if (madeAt !== here.madeAt) return refuse({ kind: "invalid_api_key" });
+  if (here.nowMs >= expiresAt) return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
+  return here.endedAt === null ? null : refuse({ kind: "invalid_api_key" });
 }
 
 const WINDOW_MS = 60_000;

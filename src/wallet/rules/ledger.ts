@@ -57,6 +57,7 @@ export type Rules = {
   readonly charge: (cost: Micros, held: Micros, free: number) => Micros;
   readonly quotaLeft: typeof quotaLeft;
   readonly addSpend: typeof addSpend;
+  readonly budgetsOf: typeof budgetsOf;
   readonly budgetLeft: typeof budgetLeft;
   readonly addKeySpend: typeof addKeySpend;
   readonly heldOfKey: typeof heldOfKey;
@@ -77,6 +78,7 @@ export const RULES: Rules = {
   charge: (cost, held, free) => micros(Math.min(cost, held + Math.max(0, free))),
   quotaLeft,
   addSpend,
+  budgetsOf,
   budgetLeft,
   addKeySpend,
   heldOfKey,
@@ -112,9 +114,9 @@ type Purse = {
 export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
-  const needed = neededOf(ask);
+  const needed = neededOf(ask, rules);
   const purses = [...userPurses(books, ask, rules), ...budgetPurses(books, ask, rules)];
-  purses.push(balancePurse(books, ask));
+  purses.push(balancePurse(books, ask, rules));
   const fits = ({ blocksAtZero }: Purse, amount: number): boolean =>
     amount >= needed && (amount > 0 || !blocksAtZero);
   const short = purses.find((purse) => !fits(purse, purse.left - purse.held));
@@ -126,19 +128,21 @@ export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result
 }
 
 /** What every purse must have room for: a budget is granted nothing on an estimate. */
-const neededOf = (ask: Ask): Micros => (budgetsOf(ask).length === 0 ? ask.least : ask.sure);
+const neededOf = (ask: Ask, rules: Rules): Micros =>
+  rules.budgetsOf(ask).length === 0 ? ask.least : ask.sure;
 
 /** The budgets that a request must fit into. */
-const budgetsOf = ({ budget, session = null }: Pick<Ask, "budget" | "session">): Budget[] =>
-  [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
+function budgetsOf({ budget, session = null }: Pick<Ask, "budget" | "session">): Budget[] {
+  return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
+}
 
-function balancePurse({ balance, held }: Books, ask: Ask): Purse {
+function balancePurse({ balance, held }: Books, ask: Ask, rules: Rules): Purse {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
   return {
     left: balance,
     held,
     blocksAtZero: false,
-    refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask), onlyHolds }),
+    refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask, rules), onlyHolds }),
   };
 }
 
@@ -163,7 +167,7 @@ function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
         quotaMicro,
         leftMicro: notBelowZero(leftOf),
         heldMicro,
-        requiredMicro: neededOf(ask),
+        requiredMicro: neededOf(ask, rules),
         resetsAt: endOf(period, which),
         onlyHolds,
       }),
@@ -173,7 +177,7 @@ function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
 
 function budgetPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
   const { period } = ask;
-  return budgetsOf(ask).map((budget) => {
+  return rules.budgetsOf(ask).map((budget) => {
     const { budgetMicro, budgetPeriod, isSession } = budget;
     const left = rules.budgetLeft(budget, period, micros(0));
     const held = rules.heldOfKey(books, budget, period);
@@ -187,7 +191,7 @@ function budgetPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
         budgetMicro: budgetMicro ?? micros(0),
         leftMicro: notBelowZero(left),
         heldMicro: held,
-        requiredMicro: neededOf(ask),
+        requiredMicro: neededOf(ask, rules),
         resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
         onlyHolds,
         ...(isSession === true && { session: true }),
@@ -231,7 +235,7 @@ export function decideSettle(
   const { known, cost, endUser } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
-  const ofBudget = budgetsOf(settled).reduce((least, budget) => {
+  const ofBudget = rules.budgetsOf(settled).reduce((least, budget) => {
     const held = rules.heldOfKey(books, budget, period);
     return Math.min(least, rules.budgetLeft(budget, period, held));
   }, Infinity);

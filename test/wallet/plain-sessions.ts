@@ -1,0 +1,161 @@
+import { micros } from "../../src/lib/money.ts";
+import { budgetSpent } from "../../src/lib/key-terms.ts";
+import type { Budget, sessionBudget } from "../../src/wallet/rules/budget.ts";
+import type { rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
+import type { Known } from "../../src/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/lib/period.ts";
+import type { SessionLimits } from "./wallet-commands.ts";
+
+const WINDOW_MS = 60_000;
+/** When the wallet was made that the sessions were minted for. */
+const MADE_AT = 1;
+
+/** The guards of sessions. */
+export type SessionRules = {
+  readonly refuseDeadSession: typeof refuseDeadSession;
+  readonly rateWait: typeof rateWait;
+  readonly sessionBudget: typeof sessionBudget;
+};
+
+/** What the rules are told of a session, and apart from them all that it was granted and charged. */
+type PlainSession = {
+  readonly limits: SessionLimits;
+  readonly expiresAt: number;
+  endedAt: number | null;
+  /** As the rules keep them. */
+  readonly log: number[];
+  total: number;
+  /** As it was. */
+  readonly grants: number[];
+  spent: number;
+};
+
+/** The sessions of the limited key, in memory, by their places in a script. */
+export class PlainSessions {
+  readonly #all: readonly PlainSession[];
+  readonly #rows: ReadonlyMap<string, Known>;
+  readonly #rules: SessionRules;
+
+  constructor(
+    all: readonly SessionLimits[],
+    rows: ReadonlyMap<string, Known>,
+    { now, rules }: { readonly now: number; readonly rules: SessionRules },
+  ) {
+    this.#rows = rows;
+    this.#rules = rules;
+    this.#all = all.map((limits) => {
+      const nothing = { endedAt: null, log: [], total: 0, grants: [], spent: 0 };
+      return { ...nothing, limits, expiresAt: now + limits.livesMs };
+    });
+  }
+
+  /** How a session is refused that has come to its end; null for one that lives, and without one. */
+  refuse(place: number | null, now: number): string | null {
+    const one = this.#at(place);
+    if (one === null) return null;
+    const { endedAt, expiresAt } = one;
+    const here = { madeAt: MADE_AT, endedAt, nowMs: now };
+    const refused = this.#rules.refuseDeadSession({ madeAt: MADE_AT, expiresAt }, here);
+    if (refused === null) return null;
+    must(isOver(one, now), "S5 a session that lives is not refused");
+    return `refused ${refused.failure.kind}`;
+  }
+
+  /** How one more request is refused that does not fit the session's minute. */
+  wait(place: number | null, now: number): string | null {
+    const one = this.#at(place);
+    if (one === null || one.limits.rpm === null) return null;
+    if (this.#rules.rateWait(one.log, one.limits.rpm, now) <= 0) return null;
+    must(recent(one, now) >= one.limits.rpm, "S5 a minute with room is not refused");
+    return "refused rate_limited";
+  }
+
+  budget(place: number | null, now: number): Budget | null {
+    const one = this.#at(place);
+    if (one === null || place === null) return null;
+    const { budget } = one.limits;
+    const terms = {
+      id: sessionName(place) ?? "",
+      budgetMicro: budget === null ? null : micros(budget),
+    };
+    return this.#rules.sessionBudget(terms, micros(one.total), periodOf(now));
+  }
+
+  /** What neither a charge nor an open hold has of its budget. */
+  free(place: number | null): number {
+    const one = this.#at(place);
+    if (one === null || one.limits.budget === null) return Infinity;
+    return one.limits.budget - one.spent - this.#held(place);
+  }
+
+  granted(place: number | null, now: number): void {
+    const one = this.#at(place);
+    if (one === null) return;
+    must(!isOver(one, now), "S3 a session that is over is granted nothing");
+    one.log.push(now);
+    one.grants.push(now);
+    must(recent(one, now) <= (one.limits.rpm ?? Infinity), "S2 requests of a minute");
+  }
+
+  charged(place: number | null, charged: number): void {
+    const one = this.#at(place);
+    if (one === null) return;
+    one.total += charged;
+    one.spent += charged;
+  }
+
+  end(place: number, now: number): void {
+    const one = this.#at(place);
+    if (one !== null) one.endedAt ??= now;
+  }
+
+  /** Those that were used and live, as the object lists them. */
+  state(now: number): readonly string[] {
+    return this.#all.flatMap((one, place) => {
+      if (one.grants.length === 0 || isOver(one, now)) return [];
+      return `${place} ${this.#spent(place, now)} ${this.#held(place)}`;
+    });
+  }
+
+  /** Throws when an invariant does not hold. */
+  check(): void {
+    for (const { limits, spent } of this.#all) must(spent <= (limits.budget ?? Infinity), "S1");
+  }
+
+  #spent(place: number, now: number): number {
+    const budget = this.budget(place, now);
+    return budget === null ? 0 : budgetSpent(budget, periodOf(now));
+  }
+
+  #held(place: number | null): number {
+    return [...this.#rows.values()]
+      .filter((row) => row.state === "held" && row.session === sessionName(place))
+      .reduce((sum, row) => sum + (row.granted ?? 0), 0);
+  }
+
+  #at(place: number | null): PlainSession | null {
+    return place === null ? null : (this.#all[place] ?? null);
+  }
+}
+
+/** What the ledger calls the session at a place; null without one. */
+export function sessionName(place: number | null): string | null {
+  return place === null ? null : `ses_${place}`;
+}
+
+/** The place of the session that a request is of. */
+export function placeOf({ session = null }: Known): number | null {
+  return session === null ? null : Number(session.slice("ses_".length));
+}
+
+function isOver({ endedAt, expiresAt }: PlainSession, now: number): boolean {
+  return endedAt !== null || now >= expiresAt;
+}
+
+function recent({ grants }: PlainSession, now: number): number {
+  return grants.filter((at) => at > now - WINDOW_MS).length;
+}
+
+function must(holds: boolean, invariant: string): void {
+  if (!holds) throw new Error(`broken: ${invariant}`);
+}
