@@ -32,7 +32,7 @@ export function parseFields<Schema extends FieldsSchema>(
   );
   if (unknown === undefined) return parseBody(schema, value) as Result<z.core.output<Schema>>;
   const shown = unknown.slice(0, 100);
-  return invalid(`Unknown parameter: '${shown}'.`, shown);
+  return invalid(`Unknown parameter: '${shown}'.`, shown === "" ? null : shown);
 }
 
 /** Stands for the values of a parameter that came more than once, however many they are. */

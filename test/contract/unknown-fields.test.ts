@@ -129,6 +129,13 @@ describe("a body of ours", () => {
     }
   });
 
+  it("with a field without a name is a 400 without param", async () => {
+    for (const { send: sent, body } of changes()) {
+      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
+      expect((await errorOf(await sent({ ...body, "": 3 }), 400)).param).toBeNull();
+    }
+  });
+
   it("that is what was read, with a change, is taken: what nobody may set is left out", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
