@@ -68,9 +68,14 @@ const COLUMNS: readonly Column<Delivery>[] = [
     title: "Next try",
     wide: true,
     value: ({ next_attempt_at }) => next_attempt_at,
-    cell: ({ next_attempt_at }) => <Time at={next_attempt_at} none="" />,
+    cell: ({ next_attempt_at: at }) => <NextTry at={at} />,
   },
 ];
+
+/** What is due is under way. */
+function NextTry({ at }: { at: string | null }) {
+  return at !== null && Date.parse(at) <= Date.now() ? <>now</> : <Time at={at} none="none" />;
+}
 
 const TONES = { delivered: "good", pending: "warn", failed: "bad" } as const;
 
@@ -101,7 +106,7 @@ function Detail({ delivery, onClose }: { delivery: Delivery; onClose: () => void
           ["State", <DeliveryState key="state" delivery={delivery} />],
           ["Attempts", attempts],
           ["Last try", <Time key="last" at={delivery.last_attempt_at} />],
-          ["Next try", <Time key="next" at={delivery.next_attempt_at} none="none" />],
+          ["Next try", <NextTry key="next" at={delivery.next_attempt_at} />],
           ["Answer", answerOf(delivery)],
           ["It took", duration_ms === null ? null : took(duration_ms)],
           ["Event", <code key="event">{delivery.event_id}</code>],

@@ -24,8 +24,7 @@ export function Chart(props: Props) {
   const [hover, setHover] = useState<Hover | null>(null);
   const [asTable, setAsTable] = useState(false);
   const look = useLook();
-  const colored = props.series.map(({ slot, ...rest }) => ({ ...rest, color: colorOf(slot) }));
-  const drawn = JSON.stringify([days, colored, kind]);
+  const drawn = JSON.stringify([days, props.series, kind]);
   useEffect(() => {
     const element = place.current;
     if (element === null || asTable) return undefined;
@@ -37,8 +36,13 @@ export function Chart(props: Props) {
       if (gone) return;
       remove = draw(element, {
         days,
-        series: props.series.map(({ slot, ...rest }) => ({ ...rest, color: colorOf(slot) })),
+        series: props.series.map(({ slot, ...rest }) => ({
+          ...rest,
+          color: colorOf(`series-${slot ?? "other"}`),
+        })),
         kind,
+        text: colorOf("muted"),
+        line: colorOf("line"),
         tick: show,
         name: dayName,
         onHover: setHover,
@@ -84,9 +88,14 @@ function useLook(): string {
   return `${chosen} ${isDark}`;
 }
 
-function colorOf(slot: number | null): string {
-  const name = slot === null ? "--series-other" : `--series-${slot}`;
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A colour of the scheme that is shown, as a canvas takes it: a property itself still says both. */
+function colorOf(name: string): string {
+  const probe = document.createElement("i");
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** The colour of a group beside its name. */

@@ -9,6 +9,9 @@ type Plot = {
   readonly days: readonly string[];
   readonly series: readonly PlotSeries[];
   readonly kind: "bars" | "lines";
+  /** Colours of the axes' words and of the grid. */
+  readonly text: string;
+  readonly line: string;
   readonly tick: (value: number) => string;
   readonly name: (day: string) => string;
   readonly onHover: (at: { readonly index: number; readonly left: number } | null) => void;
@@ -41,7 +44,7 @@ export function draw(element: HTMLElement, plot: Plot): () => void {
         x: { time: false, range: (_u, min, max) => [min - 0.6, max + 0.6] },
         y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
       },
-      axes: axesOf(element, plot),
+      axes: axesOf(plot),
       series: [{}, ...order.map((i) => seriesOf(series[i], kind))],
       hooks: hooksOf(plot),
     },
@@ -60,11 +63,9 @@ export function draw(element: HTMLElement, plot: Plot): () => void {
   };
 }
 
-function axesOf(element: HTMLElement, { days, name, tick }: Plot): uPlot.Axis[] {
-  const color = (variable: string): string =>
-    getComputedStyle(element).getPropertyValue(variable).trim();
+function axesOf({ days, name, tick, text, line }: Plot): uPlot.Axis[] {
   const axis = {
-    stroke: color("--muted"),
+    stroke: text,
     font: "12px system-ui, sans-serif",
     ticks: { show: false },
   };
@@ -79,7 +80,7 @@ function axesOf(element: HTMLElement, { days, name, tick }: Plot): uPlot.Axis[] 
     {
       ...axis,
       size: 64,
-      grid: { stroke: color("--line"), width: 1 },
+      grid: { stroke: line, width: 1 },
       values: (_u, at) => at.map((value) => tick(value)),
     },
   ];
