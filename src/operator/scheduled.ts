@@ -6,7 +6,7 @@ import { REGION_METRICS } from "../metrics/series.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { sweep } from "./sweep.store.ts";
 
-/** What the hourly cron does: `sweep` over this region's wallets and outboxes, whose depths become gauges. */
+/** What the hourly cron does: `sweep` over this region's wallets, deliveries and outboxes, whose depths become gauges. */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
@@ -16,9 +16,11 @@ export async function runScheduled(env: Env): Promise<void> {
   const { jurisdiction, peers } = parsed.config;
   const names = outboxNames(peers.map(({ region }) => region));
   const wallets = inJurisdiction(env.WALLET, jurisdiction);
+  const deliveries = inJurisdiction(env.WEBHOOK_DELIVERIES, jurisdiction);
   const outboxes = inJurisdiction(env.REGION_OUTBOX, jurisdiction);
   const { depths } = await sweep(env.DB, now(env), {
     wallet: (orgId) => wallets.getByName(orgId),
+    deliveries: (orgId) => deliveries.getByName(orgId),
     outboxes: names.map((name) => ({
       name,
       poke: () => outboxes.getByName(name).poke(),

@@ -17,12 +17,15 @@ const POKE_TIMEOUT_MS = 5000;
 const WALLETS_MAX = 8000;
 /** So many more are poked because events wait for them. */
 const WAITING_MAX = 1000;
+/** And so many organisations' deliveries, each in its turn. */
+const DELIVERIES_MAX = 800;
 /** A key's end is told so long before. */
 const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 
 /** What a sweep touches: objects that look at their own due work when they are poked. */
 export type SweepTargets = {
   readonly wallet: (orgId: string) => { poke(): Promise<Result<Vitals>> };
+  readonly deliveries: (orgId: string) => { poke(): Promise<unknown> };
   readonly outboxes: readonly SweptOutbox[];
 };
 type SweptOutbox = {
@@ -32,10 +35,11 @@ type SweptOutbox = {
 };
 
 /**
- * The hourly watchdog behind the alarms: pokes every outbox and the wallets of organisations used in
- * the last two days, so that an alarm the platform lost is set again, and deletes Idempotency-Keys over a
- * day old. It goes on after the wallet that was poked last, so that each has its turn however many there
- * are. One that fails stops no other. Answers how many wallets it poked, and what it found.
+ * The hourly watchdog behind the alarms: pokes every outbox, the wallets of organisations used in the last two
+ * days and the deliveries of those that have a webhook, used or not, so that an alarm the platform lost is set
+ * again, and deletes Idempotency-Keys over a day old. It goes on after the one that was poked last, so that each
+ * has its turn however many there are. One that fails stops no other. Answers how many wallets it poked, and what
+ * it found.
  */
 export async function sweep(
   db: D1Database,
@@ -57,7 +61,7 @@ export async function sweep(
     poked += ids.length;
     after = ids.at(-1) ?? after;
     // oxlint-disable-next-line no-await-in-loop -- kept after each page: a run may be ended in between
-    await keepLastPoked(db, after);
+    await keepCursor(db, SWEEP, after);
     if (ids.length === PAGE) continue;
     if (isRound || start === "") break;
     [isRound, after] = [true, ""];
@@ -65,7 +69,16 @@ export async function sweep(
   await quietly(() => tellExpiring(db, nowMs));
   const waiting = await organizationsWaiting(db).catch(() => []);
   await atMost(AT_ONCE, waiting, (id) => quietly(() => sweepWallet(id, targets, depths)));
+  await quietly(() => sweepDeliveries(db, targets));
   return { poked, depths };
+}
+
+async function sweepDeliveries(db: D1Database, targets: SweepTargets): Promise<void> {
+  const ids = await organizationsWithWebhooks(db, (await cursorOf(db, DELIVERIES)) ?? "");
+  const last = ids.at(-1);
+  if (last !== undefined) await keepCursor(db, DELIVERIES, last);
+  const poke = (id: string) => within(targets.deliveries(id).poke(), POKE_TIMEOUT_MS);
+  await atMost(AT_ONCE, ids, (id) => quietly(() => poke(id)));
 }
 
 async function sweepOutbox(outbox: SweptOutbox, depths: Depths): Promise<void> {
@@ -92,16 +105,17 @@ async function organizationsUsed(
 }
 
 const SWEEP = "sweep";
+const DELIVERIES = "deliveries";
 
 /** The organisation that the sweep before this one poked last, or "". */
 async function lastPoked(db: D1Database): Promise<string> {
   return (await cursorOf(db, SWEEP)) ?? "";
 }
 
-async function keepLastPoked(db: D1Database, after: string): Promise<void> {
+async function keepCursor(db: D1Database, name: string, after: string): Promise<void> {
   await db
     .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
-    .bind(SWEEP, after)
+    .bind(name, after)
     .run();
 }
 
@@ -120,6 +134,23 @@ async function organizationsWaiting(db: D1Database): Promise<readonly string[]> 
     .bind(WAITING_MAX)
     .all<{ org_id: string }>();
   return results.map((row) => row.org_id);
+}
+
+/** Organisations with a webhook that is on, from the one behind `start` once around. */
+async function organizationsWithWebhooks(
+  db: D1Database,
+  start: string,
+): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare(`${withWebhooks(">")} UNION ALL ${withWebhooks("<=")} LIMIT ?2`)
+    .bind(start, DELIVERIES_MAX)
+    .all<{ org_id: string }>();
+  return results.map((row) => row.org_id);
+}
+
+function withWebhooks(side: ">" | "<="): string {
+  return `SELECT org_id FROM (SELECT DISTINCT org_id FROM webhooks WHERE org_id ${side} ?1
+    AND disabled_reason IS NULL ORDER BY org_id LIMIT ?2)`;
 }
 
 const EXPIRING = "expiring";

@@ -112,6 +112,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(queued);
   }
 
+  async poke(): Promise<void> {
+    this.#move();
+  }
+
   override async alarm(): Promise<void> {
     if (!this.#isMade()) return;
     this.#move();

@@ -157,6 +157,7 @@ const wait = (id: string): Promise<unknown> =>
     .bind(id, account.orgId, Date.now())
     .run();
 const wallet = (id: string) => env.WALLET.getByName(id);
+const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
 /** The wallet's calls on the book, some of which fail. */
 async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
@@ -220,7 +221,7 @@ describe("what the wallet takes over from the book", () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
-    await sweep(env.DB, Date.now(), { wallet, outboxes: [] });
+    await sweep(env.DB, Date.now(), { wallet, deliveries, outboxes: [] });
     expect(await waiting()).toBe(0);
     expect(await count()).toBe(1);
   });
@@ -228,13 +229,13 @@ describe("what the wallet takes over from the book", () => {
   it("a key that expires in a week is told once, however often the sweep runs", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
-    await sweep(env.DB, now, { wallet, outboxes: [] });
+    await sweep(env.DB, now, { wallet, deliveries, outboxes: [] });
     const expires_at = new Date(now + 8 * DAY).toISOString();
     const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
     const { id } = await made.json<{ id: string }>();
     for (const days of [0.5, 2, 2, 3]) {
       // oxlint-disable-next-line no-await-in-loop -- one sweep after the other
-      await sweep(env.DB, now + days * DAY, { wallet, outboxes: [] });
+      await sweep(env.DB, now + days * DAY, { wallet, deliveries, outboxes: [] });
     }
     expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
       { actor: { kind: "system", id: null }, data: { expires_at } },

@@ -214,7 +214,11 @@ it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no youn
     insert.bind(account.keyId, "old", now - DAY_MS),
     insert.bind(account.keyId, "young", now - DAY_MS + 1),
   ]);
-  await sweep(env.DB, now, { wallet: (orgId) => env.WALLET.getByName(orgId), outboxes: [] });
+  await sweep(env.DB, now, {
+    wallet: (orgId) => env.WALLET.getByName(orgId),
+    deliveries: (orgId) => env.WEBHOOK_DELIVERIES.getByName(orgId),
+    outboxes: [],
+  });
   const { results } = await env.DB.prepare("SELECT name FROM idempotency_keys WHERE key_id = ?")
     .bind(account.keyId)
     .all();

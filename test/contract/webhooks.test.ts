@@ -1,70 +1,27 @@
 import { env } from "cloudflare:workers";
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject } from "cloudflare:test";
 import { Webhook } from "standardwebhooks";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { retryAt } from "../../src/webhooks/delivery-rules.ts";
-import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
+import { describe, expect, it, vi } from "vitest";
 import { setClock } from "../wallet/wallet-desk.ts";
-import { addCredits, errorOf, openAccount, send } from "./client.ts";
-import type { Account } from "./client.ts";
+import {
+  account,
+  alarm,
+  ask,
+  deliveriesOf,
+  HOUR,
+  ids,
+  LONG,
+  made,
+  object,
+  receivers,
+  to,
+  tried,
+  useReceivers,
+} from "../webhooks/receivers.ts";
+import type { Hook } from "../webhooks/receivers.ts";
+import { addCredits, errorOf } from "./client.ts";
 
-const HOUR = 3_600_000;
-type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
-type Hook = { readonly id: string; readonly secret: string };
-type Delivery = {
-  readonly state: string;
-  readonly attempts: number;
-  readonly error: string | null;
-  readonly type: string;
-};
-
-let account: Account;
-let sent: Sent[];
-/** What each receiver answers, by host. */
-let receivers: Record<string, (sent: Sent) => Response | Promise<Response>>;
-
-beforeEach(async () => {
-  sent = [];
-  receivers = {};
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const real = globalThis.fetch;
-  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
-    const request = new Request(input, init);
-    const receiver = receivers[new URL(request.url).hostname];
-    if (receiver === undefined) return real(input, init);
-    const one = { url: request.url, headers: request.headers, body: await request.text() };
-    sent.push(one);
-    return receiver(one);
-  });
-  account = await openAccount({ credits: 0 });
-});
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
-
-const ask = (method: string, path: string, body?: object): Promise<Response> =>
-  send(`/v1/webhooks${path}`, { method, key: account.key, ...(body !== undefined && { body }) });
-async function made(host: string, more: object = {}): Promise<Hook> {
-  const response = await ask("POST", "", { url: `https://${host}/hook`, ...more });
-  expect(response.status).toBe(201);
-  return response.json<Hook>();
-}
-async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
-  const response = await ask("GET", `/${id}/deliveries?limit=100`);
-  expect(response.status).toBe(200);
-  return (await response.json<{ deliveries: readonly Delivery[] }>()).deliveries;
-}
-const object = () => env.WEBHOOK_DELIVERIES.getByName(account.orgId);
-/** What is due is done, as the alarm does it. */
-const alarm = (): Promise<void> =>
-  runInDurableObject(object(), (deliveries: WebhookDeliveries) => deliveries.alarm());
-const to = (host: string): readonly Sent[] =>
-  sent.filter(({ url }) => new URL(url).hostname === host);
-const ids = (host: string): readonly (string | null)[] => [
-  ...new Set(to(host).map(({ headers }) => headers.get("webhook-id"))),
-];
-const LONG = { timeout: 15_000, interval: 20 };
+useReceivers();
 
 describe("POST /v1/webhooks: 400", () => {
   it.each([
@@ -95,6 +52,31 @@ describe("POST /v1/webhooks: 400", () => {
       expect((await ask("POST", "", { url })).status).toBe(201);
     }
     expect((await errorOf(await ask("POST", "", { url }), 409)).code).toBe("too_many_webhooks");
+  });
+});
+
+describe("a webhook that is there: 400, and it stays as it was", () => {
+  it.each([
+    ["PATCH", "", { url: "http://hooks.turnpike.dev/" }, "url"],
+    ["PATCH", "", { url: "https://192.168.0.1/" }, "url"],
+    ["PATCH", "", { url: "https://printer.local/", enabled: false }, "url"],
+    ["PATCH", "", { types: [] }, "types"],
+    ["PATCH", "", { types: ["balance.credited", "no.such"] }, "types[1]"],
+    ["PATCH", "", { enabled: "no" }, "enabled"],
+    ["PATCH", "", { secret: "whsec_mine" }, "secret"],
+    ["POST", "/rotate", { overlap_seconds: -1 }, "overlap_seconds"],
+    ["POST", "/rotate", { overlap_seconds: 604_801 }, "overlap_seconds"],
+    ["POST", "/replay", {}, "since"],
+    ["POST", "/replay", { since: "yesterday" }, "since"],
+  ] as const)("%s %s %j names %s", async (method, path, body, param) => {
+    receivers["kept.turnpike.dev"] = () => new Response("ok");
+    const { id } = await made("kept.turnpike.dev");
+    const before = await (await ask("GET", `/${id}`)).json();
+    expect((await errorOf(await ask(method, `/${id}${path}`, body), 400)).param).toBe(param);
+    expect(await (await ask("GET", `/${id}`)).json()).toEqual(before);
+    const rows = env.DB.prepare("SELECT type FROM events WHERE org_id = ? AND type <> ?");
+    const { results } = await rows.bind(account.orgId, "webhook.created").all<{ type: string }>();
+    expect(results.filter(({ type }) => type.startsWith("webhook."))).toEqual([]);
   });
 });
 
@@ -238,29 +220,22 @@ describe("deliveries", () => {
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
 
-  it("its own alarm stands for the next retry: 5 s, 5 min, ... over two days", async () => {
-    receivers["w.turnpike.dev"] = () => new Response("no", { status: 500 });
-    const hook = await made("w.turnpike.dev", { types: ["balance.credited"] });
-    const start = Date.now();
-    await addCredits(account.orgId, 1);
-    await vi.waitFor(async () => {
-      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 1 }]);
-    }, LONG);
-    await vi.waitFor(async () => {
-      const at = await runInDurableObject(object(), (_, state) => state.storage.getAlarm());
-      expect(at).toBeGreaterThanOrEqual(start + 5000);
-      expect(at).toBeLessThan(Date.now() + 5001);
-    }, LONG);
-    let at = 0;
-    const waits = Array.from({ length: 9 }, (_, i) => {
-      const next = retryAt(i + 1, at) ?? 0;
-      const wait = next - at;
-      at = next;
-      return wait / 1000;
-    });
-    expect(waits).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 36_000, 36_000, 36_000]);
-    expect(at).toBeGreaterThan(47 * HOUR);
-    expect(retryAt(10, at)).toBeNull();
+  it("one that never answers is given up after WEBHOOK_TIMEOUT_MS, and tried again", async () => {
+    const bindings = env as { WEBHOOK_TIMEOUT_MS?: string };
+    bindings.WEBHOOK_TIMEOUT_MS = "50";
+    try {
+      const never = new Promise<Response>(() => undefined);
+      receivers["never.turnpike.dev"] = () => never;
+      const hook = await made("never.turnpike.dev", { types: ["balance.credited"] });
+      await addCredits(account.orgId, 1);
+      const [one] = await tried([hook], 1);
+      expect(one).toMatchObject({ state: "pending", error: "timeout", answer: "" });
+      const test = await (await ask("POST", `/${hook.id}/test`, {})).json();
+      expect(test).toMatchObject({ delivered: false, status: null, error: "timeout" });
+      await tried([hook], 2); // by its own alarm, 5 s later
+    } finally {
+      delete bindings.WEBHOOK_TIMEOUT_MS;
+    }
   });
 
   it("a replay sends again what happened since, and a webhook that is gone gets nothing", async () => {

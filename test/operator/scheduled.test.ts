@@ -20,6 +20,8 @@ it("the hourly sweep pokes every outbox, the peers' too, and one that fails stop
   vi.restoreAllMocks();
 });
 
+const deliveries = () => ({ poke: () => Promise.resolve() });
+const nobody = () => ({ poke: () => Promise.resolve(refuse({ kind: "storage_unavailable" })) });
 const idOf = (n: number): string => `sweep-${String(n).padStart(5, "0")}`;
 
 describe("a sweep of more wallets than one run may poke", () => {
@@ -54,7 +56,7 @@ describe("a sweep of more wallets than one run may poke", () => {
     });
     for (let run = 1; run <= 2; run++) {
       // oxlint-disable-next-line no-await-in-loop -- one hour after another
-      const swept = await sweep(env.DB, Date.now(), { wallet, outboxes: [] });
+      const swept = await sweep(env.DB, Date.now(), { wallet, deliveries, outboxes: [] });
       expect(swept.poked).toBeGreaterThanOrEqual(8000);
       expect(swept.poked).toBeLessThan(8500);
     }
@@ -78,7 +80,58 @@ describe("a sweep of more wallets than one run may poke", () => {
         return Promise.resolve(refuse({ kind: "storage_unavailable" }));
       },
     });
-    expect((await sweep(env.DB, Date.now(), { wallet, outboxes: [] })).poked).toBe(10);
+    expect((await sweep(env.DB, Date.now(), { wallet, deliveries, outboxes: [] })).poked).toBe(10);
     expect(poked).toEqual([5, 6, 7, 8, 9, 0, 1, 2, 3, 4].map(idOf));
+  });
+});
+
+describe("a sweep of more organisations with webhooks than one run may poke", () => {
+  const COUNT = 1000;
+  beforeAll(() =>
+    env.DB.batch([
+      env.DB.prepare("UPDATE organizations SET used_at = 0"),
+      env.DB.prepare("DELETE FROM cursors"),
+      env.DB.prepare("DELETE FROM webhooks"),
+      env.DB.prepare(
+        `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1 - 1)
+         INSERT INTO organizations (id, name, slug, region, used_at, created_at)
+         SELECT 'hook-' || substr('00000' || n, -5), 'n', 'hook-' || n, 'eu', 0, 1 FROM numbers`,
+      ).bind(COUNT),
+      // Two webhooks each; of one organisation both are off.
+      env.DB.prepare(
+        `INSERT INTO webhooks (id, org_id, url, secrets, disabled_reason, created_at, changed_at)
+         SELECT 'whk_' || copy.n || organizations.id, organizations.id, 'https://a.b', '[]',
+           iif(organizations.id = 'hook-00007', 'gone', NULL), 1, 1
+         FROM organizations, (SELECT 0 AS n UNION ALL SELECT 1) AS copy
+         WHERE organizations.id LIKE 'hook-%'`,
+      ),
+    ]),
+  );
+  afterAll(() =>
+    env.DB.batch([
+      env.DB.prepare("DELETE FROM webhooks"),
+      env.DB.prepare("DELETE FROM organizations WHERE id LIKE 'hook-%'"),
+      env.DB.prepare("DELETE FROM cursors"),
+    ]),
+  );
+
+  it("pokes each once in two runs, those that nobody uses too, and one that fails stops no other", async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const poked: string[] = [];
+    const counted = (orgId: string) => ({
+      poke: async () => {
+        poked.push(orgId);
+        if (orgId === "hook-00003") throw new Error("this one is down");
+      },
+    });
+    for (let run = 1; run <= 2; run++) {
+      // oxlint-disable-next-line no-await-in-loop -- one hour after another
+      await sweep(env.DB, Date.now(), { wallet: nobody, deliveries: counted, outboxes: [] });
+      expect(poked).toHaveLength(run * 800);
+    }
+    const all = Array.from({ length: COUNT }, (_, n) => `hook-${String(n).padStart(5, "0")}`);
+    expect(new Set(poked)).toEqual(new Set(all.filter((id) => id !== "hook-00007")));
+    expect(poked.slice(0, 999)).toEqual([...new Set(poked)]);
+    vi.restoreAllMocks();
   });
 });

@@ -1,0 +1,86 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { numberVar } from "../../src/config.ts";
+import type { Attempt } from "../../src/webhooks/delivery-rules.ts";
+import { ANSWER_BYTES_MAX, attemptDelivery } from "../../src/webhooks/delivery-rules.ts";
+
+const MESSAGE = { headers: {}, body: "{}" };
+const elapsed = (): number => Date.now();
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+describe("a receiver that does not answer", () => {
+  it("is given 15 s, not a millisecond more or less", async () => {
+    vi.useFakeTimers();
+    vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
+      const never = Promise.withResolvers<Response>();
+      init?.signal?.addEventListener("abort", () => never.reject(new Error("aborted")));
+      return never.promise;
+    });
+    const timeoutMs = numberVar({}, "WEBHOOK_TIMEOUT_MS");
+    let ended: unknown = null;
+    const attempt = attemptDelivery("https://a.b/", MESSAGE, { timeoutMs, elapsed });
+    void attempt.then((value) => (ended = value));
+    await vi.advanceTimersByTimeAsync(14_999);
+    expect(ended).toBeNull();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await attempt).toEqual({
+      status: null,
+      error: "timeout",
+      answer: "",
+      durationMs: 15_000,
+    });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ["nothing at all", false],
+    ["a status and the beginning of a text", true],
+  ])("over a real connection: %s", async (_, begins) => {
+    const server = createServer((_request, response) => {
+      if (begins) response.writeHead(200).write("half an");
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const { port } = server.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}/`;
+    const attempt = await attemptDelivery(url, MESSAGE, { timeoutMs: 100, elapsed });
+    expect(attempt).toMatchObject({ status: null, error: "timeout" });
+    server.closeAllConnections();
+    server.close();
+  });
+});
+
+async function answered(response: Response): Promise<Attempt> {
+  vi.spyOn(globalThis, "fetch").mockResolvedValue(response);
+  return attemptDelivery("https://a.b/", MESSAGE, { timeoutMs: 1000, elapsed });
+}
+
+describe("what a receiver answers", () => {
+  it("is kept to its first KiB, and no more of it is read", async () => {
+    let pulled = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        pulled += 1;
+        controller.enqueue(new TextEncoder().encode("x".repeat(1000)));
+      },
+    });
+    const { answer, error } = await answered(new Response(endless));
+    expect([answer, error]).toEqual(["x".repeat(ANSWER_BYTES_MAX), null]);
+    expect(pulled).toBeLessThan(5);
+  });
+
+  it.each([
+    [200, null],
+    [299, null],
+    [301, "redirected"],
+    [308, "redirected"],
+    [400, "status_400"],
+    [503, "status_503"],
+  ])("%i is %s", async (status, error) => {
+    expect(await answered(new Response("", { status }))).toMatchObject({ status, error });
+  });
+});

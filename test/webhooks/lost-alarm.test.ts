@@ -1,0 +1,66 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { runScheduled } from "../../src/operator/scheduled.ts";
+import { addCredits } from "../contract/client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  deliveriesOf,
+  HOUR,
+  LONG,
+  made,
+  object,
+  receivers,
+  to,
+  useReceivers,
+} from "./receivers.ts";
+
+useReceivers();
+
+describe("an organisation's deliveries whose alarm the platform lost", () => {
+  it("are made by the next sweep, though nobody used the organisation for days", async () => {
+    let status = 503;
+    receivers["lost.turnpike.dev"] = () => new Response("", { status });
+    const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
+    }, LONG);
+    const before = to("lost.turnpike.dev").length;
+    await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
+    await evictDurableObject(object());
+    await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
+      .bind(account.orgId)
+      .run();
+    setClock(Date.now() + 24 * HOUR);
+    status = 200;
+    await runScheduled(env);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
+    }, LONG);
+    expect(to("lost.turnpike.dev")).toHaveLength(before + 1);
+  });
+
+  it("a sweep sets the alarm again for what is not due yet", async () => {
+    receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
+    const hook = await made("later.turnpike.dev", { types: ["balance.credited"] });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
+    }, LONG);
+    setClock(Date.now() + 6000);
+    await runScheduled(env);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 2 }]);
+    }, LONG);
+    const [{ next_attempt_at: next } = { next_attempt_at: null }] = await deliveriesOf(hook.id);
+    await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
+    const sweptAt = Date.now();
+    await runScheduled(env);
+    const at = await runInDurableObject(object(), (_, { storage }) => storage.getAlarm());
+    expect(Number(at) + 6000).toBeGreaterThanOrEqual(Date.parse(next ?? ""));
+    expect(at).toBeLessThan(sweptAt + 300_001);
+    expect(to("later.turnpike.dev")).toHaveLength(2);
+  });
+});

@@ -1,0 +1,90 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, expect, vi } from "vitest";
+import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
+import { openAccount, send } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+
+export const HOUR = 3_600_000;
+/** How long a slow machine may take to what comes by itself. */
+export const LONG = { timeout: 15_000, interval: 20 };
+
+export type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
+export type Hook = { readonly id: string; readonly secret: string };
+export type Delivery = {
+  readonly state: string;
+  readonly attempts: number;
+  readonly error: string | null;
+  readonly answer: string | null;
+  readonly type: string;
+  readonly last_attempt_at: string | null;
+  readonly next_attempt_at: string | null;
+};
+/** What a receiver answers. */
+type Receiver = (sent: Sent) => Response | Promise<Response>;
+
+export let account: Account;
+export let sent: Sent[];
+/** By host; what no receiver has goes out. */
+export let receivers: Record<string, Receiver>;
+
+/** A new organisation without credits before each test, and receivers in place of the network. */
+export function useReceivers(): void {
+  beforeEach(async () => {
+    sent = [];
+    receivers = {};
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const real = globalThis.fetch;
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+      const request = new Request(input, init);
+      const receiver = receivers[new URL(request.url).hostname];
+      if (receiver === undefined) return real(input, init);
+      const one = { url: request.url, headers: request.headers, body: await request.text() };
+      sent.push(one);
+      const ended = Promise.withResolvers<Response>();
+      init?.signal?.addEventListener("abort", () => ended.reject(new Error("aborted")));
+      return Promise.race([receiver(one), ended.promise]);
+    });
+    account = await openAccount({ credits: 0 });
+  });
+  afterEach(() => {
+    setClock(null);
+    vi.restoreAllMocks();
+  });
+}
+
+export const ask = (method: string, path: string, body?: object): Promise<Response> =>
+  send(`/v1/webhooks${path}`, { method, key: account.key, ...(body !== undefined && { body }) });
+
+export async function made(host: string, more: object = {}): Promise<Hook> {
+  const response = await ask("POST", "", { url: `https://${host}/hook`, ...more });
+  expect(response.status).toBe(201);
+  return response.json<Hook>();
+}
+
+export async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
+  const response = await ask("GET", `/${id}/deliveries?limit=100`);
+  expect(response.status).toBe(200);
+  return (await response.json<{ deliveries: readonly Delivery[] }>()).deliveries;
+}
+
+export const object = () => env.WEBHOOK_DELIVERIES.getByName(account.orgId);
+/** What is due is done, as the alarm does it. */
+export const alarm = (): Promise<void> =>
+  runInDurableObject(object(), (deliveries: WebhookDeliveries) => deliveries.alarm());
+
+/** Until everything sent to these was tried so often and what came of it is written down. */
+export function tried(hooks: readonly Hook[], attempts: number): Promise<readonly Delivery[]> {
+  return vi.waitFor(async () => {
+    const all = (await Promise.all(hooks.map(({ id }) => deliveriesOf(id)))).flat();
+    expect(new Set(all.map((one) => one.attempts))).toEqual(new Set([attempts]));
+    return all;
+  }, LONG);
+}
+
+export const to = (host: string): readonly Sent[] =>
+  sent.filter(({ url }) => new URL(url).hostname === host);
+export const ids = (host: string): readonly (string | null)[] => [
+  ...new Set(to(host).map(({ headers }) => headers.get("webhook-id"))),
+];

@@ -1,0 +1,98 @@
+import { env } from "cloudflare:workers";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { expect, it, vi } from "vitest";
+import { addCredits } from "../contract/client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  HOUR,
+  ids,
+  LONG,
+  made,
+  object,
+  receivers,
+  to,
+  tried,
+  useReceivers,
+} from "./receivers.ts";
+import type { Delivery } from "./receivers.ts";
+
+useReceivers();
+
+const WAITS_S = [5, 300, 1800, 7200, 18_000, 36_000, 36_000, 36_000, 36_000];
+const EARLY_MS = 30_000;
+const types = ["balance.credited"];
+
+/** Between the first and the last, Unix ms, the next attempts of these are due. */
+function dueOf(all: readonly Delivery[]): { readonly first: number; readonly last: number } {
+  const due = all.map(({ next_attempt_at: next }) => Date.parse(next ?? ""));
+  return { first: Math.min(...due), last: Math.max(...due) };
+}
+
+/** The object's alarm stands for this moment of the shifted clock. */
+async function alarmStandsFor(at: number): Promise<void> {
+  const { CLOCK_OFFSET_MS = "0" } = env as { CLOCK_OFFSET_MS?: string };
+  await vi.waitFor(async () => {
+    const set = await runInDurableObject(object(), (_, { storage }) => storage.getAlarm());
+    const stands = (set ?? 0) + Number(CLOCK_OFFSET_MS);
+    expect(stands).toBeGreaterThanOrEqual(at);
+    expect(stands).toBeLessThan(at + 2000);
+  }, LONG);
+}
+
+it("ten attempts in two days, each at its time by the object's own alarm, and none after them", async () => {
+  let attempt = 1;
+  receivers["late.turnpike.dev"] = () => new Response("", { status: attempt === 10 ? 200 : 503 });
+  receivers["never.turnpike.dev"] = () => new Response("", { status: 503 });
+  const late = await made("late.turnpike.dev", { types });
+  const never = await made("never.turnpike.dev", { types });
+  for (let i = 0; i < 3; i++) await addCredits(account.orgId, 1);
+  await vi.waitFor(() => expect(ids("never.turnpike.dev")).toHaveLength(3), LONG);
+  await vi.waitFor(() => expect(ids("late.turnpike.dev")).toHaveLength(3), LONG);
+  for (const wait of WAITS_S) {
+    /* oxlint-disable no-await-in-loop -- time passes */
+    const all = await tried([late, never], attempt);
+    expect(all).toHaveLength(6);
+    for (const { last_attempt_at: last, next_attempt_at: next } of all) {
+      expect(Date.parse(next ?? "") - Date.parse(last ?? "")).toBe(wait * 1000);
+    }
+    const { first, last } = dueOf(all);
+    attempt += 1;
+    if (wait === 5) continue; // the platform's clock itself brings this one
+    const before = to("late.turnpike.dev").length;
+    setClock(first - EARLY_MS);
+    expect(await runDurableObjectAlarm(object())).toBe(true);
+    await alarmStandsFor(first);
+    expect(to("late.turnpike.dev")).toHaveLength(before);
+    setClock(last);
+    expect(await runDurableObjectAlarm(object())).toBe(true);
+    /* oxlint-enable no-await-in-loop */
+  }
+  const ended = await tried([late, never], 10);
+  const states = ended.map(({ state, next_attempt_at: next }) => ({ state, next }));
+  const gone = { state: "failed", next: null };
+  const done = { state: "delivered", next: null };
+  expect(states).toEqual([done, done, done, gone, gone, gone]);
+  for (const host of ["late.turnpike.dev", "never.turnpike.dev"]) {
+    expect(to(host)).toHaveLength(30);
+    expect(ids(host)).toHaveLength(3);
+    for (const id of ids(host)) expectSchedule(host, id);
+  }
+  setClock(Date.now() + 60 * HOUR);
+  await runDurableObjectAlarm(object());
+  await tried([late, never], 10);
+  expect(to("never.turnpike.dev")).toHaveLength(30);
+}, 120_000);
+
+/** As the receiver saw it: each attempt so long after the one before, by the second in which it was signed. */
+function expectSchedule(host: string, id: string | null): void {
+  const seconds = to(host)
+    .filter(({ headers }) => headers.get("webhook-id") === id)
+    .map(({ headers }) => Number(headers.get("webhook-timestamp")));
+  const waits = seconds.slice(1).map((at, i) => at - (seconds[i] ?? 0));
+  for (const [i, wait] of waits.entries()) {
+    expect(wait).toBeGreaterThanOrEqual((WAITS_S[i] ?? 0) - 1); // whole seconds
+    expect(wait).toBeLessThan((WAITS_S[i] ?? 0) + 60);
+  }
+  expect((seconds.at(-1) ?? 0) - (seconds[0] ?? 0)).toBeGreaterThan(47 * 3600);
+}
