@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { PeerConfig } from "../config.ts";
 import { calledFromWire, shownFields, shownToWire } from "../keys/called-wire.ts";
-import { keyHash as hash } from "../keys/key-hash.ts";
+import { keyHashSchema as hash } from "../lib/key.ts";
 import type { Called } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Failure } from "../lib/failure.ts";

@@ -1,10 +1,9 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
 import type { Region, Scope, Shown } from "../lib/caller.ts";
-import { randomBase62 } from "../lib/id.ts";
+import { BASE62, randomBase62 } from "../lib/id.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
 
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
@@ -29,7 +28,7 @@ export type VerifiedKey = {
 };
 
 /**
- * Makes a key: the prefix of the interface (2.5), then 40 base62 characters: the id of the first
+ * Makes a key: the prefix of the interface, then 40 base62 characters: the id of the first
  * secret, 31 of randomness (184 bits), and an 8 character tag over all before them.
  */
 export async function mintKey(options: {

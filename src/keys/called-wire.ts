@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import { calledBy } from "../lib/caller.ts";
 import type { Called } from "../lib/caller.ts";
-import { keyHash } from "./key-hash.ts";
+import { keyHashSchema } from "../lib/key.ts";
 import { sessionFromWire, sessionToWire, sessionWire } from "./session-token.ts";
 
 /** What a peer says that a request shows beside its key's hash. Left out: the key's first secret. */
-export const shownFields = { secret: z.optional(keyHash), session: z.optional(sessionWire) };
+export const shownFields = { secret: z.optional(keyHashSchema), session: z.optional(sessionWire) };
 type ShownWire = {
   readonly secret?: string | undefined;
   readonly session?: z.infer<typeof sessionWire> | undefined;

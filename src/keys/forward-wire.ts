@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { Called } from "../lib/caller.ts";
 import { calledFromWire, shownFields, shownToWire } from "./called-wire.ts";
-import { keyHash } from "./key-hash.ts";
+import { keyHashSchema } from "../lib/key.ts";
 
 /**
  * A request that a peer hands to the caller's home: everything that its answer may depend on. `body`
@@ -45,7 +45,7 @@ const requestSchema = z.object({
   query: z.string().check(z.regex(/^(?:\?|$)/)),
   headers,
   body: z.nullable(z.string()),
-  caller_key_hash: keyHash,
+  caller_key_hash: keyHashSchema,
   ...shownFields,
 });
 const answerSchema = z.object({

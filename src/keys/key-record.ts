@@ -9,7 +9,7 @@ import type { TermsRecord } from "./terms.ts";
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
-/** The key record of the interface, 2.5. */
+/** The key record of the interface. */
 export type KeyRecord = {
   readonly id: string;
   readonly name: string;

@@ -5,9 +5,9 @@ import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { identifyGlobalKey } from "./identify.ts";
-import { keyHash } from "./key-hash.ts";
+import { keyHashSchema } from "../lib/key.ts";
 
-const lookup = z.object({ key_hash: keyHash });
+const lookup = z.object({ key_hash: keyHashSchema });
 
 /**
  * `POST /internal/v1/lookup`: whose a global key of this region is. 200 with the record, or with

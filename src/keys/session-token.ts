@@ -4,6 +4,7 @@ import type { Region, Scope } from "../lib/caller.ts";
 import { ID_CHARACTERS, mintId, mintedAt } from "../lib/id.ts";
 import { micros } from "../lib/money.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
+import { keyHashSchema } from "../lib/key.ts";
 import type { Session } from "../lib/session.ts";
 import { base62Of, hmacOf, sameText, sign } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
@@ -32,7 +33,7 @@ const wire = z.object({
   rpm: z.nullable(at),
   origins: texts,
 });
-const payload = z.object({ ...wire.shape, key: z.string().check(z.regex(/^[0-9a-f]{64}$/)) });
+const payload = z.object({ ...wire.shape, key: keyHashSchema });
 export const sessionWire = wire;
 
 /** A session as a token and a peer's message have it. */

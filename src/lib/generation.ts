@@ -22,32 +22,40 @@ export type Generation = {
 };
 
 const count = z.int().check(z.minimum(0));
-/** Not bounded by 0: a clock may step back during a request, and its charge is due all the same. */
-const milliseconds = z.int();
+const counts = z.object({
+  input: count,
+  cacheRead: count,
+  cacheWrite: count,
+  cacheWriteHour: z._default(count, 0),
+  output: count,
+  reasoning: count,
+});
+const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
+  return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
+});
+const ran = {
+  model: z.string(),
+  provider: z.string(),
+  keyId: z.string(),
+  externalId: z.nullable(z.string()),
+  streamed: z.boolean(),
+  usage: z.pipe(counts, toUsage),
+  price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
+  firstByteMs: z.nullable(z.number()),
+  durationMs: z.number(),
+  estimated: z.boolean(),
+  finishReason: z.nullable(z.string()),
+};
+/**
+ * A generation as a peer sends it, who says by its signature where it ran. No outcome is turned away for what
+ * does not touch money: a clock that stepped back, a long reason.
+ */
+export const ranGeneration: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
+
 const word = z.string().check(z.minLength(1), z.maxLength(256));
-
-const usageSchema: z.ZodMiniType<Usage> = z
-  .pipe(
-    z.object({
-      input: count,
-      cacheRead: count,
-      cacheWrite: count,
-      cacheWriteHour: z._default(count, 0),
-      output: count,
-      reasoning: count,
-    }),
-    z.transform(({ cacheWriteHour, ...usage }): Usage => {
-      return cacheWriteHour === 0 ? usage : { ...usage, cacheWriteHour };
-    }),
-  )
-  .check(
-    z.refine((usage) => usage.reasoning <= usage.output, "must have reasoning within output"),
-    z.refine((usage) => (usage.cacheWriteHour ?? 0) <= usage.cacheWrite, "must add up"),
-    z.refine((usage) => Number.isSafeInteger(promptTokens(usage)), "must add up"),
-  );
-
-/** A generation as it is logged and sent, checked field by field where it comes back in. */
+/** The same as it is logged, checked field by field where a person brings it back. */
 export const generationSchema: z.ZodMiniType<Generation> = z.object({
+  ...ran,
   model: word,
   provider: word,
   region: z.enum(REGIONS),
@@ -55,12 +63,17 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   externalId: z.nullable(
     z.string().check(z.refine((id) => externalIdProblem(id) === null, "must be an external_id")),
   ),
-  streamed: z.boolean(),
-  usage: usageSchema,
-  price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
-  firstByteMs: z.nullable(milliseconds),
-  durationMs: milliseconds,
-  estimated: z.boolean(),
+  usage: z.pipe(
+    counts.check(
+      z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
+      z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),
+      z.refine((used) => Number.isSafeInteger(promptTokens(used)), "must add up"),
+    ),
+    toUsage,
+  ),
+  // not bounded by 0: a clock may step back during a request, and its charge is due all the same
+  firstByteMs: z.nullable(z.int()),
+  durationMs: z.int(),
   finishReason: z.nullable(word),
 });
 

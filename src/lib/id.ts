@@ -1,6 +1,7 @@
 import { assert } from "./assert.ts";
 
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/** In ASCII order: what is written in it sorts like what it stands for. */
+export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 

@@ -1,4 +1,10 @@
+import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
+
+/** What a key is known by everywhere but in its holder's hands: 64 hex characters. */
+export const keyHashSchema = z
+  .string()
+  .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
 
 export type Scope = "regional" | "global";
 

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { Region, Role } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
 
-/** 3 to 32 of a-z, 0-9 and hyphens, wherever they stand: the interface, 2.7. */
+/** 3 to 32 of a-z, 0-9 and hyphens, wherever they stand: the interface. */
 export const slugSchema = z
   .string()
   .check(z.regex(/^[a-z0-9-]{3,32}$/, "must be 3 to 32 lowercase letters, digits and hyphens"));
@@ -62,7 +62,7 @@ export type MemberRow = {
   readonly created_at: number;
 };
 
-/** The organisation of the interface, 2.7. */
+/** The organisation of the interface. */
 export type OrganizationRecord = {
   readonly id: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-import { hashedBase62 } from "./hash.ts";
+import { hashedBase62 } from "../lib/hash.ts";
 
 /** Which ids a provider takes for tool calls and their results. */
 export type IdShape = { readonly pattern: RegExp; readonly length: number };

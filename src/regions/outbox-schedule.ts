@@ -1,3 +1,4 @@
+import { fnv1a } from "../lib/hash.ts";
 import { regionNamed } from "../lib/regions.ts";
 import type { Region } from "../lib/regions.ts";
 
@@ -21,13 +22,9 @@ export function backoffMs(attempts: number, random: number): number {
   return Math.round(full * (1 - random / 2));
 }
 
-/** Which of the 16 shards an organisation's outcomes go through: FNV-1a over its id. */
+/** Which of the 16 shards an organisation's outcomes go through, by its id. */
 export function shardOf(orgId: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < orgId.length; i++) {
-    hash = Math.imul(hash ^ orgId.charCodeAt(i), 0x01000193);
-  }
-  return (hash >>> 0) % SHARDS;
+  return fnv1a(orgId) % SHARDS;
 }
 
 /** The outbox for outcomes that this region's own wallets could not take at once. */

@@ -5,7 +5,7 @@ import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 
-/** The end user of the interface, 2.6. */
+/** The end user of the interface. */
 export type EndUser = {
   readonly id: string;
   readonly external_id: string;

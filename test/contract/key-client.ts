@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { admin, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
-/** The key record of the interface, 2.5. */
+/** The key record of the interface. */
 export type KeyBody = {
   readonly id: string;
   readonly name: string;

@@ -1,9 +1,9 @@
-import { hash32, hashedBase62 } from "../hash.ts";
+import { hash32, hashedBase62 } from "../../lib/hash.ts";
 import { numberOf } from "../json-value.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
-import { countPrompt } from "./conversation.ts";
+import { countPrompt } from "./asked.ts";
 import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";

@@ -1,9 +1,9 @@
-import { hashedBase62 } from "../hash.ts";
+import { hashedBase62 } from "../../lib/hash.ts";
 import { isObject, listOf, objectOf, parseObject } from "../json-value.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { toolsOf } from "../tools.ts";
 import type { Tool } from "../tools.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Asked } from "./asked.ts";
 import { instanceOf } from "./schema-instance.ts";
 
 /** A call as OpenAI shows it; `arguments` is JSON text of an object. */
@@ -26,7 +26,7 @@ const BRACES_MAX = 64;
  */
 export function callsFor(
   body: JsonObject,
-  { ask, results, rounds }: Conversation,
+  { ask, results, rounds }: Asked,
   isEager: boolean,
 ): readonly CallDraft[] | ProviderFailure {
   const functions = listOf(body["tools"]).filter((tool) => isObject(objectOf(tool)["function"]));

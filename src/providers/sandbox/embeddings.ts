@@ -1,5 +1,5 @@
 import { floatsToBase64 } from "../embedding-encoding.ts";
-import { hash32 } from "../hash.ts";
+import { hash32 } from "../../lib/hash.ts";
 import type { JsonObject, ProviderAnswer, ProviderCall } from "../provider.ts";
 import { countTokens } from "./tokens.ts";
 

@@ -1,6 +1,6 @@
 import type { JsonObject, ProviderFailure } from "../provider.ts";
-import { readConversation } from "./conversation.ts";
-import type { Conversation } from "./conversation.ts";
+import { readAsked } from "./asked.ts";
+import type { Asked } from "./asked.ts";
 import { noFunctions } from "../conversation.ts";
 import { isObject, listOf, numberOf, objectOf } from "../json-value.ts";
 import { fragmentsOf, wordsOf } from "./tokens.ts";
@@ -47,7 +47,7 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
 export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
   if (listOf(body["messages"]).some(isLegacy)) return { ok: false, failure: noFunctions() };
-  const conversation = readConversation(body);
+  const conversation = readAsked(body);
   const calls = callsFor(body, conversation, mode.isEager ?? false);
   if ("kind" in calls) return { ok: false, failure: calls };
   const choices = Math.max(1, numberOf(body["n"]) ?? 1);
@@ -72,13 +72,13 @@ function isLegacy(message: unknown): boolean {
 }
 
 /** At most half of what may be said. */
-function thoughtOf({ ask, results }: Conversation, cap: number): string {
+function thoughtOf({ ask, results }: Asked, cap: number): string {
   const about =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
   return cutToTokens(`The user said: ${ask ?? "nothing"}. ${about}`, Math.floor(cap / 2));
 }
 
-function textFor(conversation: Conversation): string {
+function textFor(conversation: Asked): string {
   if (conversation.results.length === 0) return conversation.ask ?? GREETING;
   return conversation.results
     .map((result) => `${result.tool ?? "The tool"} returned: ${result.text}`)

@@ -119,7 +119,7 @@ function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
   };
 }
 
-/** The end user of the interface, 2.6. */
+/** The end user of the interface. */
 function endUserView(endUser: EndUserRecord): Readonly<Record<string, unknown>> {
   return {
     id: endUser.id,
@@ -164,7 +164,7 @@ export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> 
   return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
 }
 
-/** The organisation settings of the interface, 2.8. */
+/** The organisation settings of the interface. */
 function settingsView(settings: SettingsRecord): Readonly<Record<string, unknown>> {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),

@@ -1,6 +1,6 @@
 import { parseJsonText } from "../../../http/json-text.ts";
 import { fromBase64, toBase64Url } from "../../../providers/base64.ts";
-import { hash32 } from "../../../providers/hash.ts";
+import { hash32 } from "../../../lib/hash.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 

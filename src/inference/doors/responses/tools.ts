@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { invalid, success } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
-import { hashedBase62 } from "../../../providers/hash.ts";
+import { hashedBase62 } from "../../../lib/hash.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import { opaqueObject } from "../../chat-request.ts";

@@ -1,9 +1,15 @@
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+import { BASE62 } from "./id.ts";
 
-/** 32 well-mixed bits of a text (FNV-1a, then the finaliser of MurmurHash3). Not for secrets. */
-export function hash32(text: string, seed = 0): number {
+/** FNV-1a over a text's UTF-16 units: 32 bits. Not for secrets. */
+export function fnv1a(text: string, seed = 0): number {
   let hash = 0x811c9dc5 ^ seed;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}
+
+/** 32 well-mixed bits of a text: `fnv1a`, then the finaliser of MurmurHash3. Not for secrets. */
+export function hash32(text: string, seed = 0): number {
+  let hash = fnv1a(text, seed);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return (hash ^ (hash >>> 16)) >>> 0;

@@ -3,7 +3,7 @@ import { listOf, objectOf, textOf } from "../json-value.ts";
 import { countTokens } from "./tokens.ts";
 
 /** What the sandbox reads out of a chat request's messages. */
-export type Conversation = {
+export type Asked = {
   /** The text of the last user message; null when there is none. */
   readonly ask: string | null;
   /** The tool messages at the end, in order: what the last round of calls brought. */
@@ -18,7 +18,7 @@ export type ToolResult = { readonly tool: string | null; readonly text: string }
 
 const TOKENS_PER_MESSAGE = 3;
 
-export function readConversation(body: JsonObject): Conversation {
+export function readAsked(body: JsonObject): Asked {
   const messages = listOf(body["messages"]).map(objectOf);
   const asked = messages.findLastIndex((message) => message["role"] === "user");
   const ask = messages[asked];
