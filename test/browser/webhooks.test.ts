@@ -7,6 +7,8 @@ import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { DESKTOP, expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
+/** Where the documents' pictures go, when they are made anew. */
+const { TURNPIKE_PICTURES: PICTURES } = process.env;
 type Received = { readonly headers: Record<string, string>; readonly body: string };
 
 const browser = openWindow();
@@ -95,6 +97,8 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
     1,
   );
   await inDialog(page, "Close").click();
+  await page.getByRole("cell", { name: "delivered" }).waitFor();
+  if (PICTURES !== undefined) await page.screenshot({ path: `${PICTURES}/webhook.png` });
 
   await page.getByRole("button", { name: "Rotate secret…" }).click();
   await page.getByLabel("The secret of now ends").selectOption("0");
