@@ -1,0 +1,115 @@
+import { createServer } from "node:http";
+import type { Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { postCredits } from "../../scripts/admin-client.ts";
+import { measured } from "../measured.ts";
+import { makeOrganization } from "./support/organization.ts";
+import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
+
+const EVENTS = 200;
+/** A third of the time that one hanging message takes: a line that others wait in would be far over it. */
+const DELAY_MAX_MS = 5000;
+
+let kept: Awaited<ReturnType<typeof startKeptRegion>>;
+const servers: Server[] = [];
+beforeAll(async () => {
+  kept = await startKeptRegion();
+});
+afterAll(async () => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  await kept.stop();
+});
+
+/** A receiver on loopback: for each event, how long after it happened it arrived, in ms. */
+async function receiver(answer: (response: ServerResponse) => void) {
+  const delays = new Map<string, number>();
+  let calls = 0;
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8");
+    request.on("data", (chunk) => (body += chunk));
+    request.on("end", () => {
+      const { id, created_at: at } = JSON.parse(body) as { id: string; created_at: string };
+      calls += 1;
+      if (!delays.has(id)) delays.set(id, Date.now() - Date.parse(at));
+      answer(response);
+    });
+  });
+  servers.push(server);
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  return { url, delays, calls: () => calls };
+}
+
+const status = (code: number) => (response: ServerResponse) => void response.writeHead(code).end();
+
+async function organization(urls: readonly string[]): Promise<string> {
+  const { adminUrl, baseUrl } = kept.region();
+  const { orgId, key } = await makeOrganization(adminUrl, ADMIN_TOKEN, { credits: 0 });
+  for (const url of urls) {
+    // oxlint-disable-next-line no-await-in-loop -- in their order
+    const response = await fetch(`${baseUrl}/webhooks`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ url, types: ["balance.credited"] }),
+    });
+    // oxlint-disable-next-line no-await-in-loop -- in their order
+    expect(response.status, await response.text()).toBe(201);
+  }
+  return orgId;
+}
+
+/** One event after the other in each of these, then until every good receiver has all. */
+async function happen(
+  orgIds: readonly string[],
+  good: readonly { readonly delays: ReadonlyMap<string, number> }[],
+): Promise<void> {
+  const admin = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
+  for (let i = 0; i < EVENTS; i++) {
+    const body = { amount_micro: 1, reference: `event ${i}` };
+    // oxlint-disable-next-line no-await-in-loop -- one event after the other
+    await Promise.all(orgIds.map((orgId) => postCredits(admin, orgId, body)));
+  }
+  for (const { delays } of good) {
+    // oxlint-disable-next-line no-await-in-loop -- one receiver after the other
+    await expect.poll(() => delays.size, { timeout: 60_000 }).toBe(EVENTS);
+  }
+}
+
+function quantile(delays: ReadonlyMap<string, number>, share: number): number {
+  const sorted = [...delays.values()].toSorted((a, b) => a - b);
+  return sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN;
+}
+
+/** The first three of an organisation's receivers answer so; the delays of its fourth and of another organisation's. */
+async function run(others: readonly ((response: ServerResponse) => void)[]) {
+  const three = await Promise.all(others.map(receiver));
+  const beside = await receiver(status(204));
+  const elsewhere = await receiver(status(204));
+  const one = await organization([...three, beside].map(({ url }) => url));
+  await happen([one, await organization([elsewhere.url])], [beside, elsewhere]);
+  return { three, beside: beside.delays, elsewhere: elsewhere.delays };
+}
+
+it("one receiver that hangs, one that answers 500 and one 410 delay no other, of the same organisation or another", async () => {
+  const well = await run([status(204), status(204), status(204)]);
+  const bad = await run([() => undefined, status(500), status(410)]);
+  const [hangs, fails, gone] = bad.three;
+  expect(hangs?.calls()).toBeGreaterThanOrEqual(1);
+  await expect.poll(() => fails?.delays.size, { timeout: 60_000 }).toBe(EVENTS);
+  expect(gone?.calls()).toBe(1);
+  measured({
+    well_beside_p50_ms: quantile(well.beside, 0.5),
+    well_beside_p99_ms: quantile(well.beside, 0.99),
+    well_elsewhere_p99_ms: quantile(well.elsewhere, 0.99),
+    bad_beside_p50_ms: quantile(bad.beside, 0.5),
+    bad_beside_p99_ms: quantile(bad.beside, 0.99),
+    bad_elsewhere_p99_ms: quantile(bad.elsewhere, 0.99),
+  });
+  expect(quantile(bad.beside, 0.99)).toBeLessThan(DELAY_MAX_MS);
+  expect(quantile(bad.elsewhere, 0.99)).toBeLessThan(DELAY_MAX_MS);
+}, 400_000);
