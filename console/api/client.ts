@@ -60,11 +60,11 @@ export async function call<C extends Call>(
   return outcome as Outcome<Calls[C]["answer"]>;
 }
 
-/** Exchanges a key or an operator's token for a session, which the browser keeps as a cookie. */
+/** Exchanges a key or an operator's token, however a paste broke it, for a session that the browser keeps as a cookie. */
 export async function login(key: string): Promise<Outcome<Session>> {
   return (await send(`${BASE}/login`, {
     method: "POST",
-    body: JSON.stringify({ key: key.trim() }),
+    body: JSON.stringify({ key: key.replaceAll(/\s+/g, "") }),
     headers: { "content-type": "application/json" },
   })) as Outcome<Session>;
 }

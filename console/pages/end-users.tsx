@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
-import { microsOf, percent } from "../lib/money.ts";
+import { left, microsOf, percent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
@@ -114,7 +114,7 @@ const COLUMNS: readonly Column<EndUser>[] = [
 function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
   if (quota === null) return <Money micros={microsOf(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;
-  const label = `${percent(Math.min(1, share))} of $${quota} a ${name}`;
+  const label = `${percent(Math.min(1, share))} of ${left(microsOf(quota))} a ${name}`;
   return (
     <>
       <Money micros={microsOf(spent)} />{" "}

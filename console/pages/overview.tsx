@@ -70,8 +70,13 @@ function Spending() {
       </Panel>
       <div class="thirds">
         <Top title="Models" by="model" rows={sums && rows} />
-        <TopOf title="Keys" by="key" range={range} />
-        <TopOf title="End users" by="user" range={range} />
+        <TopOf title="Keys" by="key" range={range} to={["Limit or revoke", hrefOf(["keys"])]} />
+        <TopOf
+          title="End users"
+          by="user"
+          range={range}
+          to={["Set quotas", hrefOf(["end-users"])]}
+        />
       </div>
     </>
   );
@@ -112,20 +117,19 @@ function Card({
   );
 }
 
-function TopOf({ title, by, range }: { title: string; by: SplitBy; range: Range }) {
-  return <Top title={title} by={by} rows={useShares(by, range).data?.rows} />;
+type Ranked = {
+  readonly title: string;
+  readonly by: SplitBy;
+  /** Where one stops what spends too much. */
+  readonly to?: readonly [text: string, href: string];
+};
+
+function TopOf({ range, ...ranked }: Ranked & { range: Range }) {
+  return <Top {...ranked} rows={useShares(ranked.by, range).data?.rows} />;
 }
 
 /** The five that spent most, each with its share. */
-function Top({
-  title,
-  by,
-  rows,
-}: {
-  title: string;
-  by: SplitBy;
-  rows: readonly DayRow[] | undefined;
-}) {
+function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undefined }) {
   const nameOfKey = useKeyNames();
   if (rows === undefined) return <Panel title={title} children={<Skeleton height={180} />} />;
   const total = sumOf(rows, "cost_micro");
@@ -139,7 +143,16 @@ function Top({
     return hrefOf(["activity"], { split: by, [by]: group ?? "" });
   };
   return (
-    <Panel title={title}>
+    <Panel
+      title={title}
+      aside={
+        to && (
+          <a class="small" href={to[1]}>
+            {to[0]}
+          </a>
+        )
+      }
+    >
       <ol class="top-list">
         {top.map(({ group, cost_micro: micros }) => (
           <li key={group}>

@@ -79,7 +79,7 @@ function Filters() {
       <input
         class="filter"
         aria-label="Request's id"
-        placeholder="Request's id  ( / )"
+        placeholder="Id  ( / )"
         data-filter
         onChange={({ currentTarget: { value } }) =>
           value !== "" && goTo(["requests", value.trim()])

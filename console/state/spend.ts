@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import { urlOf } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import type { DayRow } from "../lib/spend.ts";
@@ -19,6 +20,8 @@ const CALL = "GET /v1/usage";
 /** Of 10,000 rows each. */
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
+/** So many rows are megabytes: they are read when the page is opened, not again and again. */
+const MANY = 10_000;
 
 /** Sums of each UTC day and each model, key or end user; null reads nothing. */
 export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
@@ -33,7 +36,13 @@ export function useShares(by: SplitBy | null, range: Range): Read<Rows> {
 function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   const query = { from, to, group_by: group_by ?? "day" } as const;
   const url = group_by === null ? null : urlOf(CALL, { query });
-  return useLoaded(url, () => allSums(query), { every: EVERY_MS });
+  const [every, setEvery] = useState(EVERY_MS);
+  const load = async (): Promise<Outcome<Rows>> => {
+    const outcome = await allSums(query);
+    if (outcome.ok && outcome.value.rows.length > MANY) setEvery(0);
+    return outcome;
+  };
+  return useLoaded(url, load, { every });
 }
 
 async function allSums(query: Range & { readonly group_by: GroupBy }): Promise<Outcome<Rows>> {

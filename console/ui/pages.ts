@@ -18,6 +18,8 @@ export type Pager<T> = {
 type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
 
 const LIMIT = 50;
+/** How long an export waits for a place in the session's minute. */
+const FULL_MS = 2000;
 
 /**
  * A list by pages of 50. `read` says what rows an answer has and what `cursor` (the parameter's name) takes
@@ -57,6 +59,11 @@ export function usePages<C extends ReadCall, T>(
   async function* all(): AsyncGenerator<readonly T[]> {
     for (let after: string | number | undefined, more = true; more;) {
       const outcome = await readOnce(name, at(after, 100)); // oxlint-disable-line no-await-in-loop -- a page says where the next begins
+      if (!outcome.ok && outcome.failure.status === 429) {
+        yield []; // the session's minute is full: what asks for the rows may stop here
+        await new Promise((resolve) => setTimeout(resolve, FULL_MS)); // oxlint-disable-line no-await-in-loop -- as above
+        continue;
+      }
       if (!outcome.ok) throw new Error(outcome.failure.message);
       const part = read(outcome.value);
       yield part.rows;

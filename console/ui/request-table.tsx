@@ -62,7 +62,7 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       cell: (row) => <Money micros={row.cost_micro} />,
     },
     { id: "key", title: "Key", wide: true, value: (row) => nameOfKey(row.key_id) },
-    { id: "user", title: "End user", value: (row) => row.external_id },
+    { id: "user", title: "End user", wide: true, value: (row) => row.external_id },
     {
       id: "status",
       title: "Status",
