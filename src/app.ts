@@ -16,8 +16,7 @@ import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";
 import { requireAdmission, requireUnlimited, startAdmission } from "./keys/admission.route.ts";
 import { forwardPeer } from "./keys/forward.peer.ts";
 import { forwardToHome } from "./keys/forward.route.ts";
-import { lookupPeer } from "./keys/keys.peer.ts";
-import { revocationsPeer } from "./keys/revocations.peer.ts";
+import { lookupPeer, revocationsPeer } from "./keys/global-keys.peer.ts";
 import {
   readMember,
   requireMember,

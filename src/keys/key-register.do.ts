@@ -11,14 +11,11 @@ import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
-import { isRepeatedWrite } from "./forwarded-writes.do.ts";
-import { bookOf, HomeUnreachable } from "./key-book.ts";
-import type { KeyBook } from "./key-book.ts";
-import type { Admission, Identified } from "../lib/register-contract.ts";
 import {
   createTables,
-  owedToBook,
+  isRepeatedWrite,
   oweBook,
+  owedToBook,
   oweUse,
   paidToBook,
   paidUse,
@@ -29,6 +26,9 @@ import {
   storeRetired,
   updateKey,
 } from "./register-memory.do.ts";
+import { bookOf, HomeUnreachable } from "./key-book.ts";
+import type { KeyBook } from "./key-book.ts";
+import type { Admission, Identified } from "../lib/register-contract.ts";
 import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";

@@ -1,3 +1,33 @@
+/** Longer waits are a host saying "not today"; failover decides for itself then. */
+const WAIT_MS_MAX = 3_600_000;
+
+/**
+ * How long the upstream asks to be left alone, in ms, or null. Milliseconds before seconds before a
+ * date (RFC 9110 10.2.3); a date is read against the answer's own `date`, so no clock is needed.
+ */
+export function retryAfterMs(headers: Headers): number | null {
+  for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
+    const wait = bounded(number(headers.get(name)));
+    if (wait !== null) return wait;
+  }
+  const value = headers.get("retry-after");
+  const seconds = number(value);
+  if (seconds !== null) return bounded(seconds * 1000);
+  const until = Date.parse(value ?? "");
+  const said = Date.parse(headers.get("date") ?? "");
+  return bounded(until - said);
+}
+
+function number(text: string | null): number | null {
+  if (text === null || !/^\s*\d+(\.\d+)?\s*$/.test(text)) return null;
+  return Number(text);
+}
+
+function bounded(ms: number | null): number | null {
+  if (ms === null || Number.isNaN(ms)) return null;
+  return Math.min(Math.max(0, Math.ceil(ms)), WAIT_MS_MAX);
+}
+
 /** What is only hinted at is not waited for longer. */
 const HINT_MS_MAX = 60_000;
 
@@ -12,7 +42,7 @@ const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const said = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(message);
   const spoken = durationMs(said?.[1] ?? "");
-  if (spoken !== null) return bounded(spoken);
+  if (spoken !== null) return hinted(spoken);
   const resets: number[] = [];
   const usedUp: number[] = [];
   for (const limit of LIMITS) {
@@ -21,8 +51,8 @@ export function hintedWaitMs(headers: Headers, message: string): number | null {
     resets.push(reset);
     if (headers.get(`x-ratelimit-remaining${limit}`)?.trim() === "0") usedUp.push(reset);
   }
-  if (usedUp.length > 0) return bounded(Math.max(...usedUp));
-  return resets.length > 0 ? bounded(Math.min(...resets)) : null;
+  if (usedUp.length > 0) return hinted(Math.max(...usedUp));
+  return resets.length > 0 ? hinted(Math.min(...resets)) : null;
 }
 
 const DURATION =
@@ -40,6 +70,6 @@ function durationMs(raw: string): number | null {
   return (((hours ?? 0) * 60 + (minutes ?? 0)) * 60 + (seconds ?? 0)) * 1000 + (ms ?? 0);
 }
 
-function bounded(ms: number): number {
+function hinted(ms: number): number {
   return Math.min(Math.ceil(ms), HINT_MS_MAX);
 }

@@ -1,8 +1,7 @@
 import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
-import { retryAfterMs } from "./retry-after.ts";
-import { hintedWaitMs } from "./retry-hints.ts";
+import { hintedWaitMs, retryAfterMs } from "./retry-hints.ts";
 
 /** What an upstream said went wrong; every field is its own, unclean text. */
 type Complaint = {

@@ -1,6 +1,5 @@
 import type { PeerSecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
-import { KEY_ID, hmacOf, keyIdOf } from "./signature-key.ts";
 
 /**
  * HTTP Message Signatures (RFC 9421) with one shape only: label `turnpike`, algorithm hmac-sha256
@@ -21,6 +20,9 @@ const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 /** A signature is good for this long, and a clock may be off by as much. */
 const LIFETIME_S = 30;
 
+const KEY_ID_CHARACTERS = 12;
+/** How a keyid looks: `eu:` and 12 characters of base64url. */
+const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
 /** 32 bytes in base64. The last character ends in two zero bits: bytes have one text, not four. */
 const BYTES = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
@@ -160,4 +162,36 @@ function refused(reason: string): Verdict {
 
 function literally(text: string): string {
   return text.replaceAll(/[()]/g, String.raw`\$&`);
+}
+
+const encoder = new TextEncoder();
+
+type Prepared = { readonly hmac: CryptoKey; readonly keyId: string };
+/** Made once per secret and isolate. The result is kept, not the promise: no request waits on another's. */
+const prepared = new WeakMap<PeerSecret, Prepared>();
+
+/** The HMAC-SHA-256 key of a secret. */
+async function hmacOf(secret: PeerSecret): Promise<CryptoKey> {
+  return (await prepare(secret)).hmac;
+}
+
+/**
+ * What names a secret in `keyid`: its sender and 72 bits of an HMAC made with it, over a text that no
+ * signature is made over. Both regions derive it, and it says nothing about the secret.
+ */
+async function keyIdOf(secret: PeerSecret): Promise<string> {
+  return (await prepare(secret)).keyId;
+}
+
+async function prepare(secret: PeerSecret): Promise<Prepared> {
+  const known = prepared.get(secret);
+  if (known !== undefined) return known;
+  const raw = encoder.encode(secret.secret);
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const hmac = await crypto.subtle.importKey("raw", raw, algorithm, false, ["sign", "verify"]);
+  const print = new Uint8Array(await crypto.subtle.sign("HMAC", hmac, encoder.encode("keyid")));
+  const text = print.toBase64({ alphabet: "base64url" }).slice(0, KEY_ID_CHARACTERS);
+  const fresh = { hmac, keyId: `${secret.sender}:${text}` };
+  prepared.set(secret, fresh);
+  return fresh;
 }

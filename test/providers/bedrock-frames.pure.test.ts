@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { crc32 } from "../../src/providers/bedrock/crc32.ts";
+import { crc32, FrameDecoder } from "../../src/providers/bedrock/event-frames.ts";
 import { ConverseReader } from "../../src/providers/bedrock/converse-stream.ts";
-import { FrameDecoder } from "../../src/providers/bedrock/event-frames.ts";
 import type { Frame } from "../../src/providers/bedrock/event-frames.ts";
 import { bitwiseCrc, frame, header, joined, rawFrame, sized } from "../fixtures/event-stream.ts";
 

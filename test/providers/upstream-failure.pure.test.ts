@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
 import { cleanedMessage } from "../../src/providers/cleaned-message.ts";
-import { retryAfterMs } from "../../src/providers/retry-after.ts";
+import { retryAfterMs } from "../../src/providers/retry-hints.ts";
 import { httpFailure, streamFailure } from "../../src/providers/upstream-failure.ts";
 
 const NO_HEADERS = new Headers();

@@ -22,7 +22,7 @@ import {
 } from "../tables/end-user-rows.do.ts";
 import type { Departed } from "../tables/end-user-rows.do.ts";
 import { findDueUses } from "../tables/key-rows.do.ts";
-import { thinCheckpoints } from "../tables/checkpoint-rows.do.ts";
+import { addTotal, thinCheckpoints } from "../tables/total-rows.do.ts";
 import {
   addSessionSpend,
   loadSessionRates,
@@ -31,7 +31,6 @@ import {
 } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
-import { addTotal } from "../tables/total-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../wallet-contract.ts";
