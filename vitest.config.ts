@@ -23,7 +23,7 @@ const LONG_FILES = "test/**/*.long.test.ts";
 /** A long run: those files, and every test that tries more the longer it may (`test/effort.ts`). */
 const inLongRun = (file: string): boolean =>
   file.endsWith(".long.test.ts") ||
-  /from "[./]+\/(?:effort|faults-of)\.ts"/.test(readFileSync(file, "utf8"));
+  /from "[./]+\/(?:effort|faults-of|adapter-kit)\.ts"/.test(readFileSync(file, "utf8"));
 
 function testsIn(include: string, exclude: readonly string[] = []) {
   if (LONG !== "1") return { include: [include], exclude: [...exclude, LONG_FILES] };
@@ -97,7 +97,7 @@ export default defineConfig({
         test: {
           name: "pure",
           ...patience,
-          isolate: true, // some replace the timers: none of the others may find theirs gone
+          isolate: false, // a file loads in a second, and is over in less
           sequence: { groupOrder: 2 },
           ...testsIn("test/**/*.pure.test.ts"),
         },

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { refuse } from "../../src/lib/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { ADMIN_TOKEN, bindingsWith, openAccount, send } from "./client.ts";
@@ -27,7 +28,9 @@ describe("GET /admin/v1/health: 200", () => {
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);
     valueOf(await wallet.hold(hold));
-    await runScheduled(env);
+    const poke = async () => refuse({ kind: "storage_unavailable" }); // other tests' wallets, left alone
+    const getByName = (name: string) => (name === orgId ? wallet : { poke });
+    await runScheduled(bindingsWith({ WALLET: { getByName } }));
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN });
     const { sweep } = await response.json<{ sweep: Record<string, number | string> }>();
     expect(Math.abs(Date.parse(String(sweep["at"])) - Date.now())).toBeLessThan(60_000);

@@ -22,7 +22,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],
   "POST /v1/sessions": [{ expires_in: 60 }, 201],
-  "POST /v1/webhooks": [{ url: "https://hooks.turnpike.dev/x" }, 201],
+  "POST /v1/webhooks": [{ url: "https://hooks.turnpike.dev/x", types: ["balance.low"] }, 201],
   "PATCH /v1/webhooks/:id": [{ types: ["balance.low"] }],
   "POST /v1/webhooks/:id/rotate": [{ overlap_seconds: 60 }],
   "POST /v1/webhooks/:id/test": [{}],
@@ -75,12 +75,12 @@ async function sessionOf({ key }: Account): Promise<string> {
   return id;
 }
 
-/** Straight into the book: most roles may not make one. */
+/** Straight into the book: most roles may not make one. It wants what nothing here tells: dozens would be told all. */
 async function webhookOf({ orgId }: Account): Promise<string> {
   const id = mintId("whk_", Date.now());
   await env.DB.prepare(
-    `INSERT INTO webhooks (id, org_id, url, secrets, created_at, changed_at)
-     VALUES (?1, ?2, 'https://hooks.turnpike.dev/x', '[]', ?3, ?3)`,
+    `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at)
+     VALUES (?1, ?2, 'https://hooks.turnpike.dev/x', '["balance.low"]', '[]', ?3, ?3)`,
   )
     .bind(id, orgId, Date.now())
     .run();

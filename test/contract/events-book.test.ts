@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { refuse } from "../../src/lib/failure.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-world.ts";
@@ -158,6 +159,9 @@ const wait = (id: string): Promise<unknown> =>
     .run();
 const wallet = (id: string) => env.WALLET.getByName(id);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
+/** For a sweep that leaves other tests' wallets alone. */
+const ownAlone = (id: string) =>
+  id === account.orgId ? wallet(id) : { poke: async () => refuse({ kind: "storage_unavailable" }) };
 /** The wallet's calls on the book, some of which fail. */
 async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
@@ -221,7 +225,7 @@ describe("what the wallet takes over from the book", () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
-    await sweep(env.DB, Date.now(), { wallet, deliveries, outboxes: [] });
+    await sweep(env.DB, Date.now(), { wallet: ownAlone, deliveries, outboxes: [] });
     expect(await waiting()).toBe(0);
     expect(await count()).toBe(1);
   });
@@ -229,13 +233,13 @@ describe("what the wallet takes over from the book", () => {
   it("a key that expires in a week is told once, however often the sweep runs", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
-    await sweep(env.DB, now, { wallet, deliveries, outboxes: [] });
+    await sweep(env.DB, now, { wallet: ownAlone, deliveries, outboxes: [] });
     const expires_at = new Date(now + 8 * DAY).toISOString();
     const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
     const { id } = await made.json<{ id: string }>();
     for (const days of [0.5, 2, 2, 3]) {
       // oxlint-disable-next-line no-await-in-loop -- one sweep after the other
-      await sweep(env.DB, now + days * DAY, { wallet, deliveries, outboxes: [] });
+      await sweep(env.DB, now + days * DAY, { wallet: ownAlone, deliveries, outboxes: [] });
     }
     expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
       { actor: { kind: "system", id: null }, data: { expires_at } },

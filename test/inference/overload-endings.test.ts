@@ -6,7 +6,7 @@ import { BusyWorld, HELLO } from "./busy-world.ts";
 import type { Asking } from "./busy-world.ts";
 import { effort } from "../effort.ts";
 
-const CASES = effort(3, 10);
+const CASES = effort(2, 10);
 const ENDINGS = 100 * CASES;
 const LEAVES_EARLY = "client leaves early";
 const LEAVES_STREAM = "client leaves the stream";

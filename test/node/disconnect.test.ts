@@ -9,7 +9,7 @@ import { measured } from "../measured.ts";
 import { effort } from "../effort.ts";
 
 /** In a long run at every byte. */
-const EVERY = effort(7, 1);
+const EVERY = effort(19, 1);
 
 let upstream: OpenAiMock;
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;

@@ -15,7 +15,9 @@ it("the hourly sweep pokes every outbox, the peers' too, and one that fails stop
       if (name === "own/0") throw new Error("this one is down");
     },
   });
-  await runScheduled(bindingsWith({ REGION_OUTBOX: { getByName } }));
+  const poke = async () => refuse({ kind: "storage_unavailable" }); // other tests' wallets, left alone
+  const WALLET = { getByName: () => ({ poke }) };
+  await runScheduled(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
   expect(poked.toSorted()).toEqual([...outboxNames(["us"])].toSorted());
   vi.restoreAllMocks();
 });

@@ -20,7 +20,7 @@ afterEach(() => setClock(null));
 it("the object answers and counts as the pure rules do, evicted and published between any two commands", async () => {
   const result = await fc.check(
     fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
-    { numRuns: effort(30, 600), seed: 7, endOnFailure: true },
+    { numRuns: effort(12, 600), seed: 7, endOnFailure: true },
   );
   expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
 });
