@@ -1,9 +1,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { refuse } from "../../src/lib/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
-import { ADMIN_TOKEN, bindingsWith, openAccount, send } from "./client.ts";
+import { ADMIN_TOKEN, bindingsWith, LEFT_ALONE, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
 async function aliases(bindings?: Env): Promise<unknown> {
@@ -28,8 +27,7 @@ describe("GET /admin/v1/health: 200", () => {
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);
     valueOf(await wallet.hold(hold));
-    const poke = async () => refuse({ kind: "storage_unavailable" }); // other tests' wallets, left alone
-    const getByName = (name: string) => (name === orgId ? wallet : { poke });
+    const getByName = (name: string) => (name === orgId ? wallet : LEFT_ALONE);
     await runScheduled(bindingsWith({ WALLET: { getByName } }));
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN });
     const { sweep } = await response.json<{ sweep: Record<string, number | string> }>();

@@ -1,9 +1,16 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { refuse } from "../../src/lib/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { REGION_METRICS } from "../../src/metrics/series.ts";
-import { ADMIN_TOKEN, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
+import {
+  ADMIN_TOKEN,
+  bindingsWith,
+  LEFT_ALONE,
+  chat,
+  errorOf,
+  openAccount,
+  send,
+} from "./client.ts";
 import { apart } from "./metrics-client.ts";
 
 function gone(): Promise<never> {
@@ -62,8 +69,7 @@ describe("GET /admin/v1/metrics: 200", () => {
 
   it("what the sweep found, with its age: holds, wallets, outboxes, sizes", async () => {
     await chat(key);
-    const poke = async () => refuse({ kind: "storage_unavailable" }); // other tests' wallets, left alone
-    const getByName = (name: string) => (name === orgId ? env.WALLET.getByName(name) : { poke });
+    const getByName = (name: string) => (name === orgId ? env.WALLET.getByName(name) : LEFT_ALONE);
     await runScheduled(bindingsWith({ WALLET: { getByName } }));
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();

@@ -2,6 +2,7 @@ import { env, exports } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
+import { refuse } from "../../src/lib/failure.ts";
 import { declared } from "../fixtures/declared.ts";
 import { checkDocumented } from "./documented.ts";
 import { errorBody } from "./wire-schemas.ts";
@@ -132,6 +133,9 @@ export function admin(method: string, path: string, body?: unknown): Promise<Res
 export function bindingsWith(changes: Readonly<Record<string, unknown>>): Env {
   return { ...env, ...changes };
 }
+
+/** Another test's object, for a sweep that is to leave it alone: each costs a call, and there are thousands. */
+export const LEFT_ALONE = { poke: async () => refuse({ kind: "storage_unavailable" }) };
 
 /** The tests' bindings, but wallets have these calls instead of their own; `calls` is given the wallet's name. */
 export function walletsWith(calls: (name: string) => object): Env {

@@ -1,11 +1,10 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { refuse } from "../../src/lib/failure.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-world.ts";
-import { admin, openAccount, send } from "./client.ts";
+import { admin, LEFT_ALONE, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 type Event = {
@@ -160,8 +159,7 @@ const wait = (id: string): Promise<unknown> =>
 const wallet = (id: string) => env.WALLET.getByName(id);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
 /** For a sweep that leaves other tests' wallets alone. */
-const ownAlone = (id: string) =>
-  id === account.orgId ? wallet(id) : { poke: async () => refuse({ kind: "storage_unavailable" }) };
+const ownAlone = (id: string) => (id === account.orgId ? wallet(id) : LEFT_ALONE);
 /** The wallet's calls on the book, some of which fail. */
 async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {

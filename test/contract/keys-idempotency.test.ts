@@ -1,11 +1,10 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { refuse } from "../../src/lib/failure.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
-import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import { bindingsWith, LEFT_ALONE, errorOf, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
 const DAY_MS = 86_400_000;
@@ -215,9 +214,11 @@ it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no youn
     insert.bind(account.keyId, "old", now - DAY_MS),
     insert.bind(account.keyId, "young", now - DAY_MS + 1),
   ]);
-  const poke = async () => refuse({ kind: "storage_unavailable" }); // other tests' wallets, left alone
-  const deliveries = (orgId: string) => env.WEBHOOK_DELIVERIES.getByName(orgId);
-  await sweep(env.DB, now, { wallet: () => ({ poke }), deliveries, outboxes: [] });
+  await sweep(env.DB, now, {
+    wallet: () => LEFT_ALONE,
+    deliveries: () => LEFT_ALONE,
+    outboxes: [],
+  });
   const { results } = await env.DB.prepare("SELECT name FROM idempotency_keys WHERE key_id = ?")
     .bind(account.keyId)
     .all();

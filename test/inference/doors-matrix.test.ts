@@ -28,14 +28,14 @@ const FORMS = [
 const CASES = [SPEECH.responses, SPEECH.messages].flatMap((door, atDoor) =>
   wiresOf(door).map((provider) => {
     const turn = (PROVIDERS.indexOf(provider) + atDoor) % FORMS.length;
-    const forms = FORMS.filter((_, at) => IS_LONG || at === turn);
-    return [door.name, provider.name, door, provider, forms] as const;
+    const forms = FORMS.filter((__, at) => IS_LONG || at === turn);
+    return { name: door.name, wire: provider.name, door, provider, forms };
   }),
 );
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-describe.each(CASES)("door %s, wire %s", (_, __, door, provider, forms) => {
+describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
   let key = "";
   beforeAll(async () => {
     ({ key } = await openOrganization({ credits: CREDITS }));
@@ -55,7 +55,7 @@ describe.each(CASES)("door %s, wire %s", (_, __, door, provider, forms) => {
     return saidIn(door, got, stream);
   }
 
-  describe.each(forms)("as %s", (___, stream) => {
+  describe.each(forms)("as %s", (_, stream) => {
     it("text, its end, and usage with what was cached", async () => {
       expect(await read("text", stream)).toMatchObject({
         text: "Hello, 世界!",

@@ -4,7 +4,7 @@ import { refuse } from "../../src/lib/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
-import { bindingsWith } from "../contract/client.ts";
+import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
 
 it("the hourly sweep pokes every outbox, the peers' too, and one that fails stops no other (149)", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
@@ -15,8 +15,7 @@ it("the hourly sweep pokes every outbox, the peers' too, and one that fails stop
       if (name === "own/0") throw new Error("this one is down");
     },
   });
-  const poke = async () => refuse({ kind: "storage_unavailable" }); // other tests' wallets, left alone
-  const WALLET = { getByName: () => ({ poke }) };
+  const WALLET = { getByName: () => LEFT_ALONE };
   await runScheduled(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
   expect(poked.toSorted()).toEqual([...outboxNames(["us"])].toSorted());
   vi.restoreAllMocks();
