@@ -23,6 +23,7 @@ beforeEach(async () => {
   ({ key, orgId } = await openAccount());
 });
 
+const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name) : LEFT_ALONE);
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
 
 describe("GET /admin/v1/metrics: 200", () => {
@@ -69,8 +70,7 @@ describe("GET /admin/v1/metrics: 200", () => {
 
   it("what the sweep found, with its age: holds, wallets, outboxes, sizes", async () => {
     await chat(key);
-    const getByName = (name: string) => (name === orgId ? env.WALLET.getByName(name) : LEFT_ALONE);
-    await runScheduled(bindingsWith({ WALLET: { getByName } }));
+    await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();
     // Other tests may have left holds and messages: what is told is that there is a figure for each.
