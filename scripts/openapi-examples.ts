@@ -74,8 +74,8 @@ async function askAll(): Promise<void> {
     body: { amount_micro: 25_000_000, reference: "invoice 1" },
   });
   await askInference(org);
-  await askOrganization(org);
-  await askOperator(org, ownKey.id);
+  const sessionId = await askOrganization(org);
+  await askOperator(org, ownKey.id, sessionId);
 }
 
 async function askInference(org: string): Promise<void> {
@@ -104,7 +104,7 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/alerts");
 }
 
-async function askOrganization(org: string): Promise<void> {
+async function askOrganization(org: string): Promise<string> {
   const made = await ask("POST /v1/keys", { body: { name: "Server", rpm_limit: 600 } });
   await ask("GET /v1/keys");
   await ask("GET /v1/key");
@@ -121,6 +121,7 @@ async function askOrganization(org: string): Promise<void> {
     allowed_models: ["smart"],
   };
   const minted = await ask("POST /v1/sessions", { body: session });
+  await useSession(minted["token"] as string); // one that was not used is in no list
   await ask("GET /v1/sessions");
   await ask("DELETE /v1/sessions/{id}", { fill: [minted["id"] as string] });
   await ask("DELETE /v1/keys/{id}", { fill: [made["id"] as string] });
@@ -134,10 +135,21 @@ async function askOrganization(org: string): Promise<void> {
   await ask("PATCH /v1/orgs/{org_id}", { fill: [org], body: { name: "Example Ltd" } });
   await ask("GET /v1/orgs/{org_id}/settings", { fill: [org] });
   await ask("GET /v1/events", { query: "?limit=2" });
-  await askWebhooks();
+  await askWebhooks(org);
+  return minted["id"] as string;
 }
 
-async function askWebhooks(): Promise<void> {
+async function useSession(token: string): Promise<void> {
+  const body = { model: "smart", messages: [{ role: "user", content: "Hello" }] };
+  const response = await fetch(new URL("/v1/chat/completions", region.url), {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`session: ${response.status} ${await response.text()}`);
+}
+
+async function askWebhooks(org: string): Promise<void> {
   const receiver = createServer((_, response) => response.end("ok"));
   const port = await freePort();
   await new Promise<void>((resolve) => {
@@ -154,11 +166,17 @@ async function askWebhooks(): Promise<void> {
   await ask(`POST ${at}/test`, { fill, body: {} });
   await ask(`POST ${at}/replay`, { fill, body: { since: "2026-11-01" } });
   await ask(`GET ${at}/deliveries`, { fill });
+  const under = "/admin/v1/orgs/{id}/webhooks";
+  const ofOrg = [org, id as string];
+  await ask(`GET ${under}`, { fill: [org] });
+  await ask(`POST ${under}/{webhook_id}/test`, { fill: ofOrg });
+  await ask(`POST ${under}/{webhook_id}/replay`, { fill: ofOrg, body: { since: "2026-11-01" } });
+  await ask(`GET ${under}/{webhook_id}/deliveries`, { fill: ofOrg });
   await ask(`DELETE ${at}`, { fill });
   receiver.close();
 }
 
-async function askOperator(org: string, keyId: string): Promise<void> {
+async function askOperator(org: string, keyId: string, sessionId: string): Promise<void> {
   const at = "/admin/v1/orgs/{id}";
   const fill = [org];
   await ask("GET /admin/v1/orgs");
@@ -173,7 +191,17 @@ async function askOperator(org: string, keyId: string): Promise<void> {
   await ask(`DELETE ${at}/members/{member_id}`, { fill: own });
   await ask(`GET ${at}/keys`, { fill });
   await ask(`GET ${at}/keys/{key_id}`, { fill: [org, keyId] });
-  await ask(`PATCH ${at}/keys/{key_id}`, { fill: [org, keyId], body: { rpm_limit: 600 } });
+  await ask(`PATCH ${at}/keys/{key_id}`, {
+    fill: [org, keyId],
+    body: { budget_dollars: 10, budget_period: "month" },
+  });
+  await ask(`POST ${at}/keys/{key_id}/rotate`, {
+    fill: [org, keyId],
+    body: { overlap_seconds: 0 },
+    headers: { "idempotency-key": "rotation-2" },
+  });
+  await ask(`GET ${at}/sessions`, { fill });
+  await ask(`DELETE ${at}/sessions/{session_id}`, { fill: [org, sessionId] });
   await ask(`GET ${at}/ledger`, { fill });
   await ask(`POST ${at}/reconcile`, { fill });
   await ask(`GET ${at}/usage`, { fill });

@@ -78,6 +78,12 @@ export const rotatedKey = record("RotatedKey", {
   key: z.string().describe("The new secret."),
   others_end_at: time.describe("When the key's other secrets end at the latest."),
 });
+export const rotatedMemberKey = record("RotatedMemberKey", {
+  ...keyFields,
+  member_id: uuid,
+  key: z.string().describe("The new secret."),
+  others_end_at: time.describe("When the key's other secrets end at the latest."),
+});
 export const memberKey = record("MemberKey", { ...keyFields, member_id: uuid });
 export const freshMemberKey = record("FreshMemberKey", {
   ...keyFields,

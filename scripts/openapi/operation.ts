@@ -110,6 +110,7 @@ export const GENERATIONS = [
   whole("limit", 1, 100, 50),
   name("after"),
 ] as const;
-export const HOLDS = [whole("limit", 1, 100, 50), name("after")] as const;
+/** A page, and where it begins. */
+export const AFTER = [whole("limit", 1, 100, 50), name("after")] as const;
 
 export const MISSING = ["not_found"] as const;

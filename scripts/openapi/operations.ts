@@ -17,16 +17,7 @@ import {
   webhookRotationSchema,
 } from "../../src/webhooks/webhooks.route.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
-import {
-  EVENTS,
-  GENERATIONS,
-  HOLDS,
-  MISSING,
-  operationsOf,
-  PAGE,
-  USAGE,
-  whole,
-} from "./operation.ts";
+import { EVENTS, GENERATIONS, AFTER, MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import * as record from "./records.ts";
@@ -130,7 +121,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   "GET /v1/holds": {
     tag: "Money",
     summary: "Requests under way, and what each holds of the balance",
-    query: HOLDS,
+    query: AFTER,
     answers: { 200: spent.holds },
   },
   "GET /v1/generations": {
@@ -211,7 +202,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   "GET /v1/webhooks/{id}/deliveries": {
     tag: "Events",
     summary: "What was sent and what waits, newest first",
-    query: [whole("limit", 1, 100, 50), { name: "after", schema: { type: "string" } }],
+    query: AFTER,
     answers: { 200: record.deliveries },
     errors: [...MISSING, "role_required"],
   },
@@ -266,6 +257,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   "GET /v1/sessions": {
     tag: "Sessions",
     summary: "Sessions that were used and are alive, with their spend",
+    query: AFTER,
     answers: { 200: record.sessions },
   },
   "DELETE /v1/sessions/{id}": {

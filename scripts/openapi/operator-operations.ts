@@ -1,10 +1,12 @@
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
+import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChange } from "../../src/operator/change-organization.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization } from "../../src/operator/organizations.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
 import { credit } from "../../src/operator/wallets.ts";
-import { EVENTS, MISSING, PAGE, USAGE, whole } from "./operation.ts";
+import { replaySchema } from "../../src/webhooks/webhooks.route.ts";
+import { EVENTS, AFTER, MISSING, PAGE, USAGE, whole } from "./operation.ts";
 import type { Description } from "./operation.ts";
 import * as record from "./records.ts";
 import * as spent from "./usage-records.ts";
@@ -14,7 +16,7 @@ function operator(
   call: `${"GET" | "POST" | "PATCH" | "DELETE"} /${string}`,
   summary: string,
   answers: Description["answers"],
-  more: Pick<Description, "query" | "body" | "errors"> = {},
+  more: Pick<Description, "description" | "query" | "body" | "errors"> = {},
 ): readonly [string, Description] {
   const errors = call.includes("{") ? [...MISSING, ...(more.errors ?? [])] : (more.errors ?? []);
   const name = call.replace(" ", " /admin/v1");
@@ -24,6 +26,9 @@ function operator(
 const ORG = "/orgs/{id}";
 const MEMBER = `${ORG}/members/{member_id}`;
 const KEY = `${ORG}/keys/{key_id}`;
+const WEBHOOK = `${ORG}/webhooks/{webhook_id}`;
+const ROTATION =
+  "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on.";
 /** Every operation below `/admin/v1`. */
 export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object.fromEntries([
   operator(
@@ -74,13 +79,34 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   operator(`GET ${KEY}`, "One key", { 200: record.memberKey }),
   operator(
     `PATCH ${KEY}`,
-    "Change a key's name or limit, at once",
+    "Change a key's name, limits, budget or expiry, at once",
     { 200: record.memberKey },
     { body: keyChangeSchema },
   ),
   operator(`DELETE ${KEY}`, "Revoke a key, everywhere, from this answer on", {
     200: record.memberKey,
   }),
+  operator(
+    `POST ${KEY}/rotate`,
+    "A new secret for a key, shown this once; the others end after the overlap",
+    { 201: record.rotatedMemberKey },
+    {
+      description: ROTATION,
+      body: rotationSchema,
+      errors: ["too_many_secrets", "idempotency_mismatch"],
+    },
+  ),
+  operator(
+    `GET ${ORG}/sessions`,
+    "Sessions that were used and are alive, with their spend",
+    { 200: record.sessions },
+    { query: AFTER },
+  ),
+  operator(
+    `DELETE ${ORG}/sessions/{session_id}`,
+    "End a session, everywhere, from this answer on",
+    { 200: record.endedSession },
+  ),
   operator(
     `POST ${ORG}/credits`,
     "Add credits, or correct them; once for each reference",
@@ -115,6 +141,22 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     "What happened to it, newest first",
     { 200: record.events },
     { query: EVENTS },
+  ),
+  operator(`GET ${ORG}/webhooks`, "Where its events are sent", { 200: record.webhooks }),
+  operator(
+    `GET ${WEBHOOK}/deliveries`,
+    "What was sent and what waits, newest first",
+    { 200: record.deliveries },
+    { query: AFTER },
+  ),
+  operator(`POST ${WEBHOOK}/test`, "Send `webhook.test` now, and say what came of it", {
+    200: record.webhookTest,
+  }),
+  operator(
+    `POST ${WEBHOOK}/replay`,
+    "Send again what happened since a time, 1,000 events a call",
+    { 202: record.replayed },
+    { body: replaySchema, errors: ["webhook_disabled"] },
   ),
   operator(
     `POST ${ORG}/settle`,

@@ -7,11 +7,10 @@ import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Shown } from "../lib/caller.ts";
-import { now, timestamp } from "../lib/clock.ts";
-import { invalid, refuse, success } from "../lib/failure.ts";
+import { now } from "../lib/clock.ts";
+import { refuse } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
-import type { Idempotency } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { KeyStanding } from "../lib/key-terms.ts";
@@ -25,8 +24,8 @@ import type { KeyOwner } from "./keys.store.ts";
 import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
 import { keysQuery, keysView, listedKeys } from "./listed-keys.ts";
 import type { KeysPage } from "./listed-keys.ts";
-import { rotateKeyEverywhere, rotationSchema } from "./rotation.ts";
-import type { Rotation, RotationServices } from "./rotation.ts";
+import { rotateKeyEverywhere, rotationAsked, rotationView } from "./rotation.ts";
+import type { Rotation, RotationAsked, RotationServices } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
 import { ownSessionView } from "./sessions.route.ts";
@@ -146,7 +145,7 @@ export async function rotateKeyRoute(c: AppContext): Promise<Response> {
   const id = c.req.param("id") ?? "";
   const isForeign = id !== keyId || shown?.session !== undefined;
   if (admitted.isLimited === true && isForeign) return fail(c, { kind: "key_is_limited" });
-  const asked = await rotationAsked(c);
+  const asked = await rotationOf(c);
   if (!asked.ok) return fail(c, asked.failure);
   const mayAny = member.role === "owner" || member.role === "admin";
   const owner = { orgId, memberId: mayAny ? null : member.id };
@@ -160,29 +159,18 @@ export async function rotateKeyRoute(c: AppContext): Promise<Response> {
   const told = await askBook(rotate, "key_not_rotated", fieldsOf(c));
   const rotated = told.ok ? told.value : told;
   if (!rotated.ok) return fail(c, rotated.failure);
-  const { booked, key, retiresAt } = rotated.value;
-  const record = keyRecord(booked, config.region, services.now);
-  return c.json({ ...record, key, others_end_at: timestamp(retiresAt) }, 201);
+  const record = keyRecord(rotated.value.booked, config.region, services.now);
+  return c.json(rotationView(rotated.value, record), 201);
 }
 
-/** The overlap, and the Idempotency-Key, without which a lost answer would lose the secret. */
-async function rotationAsked(
-  c: AppContext,
-): Promise<Result<{ readonly overlapMs: number; readonly idempotency: Idempotency }>> {
+async function rotationOf(c: AppContext): Promise<Result<RotationAsked>> {
   const { orgId, keyId } = c.var.admitted.caller;
-  const header = readIdempotencyKey(c.req.header("idempotency-key"));
-  if (!header.ok) return header;
-  if (header.value === null) {
-    return invalid("A rotation needs an Idempotency-Key.", "Idempotency-Key");
-  }
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
   if (!body.ok) return body;
-  const fields = parseFields(rotationSchema, [], body.value.json);
-  if (!fields.ok) return fields;
+  const header = c.req.header("idempotency-key") ?? null;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  const idempotency = await idempotencyOf(header.value, named);
-  return success({ overlapMs: fields.value.overlap_seconds * 1000, idempotency });
+  return rotationAsked({ header, body: body.value.json, named });
 }
 
 /**

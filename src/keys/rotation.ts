@@ -1,12 +1,14 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
+import { parseFields } from "../http/parse-body.ts";
 import type { Region } from "../lib/caller.ts";
+import { timestamp } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
-import { refuse, success } from "../lib/failure.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { followBook } from "../lib/follow-book.ts";
-import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
-import type { Idempotency } from "../lib/idempotency.ts";
+import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
+import type { Idempotency, NamedRequest } from "../lib/idempotency.ts";
 import { secretsText } from "../lib/key.ts";
 import type { KeySecrets } from "../lib/key.ts";
 import { mintRotated } from "./api-key.ts";
@@ -16,7 +18,7 @@ import { LIVE_SECRETS_MAX } from "./keys.store.ts";
 import { tellPeers } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
 import { insertSecret, isLiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";
-import type { SecretRow } from "./secrets.store.ts";
+import type { NewSecret, SecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
 /** Tries for a number that no other rotation takes meanwhile. */
@@ -27,8 +29,33 @@ export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
 });
 
+/** How long the other secrets live on, and what tells the request from its repeat. */
+export type RotationAsked = Pick<Rotating, "overlapMs" | "idempotency">;
+
+/** What a request asks for; without an Idempotency-Key, without which a lost answer would lose the secret, it is 400. */
+export async function rotationAsked({
+  header,
+  body,
+  named,
+}: {
+  readonly header: string | null;
+  readonly body: unknown;
+  readonly named: NamedRequest;
+}): Promise<Result<RotationAsked>> {
+  const name = readIdempotencyKey(header ?? undefined);
+  if (!name.ok) return name;
+  if (name.value === null)
+    return invalid("A rotation needs an Idempotency-Key.", "Idempotency-Key");
+  const fields = parseFields(rotationSchema, [], body);
+  if (!fields.ok) return fields;
+  const idempotency = await idempotencyOf(name.value, named);
+  return success({ overlapMs: fields.value.overlap_seconds * 1000, idempotency });
+}
+
 /** What a rotation works with; fresh stubs, by the key's hash and by the organisation's id. */
 export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox" | "now"> & {
+  /** Who rotates it. */
+  readonly actor: Actor;
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly register: (keyHash: string) => { setSecrets(secrets: KeySecrets): Promise<void> };
@@ -41,10 +68,10 @@ export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox
   };
 };
 
-/** A rotation: of which key, by whom, and how long the other secrets live on. */
+/** A rotation: of which key, who must still live for it (null: an operator), and how long the other secrets live on. */
 export type Rotating = {
   readonly find: () => Promise<BookedKey | null>;
-  readonly caller: { readonly keyId: string; readonly secret: string };
+  readonly caller: NewSecret["caller"];
   readonly overlapMs: number;
   readonly idempotency: Idempotency;
 };
@@ -55,6 +82,14 @@ export type Rotation = {
   readonly key: string;
   readonly retiresAt: number;
 };
+
+/** A rotation as it is answered: the key's record and, this once, its new secret. */
+export function rotationView(
+  { key, retiresAt }: Rotation,
+  record: object,
+): Readonly<Record<string, unknown>> {
+  return { ...record, key, others_end_at: timestamp(retiresAt) };
+}
 
 /**
  * Gives a key a new secret: in the book, then where it is known and admitted, then to the peers. What ends at
@@ -172,11 +207,10 @@ function whyNot(
 }
 
 function tellHome(
-  { register, wallet }: RotationServices,
+  { register, wallet, actor }: RotationServices,
   booked: BookedKey,
-  { find, caller }: Rotating,
+  { find }: Rotating,
 ): Promise<Result<BookedKey>> {
-  const actor = { kind: "key", id: caller.keyId } as const;
   return followBook(booked, {
     tell: async ({ keyId, keyHash, orgId, secrets }) => {
       await register(keyHash).setSecrets(secrets);

@@ -34,7 +34,8 @@ export type NewSecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  readonly caller: { readonly keyId: string; readonly secret: string };
+  /** The key and secret that must live at that moment; null for an operator. */
+  readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
   /** When all others end, unless they do before. */
   readonly retiresAt: number;
@@ -60,8 +61,8 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
       `INSERT INTO key_secrets (key_id, number, hash, name, body, signed_by, created_at)
        SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM keys WHERE id = ?1 AND revoked_at IS NULL
          AND (SELECT max(number) FROM key_secrets WHERE key_id = ?1) = ?2 - 1
-         AND EXISTS (SELECT 1 FROM keys WHERE id = ?8 AND revoked_at IS NULL)
-         AND ${hasNotRetired("?8", "?9", "?7")}
+         AND (?8 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?8 AND revoked_at IS NULL)
+           AND ${hasNotRetired("?8", "?9", "?7")})
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1 AND created_at > ?7 - ${IDEMPOTENCY_MS})
            <= ${ROTATIONS_MAX}
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1
@@ -76,8 +77,8 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
       idempotency.body,
       made.signedBy,
       now,
-      caller.keyId,
-      caller.secret,
+      caller?.keyId ?? null,
+      caller?.secret ?? null,
       retiresAt,
     );
   const [, inserted] = await db.batch<{ number: number }>([
@@ -105,14 +106,15 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
 /** Whether who asks may still: its key and its secret live. */
 export async function isLiveCaller(
   db: D1Database,
-  { keyId, secret }: NewSecret["caller"],
+  caller: NewSecret["caller"],
   now: number,
 ): Promise<boolean> {
+  if (caller === null) return true;
   const key = await db
     .prepare(
       `SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL AND ${hasNotRetired("?1", "?2", "?3")}`,
     )
-    .bind(keyId, secret, now)
+    .bind(caller.keyId, caller.secret, now)
     .first();
   return key !== null;
 }

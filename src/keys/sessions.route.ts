@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import * as z from "zod/mini";
+import type { KeySecret } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseQuery, wholeNumber } from "../http/parse-body.ts";
@@ -7,7 +8,7 @@ import { readFields } from "../http/read-fields.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
-import { invalid } from "../lib/failure.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import type { KeyStanding } from "../lib/key-terms.ts";
@@ -52,15 +53,18 @@ type SessionWallet = {
     readonly owner: Owner;
     readonly limit: number;
     readonly after: string;
-  }): Promise<Result<{ readonly sessions: readonly Used[]; readonly nextAfter: string | null }>>;
-  endSession(ending: {
-    readonly id: string;
-    readonly expiresAt: number;
-    readonly owner: Owner;
-    readonly isOwn: boolean;
-    readonly actor: Actor;
-  }): Promise<Result<null>>;
+  }): Promise<Result<UsedPage>>;
+  endSession(ending: SessionEnding): Promise<Result<null>>;
 };
+/** See the wallet's contract. */
+type SessionEnding = {
+  readonly id: string;
+  readonly expiresAt: number;
+  readonly owner: Owner;
+  readonly isOwn: boolean;
+  readonly actor: Actor;
+};
+type UsedPage = { readonly sessions: readonly Used[]; readonly nextAfter: string | null };
 type Owner = { readonly memberId: string | null; readonly keyId: string | null };
 type Used = {
   readonly keyId: string;
@@ -161,10 +165,25 @@ function widerModels(
   return invalid(`${param} ${why}.`, param);
 }
 
+/** Which sessions a list asks for, and whose. */
 const listQuery = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z._default(z.string("must be given once").check(z.regex(/^ses_\w{40}$/)), ""),
 });
+
+/** `limit` and `after` of a list's URL; 400 with `param`. */
+export function sessionsQuery(url: string): Result<z.infer<typeof listQuery>> {
+  const fields = parseQuery(listQuery, url);
+  return fields.ok ? success(fields.value) : fields;
+}
+
+/** The JSON of a page of sessions. */
+export function sessionsView({ sessions, nextAfter }: UsedPage): Readonly<Record<string, unknown>> {
+  return {
+    sessions: sessions.map(sessionView),
+    ...(nextAfter !== null && { next_after: nextAfter }),
+  };
+}
 
 /**
  * GET /v1/sessions: those that were used and are alive, with what they spent, in the order of their minting; of
@@ -174,16 +193,11 @@ export async function listSessionsRoute(c: Context<AppEnv>): Promise<Response> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
     return fail(c, { kind: "key_is_limited" });
   }
-  const asked = parseQuery(listQuery, c.req.url);
+  const asked = sessionsQuery(c.req.url);
   if (!asked.ok) return fail(c, asked.failure);
   const owner = ownerOf(c);
   const page = await readObject(() => walletOf(c).sessions({ owner, ...asked.value }));
-  if (!page.ok) return fail(c, page.failure);
-  const { sessions, nextAfter } = page.value;
-  return c.json({
-    sessions: sessions.map(sessionView),
-    ...(nextAfter !== null && { next_after: nextAfter }),
-  });
+  return page.ok ? c.json(sessionsView(page.value)) : fail(c, page.failure);
 }
 
 /** DELETE /v1/sessions/{id}: 200, used or not, however often; it is dead everywhere from the answer on. */
@@ -191,20 +205,34 @@ export async function endSessionRoute(c: Context<AppEnv>): Promise<Response> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return fail(c, { kind: "key_is_limited" });
   const id = c.req.param("id") ?? "";
-  const mintedAt = sessionMintedAt(id);
-  const none = { kind: "not_found", message: "No such session." } as const;
-  const nowMs = now(c.env);
-  if (mintedAt === null || mintedAt > nowMs + SPARE_MS) return fail(c, none);
-  const expiresAt = mintedAt + SESSION_MAX_S * 1000;
-  if (expiresAt + SPARE_MS < nowMs) return fail(c, none);
   const owner = ownerOf(c);
   const isAny = owner.keyId === null && owner.memberId === null;
   const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
-  const isOwn = await isSessionOf(id, of, c.var.config.keySecrets);
   const actor = { kind: "key", id: caller.keyId } as const;
-  const ending = { id, expiresAt, owner, isOwn, actor };
-  const ended = await readObject(() => walletOf(c).endSession(ending));
+  const { keySecrets } = c.var.config;
+  const ending = await endingOf(id, { of, owner, actor, keySecrets, now: now(c.env) });
+  if (!ending.ok) return fail(c, ending.failure);
+  const ended = await readObject(() => walletOf(c).endSession(ending.value));
   return ended.ok ? c.json({ id, ended: true }) : fail(c, ended.failure);
+}
+
+/** What a wallet is asked to end; `not_found` for an id that no session has that may still live. */
+export async function endingOf(
+  id: string,
+  by: Pick<SessionEnding, "owner" | "actor"> & {
+    readonly of: Parameters<typeof isSessionOf>[1];
+    readonly keySecrets: readonly KeySecret[];
+    readonly now: number;
+  },
+): Promise<Result<SessionEnding>> {
+  const { of, owner, actor, keySecrets, now: nowMs } = by;
+  const mintedAt = sessionMintedAt(id);
+  const expiresAt = (mintedAt ?? 0) + SESSION_MAX_S * 1000;
+  if (mintedAt === null || mintedAt > nowMs + SPARE_MS || expiresAt + SPARE_MS < nowMs) {
+    return refuse({ kind: "not_found", message: "No such session." });
+  }
+  const isOwn = await isSessionOf(id, of, keySecrets);
+  return success({ id, expiresAt, owner, isOwn, actor });
 }
 
 /** Clocks of ours differ by less. */

@@ -6,6 +6,7 @@ import { findKey } from "../keys/keys.store.ts";
 import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";
 import { keyChangeSchema } from "../keys/new-key.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
+import { rotateKeyEverywhere, rotationAsked, rotationView } from "../keys/rotation.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
@@ -48,6 +49,32 @@ export async function patchKey(
     mayWiden: true,
   });
   return changed.ok ? success(withMember(context, changed.value)) : changed;
+}
+
+/**
+ * `POST /orgs/{id}/keys/{key_id}/rotate`: as `POST /v1/keys/{id}/rotate`, with its Idempotency-Key, for any key.
+ * The same name and body are the same secret for a day, if the same operator asks.
+ */
+export async function postRotation(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const { id, orgId } = namesOf(request);
+  const asked = await rotationAsked({
+    header: request.idempotencyKey,
+    body: request.body,
+    named: {
+      keyId: `operator:${context.actor.id}`,
+      orgId,
+      path: new URL(request.url).pathname,
+      bytes: new TextEncoder().encode(JSON.stringify(request.body)),
+    },
+  });
+  if (!asked.ok) return asked;
+  const find = (): ReturnType<typeof findKey> => findKey(context.db, id, { orgId, memberId: null });
+  const rotated = await rotateKeyEverywhere(context, { find, caller: null, ...asked.value });
+  if (!rotated.ok) return rotated;
+  return success(rotationView(rotated.value, withMember(context, rotated.value.booked)));
 }
 
 /** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */

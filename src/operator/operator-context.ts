@@ -2,12 +2,14 @@ import type { KeySecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
+import type { KeySecrets } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { Counted } from "../metrics/region-metrics.do.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";
+import type { DeliveriesCalls } from "../webhooks/deliveries-contract.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -30,6 +32,10 @@ export type OperatorWallet = Pick<
   | "discard"
   | "ledger"
   | "reconcile"
+  | "sessions"
+  | "endSession"
+  | "setKeySecrets"
+  | "eventsSince"
 >;
 
 /** The calls on a key's register that operators make. */
@@ -37,8 +43,12 @@ export type OperatorRegister = {
   revoke(revokedAt: number): Promise<number>;
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
+  setSecrets(secrets: KeySecrets): Promise<void>;
   tellBook(): Promise<void>;
 };
+
+/** The calls on what delivers events that operators make. */
+export type OperatorDeliveries = Pick<DeliveriesCalls, "sendTest" | "deliveries" | "replay">;
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */
 export type OperatorContext = {
@@ -58,6 +68,8 @@ export type OperatorContext = {
   readonly now: number;
   /** A stub of this organisation's wallet. */
   readonly wallet: (orgId: string) => OperatorWallet;
+  /** A stub of what delivers this organisation's events. */
+  readonly deliveries: (orgId: string) => OperatorDeliveries;
   /** A fresh stub of the register with this name, the key's hash. */
   readonly register: (keyHash: string) => OperatorRegister;
   /** What the region has counted, and what its last sweep found; throws when its object does. */
@@ -69,18 +81,19 @@ export type OperatorContext = {
   };
 };
 
-/** One request as the mount hands it over: path parameters, the URL with its query, the parsed body (null without one). */
+/** One request as the mount hands it over: path parameters, the URL with its query, the parsed body and the Idempotency-Key (null without). */
 export type OperatorRequest = {
   readonly params: Readonly<Record<string, string>>;
   readonly url: string;
   readonly body: unknown;
+  readonly idempotencyKey: string | null;
 };
 
 /** One endpoint under `/admin/v1`; `path` in Hono's notation, `status` of its success. */
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  readonly status: 200 | 201;
+  readonly status: 200 | 201 | 202;
   readonly handle: (
     context: OperatorContext,
     request: OperatorRequest,

@@ -57,7 +57,9 @@ async function answer(
   if (!body.ok) return fail(c, body.failure);
   const context = contextOf(c, deployment);
   const params: Readonly<Record<string, string>> = c.req.param();
-  const result = await endpoint.handle(context, { params, url: c.req.url, body: body.value });
+  const idempotencyKey = c.req.header("idempotency-key") ?? null;
+  const request = { params, url: c.req.url, body: body.value, idempotencyKey };
+  const result = await endpoint.handle(context, request);
   const { id: orgId } = params;
   if (result.ok && endpoint.method !== "GET" && orgId !== undefined) {
     const telling = context.wallet(orgId).takeEvents();
@@ -83,6 +85,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
+  const deliveries = inJurisdiction(c.env.WEBHOOK_DELIVERIES, config.jurisdiction);
   const metrics = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
   const nowMs = now(c.env);
   return {
@@ -97,6 +100,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
     actor: { kind: "operator", id: c.var.operator },
     now: nowMs,
     wallet: (orgId) => wallets.getByName(orgId),
+    deliveries: (orgId) => deliveries.getByName(orgId),
     register: (keyHash) => registers.getByName(keyHash),
     counted: () => metrics.getByName(REGION_METRICS).read(),
     outbox: (name) => outboxes.getByName(name),

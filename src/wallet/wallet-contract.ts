@@ -385,6 +385,8 @@ export type WalletCalls = {
   alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
   /** A page of the log; `invalid_request` for an `after` that is not in it. */
   events(query: EventQuery): Promise<Result<EventPage>>;
+  /** For a replay: what the log has from a time on (Unix ms), oldest first. */
+  eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>>;
   /** Takes over what waits in the book for the log. What cannot be taken now waits on; never throws. */
   takeEvents(): Promise<void>;
   /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again; how it is then. */

@@ -259,7 +259,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => readEvents(desk, query));
   }
 
-  /** For a replay: from a time on (Unix ms), oldest first. */
   async eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>> {
     await this.takeEvents();
     return this.#decisions.decide((desk) => success(selectEventsSince(desk, sinceMs, limit)));

@@ -1,4 +1,4 @@
-import type { EventRecord } from "../lib/event.ts";
+import type { Actor, EventRecord } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { DeliveryPage } from "./delivery-rows.do.ts";
 import type { Attempt } from "./delivery-rules.ts";
@@ -12,7 +12,7 @@ export type DeliveriesCalls = {
   /** After a change of the book: its webhooks are as the book has them from this answer on. */
   refresh(orgId: string): Promise<Result<null>>;
   /** Sends an event of no kind at once, and once. `not_found` for a webhook that is not there. */
-  sendTest(orgId: string, webhookId: string, keyId: string): Promise<Result<Attempt>>;
+  sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(
     webhookId: string,
     page: { readonly limit: number; readonly after: string | null },

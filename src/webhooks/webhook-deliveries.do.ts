@@ -3,7 +3,7 @@ import { configOf, numberVar } from "../config.ts";
 import type { Config } from "../config.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { mintEventId } from "../lib/event.ts";
-import type { EventRecord, EventType } from "../lib/event.ts";
+import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
@@ -68,7 +68,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(null);
   }
 
-  async sendTest(orgId: string, webhookId: string, keyId: string): Promise<Result<Attempt>> {
+  async sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
     const nowMs = now(this.env);
@@ -76,7 +76,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       id: mintEventId(nowMs),
       type: "webhook.test" as EventType, // of no kind that is kept
       createdAt: nowMs,
-      actor: { kind: "key", id: keyId },
+      actor,
       subject: webhookId,
       data: {},
     };

@@ -7,7 +7,7 @@ import { readFields } from "../http/read-fields.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { EVENT_TYPES } from "../lib/event.ts";
-import type { EventRecord } from "../lib/event.ts";
+import type { Actor, EventRecord } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
@@ -16,7 +16,7 @@ import { logWarning, reasonOf } from "../lib/log.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import type { DeliveriesCalls } from "./deliveries-contract.ts";
-import type { DeliveryRecord } from "./delivery-rows.do.ts";
+import type { DeliveryPage, DeliveryRecord } from "./delivery-rows.do.ts";
 import type { Attempt } from "./delivery-rules.ts";
 import { mintSecret, seal } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
@@ -152,47 +152,55 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Response> {
 export async function testWebhookRoute(c: AppContext): Promise<Response> {
   const { orgId, keyId } = c.var.admitted.caller;
   const objects = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
-  const answer = await sendTest(objects.getByName(orgId), {
-    orgId,
-    id: c.req.param("id") ?? "",
-    keyId,
-  });
-  if (!answer.ok) return fail(c, answer.failure);
-  const { status, error, answer: text, durationMs } = answer.value;
-  return c.json({
-    delivered: error === null,
-    status,
-    error,
-    answer: text,
-    duration_ms: durationMs,
-  });
+  const actor = { kind: "key", id: keyId } as const;
+  const test = { orgId, id: c.req.param("id") ?? "", actor };
+  const answer = await sendTest(objects.getByName(orgId), test);
+  return answer.ok ? c.json(testView(answer.value)) : fail(c, answer.failure);
+}
+
+/** The JSON of what came of a test. */
+export function testView(attempt: Attempt): Readonly<Record<string, unknown>> {
+  const { status, error, answer, durationMs } = attempt;
+  return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }
 
 /** Asks once: a repeat would send a second message. */
 async function sendTest(
   deliveries: DeliveriesCalls,
-  { orgId, id, keyId }: { readonly orgId: string; readonly id: string; readonly keyId: string },
+  { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
 ): Promise<Result<Attempt>> {
   try {
-    return await deliveries.sendTest(orgId, id, keyId);
+    return await deliveries.sendTest(orgId, id, actor);
   } catch (error) {
     logWarning("webhook_test_unsent", { webhook_id: id, reason: reasonOf(error) });
     return refuse(storageFailure(error));
   }
 }
 
+/** `limit` and `after` of a list's URL; 400 with `param`. */
+export function deliveriesQuery(
+  url: string,
+): Result<{ readonly limit: number; readonly after: string | null }> {
+  const asked = parseQuery(page, url);
+  if (!asked.ok) return asked;
+  const { limit, after = null } = asked.value;
+  return success({ limit, after });
+}
+
+/** The JSON of a page of deliveries. */
+export function deliveriesView(found: DeliveryPage): Readonly<Record<string, unknown>> {
+  return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
+}
+
 /** GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
 export async function deliveriesRoute(c: AppContext): Promise<Response> {
-  const asked = parseQuery(page, c.req.url);
+  const asked = deliveriesQuery(c.req.url);
   if (!asked.ok) return fail(c, asked.failure);
   const found = await webhookAt(c);
   if (!found.ok) return fail(c, found.failure);
-  const { limit, after = null } = asked.value;
   const { id } = found.value;
-  const answer = await deliveriesOf(c, (object) => object.deliveries(id, { limit, after }));
-  if (!answer.ok) return fail(c, answer.failure);
-  const { deliveries, nextAfter } = answer.value;
-  return c.json({ deliveries: deliveries.map(deliveryView), next_after: nextAfter });
+  const answer = await deliveriesOf(c, (object) => object.deliveries(id, asked.value));
+  return answer.ok ? c.json(deliveriesView(answer.value)) : fail(c, answer.failure);
 }
 
 /**
@@ -208,16 +216,26 @@ export async function replayRoute(c: AppContext): Promise<Response> {
     eventsSince(since: number, limit: number): Promise<Result<readonly EventRecord[]>>;
   };
   const log = (): Log => wallets.getByName(orgId);
-  const events = await readObject(() => log().eventsSince(fields.value.since, REPLAY_MAX + 1));
-  if (!events.ok) return fail(c, events.failure);
-  const sentAgain = events.value.slice(0, REPLAY_MAX);
+  const replayed = await replay({
+    since: (limit) => readObject(() => log().eventsSince(fields.value.since, limit)),
+    queue: (events) =>
+      deliveriesOf(c, (object) => object.replay(orgId, c.req.param("id") ?? "", events)),
+  });
+  return replayed.ok ? c.json(replayed.value, 202) : fail(c, replayed.failure);
+}
+
+/** Queues a page of what the log has, and says where the next one begins. */
+export async function replay(steps: {
+  readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
+  readonly queue: (events: readonly EventRecord[]) => Promise<Result<number>>;
+}): Promise<Result<Readonly<Record<string, unknown>>>> {
+  const events = await steps.since(REPLAY_MAX + 1);
+  if (!events.ok) return events;
+  const queued = await steps.queue(events.value.slice(0, REPLAY_MAX));
+  if (!queued.ok) return queued;
   const rest = events.value[REPLAY_MAX];
-  const queued = await deliveriesOf(c, (object) =>
-    object.replay(orgId, c.req.param("id") ?? "", sentAgain),
-  );
-  if (!queued.ok) return fail(c, queued.failure);
   const next_since = rest === undefined ? null : timestamp(rest.createdAt);
-  return c.json({ queued: queued.value, next_since }, 202);
+  return success({ queued: queued.value, next_since });
 }
 
 /** Why it is off after `enabled`, where that is given; null: it is on. */
@@ -290,7 +308,8 @@ async function freshSecret(c: AppContext, webhookId: string): Promise<Result<Fre
   return success({ secret, stored });
 }
 
-function webhookView(webhook: Webhook, nowMs: number): Readonly<Record<string, unknown>> {
+/** A webhook as it is shown, without its secrets. */
+export function webhookView(webhook: Webhook, nowMs: number): Readonly<Record<string, unknown>> {
   const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
   return {

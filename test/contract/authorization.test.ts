@@ -181,8 +181,8 @@ describe("without a live key", () => {
     const answers = new Set<string>();
     for (const { method, path } of OPERATOR_ENDPOINTS) {
       const { orgId, memberId, keyId } = members.owner;
-      const ids = { id: orgId, member_id: memberId, key_id: keyId };
-      const named = path.replaceAll(/:(\w+)/g, (_, name: keyof typeof ids) => ids[name]);
+      const ids: Record<string, string> = { id: orgId, member_id: memberId, key_id: keyId };
+      const named = path.replaceAll(/:(\w+)/g, (_, name: string) => ids[name] ?? "x");
       for (const key of [members.owner.key, ...shutOut]) {
         const answer = await send(`/admin/v1${named}`, { method, key });
         answers.add(JSON.stringify(await bare(answer)));

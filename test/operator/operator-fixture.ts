@@ -101,6 +101,10 @@ export class FakeWallet implements OperatorWallet {
   readonly takeEvents = notHere;
   readonly settle = notHere;
   readonly rebuild = notHere;
+  readonly sessions = notHere;
+  readonly endSession = notHere;
+  readonly setKeySecrets = notHere;
+  readonly eventsSince = notHere;
 
   private check(): void {
     if (this.down) throw Object.assign(new Error("lost"), { retryable: true });
@@ -129,6 +133,7 @@ export function context(): OperatorContext {
     now: Date.now(),
     actor: { kind: "operator", id: "admin" },
     wallet: walletOf,
+    deliveries: (orgId) => env.WEBHOOK_DELIVERIES.getByName(orgId),
     register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
     counted: () => env.REGION_METRICS.getByName("region").read(),
     outbox: (name) => env.REGION_OUTBOX.getByName(name),
@@ -146,6 +151,7 @@ export async function call(
     params: options.params ?? {},
     url: `http://eu.test/admin/v1?${options.query ?? ""}`,
     body: options.body ?? null,
+    idempotencyKey: null,
   });
 }
 

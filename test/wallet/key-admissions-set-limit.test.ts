@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { KeySecrets } from "../../src/lib/key.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
 import { patchKey } from "../../src/operator/keys.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
@@ -121,6 +122,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const register = () => ({
     revoke: () => Promise.reject(new Error("not asked for")),
     tellBook: () => Promise.reject(new Error("not asked for")),
+    setSecrets: (secrets: KeySecrets) => registerOf(key).setSecrets(secrets),
     setTerms: (terms: KeyTerms) => registerOf(key).setTerms(terms),
     setLimit: async (limit: number) => {
       begun.resolve();
@@ -132,7 +134,12 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const wallet = () => stub as never;
   const changing = patchKey(
     { ...context(), register, wallet },
-    { params: { id: booked.orgId, key_id: booked.keyId }, url: "", body: { rpm_limit: 2 } },
+    {
+      params: { id: booked.orgId, key_id: booked.keyId },
+      url: "",
+      body: { rpm_limit: 2 },
+      idempotencyKey: null,
+    },
   );
   await begun.promise;
   expect(await burst(key, 1)).toBe(1);

@@ -1,0 +1,37 @@
+import { endingOf, sessionsQuery, sessionsView } from "../keys/sessions.route.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import { organizationOf } from "./organizations.ts";
+
+/** Of all keys. */
+const ANYONES = { keyId: null, memberId: null };
+
+/** `GET /orgs/{id}/sessions?limit&after`: as `GET /v1/sessions`, of all keys. */
+export async function getSessions(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const asked = sessionsQuery(request.url);
+  if (!asked.ok) return asked;
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const wallet = context.wallet(found.value.id);
+  const page = await wallet.sessions({ owner: ANYONES, ...asked.value });
+  return page.ok ? success(sessionsView(page.value)) : page;
+}
+
+/** `DELETE /orgs/{id}/sessions/{session_id}`: used or not, however often; dead everywhere from the answer on. */
+export async function deleteSession(
+  context: OperatorContext,
+  request: OperatorRequest,
+): Promise<Result<JsonObject>> {
+  const found = await organizationOf(context, request);
+  if (!found.ok) return found;
+  const { id: orgId } = found.value;
+  const id = request.params["session_id"] ?? "";
+  const ending = await endingOf(id, { ...context, of: { orgId }, owner: ANYONES });
+  if (!ending.ok) return ending;
+  const ended = await context.wallet(orgId).endSession(ending.value);
+  return ended.ok ? success({ id, ended: true }) : ended;
+}

@@ -1,0 +1,187 @@
+import { beforeEach, afterEach, describe, expect, it, vi } from "vitest";
+import { ADMIN_TOKEN, addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  account = await openAccount();
+});
+afterEach(() => vi.restoreAllMocks());
+
+type Answer = Record<string, unknown>;
+type Told = { readonly type: string; readonly actor: unknown; readonly subject: string };
+
+const statusOf = async (key: string): Promise<number> => (await chat(key)).status;
+async function events(type: string): Promise<readonly Told[]> {
+  const answer = await admin("GET", `/orgs/${account.orgId}/events?type=${type}`);
+  return (await answer.json<{ events: Told[] }>()).events;
+}
+const BY_ADMIN = { kind: "operator", id: "admin" };
+
+function rotate(
+  body: object,
+  { name = crypto.randomUUID(), org = account.orgId, id = account.keyId } = {},
+): Promise<Response> {
+  const path = `/admin/v1/orgs/${org}/keys/${id}/rotate`;
+  const headers = { "idempotency-key": name };
+  return send(path, { method: "POST", key: ADMIN_TOKEN, body, headers });
+}
+
+describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
+  it("201: the record with a new secret, the same again; with an overlap both live, without the old one is dead", async () => {
+    const first = await rotate({ overlap_seconds: 3600 }, { name: "one" });
+    expect(first.status).toBe(201);
+    const made = await first.json<{ key: string }>();
+    expect(made).toMatchObject({ id: account.keyId, member_id: account.memberId });
+    expect(await Promise.all([account.key, made.key].map(statusOf))).toEqual([200, 200]);
+    const again = await rotate({ overlap_seconds: 3600 }, { name: "one" });
+    expect((await again.json<{ key: string }>()).key).toBe(made.key);
+    const last = await (await rotate({ overlap_seconds: 0 })).json<{ key: string }>();
+    const all = [account.key, made.key, last.key];
+    expect(await Promise.all(all.map(statusOf))).toEqual([401, 401, 200]);
+    expect(await events("key.rotated")).toMatchObject([
+      { actor: BY_ADMIN, subject: account.keyId },
+      { actor: BY_ADMIN, subject: account.keyId },
+    ]);
+  });
+
+  it("400 without an Idempotency-Key or an overlap, 422 for another body; nothing is made", async () => {
+    const path = `/orgs/${account.orgId}/keys/${account.keyId}/rotate`;
+    const nameless = await errorOf(await admin("POST", path, { overlap_seconds: 0 }), 400);
+    expect(nameless.param).toBe("Idempotency-Key");
+    for (const body of [{}, { overlap_seconds: -1 }, { overlap_seconds: 1e9 }]) {
+      expect((await errorOf(await rotate(body), 400)).param).toBe("overlap_seconds");
+    }
+    expect((await errorOf(await admin("POST", path), 400)).param).toBe("Idempotency-Key");
+    expect((await rotate({ overlap_seconds: 60 }, { name: "two" })).status).toBe(201);
+    await errorOf(await rotate({ overlap_seconds: 61 }, { name: "two" }), 422);
+    expect(await events("key.rotated")).toHaveLength(1);
+  });
+
+  it("404 for another organisation's key, an unknown and a revoked one", async () => {
+    const other = await openAccount();
+    await errorOf(await rotate({ overlap_seconds: 0 }, { id: other.keyId }), 404);
+    await errorOf(await rotate({ overlap_seconds: 0 }, { org: crypto.randomUUID() }), 404);
+    await admin("DELETE", `/orgs/${account.orgId}/keys/${account.keyId}`);
+    await errorOf(await rotate({ overlap_seconds: 0 }), 404);
+    expect(await statusOf(other.key)).toBe(200);
+  });
+});
+
+it("PATCH of a key's terms counts from the answer on, and is an event of the operator's", async () => {
+  const path = `/orgs/${account.orgId}/keys/${account.keyId}`;
+  const terms = { budget_dollars: 0, budget_period: "day", allowed_models: ["sandbox/*"] };
+  expect(await (await admin("PATCH", path, terms)).json()).toMatchObject(terms);
+  expect((await errorOf(await chat(account.key), 402)).code).toBe("key_budget_exceeded");
+  const wrong = await admin("PATCH", path, { allowed_models: ["no/such"] });
+  expect((await errorOf(wrong, 400)).param).toBe("allowed_models[0]");
+  expect(await events("key.changed")).toMatchObject([{ actor: BY_ADMIN }]);
+});
+
+describe("/admin/v1/orgs/{id}/sessions", () => {
+  const path = (id = ""): string => `/orgs/${account.orgId}/sessions${id}`;
+  async function session(): Promise<{ readonly id: string; readonly token: string }> {
+    return (await send("/v1/sessions", { key: account.key, body: {} })).json();
+  }
+
+  it("lists those that were used in pages, and ends any: dead from the answer on, told as the operator's", async () => {
+    const [one, two, unused] = [await session(), await session(), await session()];
+    for (const { token } of [one, two]) expect(await statusOf(token)).toBe(200);
+    const seen: unknown[] = [];
+    for (let after = ""; ;) {
+      const query = `?limit=1${after === "" ? "" : `&after=${after}`}`;
+      const page = await (await admin("GET", path(query))).json<Answer>();
+      seen.push(...(page["sessions"] as { id: string }[]).map(({ id }) => id));
+      if (typeof page["next_after"] !== "string") break;
+      after = page["next_after"];
+    }
+    expect(seen).toEqual([one.id, two.id].toSorted());
+    for (const { id, token } of [one, unused, one]) {
+      const ended = await admin("DELETE", path(`/${id}`));
+      expect([ended.status, await ended.json()]).toEqual([200, { id, ended: true }]);
+      expect(await statusOf(token)).toBe(401);
+    }
+    expect(await statusOf(two.token)).toBe(200);
+    const told = await events("session.ended");
+    expect(told.map(({ subject }) => subject).toSorted()).toEqual([one.id, unused.id].toSorted());
+    for (const { actor } of told) expect(actor).toEqual(BY_ADMIN);
+  });
+
+  it("404 for another organisation's, used or not, and for what is no session's id", async () => {
+    const other = await openAccount();
+    const made = await send("/v1/sessions", { key: other.key, body: {} });
+    const { id, token } = await made.json<{ id: string; token: string }>();
+    await errorOf(await admin("DELETE", path(`/${id}`)), 404);
+    expect(await statusOf(token)).toBe(200);
+    for (const wrong of [id, "ses_1", "x"]) {
+      await errorOf(await admin("DELETE", path(`/${wrong}`)), 404);
+    }
+    const nobodys = `/orgs/${crypto.randomUUID()}/sessions`;
+    await errorOf(await admin("GET", nobodys), 404);
+    await errorOf(await admin("DELETE", `${nobodys}/${id}`), 404);
+    expect((await errorOf(await admin("GET", path("?limit=0")), 400)).param).toBe("limit");
+  });
+});
+
+describe("/admin/v1/orgs/{id}/webhooks", () => {
+  const path = (id = ""): string => `/orgs/${account.orgId}/webhooks${id}`;
+  let bodies: string[];
+  beforeEach(() => {
+    bodies = [];
+    const real = globalThis.fetch;
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+      const request = new Request(input, init);
+      if (new URL(request.url).hostname !== "hooks.turnpike.dev") return real(input, init);
+      bodies.push(await request.text());
+      return new Response("ok");
+    });
+  });
+  async function webhook(): Promise<string> {
+    const body = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
+    const made = await send("/v1/webhooks", { key: account.key, body });
+    return (await made.json<{ id: string }>()).id;
+  }
+
+  it("shows them without secrets, tests one in the operator's name, replays, and lists the deliveries", async () => {
+    const id = await webhook();
+    const listed = await (await admin("GET", path())).json<{ webhooks: Answer[] }>();
+    expect(listed.webhooks).toEqual([expect.objectContaining({ id, enabled: true })]);
+    expect(listed.webhooks[0]).not.toHaveProperty("secret");
+    const tested = await (await admin("POST", path(`/${id}/test`))).json();
+    expect(tested).toMatchObject({ delivered: true, status: 200, answer: "ok" });
+    expect(JSON.parse(bodies[0] ?? "")).toMatchObject({ type: "webhook.test", actor: BY_ADMIN });
+    await addCredits(account.orgId, 1);
+    const replayed = await admin("POST", path(`/${id}/replay`), { since: "2020-01-01" });
+    expect([replayed.status, await replayed.json()]).toEqual([
+      202,
+      { queued: 2, next_since: null },
+    ]);
+    await vi.waitFor(async () => {
+      const page = await admin("GET", path(`/${id}/deliveries?limit=2`));
+      const { deliveries } = await page.json<{ deliveries: Answer[] }>();
+      expect(deliveries.map(({ type, state }) => [type, state])).toEqual([
+        ["balance.credited", "delivered"],
+        ["balance.credited", "delivered"],
+      ]);
+    }, 15_000);
+  });
+
+  it("404 for another organisation's webhook, 400 with param; nothing is sent", async () => {
+    const id = await webhook();
+    const other = await openAccount();
+    for (const [method, call, body] of [
+      ["GET", "deliveries", undefined],
+      ["POST", "test", undefined],
+      ["POST", "replay", { since: "2020-01-01" }],
+    ] as const) {
+      for (const at of [`/orgs/${other.orgId}/webhooks/${id}`, path("/whk_none")]) {
+        await errorOf(await admin(method, `${at}/${call}`, body), 404);
+      }
+    }
+    const wrong = await admin("POST", path(`/${id}/replay`), { since: "soon" });
+    expect((await errorOf(wrong, 400)).param).toBe("since");
+    await errorOf(await admin("GET", `/orgs/${crypto.randomUUID()}/webhooks`), 404);
+    expect(bodies).toEqual([]);
+  });
+});
