@@ -111,7 +111,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "again", rpm_limit: 8 });
   });
 
-  it("a limit counts at once, before the first use and with what was admitted before (66)", async () => {
+  it("a limit counts at once, before the first use and with what was admitted before", async () => {
     await patch({ rpm_limit: 1000 - 1 });
     expect(await limitSeen()).toBe("999");
     for (let i = 0; i < 4; i++) expect((await models()).status).toBe(200);
@@ -125,7 +125,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await limitSeen()).toBe("1000");
   });
 
-  it("fields that nobody may set change nothing (144)", async () => {
+  it("fields that nobody may set change nothing", async () => {
     const other = await addMember(account.orgId, "owner");
     const before = await read();
     const wish = {
@@ -163,7 +163,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["name", null],
     ["name", "a\u0000"],
     ["name", "x".repeat(101)],
-  ])("400 names a wrong %s: %j, and changes nothing (71, 142)", async (param, value) => {
+  ])("400 names a wrong %s: %j, and changes nothing", async (param, value) => {
     const before = await read();
     const body = { name: "never", rpm_limit: 3, [param]: value };
     expect((await errorOf(await patch(body), 400)).param).toBe(param);

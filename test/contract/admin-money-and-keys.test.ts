@@ -38,7 +38,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(600);
   });
 
-  it("409: the same reference with another amount (109)", async () => {
+  it("409: the same reference with another amount", async () => {
     await credit(5, "r");
     const response = await credit(6, "r");
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -142,7 +142,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
 });
 
 describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
-  it("201: the record of 2.5 and the key, which works at once and is stored nowhere (79)", async () => {
+  it("201: the record of 2.5 and the key, which works at once and is stored nowhere", async () => {
     const response = await create({ rpm_limit: 9, scope: "global" });
     expect(response.status).toBe(201);
     const made = await response.json<{ key: string; id: string; prefix: string }>();
@@ -190,7 +190,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     ["rpm_limit", 1001],
     ["rpm_limit", "9"],
     ["scope", "local"],
-  ])("400 names a wrong %s: %j (142)", async (param, value) => {
+  ])("400 names a wrong %s: %j", async (param, value) => {
     expect((await errorOf(await create({ [param]: value }), 400)).param).toBe(param);
   });
 

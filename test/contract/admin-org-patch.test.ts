@@ -97,7 +97,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("fields that nobody may set change nothing (144)", async () => {
+  it("fields that nobody may set change nothing", async () => {
     const before = await read();
     const wish = {
       id: crypto.randomUUID(),
@@ -125,7 +125,7 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
     ["rpm_limit", 1.5],
     ["rpm_limit", "60"],
     ["rpm_limit", 2 ** 53],
-  ])("400 names a wrong %s: %j, and changes nothing (142)", async (param, value) => {
+  ])("400 names a wrong %s: %j, and changes nothing", async (param, value) => {
     const before = await read();
     const right = { name: "never", slug: freshSlug(), status: "suspended", rpm_limit: 7 };
     const error = await errorOf(await patch({ ...right, [param]: value }), 400);

@@ -124,12 +124,12 @@ describe("POST /admin/v1/orgs: refusals", () => {
     ["rpm_limit", 1001],
     ["rpm_limit", 1.5],
     ["rpm_limit", "60"],
-  ])("400 names a wrong %s: %j (142)", async (param, value) => {
+  ])("400 names a wrong %s: %j", async (param, value) => {
     const error = await errorOf(await create({ [param]: value }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
   });
 
-  it("409 for a slug that is taken, with x-should-retry: false (109)", async () => {
+  it("409 for a slug that is taken, with x-should-retry: false", async () => {
     const body = newOrganization();
     expect((await admin("POST", "/orgs", body)).status).toBe(201);
     const response = await admin("POST", "/orgs", body);

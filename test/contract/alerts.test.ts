@@ -81,7 +81,7 @@ describe("GET /v1/alerts: 200", () => {
     expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
   });
 
-  it("100 requests of one end user at once cross 0.8 of day and month once each (58)", async () => {
+  it("100 requests of one end user at once cross 0.8 of day and month once each", async () => {
     await put("u", 1_000_000, 1_000_400);
     await pay(wallet, 799_990, "u");
     expect(await total()).toBe(0);
@@ -232,7 +232,7 @@ describe("GET /v1/alerts: refusals", () => {
     expect(error.message).toMatch(/owner.*admin.*billing/);
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
     const response = await send("/v1/alerts", { method, key });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);

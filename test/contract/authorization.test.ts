@@ -126,7 +126,7 @@ it("everyone may everything, but for this", () => {
   ]);
 });
 
-describe("a role may do what the table says, and nothing else (143)", () => {
+describe("a role may do what the table says, and nothing else", () => {
   it.each(byName(ROWS))("%s", async (_, row) => {
     const [, , may, status] = row;
     for (const role of EVERYONE) {
@@ -139,7 +139,7 @@ describe("a role may do what the table says, and nothing else (143)", () => {
   });
 });
 
-describe("someone else's and nobody's are one answer, byte for byte (145)", () => {
+describe("someone else's and nobody's are one answer, byte for byte", () => {
   it.each(byName(ROWS.filter(namesTarget)))("%s", async (_, row) => {
     const { owner } = members;
     const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
@@ -167,7 +167,7 @@ describe("someone else's and nobody's are one answer, byte for byte (145)", () =
 });
 
 describe("without a live key", () => {
-  it("every path is the same 401, whatever it names (143)", async () => {
+  it("every path is the same 401, whatever it names", async () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
@@ -177,7 +177,7 @@ describe("without a live key", () => {
     expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
   });
 
-  it("customers are nobody to the operator's calls, whatever their role (143)", async () => {
+  it("customers are nobody to the operator's calls, whatever their role", async () => {
     const answers = new Set<string>();
     for (const { method, path } of OPERATOR_ENDPOINTS) {
       const { orgId, memberId, keyId } = members.owner;
@@ -192,7 +192,7 @@ describe("without a live key", () => {
   });
 });
 
-it("what is refused changes nothing, here or elsewhere (143)", async () => {
+it("what is refused changes nothing, here or elsewhere", async () => {
   const { owner } = members;
   const refused: (readonly [Row, string | undefined, string])[] = [];
   for (const row of ROWS) {
@@ -227,7 +227,7 @@ it("another organisation's owner sees only its own in every list", async () => {
   }
 });
 
-it("a suspended organisation reads everything and writes nothing (143)", async () => {
+it("a suspended organisation reads everything and writes nothing", async () => {
   const account = await openAccount();
   const calls: (readonly [Row, string])[] = [];
   for (const row of ROWS) calls.push([row, await ownId(row, account)]);

@@ -35,7 +35,7 @@ describe("GET /v1/balance: 200", () => {
     expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
-  it("is 0 for an organisation without credits; reads still work, a completion is 402 (37)", async () => {
+  it("is 0 for an organisation without credits; reads still work, a completion is 402", async () => {
     const { key } = await openAccount({ credits: 0 });
     expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
@@ -77,7 +77,7 @@ describe("GET /v1/balance: refusals", () => {
     expect((await errorOf(await send("/v1/balance"), 401)).type).toBe("invalid_api_key");
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
     const response = await send("/v1/balance", { method, key: account.key });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");

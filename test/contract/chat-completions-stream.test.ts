@@ -18,14 +18,14 @@ const finishes = (chunks: readonly Chunk[]) =>
   chunks.flatMap((one) => one.choices).filter((choice) => choice.finish_reason !== null);
 
 describe("POST /v1/chat/completions, streamed: 200", () => {
-  it("is server-sent events, also for Accept: application/json (17, 50)", async () => {
+  it("is server-sent events, also for Accept: application/json", async () => {
     const response = await start({}, { accept: "application/json" });
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     expect(response.headers.get("cache-control")).toContain("no-cache");
     await response.text();
   });
 
-  it("every chunk fits OpenAI's schema, with one id, created and model (51, 52, 54, 62)", async () => {
+  it("every chunk fits OpenAI's schema, with one id, created and model", async () => {
     const chunks = await stream({ model: "smart" });
     const identities = chunks.map(({ id, created, model }) => `${id} ${created} ${model}`);
     expect(new Set(identities).size).toBe(1);
@@ -33,7 +33,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(textOf(chunks)).toBe("Hello there");
   });
 
-  it("the id is the request's, and no two streams share one (8, 52)", async () => {
+  it("the id is the request's, and no two streams share one", async () => {
     const [one, two] = [await start(), await start()];
     const [first] = chunksOf(await eventsOf(one));
     const [second] = chunksOf(await eventsOf(two));
@@ -41,7 +41,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(first?.id).not.toBe(second?.id);
   });
 
-  it("the role comes once, first; the finish reason once, last, beside an empty delta (53, 54, 55)", async () => {
+  it("the role comes once, first; the finish reason once, last, beside an empty delta", async () => {
     const chunks = await stream();
     const deltas = chunks.map((one) => one.choices[0]?.delta);
     expect(deltas[0]).toMatchObject({ role: "assistant", content: "" });
@@ -52,21 +52,21 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(finishes(chunks)).toHaveLength(1);
   });
 
-  it("ends with [DONE] and a blank line, once, and nothing after it (56, 61)", async () => {
+  it("ends with [DONE] and a blank line, once, and nothing after it", async () => {
     const text = await (await start()).text();
     expect(text.endsWith("\n\ndata: [DONE]\n\n")).toBe(true);
     expect(text.split("[DONE]")).toHaveLength(2);
     expect(text).not.toMatch(/^(?!data: |$)/m);
   });
 
-  it("without include_usage no chunk has a usage (57)", async () => {
+  it("without include_usage no chunk has a usage", async () => {
     for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
       const chunks = await stream({ stream_options });
       expect(chunks.some((one) => "usage" in one)).toBe(false);
     }
   });
 
-  it("with include_usage one last chunk has it, without choices; earlier ones have null (58, 59)", async () => {
+  it("with include_usage one last chunk has it, without choices; earlier ones have null", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");
@@ -91,7 +91,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(before - between).toBe(Number(json.headers.get("x-cost-micro")));
   });
 
-  it("arrives word by word: the first bytes are there before the last are made (60)", async () => {
+  it("arrives word by word: the first bytes are there before the last are made", async () => {
     const response = await start({ model: "sandbox/stall" });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const { value } = (await reader?.read()) ?? {};
@@ -99,7 +99,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     await reader?.cancel();
   });
 
-  it("silence is bridged by a comment that no client takes for data (61, 76)", async () => {
+  it("silence is bridged by a comment that no client takes for data", async () => {
     const encoder = new TextEncoder();
     const silence = Promise.withResolvers<void>();
     const events = [{ content: "a" }, { content: "b", finish: "stop" }].map(
@@ -133,7 +133,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(textOf(chunks)).toBe("ab");
   });
 
-  it("each of n choices has its role and its finish (69)", async () => {
+  it("each of n choices has its role and its finish", async () => {
     const chunks = await stream({ n: 2 });
     for (const index of [0, 1]) {
       const own = chunks.flatMap((one) => one.choices).filter((one) => one.index === index);
@@ -143,7 +143,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     }
   });
 
-  it("a cap, a stop, logprobs and a JSON schema work as without a stream (26, 30, 32, 68)", async () => {
+  it("a cap, a stop, logprobs and a JSON schema work as without a stream", async () => {
     const messages = [{ role: "user", content: "one two three four five" }];
     const cut = await stream({ messages, max_tokens: 2 });
     expect(finishes(cut)[0]?.finish_reason).toBe("length");
@@ -158,12 +158,12 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(json).toEqual({ a: expect.any(Number) });
   });
 
-  it("characters cut by the network arrive whole (41)", async () => {
+  it("characters cut by the network arrive whole", async () => {
     const chunks = await stream({ model: "sandbox/split-utf8" });
     expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
   });
 
-  it("fifty streams at once do not mix (74)", async () => {
+  it("fifty streams at once do not mix", async () => {
     const texts = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {
         const messages = [{ role: "user", content: `stream number ${i}` }];
@@ -174,7 +174,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
   });
 
   it.each(["sandbox/error-mid", "sandbox/cut"])(
-    "%s: an error event, no [DONE], and nothing is charged (71, 72)",
+    "%s: an error event, no [DONE], and nothing is charged",
     async (model) => {
       const before = await balanceOf(key);
       const events = await eventsOf(await start({ model, ...WITH_USAGE }));
@@ -203,12 +203,12 @@ describe("POST /v1/chat/completions, streamed: refusals", () => {
     ["sandbox/echo-key-401", 502, "upstream_error", null],
     ["sandbox/status-429", 503, "api_error", "upstream_overloaded"],
     ["no/such", 404, "invalid_request_error", "model_not_found"],
-  ])("%s is a %i as JSON, not a stream (70)", async (model, status, type, code) => {
+  ])("%s is a %i as JSON, not a stream", async (model, status, type, code) => {
     const error = await errorOf(await start({ model }), status);
     expect(error).toMatchObject({ type, code });
   });
 
-  it("a stream that cannot be paid for is a 402 as JSON (70, 100)", async () => {
+  it("a stream that cannot be paid for is a 402 as JSON", async () => {
     const { key: poor } = await openAccount({ credits: 10 });
     const error = await errorOf(await chat(poor, { stream: true }), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 10 });

@@ -42,18 +42,15 @@ describe("what an upstream's usage comes to", () => {
     [1, 1, 1],
     [10, 10, 8],
     [1_000, 0, 150],
-  ])(
-    "%i and %i tokens at 0.15 and 0.60 $/M are %i micros, rounded up once (35)",
-    async (...cost) => {
-      const [prompt_tokens, completion_tokens, micros] = cost;
-      const total_tokens = prompt_tokens + completion_tokens;
-      const usage = { prompt_tokens, completion_tokens, total_tokens };
-      const { bindings } = mockUpstream(() => upstreamCompletion(usage));
-      const messages = [{ role: "user", content: "x".repeat(1000) }];
-      const response = await chat(key, { model: "mock/blind", messages }, { bindings });
-      expect(response.headers.get("x-cost-micro")).toBe(String(micros));
-    },
-  );
+  ])("%i and %i tokens at 0.15 and 0.60 $/M are %i micros, rounded up once", async (...cost) => {
+    const [prompt_tokens, completion_tokens, micros] = cost;
+    const total_tokens = prompt_tokens + completion_tokens;
+    const usage = { prompt_tokens, completion_tokens, total_tokens };
+    const { bindings } = mockUpstream(() => upstreamCompletion(usage));
+    const messages = [{ role: "user", content: "x".repeat(1000) }];
+    const response = await chat(key, { model: "mock/blind", messages }, { bindings });
+    expect(response.headers.get("x-cost-micro")).toBe(String(micros));
+  });
 
   it.each<[string, unknown]>([
     ["absent", undefined],
@@ -63,7 +60,7 @@ describe("what an upstream's usage comes to", () => {
     ["of strings", { prompt_tokens: "10", completion_tokens: "5", total_tokens: "15" }],
     ["half of it", { prompt_tokens: 10 }],
     ["beyond numbers", { prompt_tokens: 1e308, completion_tokens: 1e308, total_tokens: 1e308 }],
-  ])("%s: served, charged within what was held (24)", async (_, usage) => {
+  ])("%s: served, charged within what was held", async (_, usage) => {
     const { bindings } = mockUpstream(() => upstreamCompletion(usage));
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat", max_tokens: 10 }, { bindings });
@@ -74,7 +71,7 @@ describe("what an upstream's usage comes to", () => {
     expect(cost).toBeLessThan(100);
   });
 
-  it("more cached tokens than prompt tokens never make it cheaper than free (24)", async () => {
+  it("more cached tokens than prompt tokens never make it cheaper than free", async () => {
     const prompt_tokens_details = { cached_tokens: 1000 };
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const { bindings } = mockUpstream(() =>
@@ -85,9 +82,9 @@ describe("what an upstream's usage comes to", () => {
   });
 
   it.each<[string, readonly unknown[]]>([
-    ["on a chunk that also has choices (25)", [part("a"), part("b", usageOf(5), "stop")]],
+    ["on a chunk that also has choices", [part("a"), part("b", usageOf(5), "stop")]],
     [
-      "in two chunks: the last counts, not the sum (26)",
+      "in two chunks: the last counts, not the sum",
       [part("a", usageOf(1)), part("b", usageOf(5), "stop"), { choices: [], usage: usageOf(5) }],
     ],
   ])("streamed, %s", async (_, events) => {

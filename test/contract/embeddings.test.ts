@@ -29,7 +29,7 @@ function decoded(base64: string): number[] {
 }
 
 describe("POST /v1/embeddings: 200", () => {
-  it("a text gives OpenAI's list, with numbers when no encoding is asked for (78, 79)", async () => {
+  it("a text gives OpenAI's list, with numbers when no encoding is asked for", async () => {
     const answer = await floatsOf();
     expect(answer.data).toHaveLength(1);
     expect(answer.model).toBe("sandbox/embed");
@@ -37,11 +37,11 @@ describe("POST /v1/embeddings: 200", () => {
     expect(Math.hypot(...(answer.data[0]?.embedding ?? []))).toBeCloseTo(1, 5);
   });
 
-  it("the alias embeddings/cheapest names the concrete model (86)", async () => {
+  it("the alias embeddings/cheapest names the concrete model", async () => {
     expect((await floatsOf({ model: "embeddings/cheapest" })).model).toBe("sandbox/embed");
   });
 
-  it("base64 is the same vector as little-endian float32 (80, 81)", async () => {
+  it("base64 is the same vector as little-endian float32", async () => {
     const plain = await floatsOf({ encoding_format: "float" });
     const response = await embed(key, { encoding_format: "base64" });
     const packed = base64Embeddings.parse(await response.json());
@@ -49,13 +49,13 @@ describe("POST /v1/embeddings: 200", () => {
     expect(floats).toEqual(plain.data[0]?.embedding.map((value) => Math.fround(value)));
   });
 
-  it("dimensions are as asked (82)", async () => {
+  it("dimensions are as asked", async () => {
     for (const dimensions of [1, 8, 512]) {
       expect((await floatsOf({ dimensions })).data[0]?.embedding).toHaveLength(dimensions);
     }
   });
 
-  it("a batch keeps order and index, each as if it were alone (83)", async () => {
+  it("a batch keeps order and index, each as if it were alone", async () => {
     const input = ["first words", "other text", "first words"];
     const batch = await floatsOf({ input });
     expect(batch.data.map((item) => item.index)).toEqual([0, 1, 2]);
@@ -65,7 +65,7 @@ describe("POST /v1/embeddings: 200", () => {
     );
   });
 
-  it("token arrays: one is one vector, several are one each (84)", async () => {
+  it("token arrays: one is one vector, several are one each", async () => {
     expect((await floatsOf({ input: [1, 2, 3] })).data).toHaveLength(1);
     const several = await floatsOf({ input: [[1, 2], [3], [1, 2]] });
     expect(several.data).toHaveLength(3);
@@ -73,7 +73,7 @@ describe("POST /v1/embeddings: 200", () => {
     expect(several.usage.prompt_tokens).toBe(5);
   });
 
-  it("2,048 inputs in base64 are one charge, the price of the sum of their tokens (27, 85)", async () => {
+  it("2,048 inputs in base64 are one charge, the price of the sum of their tokens", async () => {
     const before = await balanceOf(key);
     const input = Array.from({ length: 2048 }, (_, i) => `text number ${i}`);
     const response = await embed(key, { input, dimensions: 4, encoding_format: "base64" });
@@ -84,12 +84,12 @@ describe("POST /v1/embeddings: 200", () => {
     expect(before - (await balanceOf(key))).toBe(cost);
   });
 
-  it("null means absent, unknown fields are nobody's error (25, 29, 130)", async () => {
+  it("null means absent, unknown fields are nobody's error", async () => {
     const fields = { encoding_format: null, dimensions: null, user: null, truncate: "END", x: {} };
     expect((await floatsOf(fields)).data).toHaveLength(1);
   });
 
-  it("the charge rounds up to one micro at 0.02 $/M, and only the vectors' fields are sent on (35)", async () => {
+  it("the charge rounds up to one micro at 0.02 $/M, and only the vectors' fields are sent on", async () => {
     const { calls, bindings } = mockUpstream(() =>
       Response.json({
         object: "list",
@@ -140,7 +140,7 @@ describe("POST /v1/embeddings: 400, with param", () => {
     ["dimensions", { dimensions: 1.5 }],
     ["dimensions", { dimensions: 2000 }],
     ["user", { user: "x".repeat(257) }],
-  ])("a wrong %s is named: %j (97, 136)", async (param, wrong) => {
+  ])("a wrong %s is named: %j", async (param, wrong) => {
     const before = await balanceOf(key);
     const error = await errorOf(await embed(key, wrong), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
@@ -149,22 +149,19 @@ describe("POST /v1/embeddings: 400, with param", () => {
 });
 
 describe("POST /v1/embeddings: other refusals", () => {
-  it("402 with integers (37, 100)", async () => {
+  it("402 with integers", async () => {
     const { key: poor } = await openAccount({ credits: 1 });
     const error = await errorOf(await embed(poor), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 1 });
     expect(error.required_micro).toBeGreaterThan(1);
   });
 
-  it.each(["no/such", "sandbox/echo", "smart"])(
-    "404: %s is no embedding model (98)",
-    async (model) => {
-      const error = await errorOf(await embed(key, { model }), 404);
-      expect(error).toMatchObject({ code: "model_not_found", param: "model" });
-    },
-  );
+  it.each(["no/such", "sandbox/echo", "smart"])("404: %s is no embedding model", async (model) => {
+    const error = await errorOf(await embed(key, { model }), 404);
+    expect(error).toMatchObject({ code: "model_not_found", param: "model" });
+  });
 
-  it("405 names POST (137)", async () => {
+  it("405 names POST", async () => {
     const response = await send("/v1/embeddings", { key });
     expect(response.headers.get("allow")).toBe("POST");
     await errorOf(response, 405);

@@ -223,7 +223,7 @@ describe("GET /v1/generations/{id}: refusals", () => {
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
     const response = await read(id, account.key, { method });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);

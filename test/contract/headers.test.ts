@@ -92,7 +92,7 @@ async function ask(name: string, headers: Record<string, string> = {}): Promise<
 }
 
 describe("every answer", () => {
-  it.each(NAMES)("%s: a request id of ours, another each time (8)", async (name) => {
+  it.each(NAMES)("%s: a request id of ours, another each time", async (name) => {
     const theirs = { "x-request-id": "req_theirs" };
     const [one, two] = [await ask(name, theirs), await ask(name, theirs)];
     const ids = [one, two].map((response) => response.headers.get("x-request-id") ?? "");
@@ -110,7 +110,7 @@ describe("every answer", () => {
     }
   });
 
-  it.each(NAMES)("%s: JSON or a stream, and nothing else (112)", async (name) => {
+  it.each(NAMES)("%s: JSON or a stream, and nothing else", async (name) => {
     const type = (await ask(name)).headers.get("content-type") ?? "";
     expect(type).toMatch(/^(application\/json|text\/event-stream; charset=utf-8)$/);
   });
@@ -118,7 +118,7 @@ describe("every answer", () => {
 
 describe("an answer to an authenticated request", () => {
   it.each(NAMES.filter((name) => KINDS[name]?.who !== undefined))(
-    "%s: names the organisation and the key's minute (111)",
+    "%s: names the organisation and the key's minute",
     async (name) => {
       const { headers } = await ask(name);
       const owner = KINDS[name]?.who === "poor" ? poor : account;
@@ -155,7 +155,7 @@ describe("across origins", () => {
   const ORIGIN = { origin: "https://app.test" };
 
   it.each(NAMES)(
-    "%s: any origin under /v1 and nowhere else, never with credentials (12, 137)",
+    "%s: any origin under /v1 and nowhere else, never with credentials",
     async (name) => {
       const { headers } = await ask(name, ORIGIN);
       const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
@@ -169,7 +169,7 @@ describe("across origins", () => {
     },
   );
 
-  it("a preflight needs no key and reflects every header that was asked for (11)", async () => {
+  it("a preflight needs no key and reflects every header that was asked for", async () => {
     const asked =
       "authorization, content-type, x-stainless-lang, x-stainless-retry-count, x-stainless-helper-method";
     for (const path of [CHAT, "/v1/models/sandbox/echo", "/v1/keys", "/v1/none"]) {

@@ -45,27 +45,24 @@ const nested = (depth: number): string =>
 describe("hostile bodies: 400", () => {
   it.each<[string, string | Uint8Array]>([
     ["nothing", ""],
-    ["an array (95)", "[]"],
+    ["an array", "[]"],
     ["null", "null"],
-    ["text that is no JSON (95)", "{not json"],
+    ["text that is no JSON", "{not json"],
     ["JSON cut short", GOOD.slice(0, -1)],
     ["JSON and more", `${GOOD}{}`],
     ["NaN", '{"model":"m","temperature":NaN}'],
     ["a comment", '{"model":"m"/* */}'],
-    ["65 levels (124)", nested(64)],
-    ["a million levels (124)", nested(1_000_000)],
+    ["65 levels", nested(64)],
+    ["a million levels", nested(1_000_000)],
     ["levels that never end", '{"x":'.repeat(100_000)],
-    ["a key twice (125)", GOOD.replace("{", '{"model":"sandbox/echo",')],
-    ["a key twice, deep (125)", GOOD.replace('"role"', '"role":"system","role"')],
-    [
-      "a key twice, once escaped (125)",
-      GOOD.replace("{", String.raw`{"mod\u0065l":"sandbox/echo",`),
-    ],
-    ["a byte order mark (126)", bytes([0xef, 0xbb, 0xbf], GOOD)],
-    ["UTF-16 (126)", bytes([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
-    ["UTF-8 cut in a character (126)", saying([0xc3])],
-    ["overlong UTF-8 (126)", saying([0xc0, 0xaf])],
-    ["an encoded surrogate (126)", saying([0xed, 0xa0, 0x80])],
+    ["a key twice", GOOD.replace("{", '{"model":"sandbox/echo",')],
+    ["a key twice, deep", GOOD.replace('"role"', '"role":"system","role"')],
+    ["a key twice, once escaped", GOOD.replace("{", String.raw`{"mod\u0065l":"sandbox/echo",`)],
+    ["a byte order mark", bytes([0xef, 0xbb, 0xbf], GOOD)],
+    ["UTF-16", bytes([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
+    ["UTF-8 cut in a character", saying([0xc3])],
+    ["overlong UTF-8", saying([0xc0, 0xaf])],
+    ["an encoded surrogate", saying([0xed, 0xa0, 0x80])],
     ["a lone surrogate", GOOD.replace("hi", String.raw`\ud800`)],
     ["a lone surrogate as a key", GOOD.replace("{", String.raw`{"\udc00":1,`)],
     ["more than a million values", GOOD.replace("{", `{"x":[${"{},".repeat(1_000_001)}{}],`)],
@@ -83,7 +80,7 @@ describe("hostile bodies: 400", () => {
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
-  it("64 levels are read (124)", async () => {
+  it("64 levels are read", async () => {
     expect((await post(nested(63))).status).toBe(200);
   });
 
@@ -96,7 +93,7 @@ describe("hostile bodies: 400", () => {
   });
 });
 
-describe("hostile bodies: names that JavaScript knows (129)", () => {
+describe("hostile bodies: names that JavaScript knows", () => {
   it.each([
     '"__proto__":{"polluted":1,"stream":true}',
     '"constructor":{"prototype":{"polluted":1}}',
@@ -121,7 +118,7 @@ describe("hostile bodies: names that JavaScript knows (129)", () => {
 });
 
 describe("hostile bodies: 408", () => {
-  it("a body that does not end in time (123)", async () => {
+  it("a body that does not end in time", async () => {
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
         controller.enqueue(new TextEncoder().encode('{"model":'));
@@ -135,13 +132,13 @@ describe("hostile bodies: 408", () => {
 });
 
 describe("hostile bodies: 413", () => {
-  it("one byte more than 20 MiB by its declared length, before it is read (122)", async () => {
+  it("one byte more than 20 MiB by its declared length, before it is read", async () => {
     const headers = { "content-length": String(BODY_BYTES_MAX + 1) };
     const error = await errorOf(await post("{}", headers), 413);
     expect(error.message).toContain(String(BODY_BYTES_MAX));
   });
 
-  it("one byte more than 20 MiB, undeclared, read no further (122)", async () => {
+  it("one byte more than 20 MiB, undeclared, read no further", async () => {
     let megabytes = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -194,17 +191,17 @@ describe("hostile bodies: 415", () => {
     "application/jsonx",
     "application/ld+json",
     "application/json, text/plain",
-  ])("%s (16, 127)", async (type) => {
+  ])("%s", async (type) => {
     const error = await errorOf(await post(GOOD, { "content-type": type }), 415);
     expect(error.type).toBe("invalid_request_error");
   });
 
-  it("no type at all (127)", async () => {
+  it("no type at all", async () => {
     const response = await post(new TextEncoder().encode(GOOD), { "content-type": "" });
     expect((await errorOf(response, 415)).message).toContain("application/json");
   });
 
-  it.each(["gzip", "br", "deflate", "zstd", "gzip, identity"])("%s (128)", async (encoding) => {
+  it.each(["gzip", "br", "deflate", "zstd", "gzip, identity"])("%s", async (encoding) => {
     const error = await errorOf(await post(GOOD, { "content-encoding": encoding }), 415);
     expect(error.message).toContain("Content-Encoding");
   });
@@ -214,7 +211,7 @@ describe("hostile bodies: 415", () => {
     "APPLICATION/JSON",
     "application/json; charset=utf-8",
     'application/json;charset="UTF-8"',
-  ])("but %s is taken (16)", async (type) => {
+  ])("but %s is taken", async (type) => {
     expect((await post(GOOD, { "content-type": type })).status).toBe(200);
   });
 });

@@ -49,7 +49,7 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(await toldOf("0".repeat(64))).toEqual(INVALID);
   });
 
-  it("replayed in its time it does the same again (96)", async () => {
+  it("replayed in its time it does the same again", async () => {
     const message = await signed({ body });
     expect(await outcome(await deliver(message), account)).toBe("found");
     expect(await outcome(await deliver(message), account)).toBe("found");
@@ -59,7 +59,7 @@ describe("POST /internal/v1/lookup: 200", () => {
   it.each([
     [-29, Math.ceil],
     [29, Math.floor],
-  ])("signed %i s from now (95)", async (seconds, rounded) => {
+  ])("signed %i s from now", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
     expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
   });
@@ -78,7 +78,7 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(await outcome(await deliver(over), account)).toBe("unknown");
   });
 
-  it("signed with the current secret or the next one; with the old one no longer (98)", async () => {
+  it("signed with the current secret or the next one; with the old one no longer", async () => {
     const both = bindingsWith({ PEER_IN_US_NEXT: NEXT });
     const after = bindingsWith({ PEER_IN_US: NEXT });
     const [old, fresh] = [await signed({ body }), await signed({ body, secret: NEXT })];

@@ -31,7 +31,7 @@ describe("POST /internal/v1/revocations: 200", () => {
     }
   });
 
-  it("doubled and out of order, all are applied and the first stands (107)", async () => {
+  it("doubled and out of order, all are applied and the first stands", async () => {
     const [one, two, three] = [hash(), hash(), hash()];
     const told = [
       [three, 3],

@@ -29,7 +29,7 @@ afterEach(() => {
 const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("POST /v1/keys: 201", () => {
-  it("the record and the key, which works at once, and is shown and stored nowhere else (79)", async () => {
+  it("the record and the key, which works at once, and is shown and stored nowhere else", async () => {
     const response = await postKey(account.key, { name: "  spaced ÜÏ 🙂", rpm_limit: 9 });
     expect(response.status).toBe(201);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -63,7 +63,7 @@ describe("POST /v1/keys: 201", () => {
     }
   });
 
-  it("60 requests a minute in its own region unless chosen otherwise; null chooses nothing (71)", async () => {
+  it("60 requests a minute in its own region unless chosen otherwise; null chooses nothing", async () => {
     for (const fields of [{}, { rpm_limit: null, scope: null }]) {
       const made = await (await postKey(account.key, { name: "x", ...fields })).json();
       expect(made).toMatchObject({ rpm_limit: 60, scope: "regional" });
@@ -130,7 +130,7 @@ describe("POST /v1/keys: 400", () => {
     ["scope", "local"],
     ["scope", ""],
     ["scope", ["global"]],
-  ])("a wrong %s: %j is named and makes nothing (71)", async (param, value) => {
+  ])("a wrong %s: %j is named and makes nothing", async (param, value) => {
     const response = await postKey(account.key, { name: "x", [param]: value });
     const error = await errorOf(response, 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
@@ -191,7 +191,7 @@ describe("POST /v1/keys: 401", () => {
 });
 
 describe("POST /v1/keys: 403", () => {
-  it("organization_suspended, and nothing is made; it works again afterwards (88)", async () => {
+  it("organization_suspended, and nothing is made; it works again afterwards", async () => {
     await suspend(account);
     const error = await errorOf(await postKey(account.key, { name: "x" }), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });

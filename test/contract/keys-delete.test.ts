@@ -33,7 +33,7 @@ async function listedAsRevoked(): Promise<boolean | undefined> {
 }
 
 describe("DELETE /v1/keys/{id}: 200", () => {
-  it("the record with revoked: true, again the same, and the list says so (80)", async () => {
+  it("the record with revoked: true, again the same, and the list says so", async () => {
     const { key, ...record } = victim;
     const wanted = { ...record, revoked: true };
     for (let round = 0; round < 3; round++) {
@@ -44,7 +44,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     expect(await statusOf(key)).toBe(401);
   });
 
-  it("the very next request with the key is 401 on every path, and costs nothing (82)", async () => {
+  it("the very next request with the key is 401 on every path, and costs nothing", async () => {
     expect((await chat(victim.key)).status).toBe(200);
     const before = await balanceOf(account.key);
     expect((await deleteKey(account.key, victim.id)).status).toBe(200);
@@ -79,7 +79,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     expect(await register.revoke(1)).toBe(revoked_at);
   });
 
-  it("a key may revoke itself: its next request is 401 (91)", async () => {
+  it("a key may revoke itself: its next request is 401", async () => {
     const response = await deleteKey(victim.key, victim.id);
     expect(await response.json()).toMatchObject({ id: victim.id, revoked: true });
     await errorOf(await deleteKey(victim.key, victim.id), 401);
@@ -126,7 +126,7 @@ describe("DELETE /v1/keys/{id}: 401", () => {
 });
 
 describe("DELETE /v1/keys/{id}: 403", () => {
-  it("organization_suspended, and the key works again afterwards (88)", async () => {
+  it("organization_suspended, and the key works again afterwards", async () => {
     await suspend(account);
     const error = await errorOf(await deleteKey(account.key, victim.id), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
@@ -137,7 +137,7 @@ describe("DELETE /v1/keys/{id}: 403", () => {
 });
 
 describe("DELETE /v1/keys/{id}: 404", () => {
-  it("one body for unknown ids, other organisations' keys and, to a member, other members' (81)", async () => {
+  it("one body for unknown ids, other organisations' keys and, to a member, other members'", async () => {
     const stranger = await openAccount();
     const member = await addMember(account, "member");
     const unknown = ["key_000000000000000000000000", "x", "%00", "a%2Fb", "'%20OR%201=1", "%25"];
@@ -170,7 +170,7 @@ describe("DELETE /v1/keys/{id}: 404", () => {
 });
 
 describe("/v1/keys/{id}: 405", () => {
-  it("any other method, with allow (137)", async () => {
+  it("any other method, with allow", async () => {
     for (const method of ["GET", "POST", "PUT"]) {
       const response = await send(`/v1/keys/${victim.id}`, { method, key: account.key });
       expect(response.headers.get("allow")).toBe("PATCH, DELETE");

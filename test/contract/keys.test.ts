@@ -84,7 +84,7 @@ function countingReads(statement: D1PreparedStatement, reads: number[]): D1Prepa
 const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("GET /v1/keys: 200", () => {
-  it("the record of 2.5 for every key, without the key (79)", async () => {
+  it("the record of 2.5 for every key, without the key", async () => {
     const made = await createKey(account.key, { name: "second", scope: "global", rpm_limit: 7 });
     const [second, first] = await keysOf(account.key);
     expect(second).toEqual({
@@ -211,7 +211,7 @@ describe("GET /v1/keys: 200", () => {
     expect(await keysOf(account.key)).toHaveLength(1);
   });
 
-  it("last_used_at: at most a minute late, never back, one write a minute of 1,000 requests (89)", async () => {
+  it("last_used_at: at most a minute late, never back, one write a minute of 1,000 requests", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();
@@ -249,7 +249,7 @@ describe("GET /v1/keys: 200", () => {
 
 describe("/v1/keys: 401", () => {
   it.each(["rk-eu-0123456789abcdef", "rk-us-0123456789abcdef"])(
-    "an older form: %s (92)",
+    "an older form: %s",
     async (key) => {
       for (const method of ["GET", "POST"]) {
         const error = await errorOf(await send("/v1/keys", { method, key }), 401);
@@ -260,7 +260,7 @@ describe("/v1/keys: 401", () => {
 });
 
 describe("/v1/keys: 405", () => {
-  it("any other method, with allow (137)", async () => {
+  it("any other method, with allow", async () => {
     for (const method of ["PUT", "PATCH", "DELETE"]) {
       const response = await send("/v1/keys", { method, key: account.key });
       expect(response.headers.get("allow")).toBe("GET, POST, HEAD");

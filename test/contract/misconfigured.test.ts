@@ -84,7 +84,7 @@ afterEach(() => {
 });
 
 describe("a misconfigured deployment: 503", () => {
-  it.each(WRONG)("%s = %s: answers nothing, and the log names it (99)", async (variable, value) => {
+  it.each(WRONG)("%s = %s: answers nothing, and the log names it", async (variable, value) => {
     const bindings = bindingsWith({ [variable]: value });
     const requests = [
       send("/healthz", { bindings }),

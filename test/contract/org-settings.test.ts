@@ -150,7 +150,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 400", () => {
     expect(before).toMatchObject([{ monthly_quota: 8_200_000, low_balance: 8_200_000 }]);
   });
 
-  it.each(NO_FRACTIONS)("a default_alert_threshold of %s is named (53)", async (text) => {
+  it.each(NO_FRACTIONS)("a default_alert_threshold of %s is named", async (text) => {
     const before = await stored(account);
     const body = `{"low_balance_threshold_dollars":1,"default_alert_threshold":${text}}`;
     expect((await errorOf(await patch(account, body), 400)).param).toBe("default_alert_threshold");

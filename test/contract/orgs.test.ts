@@ -74,7 +74,7 @@ describe("PATCH /v1/orgs/{id}: 200", () => {
     expect((await patch({ slug }, other)).status).toBe(200);
   });
 
-  it("fields that nobody may set change nothing (144)", async () => {
+  it("fields that nobody may set change nothing", async () => {
     const account = await openAccount({ credits: 7 });
     const before = await (await admin("GET", `/orgs/${account.orgId}`)).json<object>();
     const wish = {
@@ -108,7 +108,7 @@ describe("PATCH /v1/orgs/{id}: 400", () => {
     ["slug", "abc\n"],
     ["slug", "ä-b"],
     ["slug", null],
-  ])("names a wrong %s: %j, and changes neither field (142)", async (param, value) => {
+  ])("names a wrong %s: %j, and changes neither field", async (param, value) => {
     const before = await read();
     const right = { name: "never", slug: freshSlug() };
     const error = await errorOf(await patch({ ...right, [param]: value }), 400);
@@ -145,7 +145,7 @@ describe("PATCH /v1/orgs/{id}: 403", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 404", () => {
-  it("for another organisation and for none: the same bytes (145)", async () => {
+  it("for another organisation and for none: the same bytes", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x", "__proto__"]) {
@@ -172,7 +172,7 @@ describe("PATCH /v1/orgs/{id}: 409", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("organisations that race for one slug: one has it, the others 409 (147)", async () => {
+  it("organisations that race for one slug: one has it, the others 409", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));
@@ -186,7 +186,7 @@ describe("PATCH /v1/orgs/{id}: 409", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 405 and 503", () => {
-  it.each(["POST", "PUT", "DELETE"])("405 with allow for %s (137)", async (method) => {
+  it.each(["POST", "PUT", "DELETE"])("405 with allow for %s", async (method) => {
     const response = await send(`/v1/orgs/${owner.orgId}`, { method, key: owner.key });
     expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
     await errorOf(response, 405);

@@ -117,7 +117,7 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
 });
 
 describe("what an operator set", () => {
-  it("429: the organisation's own minute is exact, over all its keys, for what costs money (101)", async () => {
+  it("429: the organisation's own minute is exact, over all its keys, for what costs money", async () => {
     const own = await openAccount();
     await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
     const statuses = await Promise.all(

@@ -236,7 +236,7 @@ describe("GET /v1/usage: refusals", () => {
     }
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s (137)", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
     const response = await send("/v1/usage", { method, key: account.key });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);

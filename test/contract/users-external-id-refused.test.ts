@@ -16,7 +16,7 @@ const remove = (id: string, key = account.key): Promise<Response> =>
   sendUser(id, key, { method: "DELETE" });
 
 describe("PATCH /v1/users/{external_id}: 400", () => {
-  it.each(NO_DOLLARS)("a quota of %s is named, and what is stored stays (46)", async (text) => {
+  it.each(NO_DOLLARS)("a quota of %s is named, and what is stored stays", async (text) => {
     const { orgId, key } = await openAccount({ credits: 0 });
     await putUser(key, { external_id: "u", monthly_quota_dollars: 8.2, daily_quota_dollars: 0.1 });
     const before = await storedLimits(orgId);
@@ -28,7 +28,7 @@ describe("PATCH /v1/users/{external_id}: 400", () => {
     expect(before).toMatchObject([{ monthly_quota: 8_200_000, daily_quota: 100_000 }]);
   });
 
-  it.each(NO_FRACTIONS)("an alert_threshold of %s is named (53)", async (text) => {
+  it.each(NO_FRACTIONS)("an alert_threshold of %s is named", async (text) => {
     await send("/v1/users", { key: account.key, body: { external_id: "t" } });
     const error = await errorOf(await patch("t", `{"alert_threshold":${text}}`), 400);
     expect(error.param).toBe("alert_threshold");

@@ -60,7 +60,7 @@ const IDS = [
 ];
 
 describe("/v1/users/{external_id}: every id round-trips", () => {
-  it.each(IDS)("%j, percent-encoded (54)", async (external_id) => {
+  it.each(IDS)("%j, percent-encoded", async (external_id) => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id });
     expect(made.external_id).toBe(external_id);
@@ -155,7 +155,7 @@ describe("PATCH /v1/users/{external_id}: 200", () => {
 });
 
 describe("DELETE /v1/users/{external_id}: 200", () => {
-  it("forgets it but for what it spent: a new one of its name has another id, and that spend (51)", async () => {
+  it("forgets it but for what it spent: a new one of its name has another id, and that spend", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });

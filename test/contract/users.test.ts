@@ -63,7 +63,7 @@ describe("POST /v1/users: 201", () => {
     ]);
   });
 
-  it.each([0, 1, 0.5])("an alert_threshold of %d is one (53)", async (alert_threshold) => {
+  it.each([0, 1, 0.5])("an alert_threshold of %d is one", async (alert_threshold) => {
     const made = await putUser(account.key, {
       external_id: `at ${alert_threshold}`,
       alert_threshold,
@@ -85,7 +85,7 @@ describe("POST /v1/users: 201", () => {
     expect(Object.keys(made)).toHaveLength(8);
   });
 
-  it("ids that differ in Unicode form, case or spaces are different end users (56)", async () => {
+  it("ids that differ in Unicode form, case or spaces are different end users", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["\u00e9", "e\u0301", "E\u0301", " \u00e9", "\u00e9 "];
     for (const external_id of ids) await putUser(key, { external_id });
@@ -94,7 +94,7 @@ describe("POST /v1/users: 201", () => {
 });
 
 describe("POST /v1/users: 200", () => {
-  it("changes what is given; the rest, id, time and spend stay (52)", async () => {
+  it("changes what is given; the rest, id, time and spend stay", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(key, { external_id: "u", ...limits });
@@ -134,7 +134,7 @@ describe("GET /v1/users: 200", () => {
     expect(cost).toBeGreaterThan(0);
   });
 
-  it("pages keep their place while end users come and are changed (57)", async () => {
+  it("pages keep their place while end users come and are changed", async () => {
     const { key } = await openAccount({ credits: 0 });
     const names = Array.from({ length: 7 }, (_, i) => `z${9 - i}`);
     for (const external_id of names) await putUser(key, { external_id });
@@ -148,7 +148,7 @@ describe("GET /v1/users: 200", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("the largest and the smallest page; an offset past the end is an empty page (57)", async () => {
+  it("the largest and the smallest page; an offset past the end is an empty page", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
     expect((await list(key)).users).toHaveLength(50);

@@ -55,7 +55,7 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 const TOKENS = USAGE.total_tokens;
 
 describe("a price that changes while a request is in flight", () => {
-  it("is paid by the next request; the one in flight pays what it was admitted at (16)", async () => {
+  it("is paid by the next request; the one in flight pays what it was admitted at", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
@@ -71,7 +71,7 @@ describe("a price that changes while a request is in flight", () => {
 });
 
 describe("an alias that is pointed elsewhere while a request is in flight", () => {
-  it("means its old model for that request, by name and by price (17)", async () => {
+  it("means its old model for that request, by name and by price", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };
@@ -87,7 +87,7 @@ describe("an alias that is pointed elsewhere while a request is in flight", () =
 
 describe("a name that an upstream gives its model", () => {
   it.each(["chat-2031-01-01", "nobody/knows", "", "gpt-free"])(
-    "%j changes neither the price nor the answer's model (18)",
+    "%j changes neither the price nor the answer's model",
     async (name) => {
       const { key } = await openOrganization();
       slowUpstream(name).answer();
@@ -100,7 +100,7 @@ describe("a name that an upstream gives its model", () => {
 });
 
 describe("a model without a price", () => {
-  it("is not sold for nothing: the deployment that has one serves nothing (19)", async () => {
+  it("is not sold for nothing: the deployment that has one serves nothing", async () => {
     const { key } = await openOrganization();
     const upstream = vi.spyOn(globalThis, "fetch");
     const { MODELS = "", ...rest } = deployment(1);

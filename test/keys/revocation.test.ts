@@ -79,7 +79,7 @@ describe("a revocation", () => {
     expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   });
 
-  it("runs every step again for a key that the book has as revoked; the first time stands (80)", async () => {
+  it("runs every step again for a key that the book has as revoked; the first time stands", async () => {
     const { booked } = await makeKey();
     await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 3 });
     const answer = await revokeKeyEverywhere(services(9), { ...booked, revokedAt: 3 });

@@ -90,7 +90,7 @@ describe("the book", () => {
       .toBe(CREDITS - spent);
   });
 
-  it("away with every table stops no completion, and gets all of it once when it is back (40)", async () => {
+  it("away with every table stops no completion, and gets all of it once when it is back", async () => {
     const account = await open();
     let spent = await traffic(account, 8);
     await expectEqual(account, spent);

@@ -77,7 +77,7 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
   });
 });
 
-it("a key that is revoked while home's answer of who it is is on its way stays dead (87)", async () => {
+it("a key that is revoked while home's answer of who it is is on its way stays dead", async () => {
   const { key: owner } = await openFar(regions);
   const victim = await makeKey(regions, owner);
   regions.toEu.delayMs = 900;

@@ -122,7 +122,7 @@ describe("a global key in the other region", () => {
     expect(await gone.json()).toMatchObject({ id: key.id, revoked: true });
   });
 
-  it("request id and rate limit are this region's; each region counts its own minute (67)", async () => {
+  it("request id and rate limit are this region's; each region counts its own minute", async () => {
     const account = await open(3);
     for (const left of ["2", "1", "0"]) {
       const answers = [await account.call("/balance"), await inUs(account, "/balance")];
@@ -171,7 +171,7 @@ describe("a global key in the other region", () => {
 });
 
 describe("a global key whose home is away", () => {
-  it("503 home_region_unreachable for everything, never 401; a regional key does not notice (101)", async () => {
+  it("503 home_region_unreachable for everything, never 401; a regional key does not notice", async () => {
     const alone = await startKeptRegion(); // the EU; nothing listens where it looks for the US
     const { key } = await Account.open(() => regions.us, { keyScope: "global" });
     const { baseUrl: baseURL } = alone.region();

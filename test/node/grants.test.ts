@@ -76,7 +76,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(capSent()).toBe(700);
   });
 
-  it("with three choices is granted a third each (20)", async () => {
+  it("with three choices is granted a third each", async () => {
     const account = await open(twice(promptBound + 3 * 200 * OUTPUT + 5) + 1);
     const response = await account.chat({ ...request, n: 3 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("200");
@@ -84,7 +84,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(mock.requests.at(-1)?.json["n"]).toBe(3);
   });
 
-  it("is granted down to the least output, and refused one micro below (2, 3)", async () => {
+  it("is granted down to the least output, and refused one micro below", async () => {
     const least = promptBound + LEAST_OUTPUT * OUTPUT;
     const fits = await (await open(least)).chat(request);
     expect([fits.status, fits.headers.get("x-granted-max-tokens")]).toEqual([200, "64"]);
@@ -98,7 +98,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(mock.requests).toHaveLength(calls);
   });
 
-  it("says nothing when all of it was affordable, and still names a cap upstream (21)", async () => {
+  it("says nothing when all of it was affordable, and still names a cap upstream", async () => {
     const whole = promptBound + DEFAULT_OUTPUT * OUTPUT;
     const account = await open(twice(whole));
     const response = await account.chat(request);
@@ -115,7 +115,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(capSent()).toBe(DEFAULT_OUTPUT);
   });
 
-  it("never answers below 0, though the upstream reports more than it was allowed (6)", async () => {
+  it("never answers below 0, though the upstream reports more than it was allowed", async () => {
     mock.script((_, response) => {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(
@@ -159,7 +159,7 @@ describe("an end user's nearly used quota", () => {
     ["daily", "defaultUserDailyQuotaMicro"],
     ["monthly", "defaultUserMonthlyQuotaMicro"],
   ] as const)(
-    "%s: grants while the least fits, then is a 429 that says do not retry (43)",
+    "%s: grants while the least fits, then is a 429 that says do not retry",
     async (name, field) => {
       const account = await open(1_000_000);
       const least = promptBound + LEAST_OUTPUT * OUTPUT;

@@ -54,7 +54,7 @@ function leave(connections: readonly RawConnection[]): Promise<unknown> {
 }
 
 describe("requests at once, decided before any settles", () => {
-  it("hold exactly what the balance has: 100 of 200; the others are told what is free and needed, and to come back (1)", async () => {
+  it("hold exactly what the balance has: 100 of 200; the others are told what is free and needed, and to come back", async () => {
     const least = await leastOf(request);
     const account = await open(ADMITTED * least);
     const connections = await flood(account, ASKED, request);
@@ -91,7 +91,7 @@ describe("requests at once, decided before any settles", () => {
     expect(await account.differences()).toEqual([]);
   });
 
-  it("of a user never seen hold its default quota and no more: 10 of 100 (42)", async () => {
+  it("of a user never seen hold its default quota and no more: 10 of 100", async () => {
     const least = await leastOf(request);
     const account = await open(1_000_000);
     const quota = 10 * least;
@@ -115,7 +115,7 @@ describe("requests at once, decided before any settles", () => {
     expect(1_000_000 - credits_micro).toBeLessThanOrEqual(quota);
   });
 
-  it("that settle while others ask never spend more than the default quota of a user never seen (42)", async () => {
+  it("that settle while others ask never spend more than the default quota of a user never seen", async () => {
     const quick = { ...request, model: "sandbox/echo", stream: false, user: "never seen" };
     const account = await open(1_000_000);
     const quota = 10 * (await leastOf(quick));
@@ -148,7 +148,7 @@ describe("a refusal that no open hold causes", () => {
     expect(response.headers.get("x-should-retry")).toBe("false");
   });
 
-  it("at a balance of 0 every read still answers (37)", async () => {
+  it("at a balance of 0 every read still answers", async () => {
     const account = await open(0);
     expect((await account.chat(request)).status).toBe(402);
     for (const path of ["/balance", "/models", "/models/sandbox/echo"]) {
@@ -157,7 +157,7 @@ describe("a refusal that no open hold causes", () => {
     expect(await account.balance()).toBe(0);
   });
 
-  it("a credit past what a whole number holds is refused, and the balance stays (36)", async () => {
+  it("a credit past what a whole number holds is refused, and the balance stays", async () => {
     const account = await open(0);
     const credit = (amountMicro: number, reference: string) =>
       addCredits(

@@ -89,7 +89,7 @@ const LOUD: readonly RequestFault[] = ["reset-before", "reset-after", "garbage",
 /** Home has done what was asked, and its answer was lost. */
 const DONE_AT_HOME: ReadonlySet<RequestFault> = new Set(["lose-reply", "half-open", "reset-after"]);
 
-it("a home that is silent, slow, broken or garbled: 503 home_region_unreachable in time for every kind of call, nothing charged, no hold left (101, 102)", async () => {
+it("a home that is silent, slow, broken or garbled: 503 home_region_unreachable in time for every kind of call, nothing charged, no hold left", async () => {
   const faults = [...SILENT, ...LOUD];
   const victims = await Promise.all(
     faults.flatMap((fault) => [victimOf(fault, true), victimOf(fault, false)]),
@@ -143,7 +143,7 @@ it("a key that dies between home's grant, whose answer is lost, and its repeat: 
   await regions.toUs.set("pass");
 });
 
-it("home holds after the peer gave up: the void wins, whichever came first (103)", async () => {
+it("home holds after the peer gave up: the void wins, whichever came first", async () => {
   const [early, late] = await Promise.all([victimOf("delay", true), victimOf("lose-reply", true)]);
   const choose = faultFor([early, late]);
   const voids: string[] = [];
@@ -162,7 +162,7 @@ it("home holds after the peer gave up: the void wins, whichever came first (103)
   await Promise.all([early, late].map(({ account }) => expectUntouched(account)));
 });
 
-it("connections refused: 503 for a global key; a regional key of either region does not notice (101)", async () => {
+it("connections refused: 503 for a global key; a regional key of either region does not notice", async () => {
   const account = await openFar(regions);
   const near = {
     eu: await Account.open(() => regions.eu),

@@ -27,7 +27,7 @@ afterEach(() => regions.toEu.set("pass"));
 const EVERY = Object.entries(EVERY_CALL);
 
 describe("what crosses the link", () => {
-  it("of a regional key: nothing, whatever it is used for, at home or in the wrong region (77)", async () => {
+  it("of a regional key: nothing, whatever it is used for, at home or in the wrong region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
     const seen = await askedOfEu(regions, async () => {
@@ -40,7 +40,7 @@ describe("what crosses the link", () => {
     expect(seen).toEqual({});
   });
 
-  it("of a key whose prefix was changed, between regions or scopes: nothing, and it is 401 (78)", async () => {
+  it("of a key whose prefix was changed, between regions or scopes: nothing, and it is 401", async () => {
     const regional = await Account.open(() => regions.eu);
     const far = await openFar(regions);
     const changed = [
@@ -81,7 +81,7 @@ describe("what crosses the link", () => {
     }
   });
 
-  it("of a key over its limit here: nothing (68)", async () => {
+  it("of a key over its limit here: nothing", async () => {
     const { key } = await openFar(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {

@@ -98,7 +98,7 @@ describe("two regions", () => {
 });
 
 describe("a signed message", () => {
-  it("is taken again within its time, and by the region it was signed for alone (96, 97)", async () => {
+  it("is taken again within its time, and by the region it was signed for alone", async () => {
     for (const [sender, secret] of [
       ["eu", LINK.EU_SIGNS],
       ["us", LINK.US_SIGNS],
@@ -167,7 +167,7 @@ describe("a peer that is not there", () => {
 });
 
 describe("the secrets of the link", () => {
-  it("are replaced step by step, each with a restart, and no call fails between any two (151)", async () => {
+  it("are replaced step by step, each with a restart, and no call fails between any two", async () => {
     const old = LINK.EU_SIGNS;
     const fresh = "fresh-eu-signs-".padEnd(40, "f");
     const steps: readonly [Name, Record<string, string>][] = [

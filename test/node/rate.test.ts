@@ -33,7 +33,7 @@ function flood(key: string, count: number): Promise<Seen[]> {
 const remaining = (one: Seen): number => Number(one.headers.get("x-ratelimit-remaining-requests"));
 
 describe("a key of 60 requests a minute", () => {
-  it("under a flood of every kind is admitted exactly 60 times, and counts down to 0 (59)", async () => {
+  it("under a flood of every kind is admitted exactly 60 times, and counts down to 0", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: LIMIT });
     const answers = await flood(account.key, FLOOD);
     const admitted = answers.filter((one) => one.status === 200);
@@ -62,7 +62,7 @@ describe("a key of 60 requests a minute", () => {
     );
   });
 
-  it("takes nothing from another key of its organisation (69)", async () => {
+  it("takes nothing from another key of its organisation", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 5 });
     const { orgId, memberId } = account;
     const admin = { url: regions.eu.adminUrl, token: ADMIN_TOKEN };
@@ -73,7 +73,7 @@ describe("a key of 60 requests a minute", () => {
     expect(second.filter((one) => one.status === 200)).toHaveLength(7);
   });
 
-  it("with a limit of 1000 is admitted exactly 1000 times of 1100 (64)", async () => {
+  it("with a limit of 1000 is admitted exactly 1000 times of 1100", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 1000 });
     const statuses: number[] = [];
     const caller = async (): Promise<void> => {

@@ -99,7 +99,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("what the US enqueues reaches the EU once in effect, past a line that loses 30 %, doubles 20 % and reorders (107)", async () => {
+it("what the US enqueues reaches the EU once in effect, past a line that loses 30 %, doubles 20 % and reorders", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),

@@ -85,7 +85,7 @@ async function withoutBook(work: () => Promise<void>): Promise<void> {
 
 describe("a revoked key at home", () => {
   it.each(["regional", "global"])(
-    "%s: 401 on the very next request after DELETE's answer, 40 of 40 (82)",
+    "%s: 401 on the very next request after DELETE's answer, 40 of 40",
     async (scope) => {
       for (let round = 0; round < 40; round++) {
         const { id, key } = await makeKey(scope);
@@ -117,7 +117,7 @@ describe("a revoked key at home", () => {
     },
   );
 
-  it("100 paid requests around DELETE: each served whole and charged once, or 401; none admitted after its answer (84)", async () => {
+  it("100 paid requests around DELETE: each served whole and charged once, or 401; none admitted after its answer", async () => {
     const { id, key } = await makeKey();
     const seen: (Answer & { readonly startedAfter: boolean; readonly isStream: boolean })[] = [];
     const raced = { isRevoked: false, started: 0 };

@@ -59,7 +59,7 @@ async function begun() {
 }
 
 describe("a line cut after dispatch", () => {
-  it("the client gets the whole stream; its charge arrives once, by itself, when the line is back (104)", async () => {
+  it("the client gets the whole stream; its charge arrives once, by itself, when the line is back", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("refuse");
     const { text, cost } = await rest();
@@ -74,7 +74,7 @@ describe("a line cut after dispatch", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("home that hears the charge but is never heard charges once, and the notice is taken off when it is (105)", async () => {
+  it("home that hears the charge but is never heard charges once, and the notice is taken off when it is", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -90,7 +90,7 @@ describe("a line cut after dispatch", () => {
 
 describe("a line on which requests pass and every reply is lost", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "%s: 503, the one hold that both attempts made is released though home is not heard (105)",
+    "%s: 503, the one hold that both attempts made is released though home is not heard",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);
@@ -108,7 +108,7 @@ describe("a line on which requests pass and every reply is lost", () => {
 });
 
 describe("every message between the regions twice", () => {
-  it("does what it does once: holds, charges, releases, reads, writes, revocations (96)", async () => {
+  it("does what it does once: holds, charges, releases, reads, writes, revocations", async () => {
     await Promise.all([regions.toEu.set("duplicate"), regions.toUs.set("duplicate")]);
     const { toEu, toUs } = regions;
     const before = { eu: { ...toEu.counts }, us: { ...toUs.counts } };
@@ -145,7 +145,7 @@ describe("every message between the regions twice", () => {
 });
 
 describe("an outbox that loses its storage", () => {
-  it("its charge is lost: the hold expires at home, releases and charges nothing, and is logged (106)", async () => {
+  it("its charge is lost: the hold expires at home, releases and charges nothing, and is logged", async () => {
     const { rest } = await begun();
     await regions.toEu.set("refuse");
     const { cost } = await rest();

@@ -130,7 +130,7 @@ const costOf = (paid: readonly Paid[], user: string): number =>
   paid.filter((one) => one.user === user).reduce((sum, one) => sum + one.cost, 0);
 
 describe("200 paid requests lose no spend and overspend nothing", () => {
-  it("beside 200 changes of settings, each fourth of which would set the balance and is refused (148)", async () => {
+  it("beside 200 changes of settings, each fourth of which would set the balance and is refused", async () => {
     const account = await open();
     const path = `/orgs/${account.orgId}/settings`;
     const { paid, changed } = await race(account, ["a", "b"], async (turn) => {
@@ -147,7 +147,7 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
     for (const user of ["a", "b"]) expect(await spendOf(account, user)).toBe(costOf(paid, user));
   });
 
-  it("beside 200 changes of an end user's quota, raised and lowered by turns (45, 148)", async () => {
+  it("beside 200 changes of an end user's quota, raised and lowered by turns", async () => {
     const account = await open();
     const { cost } = await pay(await open(), "u");
     const quota = (await leastOf(REQUEST)) + 20 * cost;
@@ -168,7 +168,7 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
     expect(await spendOf(account, "free")).toBe(costOf(paid, "free"));
   });
 
-  it("beside 200 deletions of their end user, who comes again and again (51)", async () => {
+  it("beside 200 deletions of their end user, who comes again and again", async () => {
     const account = await open();
     const { paid, changed } = await race(account, ["gone", "stays"], async () => {
       return (await manage(account, ["DELETE", "/users/gone"])).status;
@@ -184,7 +184,7 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
 });
 
 describe("a quota", () => {
-  it("raised admits the next request; lowered below the spend refuses it (45)", async () => {
+  it("raised admits the next request; lowered below the spend refuses it", async () => {
     const account = await open();
     const least = await leastOf(REQUEST);
     const quota = (micros: number) => patchUser(account, limit(micros));
@@ -210,7 +210,7 @@ describe("a quota", () => {
 });
 
 describe("an end user deleted while its requests are in flight", () => {
-  it("has them answered and charged; a new one of its name has spent what they cost (51)", async () => {
+  it("has them answered and charged; a new one of its name has spent what they cost", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

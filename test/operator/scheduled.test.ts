@@ -6,7 +6,7 @@ import { sweep } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
 
-it("the hourly sweep pokes every outbox, the peers' too, and one that fails stops no other (149)", async () => {
+it("the hourly sweep pokes every outbox, the peers' too, and one that fails stops no other", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const poked: string[] = [];
   const getByName = (name: string) => ({

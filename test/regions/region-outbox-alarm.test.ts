@@ -42,7 +42,7 @@ async function oneWaiting(): Promise<string> {
   return item.holdId;
 }
 
-it("an alarm whose tables cannot be read ten times in a row is set again each time (149)", async () => {
+it("an alarm whose tables cannot be read ten times in a row is set again each time", async () => {
   const id = await oneWaiting();
   let reads = 0;
   await runInDurableObject(outbox, (_outbox, { storage }) => {
@@ -65,7 +65,7 @@ it("an alarm whose tables cannot be read ten times in a row is set again each ti
   expect([...peer.effects.keys()]).toEqual([id]);
 });
 
-it("an alarm that was lost is set again when the outbox starts (149)", async () => {
+it("an alarm that was lost is set again when the outbox starts", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) => storage.deleteAlarm());
   expect(await armed(outbox)).toBeNull();
@@ -78,7 +78,7 @@ it.each([
   ["long past is set again", -61_000, true],
   ["about to run is left alone", -1000, false],
   ["still to come is left alone", 20_000, false],
-])("at the start an alarm that is %s (149)", async (_name, offsetMs, isSetAgain) => {
+])("at the start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
   await oneWaiting();
   await runInDurableObject(outbox, async (_outbox, state) => {
     const { storage } = state;

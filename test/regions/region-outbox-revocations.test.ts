@@ -73,7 +73,7 @@ it("revocations that are new are tried at once, whatever the backoff of those be
   );
 });
 
-it("revocations that are told again are due at once, also after they were given up (107)", async () => {
+it("revocations that are told again are due at once, also after they were given up", async () => {
   const gone = revocation(7);
   peer.refused.add(gone.keyHash);
   await outbox.enqueueRevocations([gone]);

@@ -12,7 +12,7 @@ async function isTaken({ url, method, headers }: SignedMessage): Promise<boolean
   return (await verifySignature(request, [SECRET], NOW_MS)).ok;
 }
 
-it("a message with any one character of anything signed changed, left out or doubled is refused (93, 94, 100)", async () => {
+it("a message with any one character of anything signed changed, left out or doubled is refused", async () => {
   const message = await signMessage({
     url: "https://us.test/internal/v1/lookup?a=1&b=%2f",
     ...SECRET,

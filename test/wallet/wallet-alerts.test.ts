@@ -11,7 +11,7 @@ afterEach(() => setClock(null));
 const DAY = 86_400_000;
 
 describe("an alert", () => {
-  it("of a quota is raised once per period and limit by requests settling together (58)", async () => {
+  it("of a quota is raised once per period and limit by requests settling together", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
     await Promise.all(Array.from({ length: 10 }, () => pay(stub, 10, "u")));

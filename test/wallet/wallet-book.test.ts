@@ -134,7 +134,7 @@ describe("the book", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("that is down stops no hold and no settle, and gets all of it when it is back (40)", async () => {
+  it("that is down stops no hold and no settle, and gets all of it when it is back", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);

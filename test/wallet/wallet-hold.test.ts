@@ -18,7 +18,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a hold", () => {
-  it("is granted exactly 100 times of 200 at once when the balance is 100 times its least (1)", async () => {
+  it("is granted exactly 100 times of 200 at once when the balance is 100 times its least", async () => {
     const { stub } = await newWallet(1000);
     const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
     expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
@@ -30,7 +30,7 @@ describe("a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("that one micro is missing for names what is free and what it needs; an exact fit passes (2, 3)", async () => {
+  it("that one micro is missing for names what is free and what it needs; an exact fit passes", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
@@ -68,7 +68,7 @@ describe("a hold", () => {
     expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
   });
 
-  it("sent twice holds once; with other content it throws and changes nothing (10, 12)", async () => {
+  it("sent twice holds once; with other content it throws and changes nothing", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);
@@ -81,7 +81,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("that a peer was refused stays refused after a top-up; at home it may pass (11)", async () => {
+  it("that a peer was refused stays refused after a top-up; at home it may pass", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));

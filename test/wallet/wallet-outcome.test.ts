@@ -17,7 +17,7 @@ afterEach(() => setClock(null));
 const MINUTE = 60_000;
 
 describe("an outcome", () => {
-  it("below the hold frees the rest at once; of zero it frees all (4, 5)", async () => {
+  it("below the hold frees the rest at once; of zero it frees all", async () => {
     const { stub } = await newWallet(100);
     const [one, two] = [holdOf(100), holdOf(60)];
     valueOf(await stub.hold(one));
@@ -27,7 +27,7 @@ describe("an outcome", () => {
     expect(valueOf(await stub.balance())).toEqual({ creditsMicro: 60, heldMicro: 0, openHolds: 0 });
   });
 
-  it("over the hold takes what is free and no more; the rest is a shortfall row (6)", async () => {
+  it("over the hold takes what is free and no more; the rest is a shortfall row", async () => {
     const { stub } = await newWallet(100);
     const [one, other] = [holdOf(20), holdOf(50)];
     valueOf(await stub.hold(one));
@@ -47,7 +47,7 @@ describe("an outcome", () => {
     expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
   });
 
-  it("delivered five times, also after an eviction, is one ledger row (7)", async () => {
+  it("delivered five times, also after an eviction, is one ledger row", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     valueOf(await stub.hold(request));
@@ -61,7 +61,7 @@ describe("an outcome", () => {
     expect(valueOf(await stub.void(request.id))).toEqual({ kind: "settled", charged: 10 });
   });
 
-  it("for an unknown id charges nothing; a void before its hold keeps the hold out (8, 9)", async () => {
+  it("for an unknown id charges nothing; a void before its hold keeps the hold out", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "unknown" });
@@ -75,7 +75,7 @@ describe("an outcome", () => {
     });
   });
 
-  it("never comes: the hold expires, counts for nothing without any alarm, charges nothing (13)", async () => {
+  it("never comes: the hold expires, counts for nothing without any alarm, charges nothing", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];
@@ -92,7 +92,7 @@ describe("an outcome", () => {
     expect(rows.at(-1)).toMatchObject({ kind: "expire", amountMicro: 0, generationId: home.id });
   });
 
-  it("that comes late is charged from what is free, once; a late void changes nothing (14, 15)", async () => {
+  it("that comes late is charged from what is free, once; a late void changes nothing", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [late, gone] = [holdOf(60), holdOf(10)];
@@ -112,7 +112,7 @@ describe("an outcome", () => {
 });
 
 describe("a credit", () => {
-  it("of the same reference counts once and answers as the first time; another amount is a conflict (32)", async () => {
+  it("of the same reference counts once and answers as the first time; another amount is a conflict", async () => {
     const { stub } = await newWallet();
     const first = valueOf(await credit(stub, 100, "payment 1"));
     await pay(stub, 40);
@@ -126,7 +126,7 @@ describe("a credit", () => {
     }
   });
 
-  it("leaves 50 open holds as they are; a correction never takes what they hold (33)", async () => {
+  it("leaves 50 open holds as they are; a correction never takes what they hold", async () => {
     const { stub } = await newWallet(50);
     await Promise.all(Array.from({ length: 50 }, () => stub.hold(holdOf(1))));
     expect(valueOf(await credit(stub, 10))).toEqual({
@@ -138,7 +138,7 @@ describe("a credit", () => {
     expect(valueOf(await credit(stub, -10)).creditsMicro).toBe(50);
   });
 
-  it("past 2^53 is refused and changes nothing (36)", async () => {
+  it("past 2^53 is refused and changes nothing", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

@@ -138,13 +138,13 @@ const INJECTED: readonly (readonly [what: string, statement: string, found: obje
 ];
 
 it.each(INJECTED)(
-  "a micro injected into %s is found, and alerted (150)",
+  "a micro injected into %s is found, and alerted",
   async (_what, statement, one) => {
     expect(await foundAfter(statement)).toContainEqual(one);
   },
 );
 
-it("a micro injected into the book is found, and alerted (150)", async () => {
+it("a micro injected into the book is found, and alerted", async () => {
   const { stub, orgId } = await organization();
   await env.DB.prepare("UPDATE balances SET credits_micro = credits_micro + 1 WHERE org_id = ?")
     .bind(orgId)
@@ -152,7 +152,7 @@ it("a micro injected into the book is found, and alerted (150)", async () => {
   expect(await found(stub, orgId)).toEqual([{ what: "book balance", expected: 850, found: 851 }]);
 });
 
-it("a ledger row that is gone is found, and alerted (150)", async () => {
+it("a ledger row that is gone is found, and alerted", async () => {
   expect(await foundAfter("DELETE FROM requests WHERE charged = 50")).toContainEqual({
     what: "ledger rows missing",
     expected: 0,
@@ -160,7 +160,7 @@ it("a ledger row that is gone is found, and alerted (150)", async () => {
   });
 });
 
-it("a credit after the injection does not hide it (150)", async () => {
+it("a credit after the injection does not hide it", async () => {
   const { stub, orgId } = await organization();
   await rowsOf(stub, "UPDATE requests SET charged = 101, cost = 101 WHERE charged = 100");
   valueOf(await credit(stub, 1));

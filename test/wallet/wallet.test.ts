@@ -72,7 +72,7 @@ describe("a wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("at zero still answers every read, and refuses to spend (37)", async () => {
+  it("at zero still answers every read, and refuses to spend", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);
