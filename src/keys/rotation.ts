@@ -44,8 +44,9 @@ export async function rotationAsked({
 }): Promise<Result<RotationAsked>> {
   const name = readIdempotencyKey(header ?? undefined);
   if (!name.ok) return name;
-  if (name.value === null)
+  if (name.value === null) {
     return invalid("A rotation needs an Idempotency-Key.", "Idempotency-Key");
+  }
   const fields = parseFields(rotationSchema, [], body);
   if (!fields.ok) return fields;
   const idempotency = await idempotencyOf(name.value, named);

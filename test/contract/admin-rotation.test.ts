@@ -28,6 +28,17 @@ function rotate(
   return send(path, { method: "POST", key: ADMIN_TOKEN, body, headers });
 }
 
+const sessions = (id = ""): string => `/orgs/${account.orgId}/sessions${id}`;
+const webhooks = (id = ""): string => `/orgs/${account.orgId}/webhooks${id}`;
+async function session(): Promise<{ readonly id: string; readonly token: string }> {
+  return (await send("/v1/sessions", { key: account.key, body: {} })).json();
+}
+async function webhook(): Promise<string> {
+  const body = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
+  const made = await send("/v1/webhooks", { key: account.key, body });
+  return (await made.json<{ id: string }>()).id;
+}
+
 describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
   it("201: the record with a new secret, the same again; with an overlap both live, without the old one is dead", async () => {
     const first = await rotate({ overlap_seconds: 3600 }, { name: "one" });
@@ -80,25 +91,20 @@ it("PATCH of a key's terms counts from the answer on, and is an event of the ope
 });
 
 describe("/admin/v1/orgs/{id}/sessions", () => {
-  const path = (id = ""): string => `/orgs/${account.orgId}/sessions${id}`;
-  async function session(): Promise<{ readonly id: string; readonly token: string }> {
-    return (await send("/v1/sessions", { key: account.key, body: {} })).json();
-  }
-
   it("lists those that were used in pages, and ends any: dead from the answer on, told as the operator's", async () => {
     const [one, two, unused] = [await session(), await session(), await session()];
     for (const { token } of [one, two]) expect(await statusOf(token)).toBe(200);
     const seen: unknown[] = [];
     for (let after = ""; ;) {
       const query = `?limit=1${after === "" ? "" : `&after=${after}`}`;
-      const page = await (await admin("GET", path(query))).json<Answer>();
+      const page = await (await admin("GET", sessions(query))).json<Answer>();
       seen.push(...(page["sessions"] as { id: string }[]).map(({ id }) => id));
       if (typeof page["next_after"] !== "string") break;
       after = page["next_after"];
     }
     expect(seen).toEqual([one.id, two.id].toSorted());
     for (const { id, token } of [one, unused, one]) {
-      const ended = await admin("DELETE", path(`/${id}`));
+      const ended = await admin("DELETE", sessions(`/${id}`));
       expect([ended.status, await ended.json()]).toEqual([200, { id, ended: true }]);
       expect(await statusOf(token)).toBe(401);
     }
@@ -112,20 +118,19 @@ describe("/admin/v1/orgs/{id}/sessions", () => {
     const other = await openAccount();
     const made = await send("/v1/sessions", { key: other.key, body: {} });
     const { id, token } = await made.json<{ id: string; token: string }>();
-    await errorOf(await admin("DELETE", path(`/${id}`)), 404);
+    await errorOf(await admin("DELETE", sessions(`/${id}`)), 404);
     expect(await statusOf(token)).toBe(200);
     for (const wrong of [id, "ses_1", "x"]) {
-      await errorOf(await admin("DELETE", path(`/${wrong}`)), 404);
+      await errorOf(await admin("DELETE", sessions(`/${wrong}`)), 404);
     }
     const nobodys = `/orgs/${crypto.randomUUID()}/sessions`;
     await errorOf(await admin("GET", nobodys), 404);
     await errorOf(await admin("DELETE", `${nobodys}/${id}`), 404);
-    expect((await errorOf(await admin("GET", path("?limit=0")), 400)).param).toBe("limit");
+    expect((await errorOf(await admin("GET", sessions("?limit=0")), 400)).param).toBe("limit");
   });
 });
 
 describe("/admin/v1/orgs/{id}/webhooks", () => {
-  const path = (id = ""): string => `/orgs/${account.orgId}/webhooks${id}`;
   let bodies: string[];
   beforeEach(() => {
     bodies = [];
@@ -137,28 +142,22 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
       return new Response("ok");
     });
   });
-  async function webhook(): Promise<string> {
-    const body = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
-    const made = await send("/v1/webhooks", { key: account.key, body });
-    return (await made.json<{ id: string }>()).id;
-  }
-
   it("shows them without secrets, tests one in the operator's name, replays, and lists the deliveries", async () => {
     const id = await webhook();
-    const listed = await (await admin("GET", path())).json<{ webhooks: Answer[] }>();
+    const listed = await (await admin("GET", webhooks())).json<{ webhooks: Answer[] }>();
     expect(listed.webhooks).toEqual([expect.objectContaining({ id, enabled: true })]);
     expect(listed.webhooks[0]).not.toHaveProperty("secret");
-    const tested = await (await admin("POST", path(`/${id}/test`))).json();
+    const tested = await (await admin("POST", webhooks(`/${id}/test`))).json();
     expect(tested).toMatchObject({ delivered: true, status: 200, answer: "ok" });
     expect(JSON.parse(bodies[0] ?? "")).toMatchObject({ type: "webhook.test", actor: BY_ADMIN });
     await addCredits(account.orgId, 1);
-    const replayed = await admin("POST", path(`/${id}/replay`), { since: "2020-01-01" });
+    const replayed = await admin("POST", webhooks(`/${id}/replay`), { since: "2020-01-01" });
     expect([replayed.status, await replayed.json()]).toEqual([
       202,
       { queued: 2, next_since: null },
     ]);
     await vi.waitFor(async () => {
-      const page = await admin("GET", path(`/${id}/deliveries?limit=2`));
+      const page = await admin("GET", webhooks(`/${id}/deliveries?limit=2`));
       const { deliveries } = await page.json<{ deliveries: Answer[] }>();
       expect(deliveries.map(({ type, state }) => [type, state])).toEqual([
         ["balance.credited", "delivered"],
@@ -175,11 +174,11 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
       ["POST", "test", undefined],
       ["POST", "replay", { since: "2020-01-01" }],
     ] as const) {
-      for (const at of [`/orgs/${other.orgId}/webhooks/${id}`, path("/whk_none")]) {
+      for (const at of [`/orgs/${other.orgId}/webhooks/${id}`, webhooks("/whk_none")]) {
         await errorOf(await admin(method, `${at}/${call}`, body), 404);
       }
     }
-    const wrong = await admin("POST", path(`/${id}/replay`), { since: "soon" });
+    const wrong = await admin("POST", webhooks(`/${id}/replay`), { since: "soon" });
     expect((await errorOf(wrong, 400)).param).toBe("since");
     await errorOf(await admin("GET", `/orgs/${crypto.randomUUID()}/webhooks`), 404);
     expect(bodies).toEqual([]);
