@@ -147,14 +147,24 @@ describe("the model objects when a guard is taken away:", () => {
       10,
       /a freed key works again/,
     ],
-    ["a hold fits what is left of its key's budget", { budgetLeft: () => Infinity }, 11, /K1|half/],
+    [
+      "a hold fits what is left of its key's budget",
+      { budgetLeft: () => Infinity },
+      11,
+      /K1|S1|half/,
+    ],
     [
       "what a key has spent counts in the budget of its period alone",
       { budgetLeft: (budget, _period, held) => (budget.budgetMicro ?? Infinity) - held },
       12,
-      /K1|half/,
+      /K1|S1|half/,
     ],
-    ["open holds count against their key's budget", { heldOfKey: () => micros(0) }, 13, /K1|half/],
+    [
+      "open holds count against their key's budget",
+      { heldOfKey: () => micros(0) },
+      13,
+      /K1|S1|half/,
+    ],
     [
       "a key's spend belongs to its day, week and month",
       {
@@ -164,7 +174,7 @@ describe("the model objects when a guard is taken away:", () => {
         }),
       },
       14,
-      /K1|K3|half/,
+      /K1|K3|S1|half/,
     ],
     [
       "a charge of a day that has passed counts in its own day alone",
@@ -177,7 +187,7 @@ describe("the model objects when a guard is taken away:", () => {
         }),
       },
       15,
-      /K1|K3|half/,
+      /K1|K3|S1|half/,
     ],
     [
       "who names no cap leaves half of what is free",
@@ -239,7 +249,7 @@ describe("the model objects when a guard is taken away:", () => {
           ),
       },
       26,
-      /K1|half/,
+      /K1|S1|half/,
     ],
     [
       "open holds of one session do not count against another",

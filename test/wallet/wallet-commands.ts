@@ -106,7 +106,7 @@ const quota = fc.option(fc.nat(120), { nil: null, freq: 3 });
 const keyLimits: fc.Arbitrary<KeyLimits> = fc.record({
   budget: fc.option(fc.nat(150), { nil: null, freq: 3 }),
   period: fc.constantFrom(null, ...BUDGET_PERIODS),
-  tpm: fc.option(fc.nat(60), { nil: null, freq: 2 }),
+  tpm: fc.option(fc.integer({ min: 1, max: 60 }), { nil: null, freq: 2 }),
 });
 
 /** Between two sums of ticks: no session ends in the very moment of a request. */
