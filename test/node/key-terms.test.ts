@@ -68,7 +68,21 @@ async function worstCase(body: object): Promise<number> {
   return Number((await refusalOf("eu", one, body)).error["required_micro"]);
 }
 
-describe.each(EVERYWHERE)("a key whose budget pays for 20 worst cases, at %s", (_name, where) => {
+/** A session of a new organisation's own key, with this budget. */
+async function session(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
+  const owner = await openFar(regions);
+  const response = await call(regions.eu, owner.key, "/sessions", { body: terms });
+  expect(response.status).toBe(201);
+  const { id, token } = (await response.json()) as { id: string; token: string };
+  return { owner, one: { id, key: token } };
+}
+
+describe.each([
+  ["a key", "home", "eu", limited],
+  ["a key", "a peer", "us", limited],
+  ["a session", "home", "eu", session],
+  ["a session", "a peer", "us", session],
+] as const)("%s whose budget pays for 20 worst cases, at %s", (_kind, _name, where, make) => {
   it.each([
     ["streams", true],
     ["JSON", false],
@@ -78,7 +92,7 @@ describe.each(EVERYWHERE)("a key whose budget pays for 20 worst cases, at %s", (
       const body = { ...STALL, stream };
       const each = await worstCase(body);
       const micros = AFFORDABLE * each;
-      const { owner, one } = await limited({ budget_dollars: micros / 1e6 });
+      const { owner, one } = await make({ budget_dollars: micros / 1e6 });
       expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
       const { granted, refused } = await flood(where, one, body);
       expect(granted).toHaveLength(AFFORDABLE);

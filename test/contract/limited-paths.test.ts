@@ -1,0 +1,112 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { PATHS } from "../../src/paths.ts";
+import type { Path } from "../../src/paths.ts";
+import { errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { createKey, deleteKey } from "./key-client.ts";
+
+const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };
+const MANAGED = PATHS.filter(({ reach }) => reach === "managed");
+/** Paths that a key with limits may ask, and a session may not. */
+const OF_KEYS = [
+  "POST /v1/keys/:id/rotate",
+  "GET /v1/sessions",
+  "POST /v1/sessions",
+  "DELETE /v1/sessions/:id",
+];
+const nameOf = ({ method, path }: Path): string => `${method} ${path}`;
+
+/** Asks a path of the table with the caller's own things in it, and what would lift a limit as its body. */
+function ask({ method, path }: Path, key: string, id: string): Promise<Response> {
+  const body =
+    method === "POST" || method === "PATCH" ? { budget_dollars: null, rpm_limit: 1000 } : undefined;
+  const headers = { "idempotency-key": crypto.randomUUID() };
+  return send(path.replace(/:\w+(\{.+\})?/, id), { method, key, headers, ...(body && { body }) });
+}
+
+function idOf({ path }: Path, { orgId }: Account, keyId: string): string {
+  if (path.includes(":org_id")) return orgId;
+  return path.startsWith("/v1/keys") ? keyId : "ann";
+}
+
+/** What the wallet and the book have of an organisation's keys, settings and webhooks. */
+async function kept({ orgId }: Account): Promise<unknown> {
+  const { results } = await env.DB.prepare(
+    "SELECT id, name, rpm_limit, revoked_at FROM keys WHERE org_id = ? ORDER BY id",
+  )
+    .bind(orgId)
+    .all();
+  const users = await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage }) =>
+    storage.sql.exec("SELECT count(*) AS n FROM end_users").one(),
+  );
+  return { results, users };
+}
+
+describe("every path of the table that could lift a limit", () => {
+  it("is 403 key_is_limited for a key with limits and for a session, and changes nothing", async () => {
+    const account = await openAccount();
+    const limited = await createKey(account.key, TERMS);
+    const minted = await send("/v1/sessions", { key: account.key, body: {} });
+    const { token } = await minted.json<{ token: string }>();
+    const before = await kept(account);
+    const refused = async (path: Path, key: string): Promise<void> => {
+      const response = await ask(path, key, idOf(path, account, limited.id));
+      const { code } = await errorOf(response, 403);
+      expect([nameOf(path), code]).toEqual([nameOf(path), "key_is_limited"]);
+    };
+    expect(MANAGED.length).toBeGreaterThan(20);
+    for (const path of MANAGED) {
+      await refused(path, limited.key);
+      await refused(path, token);
+    }
+    for (const path of PATHS) if (OF_KEYS.includes(nameOf(path))) await refused(path, token);
+    expect(await kept(account)).toEqual(before);
+  });
+
+  it("what it may ask beside is named here: a new path that changes something is managed, or is looked at", () => {
+    const open = PATHS.filter(
+      ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
+    );
+    expect(open.map(nameOf).toSorted()).toEqual(
+      [
+        "POST /v1/messages/count_tokens",
+        ...OF_KEYS.filter((name) => !name.startsWith("GET")),
+      ].toSorted(),
+    );
+  });
+});
+
+it("a session wider than its key is 400 for each of its terms, and a rotation keeps the key's", async () => {
+  const account = await openAccount();
+  const expires = new Date(Date.now() + 600_000).toISOString();
+  const limited = await createKey(account.key, {
+    ...TERMS,
+    allowed_models: ["sandbox/echo"],
+    expires_at: expires,
+  });
+  for (const [name, value] of Object.entries({
+    budget_dollars: 0.500001,
+    end_user: "bob",
+    rpm_limit: 901,
+    allowed_models: ["sandbox/think"],
+    expires_in: 700,
+  })) {
+    const wide = await send("/v1/sessions", {
+      key: limited.key,
+      body: { expires_in: 60, [name]: value },
+    });
+    expect((await errorOf(wide, 400)).param).toMatch(new RegExp(`^${name}`));
+  }
+  const rotated = await send(`/v1/keys/${limited.id}/rotate`, {
+    key: limited.key,
+    body: { overlap_seconds: 60 },
+    headers: { "idempotency-key": "r" },
+  });
+  const { key } = await rotated.json<{ key: string }>();
+  const own = await (await send("/v1/key", { key })).json();
+  expect(own).toMatchObject({ ...TERMS, allowed_models: ["sandbox/echo"], expires_at: expires });
+  expect((await deleteKey(account.key, limited.id)).status).toBe(200);
+  expect((await send("/v1/key", { key })).status).toBe(401);
+});
