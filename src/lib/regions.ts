@@ -6,7 +6,7 @@ type Hosts = readonly string[];
  * knows regions by their names.
  */
 type RegionRow = {
-  /** Two to eight lowercase letters: in keys, and in the names of its peers' secrets. */
+  /** Two to eight lowercase letters (`apac` would be one): in keys, and in the names of its peers' secrets. */
   readonly id: string;
   /** Where Cloudflare keeps its data; null where it has no such jurisdiction. */
   readonly jurisdiction: string | null;

@@ -1,4 +1,5 @@
 import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, vi } from "vitest";
 import { configOf } from "../../src/config.ts";
 import type { KeySecret } from "../../src/config.ts";
 import { mintKey } from "../../src/keys/api-key.ts";
@@ -97,6 +98,26 @@ export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): 
 export function shiftClock(offsetMs: number | null): void {
   if (offsetMs === null) delete env.CLOCK_OFFSET_MS;
   else env.CLOCK_OFFSET_MS = String(offsetMs);
+}
+
+/** For each test of a file: a watched book, and afterwards the real one, the real clock and no warning printed. */
+export function watchedWorld(): { readonly book: WatchedBook } {
+  const world: { book?: WatchedBook } = {};
+  beforeEach(() => {
+    world.book = new WatchedBook();
+    vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  });
+  afterEach(() => {
+    world.book?.restore();
+    shiftClock(null);
+    vi.restoreAllMocks();
+  });
+  return {
+    get book() {
+      if (world.book === undefined) throw new Error("only a running test has a book");
+      return world.book;
+    },
+  };
 }
 
 /** Whether a statement is about keys that this test did not draft. */

@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import { findKeyByHash } from "../../src/keys/keys.store.ts";
 import type { KeyRegister } from "../../src/index.ts";
 import { now } from "../../src/lib/clock.ts";
-import { keySecrets, makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
+import { keySecrets, makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import {
   burst,
   eventually,
@@ -16,17 +16,7 @@ import {
   worstMinute,
 } from "./register-fixture.ts";
 
-let book: WatchedBook;
-
-beforeEach(() => {
-  book = new WatchedBook();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
-afterEach(() => {
-  book.restore();
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+const world = watchedWorld();
 
 it("an unknown key is refused and leaves nothing in storage", async () => {
   const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
@@ -52,12 +42,12 @@ it("a key that is inserted after it was refused as unknown works at once", async
 
 it("the book is asked once by all callers of a first use, and never again for an admission", async () => {
   const { booked } = await makeKey({ rpmLimit: 100 });
-  book.statements.length = 0;
+  world.book.statements.length = 0;
   expect(await burst(booked.keyHash, 50)).toBe(50);
-  expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
   await evictDurableObject(registerOf(booked.keyHash));
   expect(await burst(booked.keyHash, 10)).toBe(10);
-  expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("a limit changed in the book holds within a minute of use, lowered or raised", async () => {
@@ -84,9 +74,9 @@ it("a limit changed in the book holds within a minute of use, lowered or raised"
   expect(await burst(booked.keyHash, 10)).toBe(2);
 });
 
-/** How often a use of a key was noted in the book. */
+/** How often a use of a key was noted in the world.book. */
 function uses(hash: string): number {
-  return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
+  return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
 it("last_used_at is written at most once a minute, across evictions, and never backwards", async () => {
@@ -143,9 +133,9 @@ it("the book's answer about a use never holds up an admission", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
-  book.hold();
+  world.book.hold();
   expect(await burst(booked.keyHash, 5)).toBe(5);
-  book.open();
+  world.book.open();
 });
 
 it("a key that vanished from the book is unknown again within a minute of use", async () => {
@@ -161,20 +151,20 @@ it("a key that vanished from the book is unknown again within a minute of use", 
 
 it("with the book down a first use is 503, never 401, and heals with it", async () => {
   const { booked } = await makeKey();
-  book.broken = true;
+  world.book.broken = true;
   const answers = await Promise.all([
     registerOf(booked.keyHash).admit(),
     registerOf(booked.keyHash).admit(),
   ]);
   expect(answers.map(kindOf)).toEqual(["storage_unavailable", "storage_unavailable"]);
-  book.broken = false;
+  world.book.broken = false;
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
 it("with the book down a known key goes on, also when its minute of use is due", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   await registerOf(booked.keyHash).admit();
-  book.broken = true;
+  world.book.broken = true;
   shiftClock(MINUTE_MS + 1000);
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });

@@ -1,23 +1,13 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
-import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
+import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import { burst, eventually, registerOf, MINUTE_MS, storedTimes } from "./register-fixture.ts";
 
-let book: WatchedBook;
-
-beforeEach(() => {
-  book = new WatchedBook();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
-afterEach(() => {
-  book.restore();
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+const world = watchedWorld();
 
 const kindOf = async (hash: string): Promise<string> => {
   const answer = await registerOf(hash).identify();
@@ -45,13 +35,13 @@ it("says whose the key is and takes no place in its minute", async () => {
 
 it("asks the book once, however many ask on first use", async () => {
   const { booked } = await makeKey();
-  book.statements.length = 0;
+  world.book.statements.length = 0;
   await Promise.all([
     kindOf(booked.keyHash),
     kindOf(booked.keyHash),
     registerOf(booked.keyHash).admit(),
   ]);
-  expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
+  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
 it("a tombstone beats the book, whatever that says", async () => {
@@ -77,14 +67,14 @@ it("a book that is down condemns no key, and is not needed for one that is known
   const { booked } = await makeKey();
   const { booked: known } = await makeKey();
   expect(await kindOf(known.keyHash)).toBe("identified");
-  book.broken = true;
+  world.book.broken = true;
   expect(await kindOf(booked.keyHash)).toBe("storage_unavailable");
   expect(await kindOf(known.keyHash)).toBe("identified");
 });
 
 it("notes the use in the book, once a minute, and learns there that the key was revoked", async () => {
   const { booked } = await makeKey();
-  book.statements.length = 0;
+  world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {
     expect(await kindOf(booked.keyHash)).toBe("identified");
   }
@@ -92,7 +82,9 @@ it("notes the use in the book, once a minute, and learns there that the key was 
     const noted = await findKeyByHash(env.DB, booked.keyHash);
     expect(noted?.lastUsedAt).toBeGreaterThan(0);
   });
-  expect(book.about(booked.keyHash).filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(1);
+  expect(world.book.about(booked.keyHash).filter((sql) => sql.startsWith("UPDATE"))).toHaveLength(
+    1,
+  );
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });
   shiftClock(MINUTE_MS + 1000);
   expect(await kindOf(booked.keyHash)).toBe("identified");

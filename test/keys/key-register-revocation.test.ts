@@ -1,22 +1,12 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { revokeKey } from "../../src/keys/keys.store.ts";
 import { now } from "../../src/lib/clock.ts";
-import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
+import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import { eventually, kindOf, registerOf, MINUTE_MS } from "./register-fixture.ts";
 
-let book: WatchedBook;
-
-beforeEach(() => {
-  book = new WatchedBook();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
-afterEach(() => {
-  book.restore();
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+const world = watchedWorld();
 
 it("a revoked key is refused from the moment revoke answers, and after an eviction", async () => {
   const { booked } = await makeKey();
@@ -30,35 +20,35 @@ it("a revoked key is refused from the moment revoke answers, and after an evicti
 
 it("a key that was never read can be revoked, without asking the book", async () => {
   const { booked } = await makeKey();
-  book.statements.length = 0;
+  world.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
-  expect(book.statements).toEqual([]);
+  expect(world.book.statements).toEqual([]);
 });
 
 it("a tombstone beats a read of the book that began before it", async () => {
   const { booked } = await makeKey();
-  book.hold();
-  book.statements.length = 0;
+  world.book.hold();
+  world.book.statements.length = 0;
   const early = [registerOf(booked.keyHash).admit(), registerOf(booked.keyHash).admit()];
-  await eventually(() => expect(book.statements).toHaveLength(1));
+  await eventually(() => expect(world.book.statements).toHaveLength(1));
   await registerOf(booked.keyHash).revoke(now(env));
-  book.open();
+  world.book.open();
   expect((await Promise.all(early)).map(kindOf)).toEqual(["invalid_api_key", "invalid_api_key"]);
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
 it("a tombstone beats a refresh of the record that began before it", async () => {
   const { booked } = await makeKey();
-  book.hold();
+  world.book.hold();
   const first = registerOf(booked.keyHash).admit();
-  await eventually(() => expect(book.statements.at(-1)).toMatch(/^SELECT/));
-  book.open();
-  book.hold();
+  await eventually(() => expect(world.book.statements.at(-1)).toMatch(/^SELECT/));
+  world.book.open();
+  world.book.hold();
   expect(kindOf(await first)).toBe("admitted");
-  await eventually(() => expect(book.statements.at(-1)).toMatch(/^UPDATE/));
+  await eventually(() => expect(world.book.statements.at(-1)).toMatch(/^UPDATE/));
   await registerOf(booked.keyHash).revoke(now(env));
-  book.open();
+  world.book.open();
   await registerOf(booked.keyHash).admit();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
-import { makeKey, shiftClock, WatchedBook } from "./key-fixture.ts";
+import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import {
   burst,
   eventually,
@@ -15,17 +15,7 @@ import {
 
 /** The book itself: what a test holds back are the register's questions. */
 const realBook = env.DB;
-let book: WatchedBook;
-
-beforeEach(() => {
-  book = new WatchedBook();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
-afterEach(() => {
-  book.restore();
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+const world = watchedWorld();
 
 /** What an operator's change does: the book first, then the register. */
 async function change(booked: { keyId: string; keyHash: string }, limit: number): Promise<void> {
@@ -100,31 +90,32 @@ it("a revoked key stays revoked", async () => {
 
 it("a first read of the book that began before the change does not bring the old limit", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
-  book.hold();
-  book.statements.length = 0;
+  world.book.hold();
+  world.book.statements.length = 0;
   const first = registerOf(booked.keyHash).admit();
-  await eventually(() => expect(book.statements).toHaveLength(1));
+  await eventually(() => expect(world.book.statements).toHaveLength(1));
   await change(booked, 2);
-  book.open();
+  world.book.open();
   expect(kindOf(await first)).toBe("admitted");
   expect(await burst(booked.keyHash, 5)).toBe(1);
-  expect(book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
+  expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
 it("a refresh of the record that began before the change does not bring the old limit back", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
-  const notes = (): number => book.statements.filter((sql) => sql.startsWith("UPDATE")).length;
+  const notes = (): number =>
+    world.book.statements.filter((sql) => sql.startsWith("UPDATE")).length;
   await eventually(() => expect(notes()).toBe(1));
-  book.hold();
+  world.book.hold();
   shiftClock(MINUTE_MS + 1000);
   await registerOf(booked.keyHash).admit();
   await eventually(() => expect(notes()).toBe(2));
   await change(booked, 2);
-  book.open();
+  world.book.open();
   // a second use is noted only after the first one's answer was taken
   shiftClock(2 * MINUTE_MS + 2000);
-  book.hold();
+  world.book.hold();
   await registerOf(booked.keyHash).admit();
   await eventually(() => expect(notes()).toBe(3));
   expect(await burst(booked.keyHash, 5)).toBe(1);
