@@ -11,6 +11,7 @@ import type { Reached } from "../lib/reach-object.ts";
 import { isStorageFailure } from "../lib/storage-failure.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
+import type { PeerCallOptions } from "../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
 
 /** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
@@ -153,16 +154,20 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
     : { unanswered: false, result: refuse(failure) };
 }
 
+/** The request that asks: `spentMs` is what it has already waited, `after` its timers while it has them. */
+export type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
+  readonly spentMs: number;
+};
+
 /**
  * Asks a key's home whose it is and for the hold, in one call with one retry under the same id. Home
  * away, slow or talking garbage: `unanswered` with `home_region_unreachable`; whether it holds is then
  * not known, nor after its own fault, nor where only the repeat of a lost attempt is refused.
- * `spentMs`: what the request has already waited.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
   request: AuthorizeRequest,
-  at: { readonly requestId: string; readonly now: () => number; readonly spentMs: number },
+  at: AskedAt,
 ): Promise<Reached<Authorized>> {
   const answer =
     home === undefined
@@ -171,6 +176,7 @@ export async function authorizeAtHome(
           requestId: at.requestId,
           now: at.now,
           budgetMs: homeBudgetMs(at.spentMs),
+          ...(at.after !== undefined && { after: at.after }),
         });
   const reached = answer === null ? null : readAuthorizeAnswer(answer.body);
   if (answer === null || reached === null) return AWAY;

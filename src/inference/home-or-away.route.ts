@@ -84,7 +84,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   }
   const home = config.peers.find((peer) => peer.region === caller.home);
   const called = calledBy(caller.keyHash, caller.shown);
-  const at = { requestId: c.get("requestId"), now: clock, spentMs: c.get("admissionMs") };
+  const { after } = c.get("timers");
+  const at = { requestId: c.get("requestId"), now: clock, after, spentMs: c.get("admissionMs") };
   return {
     ...here,
     hold: async (wish) => showTokens(c, await authorizeAtHome(home, { ...called, hold: wish }, at)),

@@ -5,6 +5,7 @@ import type { Region } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { reasonOf } from "../lib/log.ts";
+import type { After } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
 import { findOrganization } from "../organizations/organizations.store.ts";
 import { eachReceiver } from "../regions/outbox-delivery.ts";
@@ -23,6 +24,7 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const deliveries = await takeOutcomes(items.value, c.var.peer, {
     wallet: (orgId) => wallets.getByName(orgId),
     isOrganization: async (orgId) => (await findOrganization(c.env.DB, orgId)) !== null,
+    after: c.var.timers.after,
   });
   const results = deliveries.map((delivery, i) =>
     resultToWire("hold_id", items.value[i], delivery),
@@ -38,6 +40,8 @@ const ALL_TIMEOUT_MS = 4000;
 export type OutcomeServices = {
   readonly wallet: (orgId: string) => OutcomeWallet;
   readonly isOrganization: (orgId: string) => Promise<boolean>;
+  /** The message's timers. */
+  readonly after?: After;
 };
 
 /**
@@ -60,7 +64,8 @@ export function takeOutcomes(
       const leftMs = untilMs - elapsedMs();
       if (leftMs <= 0) return { kind: "untried" };
       try {
-        return await within(take(item, services), Math.min(leftMs, WALLET_TIMEOUT_MS));
+        const limitMs = Math.min(leftMs, WALLET_TIMEOUT_MS);
+        return await within(take(item, services), limitMs, services.after);
       } catch (error) {
         return { kind: "failed", reason: reasonOf(error) };
       }

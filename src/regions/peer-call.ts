@@ -4,6 +4,7 @@ import { BODY_BYTES_MAX } from "../http/read-json.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { afterTimeout } from "../lib/timers.ts";
+import type { After } from "../lib/timers.ts";
 import { contentDigestOf, signatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;
@@ -33,6 +34,8 @@ export type PeerCallOptions = {
   readonly budgetMs?: number;
   /** 2 unless said: one retry. What must not arrive twice has 1. */
   readonly attempts?: number;
+  /** The timers of the request that asks, where there is one. */
+  readonly after?: After;
   /** Gives up when the caller does. */
   readonly signal?: AbortSignal;
 };
@@ -94,8 +97,8 @@ async function attempt(message: Message, limitMs: number): Promise<Attempted> {
     controller.abort();
   };
   const leave = (): void => giveUp(GIVEN_UP, false);
-  const cancel = afterTimeout(limitMs, () => giveUp(`no answer within ${limitMs} ms`, true));
-  const { signal } = message.options;
+  const { after = afterTimeout, signal } = message.options;
+  const cancel = after(limitMs, () => giveUp(`no answer within ${limitMs} ms`, true));
   signal?.addEventListener("abort", leave);
   try {
     const sent = send(message, controller.signal).catch((error: unknown) =>

@@ -38,6 +38,8 @@ export class OutboxQueue {
   /** The latest clock read, and whether a message may wait for the addressee to be heard; null: look. */
   #clockMs: number | null = null;
   #isUnheard: boolean | null = null;
+  /** Whether a receiver may be failing; null: look. */
+  #hasFailing: boolean | null = null;
 
   /** `name` is for the log lines. Creates the tables when the storage is new. */
   constructor(storage: DurableObjectStorage, name: string) {
@@ -48,20 +50,25 @@ export class OutboxQueue {
 
   /** Stores all messages or none, due at once; one that is already here stays as it is. */
   add(messages: readonly Message[], nowMs: number): void {
-    this.#storage.transactionSync(() => {
-      for (const { id, kind, body, receiver } of messages) {
-        this.#storage.sql.exec(
-          `INSERT INTO messages (id, kind, body, receiver, state, attempts, created_at, due_at)
-           VALUES (?, ?, ?, ?, 'waiting', 0, ?, ?) ON CONFLICT (id, kind) DO NOTHING`,
-          id,
-          kind,
-          body,
-          receiver,
-          nowMs,
-          nowMs,
-        );
-      }
-    });
+    const write = (): void => {
+      for (const message of messages) this.#insert(message, nowMs);
+    };
+    // One statement is a transaction by itself; a savepoint around it would cost two more.
+    if (messages.length === 1) write();
+    else this.#storage.transactionSync(write);
+  }
+
+  #insert({ id, kind, body, receiver }: Message, nowMs: number): void {
+    this.#storage.sql.exec(
+      `INSERT INTO messages (id, kind, body, receiver, state, attempts, created_at, due_at)
+       VALUES (?, ?, ?, ?, 'waiting', 0, ?, ?) ON CONFLICT (id, kind) DO NOTHING`,
+      id,
+      kind,
+      body,
+      receiver,
+      nowMs,
+      nowMs,
+    );
   }
 
   /**
@@ -178,10 +185,10 @@ export class OutboxQueue {
     switch (delivery.kind) {
       case "delivered":
         sql.exec("DELETE FROM messages WHERE id = ? AND kind = ?", id, kind);
-        sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
+        this.#answered(receiver);
         return;
       case "refused":
-        sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
+        this.#answered(receiver);
         this.#end(message, "dead", delivery.reason);
         this.#alert(message, "dead", delivery.reason);
         return;
@@ -197,6 +204,13 @@ export class OutboxQueue {
     }
   }
 
+  /** The receiver fails no more. */
+  #answered(receiver: string): void {
+    const { sql } = this.#storage;
+    this.#hasFailing ??= sql.exec("SELECT 1 FROM failing LIMIT 1").toArray().length > 0;
+    if (this.#hasFailing) sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
+  }
+
   /** The receiver is tried again after a backoff of its own, whatever waits for it. */
   #failed(receiver: string, { nowMs, random }: Moment): void {
     const { sql } = this.#storage;
@@ -205,6 +219,7 @@ export class OutboxQueue {
       receiver,
     );
     const attempts = (row?.attempts ?? 0) + 1;
+    this.#hasFailing = true;
     sql.exec(
       "INSERT OR REPLACE INTO failing (receiver, attempts, due_at) VALUES (?, ?, ?)",
       receiver,

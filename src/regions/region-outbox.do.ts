@@ -213,21 +213,20 @@ export class RegionOutbox extends DurableObject<Env> {
   /** As `#arm`, in a little while, for an alarm that is not set yet. */
   async #armSoon(): Promise<void> {
     const sinceMs = Math.abs(elapsedMs() - this.#armedMs);
-    if (sinceMs < ARMED_MS || this.#queue.nextDueAt() === null) return;
-    await this.#arm(GATHER_MS);
-    this.#armedMs = elapsedMs();
+    if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
   /**
    * The alarm is the time of the message that is due first. The clock may be shifted for tests, the
-   * platform's alarms are not: what counts is how long it is until then.
+   * platform's alarms are not: what counts is how long it is until then. False when nothing waits.
    */
-  async #arm(leastWaitMs = 0): Promise<void> {
+  async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);
     const dueAt = this.#queue.nextDueAt();
-    if (dueAt === null) return;
+    if (dueAt === null) return false;
     await this.ctx.storage.setAlarm(now({}) + Math.max(leastWaitMs, dueAt - nowMs));
+    return true;
   }
 
   /** What waits must have an alarm: one that was lost, long past or far off is set again. */

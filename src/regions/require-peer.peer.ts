@@ -6,6 +6,7 @@ import { MANAGEMENT_BYTES_MAX, parseJsonBytes, readBytes } from "../http/read-js
 import { now } from "../lib/clock.ts";
 import { logWarning } from "../lib/log.ts";
 import type { Region } from "../lib/caller.ts";
+import { Timers } from "../lib/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
 
@@ -28,6 +29,16 @@ const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX
  * these paths do not exist. An unsigned body is not even read.
  */
 export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const timers = new Timers();
+  c.set("timers", timers);
+  try {
+    return await answered(c, next);
+  } finally {
+    timers.close();
+  }
+}
+
+async function answered(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const message = await verified(c);
   if (typeof message === "string") {
     const { requestId } = c.var;
@@ -52,7 +63,9 @@ async function verified(
   if (!verdict.ok) return verdict.reason;
   const bytesMax = bytesMaxOf.get(c.req.path.slice(PREFIX.length));
   if (bytesMax === undefined) return "no such operation";
-  const bytes = await readBytes(c.req.raw, { bytesMax, timeoutMs: numbers.BODY_TIMEOUT_MS });
+  const timeoutMs = numbers.BODY_TIMEOUT_MS;
+  const { after } = c.var.timers;
+  const bytes = await readBytes(c.req.raw, { bytesMax, timeoutMs, after });
   if (!bytes.ok) return `body not read: ${bytes.failure.kind}`;
   if ((await contentDigestOf(bytes.value)) !== verdict.contentDigest) return "another body";
   const body = parseJsonBytes(bytes.value);

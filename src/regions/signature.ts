@@ -95,27 +95,37 @@ export async function contentDigestOf(body: Uint8Array): Promise<string> {
   return `sha-256=:${digest.toBase64()}:`;
 }
 
+const encoder = new TextEncoder();
+
 /** RFC 9421, 2.5: a line for each component, then the parameters, without a line break at the end. */
 export function signatureBase(
   components: readonly (readonly [name: string, value: string])[],
   parameters: string,
 ): Uint8Array {
   const lines = components.map(([name, value]) => `"${name}": ${value}\n`);
-  return new TextEncoder().encode(`${lines.join("")}"@signature-params": ${parameters}`);
+  return encoder.encode(`${lines.join("")}"@signature-params": ${parameters}`);
 }
 
 /** The derived components as RFC 9421 2.2 has them; of no query, the question mark alone (2.2.7). */
 function valuesOf(parts: SignedParts): [name: string, value: string][] {
-  const { host, pathname, search } = new URL(parts.url);
-  const values = [
-    parts.method,
-    host,
-    pathname,
-    search === "" ? "?" : search,
-    parts.contentDigest,
-    parts.requestId,
-  ];
+  const { host, pathname, query } = targetOf(parts.url);
+  const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
   return COMPONENTS.map((name, i) => [name, values[i] ?? ""]);
+}
+
+type Target = { readonly host: string; readonly pathname: string; readonly query: string };
+/** Regions ask each other at the same few URLs: each is taken apart once. Anybody can send others: they make room. */
+const targets = new Map<string, Target>();
+const TARGETS_MAX = 16;
+
+function targetOf(url: string): Target {
+  const known = targets.get(url);
+  if (known !== undefined) return known;
+  const { host, pathname, search } = new URL(url);
+  const target = { host, pathname, query: search === "" ? "?" : search };
+  if (targets.size >= TARGETS_MAX) targets.clear();
+  targets.set(url, target);
+  return target;
 }
 
 type Claim = {
