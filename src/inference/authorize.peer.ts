@@ -1,35 +1,53 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
-import type { Failure } from "../lib/failure.ts";
+import type { Caller } from "../lib/caller.ts";
+import { now } from "../lib/clock.ts";
+import type { Failure, Result } from "../lib/failure.ts";
 import { success } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
+import { callersOf } from "../keys/admission.route.ts";
 import { identifyGlobalKey } from "../keys/identify.ts";
-import type { Key } from "../lib/key.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
- * POST /internal/v1/authorize, at a key's home: is the key global and live, whose is it, and, for a
- * paid request, the hold in its wallet. Its own rate limit counts nothing here: that is the peer's.
+ * POST /internal/v1/authorize, at a key's home: is the key global and live, and, for a paid request, the
+ * hold in its wallet, which alone says whether a key lives that this isolate has met. Its own rate limit
+ * counts nothing here: that is the peer's.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
-  const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
-  const { hold: _, ...called } = request;
-  const key = await identifyGlobalKey((name) => registers.getByName(name), called);
-  if (!key.ok) return c.json(refused(key.failure));
-  const reached = await holdFor(c, key.value, request);
+  const caller = await callerOf(c, request);
+  if (!caller.ok) return c.json(refused(caller.failure));
+  const reached = await holdFor(c, caller.value, request);
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
   const held = reached.result;
-  if (!held.ok) return c.json(refused(held.failure));
-  const { orgId, keyId, memberId, rpmLimit } = key.value;
-  const whose = { org_id: orgId, key_id: keyId, member_id: memberId, rpm_limit: rpmLimit };
-  return c.json({ ok: true, ...whose, ...held.value });
+  if (held.ok) return c.json({ ok: true, ...held.value });
+  if (held.failure.kind === "invalid_api_key") callersOf(c.var.config).forget(keyIn(request));
+  return c.json(refused(held.failure));
+}
+
+/** Whose key it is: as this isolate has met it, for a hold; else as its register says, which notes the use. */
+async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
+  const { config, timers } = c.var;
+  const callers = callersOf(config);
+  const key = { ...keyIn(request), home: config.region };
+  const nowMs = now(c.env);
+  const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
+  if (known?.scope === "global") return success(known);
+  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
+  const register = (name: string) => registers.getByName(name);
+  const said = await identifyGlobalKey(register, request, null, timers.after);
+  return said.ok ? success(callers.hear(key, said.value, nowMs)) : said;
+}
+
+function keyIn({ keyHash: hash, shown }: AuthorizeRequest) {
+  return { hash, shown };
 }
 
 function refused(failure: Failure): object {
@@ -39,22 +57,24 @@ function refused(failure: Failure): object {
 /** One attempt fewer than a request at home would make: the peer repeats the whole call. */
 async function holdFor(
   c: Context<AppEnv>,
-  key: Key,
+  { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  const { after } = c.var.timers;
   if (hold === null) {
     const nothing = success({ granted: micros(0) });
     if (shown?.session === undefined) return { unanswered: false, result: nothing };
     // whether a session lives its wallet alone knows
     const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
-      wallets.getByName(key.orgId).keyStanding(keyHash, shown);
-    const reached = await reachObject(ask, { attemptsMax: 2 });
+      wallets.getByName(orgId).keyStanding(keyHash, shown);
+    const reached = await reachObject(ask, { attemptsMax: 2, after });
     if (reached.unanswered) return reached;
     return { unanswered: false, result: reached.result.ok ? nothing : reached.result };
   }
-  const request = { ...hold, keyId: key.keyId, peer: true };
-  return reachObject(() => wallets.getByName(key.orgId).hold(request, keyHash, shown), {
+  const request = { ...hold, keyId, peer: true };
+  return reachObject(() => wallets.getByName(orgId).hold(request, keyHash, shown), {
     attemptsMax: 2,
+    after,
   });
 }

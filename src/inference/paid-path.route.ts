@@ -47,7 +47,7 @@ export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | 
  *     admit    nobody yet, or the key's register and wallet  the key's register here
  *     read     nobody: the body, by its door                the same
  *     bound    nobody: model, routes, least and most cost   the same
- *     hold     the wallet (which admits who is not yet)     home: the key's register, then the wallet
+ *     hold     the wallet (which admits who is not yet)     home: the wallet; now and then its register first
  *     ask      routes in their order, until one answers     the same
  *     answer   nobody: all but the last byte                the same
  *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte

@@ -86,7 +86,8 @@ function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefine
   return callersOf(config).get(key);
 }
 
-function callersOf(config: Config): KnownCallers {
+/** The keys of this home that this isolate has met. */
+export function callersOf(config: Config): KnownCallers {
   return Isolate.of(config).get(makeCallers);
 }
 

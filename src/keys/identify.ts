@@ -6,6 +6,8 @@ import { reachObject } from "../lib/reach-object.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import type { Key } from "../lib/key.ts";
 import type { Identified } from "../lib/register-contract.ts";
+import { afterTimeout } from "../lib/timers.ts";
+import type { After } from "../lib/timers.ts";
 
 /** A fresh stub of the register with this name. */
 export type IdentifyingRegister = (keyHash: string) => {
@@ -21,6 +23,7 @@ export async function identifyGlobalKey(
   register: IdentifyingRegister,
   called: Called | string,
   writeId: string | null = null,
+  after: After = afterTimeout,
 ): Promise<Result<Key>> {
   const [keyHash, secret] =
     typeof called === "string"
@@ -28,6 +31,7 @@ export async function identifyGlobalKey(
       : [called.keyHash, secretOf(called.keyHash, called.shown)];
   const reached = await reachObject(() => register(keyHash).identify(writeId, secret), {
     attemptsMax: writeId === null ? 2 : 1,
+    after,
   });
   if (reached.unanswered) return refuse(reached.failure);
   const { result } = reached;

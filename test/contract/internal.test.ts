@@ -202,21 +202,42 @@ describe("a key's hash in a peer's message", () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
-    const hold = {
-      id: newId(),
-      least: 10,
-      sure: 10,
-      most: 20,
-      has_cap: true,
-      tokens: { prompt: 1, least: 2, most: 2 },
-      model: null,
-      user: null,
-      idempotency: null,
-    };
-    expect(await sayAsPeer("authorize", { key_hash: known.hash, hold })).toEqual({
+    expect(await sayAsPeer("authorize", { key_hash: known.hash, hold: wish() })).toEqual({
       status: 200,
       body: { ok: false, failure: { kind: "invalid_api_key" } },
     });
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
+
+  it("that was met a moment ago asks its wallet alone, which says of a dead one that it is", async () => {
+    const known = await openKnown();
+    const wallet = env.WALLET.getByName(known.orgId);
+    const counted = countedBindings();
+    const authorized = async (): Promise<readonly [unknown, number]> => {
+      const { objects } = counted;
+      const said = { key_hash: known.hash, hold: wish() };
+      const { body } = await sayAsPeer("authorize", said, counted.bindings);
+      return [body, counted.objects - objects];
+    };
+    const granted = { ok: true, granted: 20 };
+    expect(await authorized()).toEqual([granted, 2]);
+    expect(await authorized()).toEqual([granted, 1]);
+    valueOf(await wallet.revokeKey(known.hash, 1));
+    expect(await authorized()).toEqual([{ ok: false, failure: { kind: "invalid_api_key" } }, 1]);
+    expect(await authorized()).toMatchObject([{ ok: false }, 2]);
+  });
 });
+
+function wish(): object {
+  return {
+    id: newId(),
+    least: 10,
+    sure: 10,
+    most: 20,
+    has_cap: true,
+    tokens: { prompt: 1, least: 2, most: 2 },
+    model: null,
+    user: null,
+    idempotency: null,
+  };
+}

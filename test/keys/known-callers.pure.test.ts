@@ -1,0 +1,42 @@
+import { expect, it } from "vitest";
+import { NO_TERMS } from "../../src/lib/key-terms.ts";
+import { KnownCallers } from "../../src/keys/known-callers.ts";
+
+const KEY = { hash: "a".repeat(64), home: "eu" } as const;
+const SECOND = { ...KEY, shown: { secret: "b".repeat(64) } };
+const SAID = {
+  keyId: "key_1",
+  orgId: "org_1",
+  memberId: "member_1",
+  scope: "global",
+  rpmLimit: 60,
+  terms: NO_TERMS,
+  secrets: null,
+} as const;
+const NOW_MS = 1_790_000_000_000;
+
+it("a key's register need not hear of a peer's use for 15 s after it heard of one", () => {
+  const callers = new KnownCallers();
+  expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
+  expect(callers.hear(KEY, SAID, NOW_MS)).toMatchObject({ orgId: "org_1", keyId: "key_1" });
+  expect(callers.heardLately(KEY, NOW_MS)).toMatchObject({ orgId: "org_1", scope: "global" });
+  expect(callers.heardLately(KEY, NOW_MS + 14_999)).toBeDefined();
+  expect(callers.heardLately(KEY, NOW_MS + 15_000)).toBeUndefined();
+});
+
+it("it hears of each secret by itself, again after a clock that stepped back, and not of what was met at home", () => {
+  const callers = new KnownCallers();
+  callers.hear(KEY, SAID, NOW_MS);
+  expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
+  expect(callers.heardLately(KEY, NOW_MS - 1)).toBeUndefined();
+  callers.learn(SECOND, SAID);
+  expect(callers.get(SECOND)).toBeDefined();
+  expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
+});
+
+it("a key whose wallet says that it is dead asks its register again", () => {
+  const callers = new KnownCallers();
+  callers.hear(KEY, SAID, NOW_MS);
+  callers.forget(KEY);
+  expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
+});
