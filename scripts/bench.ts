@@ -35,7 +35,7 @@ const { values: options } = parseArgs({
     doors: { type: "boolean", default: false },
     open: { type: "boolean", default: false },
     rates: { type: "string" },
-    requests: { type: "string", default: "1000" },
+    requests: { type: "string", default: "10000" },
     knee: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },

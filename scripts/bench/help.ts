@@ -14,8 +14,8 @@ storage in memory where there is a tmpfs. About two minutes.
   --doors       instead of all that: what each text door costs beside chat, at home, over an upstream that
                 speaks chat, and over one that speaks the door's own wire
   --open        instead of all that: what is added at steady rates, most of all in the tail
-  --requests N  with --open: so many of each rate at each place, default 1000, which takes about 20 minutes;
-                p99.9 needs 10000
+  --requests N  with --open: so many of each rate at each place, default 10000, which p99.9 needs and which
+                takes hours: 700 take about 20 minutes, 2000 with --rates 50,200,s20 as long
   --rates R     with --open: requests a second, those of streams after an s; default 10,50,200,s20
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
