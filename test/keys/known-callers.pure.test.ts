@@ -24,7 +24,7 @@ it("a key's register need not hear of a peer's use for 15 s after it heard of on
   expect(callers.heardLately(KEY, NOW_MS + 15_000)).toBeUndefined();
 });
 
-it("it hears of each secret by itself, again after a clock that stepped back, and not of what was met at home", () => {
+it("a register hears of each secret by itself, again after a clock that stepped back, and not of what was met at home", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
