@@ -95,8 +95,6 @@ export async function contentDigestOf(body: Uint8Array): Promise<string> {
   return `sha-256=:${digest.toBase64()}:`;
 }
 
-const encoder = new TextEncoder();
-
 /** RFC 9421, 2.5: a line for each component, then the parameters, without a line break at the end. */
 export function signatureBase(
   components: readonly (readonly [name: string, value: string])[],
