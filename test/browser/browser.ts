@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import path from "node:path";
 import chromium from "@sparticuz/chromium";
 import { chromium as playwright } from "playwright-core";
 import type {
@@ -28,6 +29,8 @@ export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, ha
 export type Window = {
   /** The region's address, without a slash at its end. */
   readonly origin: string;
+  /** Writes straight into the region's book. */
+  readonly sql: (statement: string, ...values: readonly unknown[]) => Promise<void>;
   /** A page of a browser of its own: no cookie, no memory. It is closed with the test. */
   readonly open: (path: string, options?: BrowserContextOptions) => Promise<WatchedPage>;
 };
@@ -35,18 +38,24 @@ export type Window = {
 /** A page, and what happened on it that must not: errors in its console, requests to other origins. */
 export type WatchedPage = Page & { readonly faults: readonly string[] };
 
-export function openWindow(): Window {
+/** `entry`: another Worker than the gateway alone, from the root of the repository. Its peer never answers. */
+export function openWindow({ entry }: { readonly entry?: string } = {}): Window {
   let region: Region | undefined;
   let browser: Browser | undefined;
   let origin = "";
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
     await buildSite();
-    const [code, port] = await Promise.all([bundleWorker(false), freePort()]);
+    const worker = entry && path.join(import.meta.dirname, "../..", entry);
+    const [code, port, nowhere] = await Promise.all([
+      bundleWorker(false, worker),
+      freePort(),
+      freePort(),
+    ]);
     region = await startRegion({
       region: "eu",
       port,
-      peers: [],
+      peers: entry === undefined ? [] : [{ region: "us", url: `http://localhost:${nowhere}` }],
       code,
       hasSite: true,
       bindings: {
@@ -69,6 +78,13 @@ export function openWindow(): Window {
   return {
     get origin() {
       return origin;
+    },
+    sql: async (statement, ...values) => {
+      const book = await region?.miniflare.getD1Database("DB", "turnpike-eu");
+      await book
+        ?.prepare(statement)
+        .bind(...values)
+        .run();
     },
     open: async (path, options = DESKTOP) => {
       if (browser === undefined) throw new Error("the browser did not start");

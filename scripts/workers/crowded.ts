@@ -1,0 +1,57 @@
+/**
+ * The gateway with a wallet that can be filled at once, for tests in a browser: POST /__test/crowd writes end users
+ * with a day's spend of each straight into an organisation's tables.
+ */
+import worker, * as gateway from "../../src/index.ts";
+
+export class Wallet extends gateway.Wallet {
+  /** `user_000001` and so on. */
+  async crowd(count: number): Promise<void> {
+    const day = new Date().toISOString().slice(0, 10);
+    const { sql } = this.ctx.storage;
+    const numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
+    sql.exec(
+      `INSERT INTO end_users (id, external_id, alert_threshold, month, monthly_spend, day, daily_spend,
+        created_at, changed)
+      ${numbers} SELECT printf('crowd-%06d', i), printf('user_%06d', i), 0.8, ?2, i, ?3, i, ?4, 0 FROM n`,
+      count,
+      day.slice(0, 7),
+      day,
+      Date.now(),
+    );
+    sql.exec(
+      `INSERT INTO totals (dimension, day, name, requests, prompt_tokens, completion_tokens, cost, changed)
+      ${numbers} SELECT 'user', ?2, printf('user_%06d', i), 1, 1, 1, i, 0 FROM n`,
+      count,
+      day,
+    );
+    await this.ctx.storage.sync();
+  }
+
+  /** Ends this instance: the next one reads its tables. */
+  async forget(): Promise<void> {
+    await this.ctx.storage.sync();
+    this.ctx.abort("filled");
+  }
+}
+export {
+  ConsoleSession,
+  KeyRegister,
+  RegionMetrics,
+  RegionOutbox,
+  WebhookDeliveries,
+} from "../../src/index.ts";
+
+type Crowd = { readonly org_id: string; readonly count: number };
+
+export default {
+  ...worker,
+  async fetch(request, env, ctx) {
+    if (new URL(request.url).pathname !== "/__test/crowd") return worker.fetch(request, env, ctx);
+    const { org_id, count } = await request.json<Crowd>();
+    const wallet = env.WALLET.getByName(org_id) as unknown as Pick<Wallet, "crowd" | "forget">;
+    await wallet.crowd(count);
+    await Promise.allSettled([wallet.forget()]);
+    return Response.json({});
+  },
+} satisfies ExportedHandler<Env>;

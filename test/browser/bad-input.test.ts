@@ -1,0 +1,230 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { createKey } from "../../scripts/admin-client.ts";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { openWindow } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+const COUNT = 100_000;
+const HOSTILE = "<script>alert(1)</script>";
+const LABEL = "API key or operator's token";
+const browser = openWindow({ entry: "scripts/workers/crowded.ts" });
+let empty: { readonly orgId: string; readonly memberId: string; readonly key: string };
+const adminUrl = () => `${browser.origin}/admin/v1`;
+
+beforeAll(async () => {
+  empty = await makeOrganization(adminUrl(), ADMIN_TOKEN);
+});
+
+async function login(secret: string): Promise<WatchedPage> {
+  const page = await browser.open("/console/");
+  await page.getByLabel(LABEL).fill(secret);
+  await page.keyboard.press("Enter");
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  return page;
+}
+
+/** Goes to an address of the console, and waits until what it shows was read. */
+async function show(page: WatchedPage, hash: string): Promise<void> {
+  await page.goto(`/console/#/${hash}`);
+  await page.locator("main h1").waitFor();
+  await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
+}
+
+describe("an organisation of 100,000 end users", () => {
+  it("is paged, found by name and summed without a freeze, in bounded memory", async () => {
+    const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
+    const filled = await fetch(`${browser.origin}/__test/crowd`, {
+      method: "POST",
+      body: JSON.stringify({ org_id: orgId, count: COUNT }),
+    });
+    expect(filled.status, await filled.text()).toBe(200);
+    const page = await login(key);
+    await page.evaluate(() => {
+      const longest = { ms: 0 };
+      Reflect.set(globalThis, "longest", longest);
+      new PerformanceObserver((list) => {
+        for (const { duration } of list.getEntries()) longest.ms = Math.max(longest.ms, duration);
+      }).observe({ entryTypes: ["longtask"] });
+    });
+
+    await page.goto("/console/#/end-users");
+    await page.getByRole("cell", { name: "user_000001" }).waitFor();
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByText("51 to 100").waitFor();
+    await page.getByLabel("External id").fill("user_099999");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "user_099999" }).waitFor();
+    await page.keyboard.press("Escape");
+
+    await page.getByRole("button", { name: "CSV" }).click();
+    await page.getByRole("button", { name: /\d00 rows, stop/ }).click();
+    await page.getByRole("button", { name: "CSV" }).waitFor();
+
+    await page.goto("/console/#/activity?split=user");
+    await page.getByRole("cell", { name: "user_100000" }).first().waitFor();
+    expect(await page.locator("main tbody tr").count()).toBeLessThanOrEqual(50);
+    const longest = await page.evaluate(() => Reflect.get(globalThis, "longest") as { ms: number });
+    expect(longest.ms).toBeLessThan(2000);
+    const metrics = await page.context().newCDPSession(page);
+    await metrics.send("Performance.enable");
+    const { metrics: all } = await metrics.send("Performance.getMetrics");
+    const heap = all.find(({ name }) => name === "JSHeapUsedSize")?.value ?? Infinity;
+    expect(heap).toBeLessThan(256 * 1024 * 1024);
+    expect(page.faults).toEqual([]);
+  });
+});
+
+it("1,000 keys are paged and filtered", async () => {
+  const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
+  await browser.sql(
+    `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+    SELECT printf('key_%024d', i), printf('crowd-%064d', i), org_id, member_id, printf('Robot %d', i), prefix, scope,
+      rpm_limit, created_at + i FROM keys JOIN n WHERE org_id = ?`,
+    orgId,
+  );
+  const page = await login(key);
+  await show(page, "keys");
+  await page.getByText(/^1 to 50 of 1.?000$/).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("robot 777");
+  await page.getByRole("cell", { name: "Robot 777" }).waitFor();
+  expect(await page.locator("main tbody tr").count()).toBe(1);
+  expect(page.faults).toEqual([]);
+});
+
+it.each([
+  ["", /first request shows here.*curl/s],
+  ["activity", /Nothing was asked in these days/],
+  ["requests", /No request yet/],
+  ["end-users", /No end user yet.*first request/s],
+])("an organisation without a request: %s says what fills it", async (path, text) => {
+  const page = await login(empty.key);
+  await show(page, path);
+  expect(await page.locator("main").textContent()).toMatch(text);
+  expect(page.faults).toEqual([]);
+});
+
+describe("a region that is away", () => {
+  it("the peer: a global key is revoked all the same, and an operator sees what waits", async () => {
+    const { orgId, memberId } = empty;
+    const admin = { url: adminUrl(), token: ADMIN_TOKEN };
+    const terms = { orgId, memberId, name: "Travelling", scope: "global" } as const;
+    const key = await createKey(admin, terms);
+    const page = await login(empty.key);
+    await show(page, "keys");
+    await page.getByRole("cell", { name: "Travelling" }).click();
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await page.getByRole("button", { name: "Revoke Travelling" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const refused = await fetch(`${browser.origin}/v1/balance`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect(refused.status).toBe(401);
+    const operator = await login(ADMIN_TOKEN);
+    await show(operator, "health");
+    await operator
+      .getByRole("row", { name: /us\/revocations.*1/ })
+      .first()
+      .waitFor();
+    expect(page.faults).toEqual([]);
+  });
+
+  it("its own: what was read stays, with the next try; and goes on once it answers", async () => {
+    const page = await login(empty.key);
+    await show(page, "keys");
+    await page.context().setOffline(true);
+    await page.getByText(/The region does not answer\. Next try in/).waitFor();
+    expect(await page.getByRole("cell").count()).toBeGreaterThan(1);
+    await page.context().setOffline(false);
+    await page.getByRole("button", { name: "Try now" }).click();
+    await page.getByText(/The region does not answer/).waitFor({ state: "detached" });
+  });
+});
+
+describe("a cookie", () => {
+  it("that is gone or ended asks for a key again at the next click", async () => {
+    const page = await login(empty.key);
+    await page.context().clearCookies();
+    await page.goto("/console/#/keys");
+    await page.getByText(/This session has ended/).waitFor();
+    await page.getByLabel(LABEL).waitFor();
+  });
+
+  it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
+    "of somebody else (%j) opens nothing",
+    async (value) => {
+      const page = await browser.open("/docs/");
+      await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike=${value}` });
+      await page.goto("/console/");
+      await page.getByLabel(LABEL).waitFor();
+    },
+  );
+
+  it("is refused from another origin", async () => {
+    const page = await login(empty.key);
+    const asked = (origin: string): Promise<number> =>
+      page
+        .context()
+        .request.post("/console/api/v1/keys", {
+          headers: { origin },
+          data: { name: "Forged" },
+        })
+        .then((response) => response.status());
+    expect(await asked("https://evil.example")).toBe(403);
+    expect(await asked("null")).toBe(403);
+    expect(await asked(browser.origin)).toBe(201); // the cookie itself was good
+  });
+});
+
+it("a key that a paste broke over lines logs in", async () => {
+  const half = Math.floor(empty.key.length / 2);
+  const page = await browser.open("/console/");
+  await page.getByLabel(LABEL).focus();
+  await page.evaluate(
+    (text) => document.execCommand("insertText", false, text), // as a paste arrives
+    ` \n${empty.key.slice(0, half)}\r\n  ${empty.key.slice(half)}\t \n`,
+  );
+  await page.keyboard.press("Enter");
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  expect(page.faults).toEqual([]);
+});
+
+it("markup in every field that holds a name is text", async () => {
+  const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
+  const page = await login(key);
+  page.on("dialog", () => expect.unreachable("a script ran"));
+  await show(page, "settings");
+  await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
+  await page.getByRole("button", { name: "Save names" }).click();
+  await show(page, "keys");
+  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByLabel("Name").fill(HOSTILE);
+  await page.getByRole("button", { name: "Make key" }).click();
+  await page.locator(".secret code").waitFor();
+  await page.reload();
+  await page.getByRole("cell", { name: HOSTILE }).click();
+  await page.getByRole("heading", { name: HOSTILE }).waitFor();
+  await show(page, "end-users");
+  await page.getByRole("button", { name: "New end user" }).click();
+  await page.getByRole("dialog").getByLabel("External id").fill(HOSTILE);
+  await page.getByRole("button", { name: "Make end user" }).click();
+  await page.getByRole("cell", { name: HOSTILE }).waitFor();
+  const hostile = encodeURIComponent(HOSTILE);
+  for (const at of [`activity?split=model&model=${hostile}`, `requests?model=${hostile}`]) {
+    await show(page, at);
+    expect(await page.locator(".failed").count()).toBe(0);
+  }
+  const operator = await login(ADMIN_TOKEN);
+  await show(operator, `organizations/${orgId}`);
+  await operator.getByRole("button", { name: "Credit", exact: true }).click();
+  await operator.getByLabel("Dollars").fill("1");
+  await operator.getByLabel("Reference").fill(HOSTILE);
+  await operator.getByRole("button", { name: "Credit it" }).click();
+  await operator.getByRole("cell", { name: HOSTILE }).first().waitFor();
+  for (const one of [page, operator]) {
+    expect(await one.locator("script:not([src])").count()).toBe(0);
+    expect(one.faults).toEqual([]);
+  }
+});
