@@ -1,10 +1,10 @@
-import { env as processEnv } from "node:process";
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { effort } from "../effort.ts";
 import { FaultyDatabase } from "./faulty-database.ts";
 import type { Fault } from "./faulty-database.ts";
 import {
@@ -25,7 +25,7 @@ import type { Stub } from "./wallet-desk.ts";
 afterEach(() => setClock(null));
 
 /** More than one bound value may name. */
-const MANY = processEnv["TURNPIKE_LONG"] === "1" ? 100_000 : 60_000;
+const MANY = effort(60_000, 100_000);
 
 const FAULTS: readonly Fault[] = [
   "none",
@@ -82,7 +82,7 @@ describe("the book", () => {
   it("equals the wallet after the first publish that gets through, whatever D1 did before", async () => {
     const result = await fc.check(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
-      { numRuns: 40, seed: 11, endOnFailure: true },
+      { numRuns: effort(15, 40), seed: 11, endOnFailure: true },
     );
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
