@@ -1,4 +1,7 @@
+import type { AIMessageChunk } from "@langchain/core/messages";
+import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import OpenAI from "openai";
 import { expect, it } from "vitest";
 import { gateway } from "./gateway.ts";
 
@@ -16,6 +19,15 @@ it("embeddings at their default", async () => {
   expect(await embeddings.embedQuery("a text")).toEqual(vectors[0]);
 });
 
+it("embeddings of token ids, as its Python package sends them by default, are taken", async () => {
+  const { embeddings } = new OpenAI({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
+  const model = "sandbox/embed";
+  const ids = [[9906, 1917], [15339]]; // of cl100k_base
+  const { data, usage } = await embeddings.create({ model, input: ids });
+  expect(data.map(({ embedding }) => embedding.length)).toEqual([256, 256]);
+  expect(usage.prompt_tokens).toBe(3);
+});
+
 it("chat, and a stream of it", async () => {
   const chat = new ChatOpenAI({ ...options(), model: "sandbox/echo" });
   expect((await chat.invoke("Hello from a client")).text).toContain("Hello from a client");
@@ -23,3 +35,28 @@ it("chat, and a stream of it", async () => {
   for await (const part of await chat.stream("Hello from a client")) text += part.text;
   expect(text).toContain("Hello from a client");
 });
+
+it("messages, and a stream of it that agrees with the whole answer", async () => {
+  const chat = new ChatAnthropic({
+    apiKey: at.key,
+    anthropicApiUrl: at.origin,
+    model: "sandbox/echo",
+    maxTokens: 200,
+    maxRetries: 0,
+  });
+  const whole = await chat.invoke("Hello from a client");
+  expect(whole.text).toContain("Hello from a client");
+  let streamed: AIMessageChunk | undefined;
+  for await (const part of await chat.stream("Hello from a client")) {
+    streamed = streamed === undefined ? part : streamed.concat(part);
+  }
+  expect(streamed?.text).toBe(whole.text);
+  expect(streamed?.additional_kwargs).toMatchObject({ stop_reason: "end_turn" });
+  // It adds the output of start and end, and its input stays our estimate.
+  const [counted, added] = [usedBy(whole), usedBy(streamed)];
+  expect(added.output_tokens - counted.output_tokens).toBeOneOf([0, 1]);
+  expect(added.input_tokens).toBeGreaterThan(0);
+});
+
+const usedBy = (said: unknown) =>
+  (said as { usage_metadata: { input_tokens: number; output_tokens: number } }).usage_metadata;

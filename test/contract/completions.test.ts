@@ -90,6 +90,7 @@ describe("POST /v1/completions: 400", () => {
     [{ prompt: "" }, "prompt"],
     [{ prompt: [] }, "prompt"],
     [{ prompt: ["one", "two"] }, "prompt"],
+    [{ prompt: [1, 2] }, "prompt"],
     [{ prompt: [[1, 2]] }, "prompt[0]"],
     [{ echo: true }, "echo"],
     [{ suffix: "end" }, "suffix"],

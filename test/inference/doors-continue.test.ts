@@ -76,3 +76,50 @@ describe.each(BEGUN)("begun at door $name, wire $wire", ({ door, first, turn }) 
     for (const id of sent.calls) expect(String(id)).toMatch(second.idPattern);
   }
 });
+
+/** Who gives anything back that it needs in the next turn; Claude reads its own wherever it is served. */
+const CLAUDE = ["anthropic", "bedrock"];
+const THINKERS = ["anthropic", "bedrock", "openai, Responses"];
+const isOneMaker = (a: string, b: string): boolean =>
+  a === b || (CLAUDE.includes(a) && CLAUDE.includes(b));
+const THOUGHT = [SPEECH.messages, SPEECH.responses].flatMap((door) =>
+  PROVIDERS.filter(({ name }) => THINKERS.includes(name)).map((first) => ({
+    name: door.name,
+    wire: first.name,
+    door,
+    first,
+  })),
+);
+/** What only its maker can read: signatures and encrypted texts, as wires name them. */
+const SECRET = /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)":"([^"]+)"/g;
+const secretsIn = (body: string): string[] =>
+  [...body.matchAll(SECRET)].map(([, secret]) => secret ?? "");
+
+it.each(THOUGHT)(
+  "thoughts of $wire, said at door $name, are left out at every other maker, which answers",
+  async ({ door, first }) => {
+    const { key } = await openOrganization({ credits: 1_000_000_000 });
+    const ask = async (at: ChatProvider, turns: readonly object[], reply: WireReply) => {
+      const asked = network(reply);
+      const said = saidIn(
+        door,
+        await askAt(door, { key, providers: [at], wish: { turns, thinks: true } }),
+      );
+      vi.restoreAllMocks();
+      return { said, sent: asked.at(-1)?.text ?? "" };
+    };
+    const begun = await ask(first, [door.user(QUESTION)], first.chat.reasoning.json);
+    const turns = [door.user(QUESTION), ...begun.said.turn, door.user("And?")];
+    const { sent: back } = await ask(first, turns, first.chat.text.json);
+    const secrets = secretsIn(back);
+    expect(secrets.length).toBeGreaterThan(0);
+    const others = PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
+    for (const second of others.filter((other) => speaks(door, other))) {
+      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+      const { said, sent } = await ask(second, turns, second.chat.text.json);
+      expect(said.text).toBe("Hello, 世界!");
+      for (const secret of secrets) expect(sent, second.name).not.toContain(secret);
+      expect(sent, second.name).not.toContain("tpk1.");
+    }
+  },
+);
