@@ -75,10 +75,9 @@ function bareNamesOf(
   return bare;
 }
 
-/** The model a name means here: alias, id, or an id without its maker. Failure: model_not_found, which says so of a model of another kind. */
+/** The model a name means here: alias, id, an id without its maker, or a Claude as its maker writes it. Failure: model_not_found, which says so of a model of another kind. */
 export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): Result<Model> {
-  const { models, aliases, bareNames } = catalog;
-  const model = models.get(aliases.get(name) ?? name) ?? models.get(bareNames.get(name) ?? "");
+  const model = modelOf(catalog, name) ?? modelOf(catalog, claudeName(name));
   if (model?.kind === kind) return success(model);
   const message = model === undefined ? undefined : OTHER_KIND[model.kind](name);
   return refuse({
@@ -86,6 +85,22 @@ export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): R
     model: name,
     ...(message !== undefined && { message }),
   });
+}
+
+function modelOf({ models, aliases, bareNames }: Catalog, name: string): Model | undefined {
+  return models.get(aliases.get(name) ?? name) ?? models.get(bareNames.get(name) ?? "");
+}
+
+/**
+ * A Claude as Anthropic's own clients name it (docs.claude.com, models): a hyphen for the dot, a date or `-latest` behind, and
+ * `[1m]` for a window that it has or not whatever is asked.
+ */
+function claudeName(name: string): string {
+  if (!/^(?:anthropic\/)?claude-/.test(name)) return "";
+  return name
+    .replace(/\[1m\]$/, "")
+    .replace(/-(?:\d{8}|latest)$/, "")
+    .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
 const OTHER_KIND: Readonly<Record<ModelKind, (name: string) => string>> = {

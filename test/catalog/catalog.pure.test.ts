@@ -135,6 +135,25 @@ it("a name resolves to the concrete model, or is not found: unknown, other kind,
   });
 });
 
+it.each([
+  ["claude-sonnet-5.5", "claude-sonnet-5.5"],
+  ["claude-sonnet-5-5", "claude-sonnet-5.5"],
+  ["anthropic/claude-opus-4-8", "claude-opus-4.8"],
+  ["claude-haiku-4-5-20251001", "claude-haiku-4.5"],
+  ["claude-haiku-4-5-latest", "claude-haiku-4.5"],
+  ["claude-opus-5-5[1m]", "claude-opus-5.5"],
+  ["claude-sonnet-5[1m]", "claude-sonnet-5"],
+  ["claude-sonnet-5-20260630", "claude-sonnet-5"],
+  ["claude-sonnet-9-9", null],
+  ["claude-3-5-sonnet-20241022", null],
+  ["anthropic.claude-haiku-4-5-20251001-v1:0", null],
+  ["gpt-4o[1m]", null],
+])("Claude by the name that its maker's clients send: %s is %s", (name, model) => {
+  const live = [{ id: "anthropic", regions: ["eu"] }, OPENAI_EU] as const;
+  const resolved = resolveModel(catalogOf({}, live), name, "chat");
+  expect(resolved.ok ? resolved.value.id : null).toBe(model && `anthropic/${model}`);
+});
+
 it("the list holds every live model and alias once, sorted, with created and owner", () => {
   const listed = listModels(catalogOf({ SANDBOX: "on" }, [SANDBOX]));
   const ids = listed.map((model) => model.id);

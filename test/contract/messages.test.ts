@@ -251,6 +251,37 @@ describe("refusals of POST /v1/messages", () => {
     expect((await messages(key, { model: "sandbox/embed" })).status).toBeGreaterThanOrEqual(400);
   });
 
+  it.each([
+    [
+      "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
+      "prompt is too long: 150000 tokens > 128000 maximum",
+    ],
+    [
+      "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+      "prompt is too long: 1200000 tokens > 1048576 maximum",
+    ],
+    [
+      "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens",
+      "prompt is too long: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens",
+    ],
+    [
+      "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
+      "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
+    ],
+  ])("a context that is too long is told so that clients shorten it: %s", async (told, said) => {
+    const { bindings } = mockUpstream(() =>
+      Response.json({ error: { message: told } }, { status: 400 }),
+    );
+    const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+    expect(refusal).toMatchObject({ status: 400, code: "context_length_exceeded", message: said });
+  });
+
+  it("HEAD / of a client that looks whether anybody is there has no body and needs no key", async () => {
+    const response = await send("/", { method: "HEAD" });
+    expect(response.status).toBeLessThan(500);
+    expect(await response.text()).toBe("");
+  });
+
   it("an upstream's 401 is never the client's", async () => {
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: "bad key" } }, { status: 401 }),

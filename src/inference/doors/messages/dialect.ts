@@ -68,7 +68,8 @@ function statusOf({ kind }: Failure, { status }: Wire): number {
 }
 
 /** Words that clients of this dialect look for. */
-function messageOf(failure: Failure, { message }: Wire): string {
+function messageOf(failure: Failure, { message, code }: Wire): string {
+  if (code === "context_length_exceeded") return overlong(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
   if (failure.kind === "balance_too_low" && !failure.onlyHolds) {
     return message.replace(
@@ -77,6 +78,18 @@ function messageOf(failure: Failure, { message }: Wire): string {
     );
   }
   return message;
+}
+
+/** How Claude says that a conversation must be made shorter, with the numbers where the host told them. */
+function overlong(message: string): string {
+  const said = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
+  if (/prompt is too long|exceed context limit/i.test(said)) return said;
+  const numbers = said.includes("<=") ? [] : said.match(/(?<![-.\w])\d{4,9}(?!\w)/g);
+  const counts = (numbers ?? []).map(Number);
+  const asked = Math.max(...counts);
+  const most = counts.find((count) => count < asked);
+  if (most === undefined) return `prompt is too long: ${said || message}`;
+  return `prompt is too long: ${asked} tokens > ${most} maximum`;
 }
 
 /** The key's minute; resets are points in time here (RFC 3339). */
