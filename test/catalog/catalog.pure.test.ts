@@ -149,8 +149,8 @@ it.each([
   ["anthropic.claude-haiku-4-5-20251001-v1:0", null],
   ["gpt-4o[1m]", null],
 ])("Claude by the name that its maker's clients send: %s is %s", (name, model) => {
-  const live = [{ id: "anthropic", regions: ["eu"] }, OPENAI_EU] as const;
-  const resolved = resolveModel(catalogOf({}, live), name, "chat");
+  const live = [{ id: "anthropic", regions: ["global"] }, OPENAI_EU] as const;
+  const resolved = resolveModel(catalogOf({ RESIDENCY: "relaxed" }, live), name, "chat");
   expect(resolved.ok ? resolved.value.id : null).toBe(model && `anthropic/${model}`);
 });
 

@@ -78,12 +78,11 @@ describe.each(BEGUN)("begun at door $name, wire $wire", ({ door, first, turn }) 
 });
 
 /** Who gives anything back that it needs in the next turn; Claude reads its own wherever it is served. */
-const CLAUDE = ["anthropic", "bedrock"];
-const THINKERS = ["anthropic", "bedrock", "openai, Responses"];
-const isOneMaker = (a: string, b: string): boolean =>
-  a === b || (CLAUDE.includes(a) && CLAUDE.includes(b));
+const CLAUDE = new Set(["anthropic", "bedrock"]);
+const THINKERS = new Set([...CLAUDE, "openai, Responses"]);
+const isOneMaker = (a: string, b: string): boolean => a === b || (CLAUDE.has(a) && CLAUDE.has(b));
 const THOUGHT = [SPEECH.messages, SPEECH.responses].flatMap((door) =>
-  PROVIDERS.filter(({ name }) => THINKERS.includes(name)).map((first) => ({
+  PROVIDERS.filter(({ name }) => THINKERS.has(name)).map((first) => ({
     name: door.name,
     wire: first.name,
     door,

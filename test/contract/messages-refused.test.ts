@@ -1,0 +1,117 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, openAccount, send } from "./client.ts";
+import { messageOf, messages, refusalOf } from "./messages-client.ts";
+import type { Json } from "./messages-client.ts";
+import { mockUpstream } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+describe("refusals of POST /v1/messages", () => {
+  it("each in this dialect's shape, with our code and numbers in details", async () => {
+    const { key: poor } = await openAccount({ credits: 0 });
+    const broke = await messages(poor);
+    expect(broke.headers.get("x-should-retry")).toBe("false");
+    const refusal = await refusalOf(broke);
+    expect(refusal).toMatchObject({
+      status: 402,
+      type: "billing_error",
+      code: "insufficient_balance",
+    });
+    expect(refusal.details).toMatchObject({ balance_micro: 0, required_micro: expect.any(Number) });
+    expect(await refusalOf(await messages(key, { model: "nobody/knows" }))).toMatchObject({
+      status: 404,
+      type: "not_found_error",
+      message: "model: nobody/knows",
+    });
+    expect(await refusalOf(await send("/v1/messages", { key }))).toMatchObject({ status: 405 });
+    expect(await refusalOf(await send("/v1/messages/batches", { key, body: {} }))).toMatchObject({
+      status: 404,
+      type: "not_found_error",
+    });
+    const { key: slow } = await openAccount({ rpmLimit: 1 });
+    await messageOf(await messages(slow));
+    const limited = await messages(slow);
+    expect(limited.headers.get("retry-after")).toMatch(/^\d+$/);
+    expect(await refusalOf(limited)).toMatchObject({ status: 429, type: "rate_limit_error" });
+  });
+
+  it.each<[string, Json]>([
+    ["max_tokens", { max_tokens: undefined }],
+    [
+      "messages[0].content[0].source",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "document",
+                source: { type: "base64", media_type: "application/pdf", data: "AAAA" },
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    ["max_tokens", { max_tokens: 0 }],
+    ["speed", { speed: "fast" }],
+    ["messages[0].role", { messages: [{ role: "tool", content: "x" }] }],
+    ["messages", { messages: [] }],
+    ["model", { model: 7 }],
+    ["tools[0].name", { tools: [{ name: "a b", input_schema: {} }] }],
+  ])("%s is a 400 that names it, and nothing is held", async (param, fields) => {
+    const before = await balanceOf(key);
+    expect(await refusalOf(await messages(key, fields))).toMatchObject({
+      status: 400,
+      type: "invalid_request_error",
+      param,
+    });
+    expect(await balanceOf(key)).toBe(before);
+  });
+
+  it("an embedding model is not found here", async () => {
+    expect((await messages(key, { model: "sandbox/embed" })).status).toBeGreaterThanOrEqual(400);
+  });
+
+  it.each([
+    [
+      "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
+      "prompt is too long: 150000 tokens > 128000 maximum",
+    ],
+    [
+      "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+      "prompt is too long: 1200000 tokens > 1048576 maximum",
+    ],
+    [
+      "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens",
+      "prompt is too long: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens",
+    ],
+    [
+      "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
+      "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
+    ],
+  ])("a context that is too long is told so that clients shorten it: %s", async (told, said) => {
+    const { bindings } = mockUpstream(() =>
+      Response.json({ error: { message: told } }, { status: 400 }),
+    );
+    const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+    expect(refusal).toMatchObject({ status: 400, code: "context_length_exceeded", message: said });
+  });
+
+  it("HEAD / of a client that looks whether anybody is there has no body and needs no key", async () => {
+    const response = await send("/", { method: "HEAD" });
+    expect(response.status).toBeLessThan(500);
+    expect(await response.text()).toBe("");
+  });
+
+  it("an upstream's 401 is never the client's", async () => {
+    const { bindings } = mockUpstream(() =>
+      Response.json({ error: { message: "bad key" } }, { status: 401 }),
+    );
+    const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+    expect(refusal).toMatchObject({ status: 502, type: "api_error" });
+  });
+});
