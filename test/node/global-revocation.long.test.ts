@@ -1,47 +1,31 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
-import type { Account } from "./support/account.ts";
 import {
   chat,
   delivered,
   isBuriedAt,
   keysInUse,
   makeKey,
-  openFar,
   revoke,
   statusOf,
 } from "./support/far-keys.ts";
+import { farWorld } from "./support/far-world.ts";
 import type { FarKey } from "./support/far-keys.ts";
 import { figure } from "./support/figure.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
-import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
-import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
+import { ADMIN_TOKEN } from "./support/two-regions.ts";
+import type { TestRegion } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
 
 const KILLS = 40;
 const AN_HOUR = { CLOCK_OFFSET_MS: "3600000" };
 
-let regions: FaultyRegions;
-let owner: Account;
-beforeAll(async () => {
-  regions = await startFaultyRegions();
-});
-afterAll(() => regions.stop());
-beforeEach(async () => {
-  owner = await openFar(regions);
-});
-afterEach(() => heal());
+const world = farWorld();
+const { cut, heal } = world;
 
-async function heal(): Promise<void> {
-  await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
-}
-async function cut(): Promise<void> {
-  await Promise.all([regions.toEu.set("refuse"), regions.toUs.set("refuse")]);
-}
-
-const isRevoked = (key: FarKey) => revoke(regions, owner.key, key.id);
+const isRevoked = (key: FarKey) => revoke(world.regions, world.owner.key, key.id);
 
 const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =>
   Promise.all(keys.map((one) => chat(region, one)));
@@ -50,25 +34,25 @@ const all = (count: number, status: number): number[] =>
 
 /** Waits until every tombstone is in the US, which nobody asks anything. */
 async function buried(keys: readonly FarKey[]): Promise<void> {
-  await delivered(regions.eu);
-  for (const key of keys) expect(await isBuriedAt(regions.us, key)).toBe(true);
+  await delivered(world.regions.eu);
+  for (const key of keys) expect(await isBuriedAt(world.regions.us, key)).toBe(true);
 }
 
 describe("a key revoked while the regions cannot hear each other", () => {
   it("503 at the peer, never 200, until the link is back; then the tombstone arrives by itself, and counts without home", async () => {
-    const keys = await keysInUse(regions, owner, 5);
+    const keys = await keysInUse(world.regions, world.owner, 5);
     await cut();
     for (const key of keys) expect(await isRevoked(key)).toBe(200);
-    const home = await chats(regions.eu, keys);
-    const peer = await chats(regions.us, keys);
+    const home = await chats(world.regions.eu, keys);
+    const peer = await chats(world.regions.us, keys);
     const calls = keys.flatMap(({ key }) =>
-      ["/models", "/balance"].map((path) => statusOf(regions.us, key, path)),
+      ["/models", "/balance"].map((path) => statusOf(world.regions.us, key, path)),
     );
     const reads = await Promise.all(calls);
     await heal();
     await buried(keys);
     await cut();
-    const later = await chats(regions.us, keys);
+    const later = await chats(world.regions.us, keys);
     const seen = [...home, ...peer, ...reads, ...later];
     const admitted = seen.filter((status) => status !== 401 && status !== 503).length;
     measured({ keys: keys.length, asked: seen.length, admitted });
@@ -81,27 +65,27 @@ describe("a key revoked while the regions cannot hear each other", () => {
   });
 
   it("notices lost, requests not: home says 401 for the peer, also before a tombstone is there", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
-    await regions.toUs.set("refuse");
+    await world.regions.toUs.set("refuse");
     expect(await isRevoked(key)).toBe(200);
-    for (let round = 0; round < 5; round++) expect(await chat(regions.us, key)).toBe(401);
-    await regions.toEu.set("refuse");
-    expect(await chat(regions.us, key)).toBe(503); // it does not know by itself
-    await regions.toUs.set("pass");
+    for (let round = 0; round < 5; round++) expect(await chat(world.regions.us, key)).toBe(401);
+    await world.regions.toEu.set("refuse");
+    expect(await chat(world.regions.us, key)).toBe(503); // it does not know by itself
+    await world.regions.toUs.set("pass");
     await buried([key]);
-    expect(await chat(regions.us, key)).toBe(401);
+    expect(await chat(world.regions.us, key)).toBe(401);
   });
 
   it("an hour later, both started anew meanwhile: told once, and nothing comes back", async () => {
-    const keys = await keysInUse(regions, owner, 5);
-    const other = await makeKey(regions, owner.key);
+    const keys = await keysInUse(world.regions, world.owner, 5);
+    const other = await makeKey(world.regions, world.owner.key);
     await cut();
     for (const key of keys) expect(await isRevoked(key)).toBe(200);
-    await Promise.all([regions.restart("eu", AN_HOUR), regions.restart("us", AN_HOUR)]);
-    expect(await chats(regions.us, keys)).toEqual(all(5, 503));
+    await Promise.all([world.regions.restart("eu", AN_HOUR), world.regions.restart("us", AN_HOUR)]);
+    expect(await chats(world.regions.us, keys)).toEqual(all(5, 503));
     const told: string[] = [];
-    await regions.toUs.set((operation, body) => {
+    await world.regions.toUs.set((operation, body) => {
       if (operation === "revocations") told.push(body);
       return "pass";
     });
@@ -111,46 +95,46 @@ describe("a key revoked while the regions cannot hear each other", () => {
     );
     await cut();
     for (let round = 0; round < 2; round++) {
-      await Promise.all([killRegion(regions.us), killRegion(regions.eu)]);
-      expect(await chats(regions.us, keys)).toEqual(all(5, 401));
-      expect(await chats(regions.eu, keys)).toEqual(all(5, 401));
+      await Promise.all([killRegion(world.regions.us), killRegion(world.regions.eu)]);
+      expect(await chats(world.regions.us, keys)).toEqual(all(5, 401));
+      expect(await chats(world.regions.eu, keys)).toEqual(all(5, 401));
     }
     await heal();
-    expect(await chats(regions.us, keys)).toEqual(all(5, 401));
-    expect(await chat(regions.us, other)).toBe(200);
-    await Promise.all([regions.restart("eu"), regions.restart("us")]);
-    expect(await chats(regions.us, keys)).toEqual(all(5, 401));
+    expect(await chats(world.regions.us, keys)).toEqual(all(5, 401));
+    expect(await chat(world.regions.us, other)).toBe(200);
+    await Promise.all([world.regions.restart("eu"), world.regions.restart("us")]);
+    expect(await chats(world.regions.us, keys)).toEqual(all(5, 401));
   });
 
   it("notices doubled, lost and out of order: every tombstone arrives, and stands", async () => {
-    const keys = await keysInUse(regions, owner, 20);
+    const keys = await keysInUse(world.regions, world.owner, 20);
     const odds = { duplicate: 0.3, reorder: 0.3, "lose-reply": 0.1, "reset-after": 0.1 };
-    await regions.toUs.set({ seed: 107, odds });
+    await world.regions.toUs.set({ seed: 107, odds });
     const gone = await Promise.all(keys.flatMap((key) => [isRevoked(key), isRevoked(key)]));
     expect(new Set(gone)).toEqual(new Set([200]));
-    await delivered(regions.eu);
+    await delivered(world.regions.eu);
     await heal();
     await buried(keys);
     await cut();
-    expect(await chats(regions.us, keys)).toEqual(all(20, 401));
+    expect(await chats(world.regions.us, keys)).toEqual(all(20, 401));
   });
 });
 
 async function onBook(statement: string): Promise<void> {
-  const db = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
+  const db = await world.regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   await db.prepare(statement).run();
 }
 
 /** Whether the book says that a key has ended. */
 async function isInBook({ hash }: FarKey): Promise<boolean> {
-  const db = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
+  const db = await world.regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   const gone = db.prepare("SELECT 1 FROM keys WHERE hash = ? AND revoked_at IS NOT NULL");
   return (await gone.bind(hash).first()) !== null;
 }
 
 describe("a DELETE that fails half-way", () => {
   it("the book refuses it: 200, the key is dead in both regions, and a repeat tells the book", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     await onBook(
       `CREATE TRIGGER refuse_revocation BEFORE UPDATE OF revoked_at ON keys
@@ -158,7 +142,9 @@ describe("a DELETE that fails half-way", () => {
     );
     try {
       expect(await isRevoked(key)).toBe(200);
-      expect([await chat(regions.eu, key), await chat(regions.us, key)]).toEqual([401, 401]);
+      expect([await chat(world.regions.eu, key), await chat(world.regions.us, key)]).toEqual([
+        401, 401,
+      ]);
       await buried([key]);
       expect(await isInBook(key)).toBe(false);
     } finally {
@@ -166,29 +152,33 @@ describe("a DELETE that fails half-way", () => {
     }
     expect(await isRevoked(key)).toBe(200);
     expect(await isInBook(key)).toBe(true);
-    expect([await chat(regions.eu, key), await chat(regions.us, key)]).toEqual([401, 401]);
+    expect([await chat(world.regions.eu, key), await chat(world.regions.us, key)]).toEqual([
+      401, 401,
+    ]);
   });
 
   it(`home dies during it: it was answered, or a repeat completes it, and the peer hears of it, ${KILLS} of ${KILLS}`, async () => {
-    const keys = await keysInUse(regions, owner, KILLS);
+    const keys = await keysInUse(world.regions, world.owner, KILLS);
     const answered: (number | null)[] = [];
     for (const [i, key] of keys.entries()) {
-      const pid = workerdPid(regions.eu.port);
+      const pid = workerdPid(world.regions.eu.port);
       const told = Promise.withResolvers<void>();
-      await regions.toUs.set(() => {
+      await world.regions.toUs.set(() => {
         told.resolve();
         return "reset-before"; // what was stored of it must outlive the kill
       });
       const deleting = isRevoked(key).catch(() => null);
       await (i % 2 === 0 ? told.promise : sleep(1 + (i % 8)));
-      await killRegion(regions.eu, pid);
+      await killRegion(world.regions.eu, pid);
       const answer = await deleting;
       answered.push(answer);
-      if (i % 4 > 1) await killRegion(regions.us);
+      if (i % 4 > 1) await killRegion(world.regions.us);
       // A DELETE that was answered has nothing left to do.
       if (answer === null) assert.equal(await isRevoked(key), 200);
-      expect([await chat(regions.eu, key), await chat(regions.us, key)]).toEqual([401, 401]);
-      await regions.toUs.set("pass");
+      expect([await chat(world.regions.eu, key), await chat(world.regions.us, key)]).toEqual([
+        401, 401,
+      ]);
+      await world.regions.toUs.set("pass");
       await buried([key]);
     }
     figure(`DELETE and a kill: answered ${answered.map(String).join(" ")}`);
@@ -196,7 +186,7 @@ describe("a DELETE that fails half-way", () => {
 });
 
 const operator = (path: string, method: string, body?: object): Promise<Response> =>
-  fetch(`${regions.eu.adminUrl}/orgs/${owner.orgId}${path}`, {
+  fetch(`${world.regions.eu.adminUrl}/orgs/${world.owner.orgId}${path}`, {
     method,
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
     ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -204,13 +194,15 @@ const operator = (path: string, method: string, body?: object): Promise<Response
 
 describe("every other way to end a key", () => {
   it("an operator's DELETE: 401 in both regions at once, and the peer is told", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     expect((await operator(`/keys/${key.id}`, "DELETE")).status).toBe(200);
-    expect([await chat(regions.us, key), await chat(regions.eu, key)]).toEqual([401, 401]);
+    expect([await chat(world.regions.us, key), await chat(world.regions.eu, key)]).toEqual([
+      401, 401,
+    ]);
     await buried([key]);
     await cut();
-    expect(await chat(regions.us, key)).toBe(401);
+    expect(await chat(world.regions.us, key)).toBe(401);
   });
 
   it("the removal of their member: all its keys, in both regions, and no other", async () => {
@@ -219,26 +211,28 @@ describe("every other way to end a key", () => {
     const { id } = (await added.json()) as { id: string };
     const made = await operator(`/members/${id}/keys`, "POST", { name: "x", scope: "global" });
     const { key: theirs } = (await made.json()) as { key: string };
-    const keys = await Promise.all([1, 2, 3].map(() => makeKey(regions, theirs)));
-    const [kept] = await keysInUse(regions, owner, 1);
+    const keys = await Promise.all([1, 2, 3].map(() => makeKey(world.regions, theirs)));
+    const [kept] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(kept !== undefined);
-    expect(await chats(regions.us, keys)).toEqual(all(3, 200));
+    expect(await chats(world.regions.us, keys)).toEqual(all(3, 200));
     expect((await operator(`/members/${id}`, "DELETE")).status).toBe(200);
-    expect(await chats(regions.us, keys)).toEqual(all(3, 401));
-    expect(await chats(regions.eu, keys)).toEqual(all(3, 401));
-    expect(await statusOf(regions.us, theirs)).toBe(401);
+    expect(await chats(world.regions.us, keys)).toEqual(all(3, 401));
+    expect(await chats(world.regions.eu, keys)).toEqual(all(3, 401));
+    expect(await statusOf(world.regions.us, theirs)).toBe(401);
     await buried(keys);
-    expect(await chat(regions.us, kept)).toBe(200);
+    expect(await chat(world.regions.us, kept)).toBe(200);
     await cut();
-    expect(await chats(regions.us, keys)).toEqual(all(3, 401));
+    expect(await chats(world.regions.us, keys)).toEqual(all(3, 401));
   });
 
   it("a key that revokes itself through the peer", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     const path = `/keys/${key.id}`;
-    expect(await statusOf(regions.us, key.key, path, { method: "DELETE" })).toBe(200);
-    expect([await chat(regions.us, key), await chat(regions.eu, key)]).toEqual([401, 401]);
+    expect(await statusOf(world.regions.us, key.key, path, { method: "DELETE" })).toBe(200);
+    expect([await chat(world.regions.us, key), await chat(world.regions.eu, key)]).toEqual([
+      401, 401,
+    ]);
     await buried([key]);
   });
 });

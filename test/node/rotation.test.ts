@@ -1,27 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Account } from "./support/account.ts";
-import { call, chat, delivered, keysInUse, openFar, revoke, statusOf } from "./support/far-keys.ts";
+import { describe, expect, it } from "vitest";
+import { call, chat, delivered, keysInUse, revoke, statusOf } from "./support/far-keys.ts";
+import { farWorld } from "./support/far-world.ts";
 import type { FarKey } from "./support/far-keys.ts";
-import { startFaultyRegions } from "./support/two-regions.ts";
-import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
+import type { TestRegion } from "./support/two-regions.ts";
 
-let regions: FaultyRegions;
-let owner: Account;
-beforeAll(async () => {
-  regions = await startFaultyRegions();
-});
-afterAll(() => regions.stop());
-beforeEach(async () => {
-  owner = await openFar(regions);
-});
-afterEach(() => heal());
-
-async function heal(): Promise<void> {
-  await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
-}
-async function cut(): Promise<void> {
-  await Promise.all([regions.toEu.set("refuse"), regions.toUs.set("refuse")]);
-}
+const world = farWorld();
+const { cut, heal } = world;
 
 async function rotate(
   region: TestRegion,
@@ -43,45 +27,49 @@ const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =
 
 describe("a secret of a global key that retired", () => {
   it("while the regions cannot hear each other: 401 at home, 503 at the peer, then the notice arrives by itself, and counts without home", async () => {
-    const keys = await keysInUse(regions, owner, 3);
+    const keys = await keysInUse(world.regions, world.owner, 3);
     await cut();
-    const fresh = await Promise.all(keys.map((key) => rotate(regions.eu, owner.key, key)));
-    expect(await chats(regions.eu, keys)).toEqual([401, 401, 401]);
-    expect(await chats(regions.us, keys)).toEqual([503, 503, 503]);
-    expect(await statusOf(regions.us, keys[0]?.key ?? "", "/models")).toBe(503);
+    const fresh = await Promise.all(
+      keys.map((key) => rotate(world.regions.eu, world.owner.key, key)),
+    );
+    expect(await chats(world.regions.eu, keys)).toEqual([401, 401, 401]);
+    expect(await chats(world.regions.us, keys)).toEqual([503, 503, 503]);
+    expect(await statusOf(world.regions.us, keys[0]?.key ?? "", "/models")).toBe(503);
     await heal();
-    await delivered(regions.eu);
+    await delivered(world.regions.eu);
     await cut();
-    expect(await chats(regions.us, keys)).toEqual([401, 401, 401]);
-    expect(await chats(regions.us, fresh)).toEqual([503, 503, 503]);
+    expect(await chats(world.regions.us, keys)).toEqual([401, 401, 401]);
+    expect(await chats(world.regions.us, fresh)).toEqual([503, 503, 503]);
     await heal();
-    expect(await chats(regions.us, fresh)).toEqual([200, 200, 200]);
-    expect(await chats(regions.eu, fresh)).toEqual([200, 200, 200]);
+    expect(await chats(world.regions.us, fresh)).toEqual([200, 200, 200]);
+    expect(await chats(world.regions.eu, fresh)).toEqual([200, 200, 200]);
   });
 
   it("its notice lost: home says 401 for the peer, for what costs, what reads and what writes", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
-    await regions.toUs.set("refuse");
-    await rotate(regions.eu, owner.key, key);
-    expect(await chat(regions.us, key)).toBe(401);
-    expect(await statusOf(regions.us, key.key, "/models")).toBe(401);
-    expect(await statusOf(regions.us, key.key, "/balance")).toBe(401);
-    expect(await statusOf(regions.us, key.key, "/users", { body: { external_id: "u" } })).toBe(401);
+    await world.regions.toUs.set("refuse");
+    await rotate(world.regions.eu, world.owner.key, key);
+    expect(await chat(world.regions.us, key)).toBe(401);
+    expect(await statusOf(world.regions.us, key.key, "/models")).toBe(401);
+    expect(await statusOf(world.regions.us, key.key, "/balance")).toBe(401);
+    expect(
+      await statusOf(world.regions.us, key.key, "/users", { body: { external_id: "u" } }),
+    ).toBe(401);
   });
 
   it("a key rotates itself through the peer; both secrets live there while they overlap, and a DELETE ends both", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
-    const fresh = await rotate(regions.us, key.key, key, 600);
-    for (const region of [regions.us, regions.eu]) {
+    const fresh = await rotate(world.regions.us, key.key, key, 600);
+    for (const region of [world.regions.us, world.regions.eu]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await chats(region, [key, fresh])).toEqual([200, 200]);
     }
-    expect(await revoke(regions, owner.key, key.id)).toBe(200);
-    expect(await chats(regions.us, [key, fresh])).toEqual([401, 401]);
-    await delivered(regions.eu);
+    expect(await revoke(world.regions, world.owner.key, key.id)).toBe(200);
+    expect(await chats(world.regions.us, [key, fresh])).toEqual([401, 401]);
+    await delivered(world.regions.eu);
     await cut();
-    expect(await chats(regions.us, [key, fresh])).toEqual([401, 401]);
+    expect(await chats(world.regions.us, [key, fresh])).toEqual([401, 401]);
   });
 });

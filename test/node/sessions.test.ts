@@ -1,26 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Account } from "./support/account.ts";
-import { call, CHAT, delivered, keysInUse, openFar, revoke, statusOf } from "./support/far-keys.ts";
-import { startFaultyRegions } from "./support/two-regions.ts";
-import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
+import { describe, expect, it } from "vitest";
+import { call, CHAT, delivered, keysInUse, revoke, statusOf } from "./support/far-keys.ts";
+import { farWorld } from "./support/far-world.ts";
+import type { TestRegion } from "./support/two-regions.ts";
 
-let regions: FaultyRegions;
-let owner: Account;
-beforeAll(async () => {
-  regions = await startFaultyRegions();
-});
-afterAll(() => regions.stop());
-beforeEach(async () => {
-  owner = await openFar(regions);
-});
-afterEach(() => heal());
-
-async function heal(): Promise<void> {
-  await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
-}
-async function cut(): Promise<void> {
-  await Promise.all([regions.toEu.set("refuse"), regions.toUs.set("refuse")]);
-}
+const world = farWorld();
+const { cut, heal } = world;
 
 type Minted = { readonly id: string; readonly token: string };
 
@@ -36,14 +20,14 @@ const pays = (region: TestRegion, token: string): Promise<number> =>
 async function usedOf(
   key: string,
 ): Promise<readonly { id: string; spent_dollars: number; held_dollars: number }[]> {
-  const response = await call(regions.eu, key, "/sessions");
+  const response = await call(world.regions.eu, key, "/sessions");
   return ((await response.json()) as { sessions: [] }).sessions;
 }
 
 describe("a session of a global key", () => {
   it("pays and looks in both regions, also where it was minted away from home", async () => {
-    const { token, id } = await mint(regions.us, owner.key, { end_user: "far" });
-    for (const region of [regions.us, regions.eu]) {
+    const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
+    for (const region of [world.regions.us, world.regions.eu]) {
       /* oxlint-disable no-await-in-loop -- one after the other */
       expect(await pays(region, token)).toBe(200);
       expect(await statusOf(region, token, "/models")).toBe(200);
@@ -57,62 +41,72 @@ describe("a session of a global key", () => {
   });
 
   it("ended: 401 in both regions from the answer on, for what costs and what reads", async () => {
-    const { token, id } = await mint(regions.eu, owner.key);
-    expect([await pays(regions.us, token), await pays(regions.eu, token)]).toEqual([200, 200]);
-    expect(await statusOf(regions.us, owner.key, `/sessions/${id}`, { method: "DELETE" })).toBe(
-      200,
-    );
-    for (const region of [regions.us, regions.eu]) {
+    const { token, id } = await mint(world.regions.eu, world.owner.key);
+    expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
+      200, 200,
+    ]);
+    expect(
+      await statusOf(world.regions.us, world.owner.key, `/sessions/${id}`, { method: "DELETE" }),
+    ).toBe(200);
+    for (const region of [world.regions.us, world.regions.eu]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([await pays(region, token), await statusOf(region, token)]).toEqual([401, 401]);
     }
     await cut();
-    expect([await pays(regions.us, token), await pays(regions.eu, token)]).toEqual([503, 401]);
+    expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
+      503, 401,
+    ]);
   });
 
   it("of a revoked key is refused everywhere, while the link is cut and after", async () => {
-    const [key] = await keysInUse(regions, owner, 1);
+    const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
-    const used = await mint(regions.eu, key.key);
-    const fresh = await mint(regions.eu, key.key);
-    expect([await pays(regions.us, used.token), await pays(regions.eu, used.token)]).toEqual([
-      200, 200,
-    ]);
+    const used = await mint(world.regions.eu, key.key);
+    const fresh = await mint(world.regions.eu, key.key);
+    expect([
+      await pays(world.regions.us, used.token),
+      await pays(world.regions.eu, used.token),
+    ]).toEqual([200, 200]);
     await cut();
-    expect(await revoke(regions, owner.key, key.id)).toBe(200);
+    expect(await revoke(world.regions, world.owner.key, key.id)).toBe(200);
     for (const { token } of [used, fresh]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
-      expect([await pays(regions.eu, token), await pays(regions.us, token)]).toEqual([401, 503]);
+      expect([await pays(world.regions.eu, token), await pays(world.regions.us, token)]).toEqual([
+        401, 503,
+      ]);
     }
     await heal();
-    await delivered(regions.eu);
+    await delivered(world.regions.eu);
     await cut();
     for (const { token } of [used, fresh]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
-      expect([await pays(regions.us, token), await statusOf(regions.us, token)]).toEqual([
-        401, 401,
-      ]);
+      expect([
+        await pays(world.regions.us, token),
+        await statusOf(world.regions.us, token),
+      ]).toEqual([401, 401]);
     }
   });
 
   it.each([false, true])(
     "both regions at once, stream %s: never a micro over a budget of some worst cases",
     async (stream) => {
-      const key = owner.key;
-      const { token: probe } = await mint(regions.eu, key, { budget_dollars: 0 });
+      const key = world.owner.key;
+      const { token: probe } = await mint(world.regions.eu, key, { budget_dollars: 0 });
       const body = { ...CHAT.body, stream };
-      const refused = await call(regions.eu, probe, "/chat/completions", { body });
+      const refused = await call(world.regions.eu, probe, "/chat/completions", { body });
       expect(refused.status).toBe(402);
       const { error } = (await refused.json()) as { error: { required_micro: number } };
       const budget = (10 * error.required_micro) / 1_000_000;
-      const { token, id } = await mint(regions.eu, key, { budget_dollars: budget });
+      const { token, id } = await mint(world.regions.eu, key, { budget_dollars: budget });
       const seen = await Promise.all(
         Array.from({ length: 60 }, (_, i) =>
-          statusOf(i % 2 === 0 ? regions.us : regions.eu, token, "/chat/completions", { body }),
+          statusOf(i % 2 === 0 ? world.regions.us : world.regions.eu, token, "/chat/completions", {
+            body,
+          }),
         ),
       );
       expect([seen.includes(200), seen.includes(402)]).toEqual([true, true]);
-      await delivered(regions.us);
+      await delivered(world.regions.us);
       const session = (await usedOf(key)).find((one) => one.id === id);
       expect(session?.spent_dollars).toBeGreaterThan(0);
       expect(session?.spent_dollars).toBeLessThanOrEqual(budget);

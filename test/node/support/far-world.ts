@@ -1,0 +1,47 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import type { Account } from "./account.ts";
+import { openFar } from "./far-keys.ts";
+import { startFaultyRegions } from "./two-regions.ts";
+import type { FaultyRegions } from "./two-regions.ts";
+
+/** Two regions for a file's tests, and for each of them a new organisation of the EU with a global key. */
+export class FarWorld {
+  #regions: FaultyRegions | undefined;
+  #owner: Account | undefined;
+
+  get regions(): FaultyRegions {
+    if (this.#regions === undefined) throw new Error("the regions start before the first test");
+    return this.#regions;
+  }
+
+  get owner(): Account {
+    if (this.#owner === undefined) throw new Error("each test has an owner of its own");
+    return this.#owner;
+  }
+
+  async start(): Promise<void> {
+    this.#regions = await startFaultyRegions();
+  }
+
+  async open(): Promise<void> {
+    this.#owner = await openFar(this.regions);
+  }
+
+  /** From here on neither region hears the other, until `heal`. */
+  readonly cut = (): Promise<void> => this.#link("refuse");
+  readonly heal = (): Promise<void> => this.#link("pass");
+
+  async #link(mode: "pass" | "refuse"): Promise<void> {
+    await Promise.all([this.regions.toEu.set(mode), this.regions.toUs.set(mode)]);
+  }
+}
+
+/** A world that starts before a file's tests, is healed after each of them and stops after all. */
+export function farWorld(): FarWorld {
+  const world = new FarWorld();
+  beforeAll(() => world.start());
+  afterAll(() => world.regions.stop());
+  beforeEach(() => world.open());
+  afterEach(() => world.heal());
+  return world;
+}
