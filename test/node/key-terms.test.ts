@@ -81,7 +81,6 @@ describe.each([
   ["a key", "home", "eu", limited],
   ["a key", "a peer", "us", limited],
   ["a session", "home", "eu", session],
-  ["a session", "a peer", "us", session],
 ] as const)("%s whose budget pays for 20 worst cases, at %s", (_kind, _name, where, make) => {
   it.each([
     ["streams", true],
