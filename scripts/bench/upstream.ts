@@ -14,7 +14,11 @@ const PACE_MS = 2;
 const TYPICAL_PACE_MS = 20;
 const STEADY_PACE_MS = 5;
 const SLOW = { firstMs: 50, paceMs: 40 } as const;
-const usage = { prompt_tokens: 20, completion_tokens: WORDS, total_tokens: 20 + WORDS };
+const usageOf = (words: number): object => ({
+  prompt_tokens: 20,
+  completion_tokens: words,
+  total_tokens: 20 + words,
+});
 const head = { id: "chatcmpl-bench", created: 1_790_000_000, model: "bench" };
 
 const json = Buffer.from(
@@ -28,16 +32,20 @@ const json = Buffer.from(
         finish_reason: "stop",
       },
     ],
-    usage,
+    usage: usageOf(WORDS),
   }),
 );
 const chunk = (delta: object, finish_reason: string | null = null): string =>
   event({ choices: [{ index: 0, delta, finish_reason }] });
 const first = Buffer.from(chunk({ role: "assistant", content: "" }));
 const words = Array.from({ length: WORDS }, (_, i) => Buffer.from(chunk({ content: `word${i} ` })));
-const last = Buffer.from(chunk({}, "stop") + event({ choices: [], usage }) + "data: [DONE]\n\n");
+/** A charge above what was held is logged: usage says what was written. */
+const lastOf = (shown: number): Buffer => {
+  const usage = event({ choices: [], usage: usageOf(shown) });
+  return Buffer.from(`${chunk({}, "stop")}${usage}data: [DONE]\n\n`);
+};
 
-const CHAT: WireAnswer = { json, first, words, last };
+const CHAT: WireAnswer = { json, first, words, last: lastOf(WORDS) };
 const NATIVE = nativeAnswers(WORDS);
 
 const server = createServer((request, response) => {
@@ -61,7 +69,8 @@ function answer(body: string, response: ServerResponse, wire: WireAnswer): void 
   if (/"stream":\s*true/.test(body)) {
     response.writeHead(200, { "content-type": "text/event-stream" });
     const shown = wire.words.slice(0, capOf(body));
-    writePaced(response, { ...wire, words: shown }, paceOf(body));
+    const last = wire === CHAT ? lastOf(shown.length) : wire.last;
+    writePaced(response, { ...wire, words: shown, last }, paceOf(body));
     return;
   }
   const { length } = wire.json;
