@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type * as core from "zod/v4/core";
+import { opaqueObject } from "../../src/inference/chat-request.ts";
 import { OPERATIONS } from "./operations.ts";
 import type { Operation } from "./operation.ts";
 import { error } from "./records.ts";
@@ -151,6 +152,9 @@ function schemaOf(schema: core.$ZodType, io: "input" | "output", schemas: Json):
     io,
     unrepresentable: "any",
     reused: "inline",
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema === opaqueObject) jsonSchema.type = "object"; // zod knows its check alone
+    },
   }) as Json;
   for (const [name, definition] of Object.entries(($defs as Json | undefined) ?? {})) {
     schemas[name] = definition;
