@@ -2,6 +2,7 @@
 // Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.
 import { Command, CommanderError, Option } from "commander";
 import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
+import { addDerivedCommands } from "./admin/derived-commands.ts";
 import { addKeyCommands } from "./admin/key-commands.ts";
 import { addMemberCommands } from "./admin/member-commands.ts";
 import { addMoneyCommands } from "./admin/money-commands.ts";
@@ -49,6 +50,7 @@ function program(): Command {
   addMoneyCommands(admin);
   addReportCommands(admin);
   addRepairCommands(admin);
+  addDerivedCommands(admin);
   admin.addHelpText(
     "after",
     `

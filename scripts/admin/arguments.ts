@@ -4,9 +4,10 @@ import { InvalidArgumentError } from "commander";
 export class WrongUsage extends Error {}
 
 /** Options whose value is free text: only the token itself is refused there. */
-const FREE_TEXT = new Set(["--name", "--reference", "--file", "--url"]);
+const FREE_TEXT = new Set(["--name", "--reference", "--file", "--url", "--idempotency-key"]);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Longer than any id but a UUID, and than any slug. */
+const SESSION_ID = /^ses_[0-9A-Za-z]{40}$/;
+/** Longer than any id but a UUID and a session's, and than any slug. */
 const RANDOM_TEXT = /^(?![./])[A-Za-z0-9_+/=-]{33,}$/;
 const SECRET_OPTION = /^--?[a-z-]*(token|secret|password|bearer|authorization)/i;
 
@@ -29,7 +30,7 @@ export function refuseSecrets(given: readonly string[], token: string | undefine
 function looksSecret(argument: string): boolean {
   if (SECRET_OPTION.test(argument) || /^bearer\s/i.test(argument)) return true;
   const value = argument.replace(/^--[a-z-]+=/, "");
-  return RANDOM_TEXT.test(value) && !UUID.test(value);
+  return RANDOM_TEXT.test(value) && !UUID.test(value) && !SESSION_ID.test(value);
 }
 
 /** A whole number within bounds. */

@@ -21,6 +21,7 @@ export type Call = {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: object;
+  readonly idempotencyKey?: string;
 };
 
 /** The region answered with an error: its message, and everything else that it said. */
@@ -86,6 +87,7 @@ async function exchange(
       headers: {
         authorization: `Bearer ${admin.token}`,
         ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+        ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       redirect: "manual", // the token goes to the address that was named, and nowhere else
