@@ -28,7 +28,7 @@ const idempotency = inFile("src/wallet/rules/hold-guards.ts");
 const rate = inFile("src/lib/rate-window.ts");
 
 const MONEY: readonly Mutant[] = [
-  ledger("a grant fits what is free", "purses.push(balancePurse(books, ask));", ""),
+  ledger("a grant fits what is free", "purses.push(balancePurse(books, ask, rules));", ""),
   ledger(
     "a grant fits the day's quota",
     '["day", endUser.dailyQuota, left.daily, held.daily],',
