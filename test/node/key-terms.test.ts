@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
-import { answerOf, sumOf } from "./support/account.ts";
+import { sumOf } from "./support/account.ts";
 import { call, openFar, statusOf } from "./support/far-keys.ts";
-import { openRaw } from "./support/raw-request.ts";
-import type { RawConnection } from "./support/raw-request.ts";
+import { AFFORDABLE, ASKED, flood, openChat } from "./support/flood.ts";
+import type { Refused } from "./support/flood.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
-const ASKED = 200;
-const AFFORDABLE = 20;
-const POLL_MS = 20;
 /** Least = most: fewer than 64 tokens are never cut. */
 const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
 const STALL = { ...HELLO, model: "sandbox/stall" };
@@ -34,7 +31,6 @@ const EVERYWHERE = [
 ] as const;
 
 type Limited = { readonly id: string; readonly key: string };
-type Refused = { readonly status: number; readonly error: Record<string, unknown> };
 
 /** A global key of a new organisation of the EU, with terms. */
 async function limited(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
@@ -94,7 +90,9 @@ describe.each([
       const micros = AFFORDABLE * each;
       const { owner, one } = await make({ budget_dollars: micros / 1e6 });
       expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
-      const { granted, refused } = await flood(where, { owner, one }, body);
+      const { granted, refused } = await flood(owner, () =>
+        openChat(regions[where], one.key, body),
+      );
       expect(granted).toHaveLength(AFFORDABLE);
       expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
       for (const answer of refused) {
@@ -120,60 +118,6 @@ describe.each([
     },
   );
 });
-
-function openChat(where: Where, { key }: Limited, body: object): Promise<RawConnection> {
-  return openRaw({
-    url: `${regions[where].baseUrl}/chat/completions`,
-    headers: { authorization: `Bearer ${key}` },
-    body: JSON.stringify(body),
-  });
-}
-
-type Flood = { readonly granted: readonly RawConnection[]; readonly refused: readonly Refused[] };
-
-/**
- * So many requests at once that are never answered, or stall in their stream, unless they are refused for
- * good. A region that is too busy for one says 503: it is sent again, as a client would. Away from home that
- * may leave a hold until it is made void, which others are refused for: their places are asked for again.
- */
-async function flood(
-  where: Where,
-  { owner, one }: { readonly owner: Account; readonly one: Limited },
-  body: object,
-): Promise<Flood> {
-  const ask = (): Promise<RawConnection> => openChat(where, one, body);
-  const asked = (count: number): Promise<RawConnection[]> =>
-    Promise.all(Array.from({ length: count }, ask));
-  const open = new Set(await asked(ASKED));
-  const refused: Refused[] = [];
-  for (;;) {
-    let busy = 0;
-    for (const connection of open) {
-      const answer = refusalIn(connection);
-      if (answer === null) continue;
-      open.delete(connection);
-      if (answer.status === 503) busy += 1;
-      else refused.push(answer);
-    }
-    const { open_holds: holds } = await owner.standing(); // oxlint-disable-line no-await-in-loop -- until it is so
-    expect(holds).toBeLessThanOrEqual(AFFORDABLE);
-    if (holds === AFFORDABLE && open.size === AFFORDABLE && busy === 0) {
-      return { granted: [...open], refused };
-    }
-    const missing = holds < AFFORDABLE && open.size < AFFORDABLE ? AFFORDABLE - open.size : 0;
-    // oxlint-disable-next-line no-await-in-loop -- the next attempt
-    for (const connection of await asked(Math.max(busy, missing))) open.add(connection);
-    await sleep(POLL_MS); // oxlint-disable-line no-await-in-loop -- until it happens
-  }
-}
-
-/** The error that a request was answered with; null while there is none. */
-function refusalIn(connection: RawConnection): Refused | null {
-  const { status, body } = answerOf(connection);
-  if (Number.isNaN(status) || status === 200 || !body.includes("}}")) return null;
-  const text = body.slice(body.indexOf("{"), body.lastIndexOf("}") + 1);
-  return { status, error: (JSON.parse(text) as { error: Record<string, unknown> }).error };
-}
 
 /** Completions one after the other until the budget has no more: how many there were. */
 async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {
@@ -217,7 +161,11 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
     await first.text();
     await owner.resolved(); // its charge has taken the place of what it reserved
-    const held = await openChat(where, one, { ...STALL, max_tokens: 200, stream: true });
+    const held = await openChat(regions[where], one.key, {
+      ...STALL,
+      max_tokens: 200,
+      stream: true,
+    });
     await held.readUntil((received) => received.includes("data: "));
     expect(await refusalOf(where, one, asked)).toMatchObject({
       status: 429,

@@ -1,0 +1,166 @@
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Account } from "./support/account.ts";
+import { sumOf } from "./support/account.ts";
+import { call, openFar, statusOf } from "./support/far-keys.ts";
+import { AFFORDABLE, ASKED, asked, flood, openChat, underWay } from "./support/flood.ts";
+import type { RawConnection } from "./support/raw-request.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+import type { TestRegion } from "./support/two-regions.ts";
+
+/** The gateway with an entry of the tests' own that aborts objects in the midst of their calls. */
+const FAULTY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
+const BUSY_MS = 50;
+const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
+const STALL = { ...HELLO, model: "sandbox/stall" };
+const ECHO = { ...HELLO, model: "sandbox/echo" };
+
+let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+beforeAll(async () => {
+  // all of them at once, of one organisation: what its key's budget decides, not the bound on requests in flight
+  const bindings = {
+    DRAIN_S: "0",
+    ORGANIZATION_IN_FLIGHT_MAX: "1000",
+    ISOLATE_IN_FLIGHT_MAX: "2000",
+  };
+  regions = await startTwoRegions({ bindings, entry: FAULTY });
+});
+afterAll(() => regions.stop());
+
+type Limited = { readonly id: string; readonly key: string };
+
+async function limited(owner: Account, budget_dollars: number): Promise<Limited> {
+  const body = { name: "limited", scope: "global", rpm_limit: 1000, budget_dollars };
+  const response = await call(regions.eu, owner.key, "/keys", { body });
+  expect(response.status).toBe(201);
+  return (await response.json()) as Limited;
+}
+
+/** What one worst case costs, as a refusal names it. */
+async function worstCase(owner: Account, body: object): Promise<number> {
+  const { key } = await limited(owner, 0);
+  const response = await call(regions.eu, key, "/chat/completions", { body });
+  const { error } = (await response.json()) as { error: { required_micro: number } };
+  return error.required_micro;
+}
+
+/** The key with a new secret, while the old one lives on; a region that is too busy is asked again. */
+async function rotated(region: TestRegion, owner: Account, { id }: Limited): Promise<Limited> {
+  const headers = { "idempotency-key": crypto.randomUUID() };
+  const body = { overlap_seconds: 600 };
+  for (;;) {
+    // oxlint-disable no-await-in-loop -- until it answers
+    const response = await call(region, owner.key, `/keys/${id}/rotate`, { body, headers });
+    if (response.status === 201) return (await response.json()) as Limited;
+    expect(response.status).toBe(503);
+    await response.text();
+    await sleep(BUSY_MS);
+    // oxlint-enable no-await-in-loop
+  }
+}
+
+/** Every object of a region loses its memory and the calls that it is in the midst of. */
+async function abortAll({ url }: TestRegion): Promise<number> {
+  const body = JSON.stringify({ from: 0, each: 1 });
+  const response = await fetch(`${url}__soak/abort`, { method: "POST", body });
+  return ((await response.json()) as { aborted: number }).aborted;
+}
+
+/** Spends what is left by answers that are charged, with these secrets by turns, until each is refused. */
+async function spendRest(region: TestRegion, keys: readonly string[], body: object): Promise<void> {
+  for (const key of keys) {
+    for (;;) {
+      // oxlint-disable no-await-in-loop -- one after the other
+      const response = await call(region, key, "/chat/completions", { body });
+      const text = await response.text();
+      if (text.includes("key_budget_exceeded")) break;
+      expect(response.status, text).toBe(200);
+      // oxlint-enable no-await-in-loop
+    }
+  }
+}
+
+const PLACES = [
+  ["home", "eu", "JSON", false],
+  ["home", "eu", "streams", true],
+  ["a peer", "us", "JSON", false],
+  ["a peer", "us", "streams", true],
+] as const;
+
+describe.each(PLACES)(
+  "a key whose budget pays for 20 worst cases, 200 requests at once at %s: %s %s",
+  (_name, where, _kind, stream) => {
+    /** A new organisation's key with that budget, which the region has met. */
+    async function world() {
+      const owner = await openFar(regions);
+      const body = { ...STALL, stream };
+      const each = await worstCase(owner, body);
+      const micros = AFFORDABLE * each;
+      const one = await limited(owner, micros / 1e6);
+      const met = { body: { ...ECHO, max_tokens: 0 } };
+      expect(await statusOf(regions[where], one.key, "/chat/completions", met)).toBe(400);
+      const open = (key: string): Promise<RawConnection> => openChat(regions[where], key, body);
+      return { owner, one, each, micros, open };
+    }
+
+    /** What they were given: exactly the budget, and not a micro more when it is spent to its end. */
+    async function isExact(
+      { owner, each, micros }: Awaited<ReturnType<typeof world>>,
+      { granted, refused }: Awaited<ReturnType<typeof flood>>,
+      keys: readonly string[],
+    ): Promise<void> {
+      expect(granted).toHaveLength(AFFORDABLE);
+      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+      for (const answer of refused) {
+        expect(answer).toMatchObject({
+          status: 402,
+          error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
+        });
+      }
+      expect(await owner.standing()).toMatchObject({ held_micro: micros, open_holds: AFFORDABLE });
+      await Promise.all(granted.map((connection) => connection.reset()));
+      await owner.resolved();
+      await spendRest(regions[where], keys, { ...ECHO, stream });
+      await owner.resolved();
+      const spent = -sumOf((await owner.ledger()).filter(({ kind }) => kind === "usage"));
+      expect(spent).toBeGreaterThan(0);
+      expect(spent).toBeLessThanOrEqual(micros);
+      for (const key of keys) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        const own = await (await call(regions[where], key, "/key")).json();
+        expect((own as { spent_dollars: number }).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+      }
+      expect(await owner.differences()).toEqual([]);
+    }
+
+    it("its secret rotated midway and half of them with the new one: both share it, exactly 20 in all", async () => {
+      const made = await world();
+      const { owner, one, open } = made;
+      let fresh = "";
+      let turn = 0;
+      const first = async (): Promise<RawConnection[]> => {
+        const older = asked(() => open(one.key), ASKED / 2);
+        ({ key: fresh } = await rotated(regions[where], owner, one));
+        const newer = asked(() => open(fresh), ASKED / 2);
+        return [...(await older), ...(await newer)];
+      };
+      const seen = await flood(owner, () => open(turn++ % 2 === 0 ? one.key : fresh), first);
+      expect(fresh).not.toBe(one.key);
+      await isExact(made, seen, [fresh, one.key]);
+    });
+
+    it("its register and its organisation's wallet aborted midway: exactly 20", async () => {
+      const made = await world();
+      const { owner, one, open } = made;
+      const first = async (): Promise<RawConnection[]> => {
+        const all = asked(() => open(one.key));
+        expect(await abortAll(regions.eu)).toBeGreaterThan(1); // the register and the wallet
+        await underWay(owner);
+        await Promise.all([abortAll(regions.eu), abortAll(regions.us)]);
+        return all;
+      };
+      await isExact(made, await flood(owner, () => open(one.key), first), [one.key]);
+    });
+  },
+);
