@@ -26,13 +26,30 @@ function ask({ method, path }: Path, key: string, id: string): Promise<Response>
   return send(path.replace(/:\w+(\{.+\})?/, id), { method, key, headers, ...(body && { body }) });
 }
 
-function idOf({ path }: Path, { orgId }: Account, keyId: string): string {
-  if (path.includes(":org_id")) return orgId;
+type Own = { readonly account: Account; readonly keyId: string; readonly webhookId: string };
+
+function idOf({ path }: Path, { account, keyId, webhookId }: Own): string {
+  if (path.includes(":org_id")) return account.orgId;
+  if (path.startsWith("/v1/webhooks")) return webhookId;
   return path.startsWith("/v1/keys") ? keyId : "ann";
 }
 
-/** What the wallet and the book have of an organisation's keys, settings and webhooks. */
-async function kept({ orgId }: Account): Promise<unknown> {
+/** All that its owner can read of what these paths could change; when a key was last used apart. */
+async function read({ key, orgId }: Account): Promise<readonly string[]> {
+  const organization = `orgs/${orgId}`;
+  const lists = ["keys", "users", "webhooks", "sessions", "events"];
+  return Promise.all(
+    [...lists, organization, `${organization}/settings`].map(async (path) => {
+      const response = await send(`/v1/${path}`, { key });
+      expect(response.status).toBe(200);
+      return (await response.text()).replaceAll(/"last_used_at":[^,}]+/g, "");
+    }),
+  );
+}
+
+/** What its owner can read, and what the book and the wallet have stored of its keys and end users. */
+async function kept(account: Account): Promise<unknown> {
+  const { orgId } = account;
   const { results } = await env.DB.prepare(
     "SELECT id, name, rpm_limit, revoked_at FROM keys WHERE org_id = ? ORDER BY id",
   )
@@ -41,7 +58,20 @@ async function kept({ orgId }: Account): Promise<unknown> {
   const users = await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage }) =>
     storage.sql.exec("SELECT count(*) AS n FROM end_users").one(),
   );
-  return { results, users };
+  return { results, users, read: await read(account) };
+}
+
+/** Something of its owner's by which a change could be seen: settings, a quota, a webhook. */
+async function furnish({ key, orgId }: Account): Promise<string> {
+  const settings = { default_user_daily_quota_dollars: 5 };
+  const user = { external_id: "ann", daily_quota_dollars: 1 };
+  const hook = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
+  const set = await send(`/v1/orgs/${orgId}/settings`, { method: "PATCH", key, body: settings });
+  expect(set.status).toBe(200);
+  expect((await send("/v1/users", { key, body: user })).status).toBe(201);
+  const made = await send("/v1/webhooks", { key, body: hook });
+  expect(made.status).toBe(201);
+  return (await made.json<{ id: string }>()).id;
 }
 
 describe("every path of the table that could lift a limit", () => {
@@ -50,9 +80,10 @@ describe("every path of the table that could lift a limit", () => {
     const limited = await createKey(account.key, TERMS);
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
     const { token } = await minted.json<{ token: string }>();
+    const own = { account, keyId: limited.id, webhookId: await furnish(account) };
     const before = await kept(account);
     const refused = async (path: Path, key: string): Promise<void> => {
-      const response = await ask(path, key, idOf(path, account, limited.id));
+      const response = await ask(path, key, idOf(path, own));
       const { code } = await errorOf(response, 403);
       expect([nameOf(path), code]).toEqual([nameOf(path), "key_is_limited"]);
     };

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { PATHS } from "../../src/paths.ts";
+import type { Path } from "../../src/paths.ts";
+import { call, openFar, waitingAt } from "./support/far-keys.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+
+/** What the key's own terms let it ask, and a session may not. */
+const OF_KEYS = [
+  "POST /v1/keys/:id/rotate",
+  "GET /v1/sessions",
+  "POST /v1/sessions",
+  "DELETE /v1/sessions/:id",
+];
+const TERMS = { budget_dollars: 0.5, rpm_limit: 900, end_user: "ann" };
+
+let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+beforeAll(async () => {
+  regions = await startTwoRegions();
+});
+afterAll(() => regions.stop());
+
+const nameOf = ({ method, path }: Path): string => `${method} ${path}`;
+
+/** Asks a path of the table away from home, and what would lift a limit as its body. */
+async function refusal({ method, path }: Path, key: string, id: string) {
+  const at = path.replace(/^\/v1/, "").replace(/:\w+(\{.+\})?/, id);
+  const body = { budget_dollars: null, rpm_limit: 1000, daily_quota_dollars: null, name: "mine" };
+  const headers = { "idempotency-key": crypto.randomUUID() };
+  const isWrite = method === "POST" || method === "PATCH";
+  const response = await call(regions.us, key, at, { method, headers, ...(isWrite && { body }) });
+  const { error } = (await response.json()) as { error?: { code: string } };
+  return [`${method} ${path}`, response.status, error?.code];
+}
+
+it("a limited global key and a session away from home: every managed path is 403 key_is_limited, and nothing changes at home", async () => {
+  const owner = await openFar(regions);
+  const { orgId } = owner;
+  const made = async <T>(path: string, body: object): Promise<T> => {
+    const response = await call(regions.eu, owner.key, path, { body });
+    expect([200, 201]).toContain(response.status);
+    return (await response.json()) as T;
+  };
+  const wish = { name: "limited", scope: "global", ...TERMS };
+  const limited = await made<{ id: string; key: string }>("/keys", wish);
+  const { token } = await made<{ token: string }>("/sessions", {});
+  await made("/users", { external_id: "ann", daily_quota_dollars: 1 });
+  const hook = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
+  const { id: hookId } = await made<{ id: string }>("/webhooks", hook);
+
+  /** All that the owner can read at home of what these paths could change; reads move `last_used_at` alone. */
+  const kept = (): Promise<string[]> =>
+    Promise.all(
+      [
+        "/keys",
+        "/users",
+        "/webhooks",
+        "/sessions",
+        "/events",
+        `/orgs/${orgId}`,
+        `/orgs/${orgId}/settings`,
+      ].map(async (path) => {
+        const response = await call(regions.eu, owner.key, path);
+        expect(response.status).toBe(200);
+        return (await response.text()).replaceAll(/"last_used_at":[^,}]+/g, "");
+      }),
+    );
+  const before = await kept();
+  expect(before[1]).toContain(`"daily_quota_dollars":1`);
+
+  const isRefused = async (path: Path, key: string): Promise<void> => {
+    const { path: at } = path;
+    let id = at.startsWith("/v1/keys") ? limited.id : "ann";
+    if (at.startsWith("/v1/webhooks")) id = hookId;
+    if (at.includes(":org_id")) id = orgId;
+    expect(await refusal(path, key, id)).toEqual([nameOf(path), 403, "key_is_limited"]);
+  };
+  const managed = PATHS.filter(({ reach }) => reach === "managed");
+  expect(managed.length).toBeGreaterThan(20);
+  for (const path of managed) {
+    // oxlint-disable no-await-in-loop -- one after the other
+    await isRefused(path, limited.key);
+    await isRefused(path, token);
+    // oxlint-enable no-await-in-loop
+  }
+  const ofKeys = PATHS.filter((path) => OF_KEYS.includes(nameOf(path)));
+  expect(ofKeys).toHaveLength(OF_KEYS.length);
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const path of ofKeys) await isRefused(path, token);
+
+  expect(await waitingAt(regions.us)).toBe(0);
+  expect(await kept()).toEqual(before);
+});
