@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { call, CHAT, EVERY_CALL, statusOf } from "./support/far-keys.ts";
+import { farWorld } from "./support/far-world.ts";
+import type { TestRegion } from "./support/two-regions.ts";
+
+const world = farWorld();
+const { cut, heal } = world;
+
+/** Time enough for both regions to meet a key on a busy machine. */
+const LIVES_MS = 8000;
+
+/** What a key or a session is told in a region: each kind of call once, by its name. */
+async function told(region: TestRegion, secret: string): Promise<Record<string, number>> {
+  const rows = Object.entries(EVERY_CALL).map(
+    async ([name, [path, of]]) => [name, await statusOf(region, secret, path, of)] as const,
+  );
+  return Object.fromEntries(await Promise.all(rows));
+}
+
+const everywhere = (status: number): Record<string, number> =>
+  Object.fromEntries(Object.keys(EVERY_CALL).map((name) => [name, status]));
+
+const pays = (region: TestRegion, secret: string): Promise<number> =>
+  statusOf(region, secret, "/chat/completions", CHAT);
+
+/** A global key, or a session of one, that expires at this time. */
+async function expiring(kind: "key" | "session", lives: number) {
+  const [path, body] =
+    kind === "session"
+      ? ["/sessions", { expires_in: lives / 1000 }]
+      : [
+          "/keys",
+          {
+            name: "ends",
+            scope: "global",
+            rpm_limit: 1000,
+            expires_at: new Date(Date.now() + lives).toISOString(),
+          },
+        ];
+  const response = await call(world.regions.eu, world.owner.key, path, { body });
+  expect(response.status).toBe(201);
+  const made = (await response.json()) as { expires_at: string; key?: string; token?: string };
+  return { secret: made.key ?? made.token ?? "", expires: Date.parse(made.expires_at) };
+}
+
+it.each(["key", "session"] as const)(
+  "a %s that expires while the regions cannot hear each other: 401 at home from that moment on, 503 at the peer, and refused there when home can be asked",
+  async (kind) => {
+    const { eu, us } = world.regions;
+    const { secret, expires } = await expiring(kind, LIVES_MS);
+    expect([await pays(us, secret), await pays(eu, secret)]).toEqual([200, 200]);
+    await cut();
+    expect([await pays(us, secret), await pays(eu, secret)]).toEqual([503, 200]);
+    await sleep(Math.max(0, expires - Date.now()));
+    expect(await told(eu, secret)).toEqual(everywhere(401));
+    expect(await told(us, secret)).toEqual(everywhere(503)); // home's clock says, and home alone
+    await heal();
+    // what no session may ask is refused as that, before home looks at whether this one lives
+    const never = kind === "session" ? { balance: 403, "POST users": 403 } : {};
+    expect(await told(us, secret)).toEqual({ ...everywhere(401), ...never });
+    expect(await told(eu, secret)).toEqual(everywhere(401));
+  },
+);
