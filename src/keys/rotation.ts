@@ -146,7 +146,8 @@ async function secretOfBook(
     const number = (secrets[0]?.number ?? 0) + 1;
     const { key, hash, prefix } = await minted(services, booked, { number, idempotency, signedBy });
     const secret = { of: booked, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
-    const isMade = await insertSecret(db, { ...secret, now, retiresAt: now + overlapMs });
+    const times = { now, retiresAt: now + overlapMs };
+    const isMade = await insertSecret(db, { ...secret, ...times, actor: services.actor });
     if (isMade) return success({ secret: { created_at: now }, key });
     if (!(await isLiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
     /* oxlint-enable no-await-in-loop */

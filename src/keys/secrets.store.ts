@@ -1,3 +1,7 @@
+import { timestamp } from "../lib/clock.ts";
+import { derivedEventId } from "../lib/event.ts";
+import type { Actor } from "../lib/event.ts";
+import { eventIfChanged } from "../lib/events.store.ts";
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { BookedKey } from "./booked-key.ts";
@@ -28,7 +32,8 @@ export async function listSecrets(db: D1Database, keyId: string): Promise<readon
 
 /** A secret that is about to be inserted, and who asks for it. */
 export type NewSecret = {
-  readonly of: Pick<BookedKey, "keyId">;
+  readonly of: Pick<BookedKey, "keyId" | "orgId">;
+  readonly actor: Actor;
   readonly number: number;
   readonly hash: string;
   readonly prefix: string;
@@ -84,6 +89,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
   const [, inserted] = await db.batch<{ number: number }>([
     first,
     next,
+    secretMade(db, made),
     db
       .prepare(
         `UPDATE key_secrets SET retires_at = min(coalesce(retires_at, ?4), ?4)
@@ -101,6 +107,19 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
       .bind(of.keyId, number, hash, made.prefix),
   ]);
   return (inserted?.results.length ?? 0) > 0;
+}
+
+/** For a batch, right after the secret: that its key was rotated, by the id that the wallet tells it under. */
+function secretMade(db: D1Database, { of, hash, now, retiresAt, actor }: NewSecret) {
+  return eventIfChanged(db, {
+    id: derivedEventId("key.rotated", hash),
+    orgId: of.orgId,
+    type: "key.rotated",
+    actor,
+    subject: of.keyId,
+    data: { others_end_at: timestamp(retiresAt) },
+    createdAt: now,
+  });
 }
 
 /** Whether who asks may still: its key and its secret live. */

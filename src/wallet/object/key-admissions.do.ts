@@ -1,6 +1,5 @@
 import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
-import { SYSTEM } from "../../lib/event.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import type { AdmittedKey, Identified, Register } from "../../lib/register-contract.ts";
@@ -242,15 +241,14 @@ export class KeyAdmissions {
   /** New secrets count from this turn on, and those that are not among them are none; says so once. */
   setSecrets(desk: Desk, hash: string, secrets: KeySecrets, by?: KeyEnding): void {
     this.#outdate(hash);
-    const subject = by?.keyId ?? this.#key(desk.sql, hash)?.record?.keyId;
     const [newest, second] = secrets ?? [];
     desk.storage.transactionSync(() => {
       updateKeySecrets(desk.sql, hash, secrets);
-      if (newest === undefined || second === undefined || subject === undefined) return;
+      if (newest === undefined || second === undefined || by === undefined) return;
       const { retiresAt } = second;
       const data = { others_end_at: retiresAt === null ? null : timestamp(retiresAt) };
-      const event = { type: "key.rotated", actor: by?.actor ?? SYSTEM, subject, data } as const;
-      addEvent(desk, event, [newest.hash]);
+      const { keyId: subject, actor } = by;
+      addEvent(desk, { type: "key.rotated", actor, subject, data }, [newest.hash]);
     });
     this.#amend(hash, { secrets });
   }
