@@ -2,7 +2,7 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Counts } from "../../scripts/workers/counts.ts";
 import { Account } from "./support/account.ts";
-import { call, CHAT, delivered, openFar } from "./support/far-keys.ts";
+import { call, CHAT, delivered, openFar, statusOf } from "./support/far-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 
@@ -66,6 +66,29 @@ it.each([false, true])(
     expect([us.objectCalls, eu.objectCalls, eu.requests]).toEqual([2 * REQUESTS, 0, 0]);
   },
 );
+
+/** What so many completions at home with a key count, from its second use on. */
+async function countsAtHome(key: string): Promise<Counts> {
+  const chat = async (): Promise<void> => {
+    expect(await statusOf(regions.us, key, "/chat/completions", CHAT)).toBe(200);
+  };
+  await chat();
+  await countsOf(regions.us);
+  for (let i = 0; i < REQUESTS; i++) await chat();
+  return countsOf(regions.us);
+}
+
+it("a key with a budget and a token limit costs no call more than one without, and at most a row", async () => {
+  const { key } = await Account.open(() => regions.us);
+  const terms = { budget_dollars: 1, budget_period: "day", tpm_limit: 100_000 };
+  const made = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });
+  const limited = ((await made.json()) as { key: string }).key;
+  const plain = await countsAtHome(key);
+  const more = await countsAtHome(limited);
+  expect([plain.objectCalls, more.objectCalls]).toEqual([2 * REQUESTS, 2 * REQUESTS]);
+  expect(more.d1QueriesBeforeUpstream).toBe(0);
+  expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
+});
 
 it("a call that the book answers is counted: none above is no counter that sleeps", async () => {
   const { key } = await Account.open(() => regions.us);
