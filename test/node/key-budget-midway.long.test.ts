@@ -4,7 +4,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
 import { call, openFar, statusOf } from "./support/far-keys.ts";
-import { AFFORDABLE, ASKED, asked, flood, openChat, underWay } from "./support/flood.ts";
+import {
+  AFFORDABLE,
+  ASKED,
+  asked,
+  ECHO,
+  FLOOD_BINDINGS,
+  flood,
+  openChat,
+  STALL,
+  underWay,
+} from "./support/flood.ts";
 import type { RawConnection } from "./support/raw-request.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";
@@ -12,19 +22,10 @@ import type { TestRegion } from "./support/two-regions.ts";
 /** The gateway with an entry of the tests' own that aborts objects in the midst of their calls. */
 const FAULTY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
 const BUSY_MS = 50;
-const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
-const STALL = { ...HELLO, model: "sandbox/stall" };
-const ECHO = { ...HELLO, model: "sandbox/echo" };
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
-  // all of them at once, of one organisation: what its key's budget decides, not the bound on requests in flight
-  const bindings = {
-    DRAIN_S: "0",
-    ORGANIZATION_IN_FLIGHT_MAX: "1000",
-    ISOLATE_IN_FLIGHT_MAX: "2000",
-  };
-  regions = await startTwoRegions({ bindings, entry: FAULTY });
+  regions = await startTwoRegions({ bindings: FLOOD_BINDINGS, entry: FAULTY });
 });
 afterAll(() => regions.stop());
 

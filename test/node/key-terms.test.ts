@@ -3,24 +3,21 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
 import { call, openFar, statusOf } from "./support/far-keys.ts";
-import { AFFORDABLE, ASKED, flood, openChat } from "./support/flood.ts";
+import {
+  AFFORDABLE,
+  ASKED,
+  ECHO,
+  FLOOD_BINDINGS,
+  flood,
+  openChat,
+  STALL,
+} from "./support/flood.ts";
 import type { Refused } from "./support/flood.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
-/** Least = most: fewer than 64 tokens are never cut. */
-const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
-const STALL = { ...HELLO, model: "sandbox/stall" };
-const ECHO = { ...HELLO, model: "sandbox/echo" };
-
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
-  // all of them at once, of one organisation: what its key's budget decides, not the bound on requests in flight
-  const bindings = {
-    DRAIN_S: "0",
-    ORGANIZATION_IN_FLIGHT_MAX: "1000",
-    ISOLATE_IN_FLIGHT_MAX: "2000",
-  };
-  regions = await startTwoRegions({ bindings });
+  regions = await startTwoRegions({ bindings: FLOOD_BINDINGS });
 });
 afterAll(() => regions.stop());
 

@@ -10,6 +10,16 @@ import type { TestRegion } from "./two-regions.ts";
 export const ASKED = 200;
 export const AFFORDABLE = 20;
 const POLL_MS = 20;
+/** Least = most: fewer than 64 tokens are never cut. */
+const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
+export const STALL = { ...HELLO, model: "sandbox/stall" };
+export const ECHO = { ...HELLO, model: "sandbox/echo" };
+/** For all of them at once, of one organisation: its budget decides, not the bound on requests in flight. */
+export const FLOOD_BINDINGS = {
+  DRAIN_S: "0",
+  ORGANIZATION_IN_FLIGHT_MAX: "1000",
+  ISOLATE_IN_FLIGHT_MAX: "2000",
+};
 
 export type Refused = { readonly status: number; readonly error: Record<string, unknown> };
 export type Flood = {
