@@ -94,7 +94,7 @@ export function single(bytes: Uint8Array): Uint8Array[] {
 const EVERY = effort(5, 1);
 
 /** Fails unless a stream gives the same events cut in two at every `EVERY`th byte offset, and byte by byte. */
-export async function expectSameAtEveryByte(
+export async function expectSameHoweverCut(
   provider: Provider,
   call: Call,
   reply: WireReply,
