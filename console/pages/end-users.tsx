@@ -5,7 +5,7 @@ import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
-import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, Dialog, Field, FormDialog, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -196,40 +196,12 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
 }
 
 const QUOTAS = [
-  ["daily_quota_dollars", "Dollars a day"],
-  ["monthly_quota_dollars", "Dollars a month"],
+  ["daily_quota_dollars", "Dollars a day", "Empty: no quota"],
+  ["monthly_quota_dollars", "Dollars a month", "Empty: no quota"],
 ] as const;
-type QuotaName = (typeof QUOTAS)[number][0];
-
-/** Quotas as they are typed; empty is none. */
-function useQuotas(user: Pick<EndUser, QuotaName> | null) {
-  const [typed, setTyped] = useState<Readonly<Record<QuotaName, string>>>({
-    daily_quota_dollars: String(user?.daily_quota_dollars ?? ""),
-    monthly_quota_dollars: String(user?.monthly_quota_dollars ?? ""),
-  });
-  const valueOf = (name: QuotaName): number | null =>
-    typed[name].trim() === "" ? null : Number(typed[name]);
-  return {
-    body: {
-      daily_quota_dollars: valueOf("daily_quota_dollars"),
-      monthly_quota_dollars: valueOf("monthly_quota_dollars"),
-    },
-    fields: QUOTAS.map(([name, label]) => (
-      <Field key={name} label={label} param={name} hint="Empty: no quota">
-        <input
-          type="number"
-          min="0"
-          step="any"
-          value={typed[name]}
-          onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        />
-      </Field>
-    )),
-  };
-}
 
 function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) {
-  const quotas = useQuotas(user);
+  const quotas = useNumbers(QUOTAS, user);
   const path = { external_id: user.external_id };
   return (
     <FormDialog
@@ -246,7 +218,7 @@ function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) 
 
 function NewEndUser({ onClose }: { onClose: () => void }) {
   const [externalId, setExternalId] = useState("");
-  const quotas = useQuotas(null);
+  const quotas = useNumbers(QUOTAS, {});
   return (
     <FormDialog
       title="New end user"

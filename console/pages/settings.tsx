@@ -3,7 +3,7 @@ import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { session, useSession } from "../state/session.ts";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
-import { Field, Form } from "../ui/dialog.tsx";
+import { Field, Form, useNumbers } from "../ui/dialog.tsx";
 import { Shown } from "../ui/states.tsx";
 
 /** What holds for the whole organisation. */
@@ -75,34 +75,16 @@ const FIELDS = [
 ] as const;
 
 function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {
-  const [typed, setTyped] = useState<Readonly<Record<string, string>>>(() =>
-    Object.fromEntries(FIELDS.map(([name]) => [name, String(settings[name] ?? "")])),
-  );
+  const limits = useNumbers(FIELDS, settings);
   return (
     <Form
       verb="Save"
-      run={() => {
-        const body = Object.fromEntries(
-          Object.entries(typed).map(([name, text]) => [
-            name,
-            text.trim() === "" ? null : Number(text),
-          ]),
-        );
-        return change("PATCH /v1/orgs/{org_id}/settings", { path, body }, ["/v1/orgs"]);
-      }}
+      run={() =>
+        change("PATCH /v1/orgs/{org_id}/settings", { path, body: limits.body }, ["/v1/orgs"])
+      }
       onDone={() => undefined}
     >
-      {FIELDS.map(([name, label, hint]) => (
-        <Field key={name} label={label} param={name} hint={hint}>
-          <input
-            type="number"
-            min="0"
-            step="any"
-            value={typed[name]}
-            onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-          />
-        </Field>
-      ))}
+      {limits.fields}
     </Form>
   );
 }

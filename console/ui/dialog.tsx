@@ -185,3 +185,31 @@ export function Field({
     </label>
   );
 }
+
+/** Numbers as they are typed, by their names in the API; empty is null. */
+export function useNumbers<Name extends string>(
+  fields: readonly (readonly [name: Name, label: string, hint: string])[],
+  before: Readonly<Partial<Record<Name, number | null>>>,
+) {
+  const [typed, setTyped] = useState<Readonly<Record<string, string>>>(() =>
+    Object.fromEntries(fields.map(([name]) => [name, String(before[name] ?? "")])),
+  );
+  return {
+    body: Object.fromEntries(fields.map(([name]) => [name, numberIn(typed[name])])),
+    fields: fields.map(([name, label, hint]) => (
+      <Field key={name} label={label} param={name} hint={hint}>
+        <input
+          type="number"
+          min="0"
+          step="any"
+          value={typed[name]}
+          onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        />
+      </Field>
+    )),
+  };
+}
+
+function numberIn(text = ""): number | null {
+  return text.trim() === "" ? null : Number(text);
+}
