@@ -13,6 +13,7 @@ import type { EndUser } from "../rules/quota.ts";
 import {
   insertName,
   insertRequest,
+  numberOf,
   selectNameHolder,
   selectRequest,
   updateVoided,
@@ -215,6 +216,7 @@ function granted(
   const session = terms.session?.id ?? null;
   const row = {
     request: { ...request, externalId },
+    key: numberOf(desk.sql, memory.names, keyId),
     session,
     granted: amount,
     tokens,
@@ -258,7 +260,10 @@ function firstUseOf({ sql }: Desk, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-type GrantedRow = Pick<NewRequest, "granted" | "tokens" | "session" | "endUserId" | "expiresAt"> & {
+type GrantedRow = Pick<
+  NewRequest,
+  "key" | "granted" | "tokens" | "session" | "endUserId" | "expiresAt"
+> & {
   readonly request: HoldRequest;
 };
 type Beside = Pick<Grant, "payer" | "lapsed"> & {
@@ -319,6 +324,7 @@ function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal |
   if (!request.peer) return refusal;
   insertRequest(desk.sql, {
     request,
+    key: numberOf(desk.sql, desk.memory.names, request.keyId),
     state: "refused",
     granted: null,
     tokens: null,

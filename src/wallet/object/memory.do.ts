@@ -31,6 +31,7 @@ import {
 } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
+import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../wallet-contract.ts";
@@ -58,6 +59,7 @@ export type Memory = {
   /** Tokens of the last minute of the keys with a token limit, by id. */
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
+  readonly names: NameNumbers;
   /** Number of end users; those that departed are not among them. */
   endUsers: number;
   departed: Departed;
@@ -103,6 +105,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     unsavedKeys: new Set(),
     tokens: new Map(),
     sessions: loadSessions(sql),
+    names: new Map(),
     endUsers: selectEndUserCount(sql),
     departed: selectDeparted(sql),
     usage: new Map(),
@@ -339,10 +342,7 @@ export function changeRow(desk: Desk, change: Partial<WalletRow>): void {
   desk.memory.row = row;
 }
 
-/**
- * Asks storage for what memory knows already, for a decision that would not touch it otherwise: an
- * instance whose storage is gone, as one that was replaced, must not answer from memory. Writes nothing.
- */
+/** Asks storage for nothing new: an instance that was replaced, its storage gone, must not answer from memory. */
 export function touchStorage(desk: Desk): void {
   desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

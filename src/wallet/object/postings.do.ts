@@ -21,7 +21,9 @@ import { addEvent } from "../tables/event-rows.do.ts";
 import {
   insertEntry,
   insertRequest,
+  numberOf,
   selectRequest,
+  soldOf,
   updateExpired,
   updateSettled,
   updateVoided,
@@ -87,8 +89,9 @@ function post(
     { endUser: charged, amount: posting.charged, period: known.period },
   );
   const byHand = chargeEvents(settlement, posting, actor);
+  const sold = numberOf(desk.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
-    store(desk, settlement, posting);
+    store(desk, settlement, { posting, sold });
     raiseAlerts(desk, crossings, seq);
     for (const one of reached) tellReached(desk, one);
     for (const event of byHand) addEvent(desk, event);
@@ -127,11 +130,15 @@ function spentBy(endUser: EndUser | null, posting: Posting, period: Period): End
   return { ...endUser, spend };
 }
 
-function store(desk: Desk, settlement: Settlement, posting: Posting): void {
+function store(
+  desk: Desk,
+  settlement: Settlement,
+  { posting, sold }: { readonly posting: Posting; readonly sold: number },
+): void {
   const { books } = desk.memory;
   const balance = micros(books.balance - posting.charged);
   const place = { seq: books.seq + 1, balance, at: desk.nowMs };
-  updateSettled(desk.sql, settlement, posting, place);
+  updateSettled(desk.sql, settlement, { posting, place, sold });
   const requestId = settlement.id;
   if (posting.late) {
     insertEntry(desk.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
@@ -164,7 +171,8 @@ export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
   if (known === null) {
     const nothing = micros(0);
     insertRequest(sql, {
-      request: { id, least: nothing, most: nothing, externalId: null, keyId: "" },
+      request: { id, least: nothing, most: nothing, externalId: null },
+      key: numberOf(sql, memory.names, ""),
       state: "voided",
       granted: null,
       tokens: null,

@@ -76,8 +76,10 @@ export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Perio
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
 export type NewRequest = {
-  readonly request: Pick<HoldRequest, "id" | "least" | "most" | "externalId" | "keyId"> &
+  readonly request: Pick<HoldRequest, "id" | "least" | "most" | "externalId"> &
     Partial<Pick<HoldRequest, "idempotency">>;
+  /** The number of its key's id in `names`. */
+  readonly key: number;
   readonly state: "held" | "refused" | "voided";
   readonly granted: Micros | null;
   /** Reserved of its key's token limit. */
@@ -91,15 +93,43 @@ export type NewRequest = {
   readonly failure: Failure | null;
 };
 
+/** Numbers in `names` by text, those that memory has met. None ever changes or goes. */
+export type NameNumbers = Map<string, number>;
+
+const NAMES_MAX = 2_000;
+
+/** The number of a text that many requests share. It is given one in a statement of its own, whatever comes of the request. */
+export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const { number } =
+    selectName(sql, text) ??
+    sql
+      .exec<{ number: number }>("INSERT INTO names (text) VALUES (?) RETURNING number", text)
+      .one();
+  const [oldest] = known.size < NAMES_MAX ? [] : known.keys();
+  if (oldest !== undefined) known.delete(oldest);
+  known.set(text, number);
+  return number;
+}
+
+function selectName(sql: SqlStorage, text: string): { readonly number: number } | undefined {
+  return sql.exec<{ number: number }>("SELECT number FROM names WHERE text = ?", text).toArray()[0];
+}
+
+const insertOf = (endUser: string): string =>
+  `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
+    end_user, key_id, key, detail, period_day, named, tokens, session)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, '', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
+const INSERT = insertOf("?");
+const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
+
 /** Writes a request, whose end user has its row; false, and nothing written, when its id is known. */
 export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
   const { request } = made;
-  const insert = (): boolean =>
+  return (
     sql.exec(
-      `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-        end_user, key_id, key, detail, period_day, named, tokens, session)
-      SELECT ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(account, end_users.number) FROM end_users WHERE end_users.id = ?), '', names.number, ?, ?, ?, ?, ?
-      FROM names WHERE text = ? ON CONFLICT (id) DO NOTHING`,
+      made.endUserId === null ? INSERT : INSERT_OF_USER,
       request.id,
       made.state,
       made.admittedAt,
@@ -109,19 +139,14 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
       made.granted,
       request.externalId,
       made.endUserId,
+      made.key,
       made.failure === null ? null : JSON.stringify(made.failure),
       made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
       (request.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
       made.session ?? null,
-      request.keyId,
-    ).rowsWritten > 0;
-  return insert() || (insertText(sql, request.keyId) && insert());
-}
-
-/** Gives a text its number; false when it has one. */
-function insertText(sql: SqlStorage, text: string): boolean {
-  return sql.exec("INSERT OR IGNORE INTO names (text) VALUES (?)", text).rowsWritten > 0;
+    ).rowsWritten > 0
+  );
 }
 
 /** What many requests have in common of their generations. */
@@ -140,7 +165,8 @@ export type Rest = readonly [
   cacheWriteHour?: number,
 ];
 
-function soldOf({ model, provider, region, price }: Generation): string {
+/** What of a generation many have in common, as `names` has it. */
+export function soldOf({ model, provider, region, price }: Generation): string {
   const { input, cached, cacheWrite, output } = price;
   const sold: Sold = { model, provider, region, price: { input, cached, cacheWrite, output } };
   return JSON.stringify(sold);
@@ -165,15 +191,20 @@ function restOf(generation: Generation): string {
 /** A request's place in the ledger. */
 export type Place = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
-/** An open hold's outcome, which is its ledger row. */
+const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
+  prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
+
+/** An open hold's outcome, which is its ledger row. `sold`: the number of `soldOf` in `names`. */
 export function updateSettled(
   sql: SqlStorage,
   settlement: Settlement,
-  posting: Posting,
-  place: Place,
+  {
+    posting,
+    place,
+    sold,
+  }: { readonly posting: Posting; readonly place: Place; readonly sold: number },
 ): void {
   const { id, cost, generation } = settlement;
-  const sold = soldOf(generation);
   const changes = [
     posting.charged,
     cost,
@@ -182,29 +213,18 @@ export function updateSettled(
     generation.usage.output,
     place.at,
     restOf(generation),
+    sold,
   ];
-  const set = `state = 'settled', charged = ?, cost = ?, shortfall = ?, prompt_tokens = ?,
-    completion_tokens = ?, settled_at = ?, detail = ?, sold = names.number`;
-  const update = (): boolean =>
-    (posting.late
-      ? sql.exec(
-          `UPDATE requests SET ${set}, late = 1 FROM names
-          WHERE names.text = ? AND id = ? AND state = 'expired'`,
-          ...changes,
-          sold,
-          id,
-        )
-      : sql.exec(
-          `UPDATE requests SET ${set}, seq = ?, balance = ?, expires_at = 0 FROM names
-          WHERE names.text = ? AND id = ? AND state = 'held'`,
-          ...changes,
-          place.seq,
-          place.balance,
-          sold,
-          id,
-        )
-    ).rowsWritten === 1;
-  assert(update() || (insertText(sql, sold) && update()), `request ${id} was not open`);
+  const { rowsWritten } = posting.late
+    ? sql.exec(`${SETTLE}, late = 1 WHERE id = ? AND state = 'expired'`, ...changes, id)
+    : sql.exec(
+        `${SETTLE}, seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'`,
+        ...changes,
+        place.seq,
+        place.balance,
+        id,
+      );
+  assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
 /** A hold that nobody came back for: a ledger row of nothing. */
