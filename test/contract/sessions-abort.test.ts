@@ -1,0 +1,148 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { abort } from "../wallet/fault-world.ts";
+import { differences, rowsOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { mockUpstream, upstreamCompletion } from "./upstream.ts";
+
+/** Fewer than 64 tokens are never cut: such a hold is its worst case or nothing. */
+const WORST = { max_tokens: 48 };
+const AFFORDABLE = 12;
+/** Micros of the mocked upstream's answer: 10 tokens at 1, 5 at 2. */
+const COST = 20;
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** A fresh one each time: a stub stays broken after an abort. */
+function wallet(): Stub {
+  return env.WALLET.getByName(account.orgId);
+}
+
+type Ask = (key: string) => Promise<Response>;
+const echo: Ask = (key) => chat(key, WORST);
+type Minted = { readonly id: string; readonly token: string };
+
+async function mint(fields: object): Promise<Minted> {
+  const response = await send("/v1/sessions", { key: account.key, body: fields });
+  expect(response.status).toBe(201);
+  return response.json<Minted>();
+}
+
+/** A session that pays for so many worst cases, and what one of them costs in micros. */
+async function limited(
+  ask: Ask,
+): Promise<Minted & { readonly each: number; readonly budget: number }> {
+  const { token } = await mint({ budget_dollars: 0 });
+  const { required_micro: each = 0 } = (await errorOf(await ask(token), 402)) as {
+    required_micro?: number;
+  };
+  const budget = AFFORDABLE * each;
+  return { ...(await mint({ budget_dollars: budget / 1e6 })), each, budget };
+}
+
+/** What the wallet's rows charged to a session and hold for it, micros. */
+async function standing(id: string): Promise<{ spent: number; held: number }> {
+  const [row] = await rowsOf(
+    wallet(),
+    `SELECT coalesce(sum(charged), 0) AS spent,
+      coalesce(sum(iif(state = 'held', granted, 0)), 0) AS held FROM requests WHERE session = '${id}'`,
+  );
+  return row as { spent: number; held: number };
+}
+
+/** The session as its token is told of it. */
+async function told(token: string): Promise<number> {
+  const own = await send("/v1/key", { key: token });
+  return Math.round((await own.json<{ spent_dollars: number }>()).spent_dollars * 1e6);
+}
+
+/** Spends one after another until it is refused for its budget; the micros that were free then. */
+async function spendRest(
+  { token, budget }: { readonly token: string; readonly budget: number },
+  ask: Ask,
+): Promise<number> {
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const response = await ask(token);
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    if (response.status === 200) await response.text();
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    else return (await errorOf(response, 402)) && budget - (await told(token));
+  }
+}
+
+it("holds of a session that its wallet's abort found running go on, and its budget is exact before and after", async () => {
+  const gate = Promise.withResolvers<null>();
+  const { calls, bindings } = mockUpstream(
+    async () => (await gate.promise) ?? upstreamCompletion(),
+  );
+  const ask = (key: string) => chat(key, { ...WORST, model: "mock/chat" }, { bindings });
+  const session = await limited(ask);
+  const { token, id, each } = session;
+  const running = Array.from({ length: AFFORDABLE }, () => ask(token));
+  await vi.waitFor(() => expect(calls).toHaveLength(AFFORDABLE), 60_000);
+  for (const isAborted of [false, true]) {
+    // oxlint-disable-next-line no-await-in-loop -- what it refuses before it refuses after
+    if (isAborted) await abort(wallet());
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    expect(await errorOf(await ask(token), 402)).toMatchObject({ required_micro: each });
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    expect(await standing(id)).toEqual({ spent: 0, held: AFFORDABLE * each });
+  }
+  gate.resolve(null);
+  expect(await Promise.all(running.map(async (one) => statusOf(await one)))).toEqual(
+    Array.from({ length: AFFORDABLE }, () => 200),
+  );
+  expect(await standing(id)).toEqual({ spent: AFFORDABLE * COST, held: 0 });
+  const left = await spendRest(session, ask);
+  expect([left >= 0, left < each]).toEqual([true, true]);
+  expect(await told(token)).toBe((await standing(id)).spent);
+  expect(await differences(wallet())).toEqual([]);
+});
+
+it("requests of a session in the midst of its wallet's aborts: never a micro over its budget, and all of it can be spent", async () => {
+  const session = await limited(echo);
+  const { token, id, each, budget } = session;
+  const asked: Promise<number>[] = [];
+  for (let round = 0; round < 4; round++) {
+    for (let i = 0; i < 15; i++) {
+      asked.push(chat(token, { ...WORST, stream: i % 2 === 0 }).then(statusOf));
+    }
+    // oxlint-disable-next-line no-await-in-loop -- while they are under way
+    await abort(wallet());
+  }
+  const seen = new Set(await Promise.all(asked));
+  expect([...seen].filter((status) => ![200, 402, 503].includes(status))).toEqual([]);
+  await vi.waitFor(async () => expect((await standing(id)).held).toBe(0), 60_000);
+  expect((await standing(id)).spent).toBeLessThanOrEqual(budget);
+  const left = await spendRest(session, echo);
+  expect([left >= 0, left < each]).toEqual([true, true]);
+  expect(await told(token)).toBe((await standing(id)).spent);
+  expect(await differences(wallet())).toEqual([]);
+});
+
+it("a session that was ended stays ended across an abort, used or not", async () => {
+  const [used, fresh] = [await mint({}), await mint({})];
+  expect((await chat(used.token)).status).toBe(200);
+  for (const { id } of [used, fresh]) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const ended = await send(`/v1/sessions/${id}`, { key: account.key, method: "DELETE" });
+    expect(ended.status).toBe(200);
+  }
+  await abort(wallet());
+  expect([(await chat(used.token)).status, (await chat(fresh.token)).status]).toEqual([401, 401]);
+});
+
+async function statusOf(response: Response): Promise<number> {
+  await response.text();
+  return response.status;
+}
