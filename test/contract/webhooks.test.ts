@@ -23,7 +23,7 @@ import { addCredits, errorOf } from "./client.ts";
 
 useReceivers();
 
-describe("POST /v1/webhooks: 400", () => {
+describe("POST /v1/webhooks: 400 but for a public host", () => {
   it.each([
     "http://hooks.turnpike.dev/",
     "https://10.0.0.1/",
@@ -33,7 +33,13 @@ describe("POST /v1/webhooks: 400", () => {
     "https://8.8.8.8/",
     "https://localhost/",
     "https://printer.local/",
+    "https://db.internal/",
+    "https://nas.lan/",
+    "https://router.home.arpa/",
+    "https://NAS.LAN./",
     "https://intranet/",
+    "https://[2606:4700:4700::1111]/",
+    "https://[::ffff:8.8.8.8]/",
     "https://user:word@hooks.turnpike.dev/",
     "ftp://hooks.turnpike.dev/",
     "hooks",
@@ -41,6 +47,14 @@ describe("POST /v1/webhooks: 400", () => {
     expect((await errorOf(await ask("POST", "", { url }), 400)).param).toBe("url");
     expect(await (await ask("GET", "")).json()).toEqual({ webhooks: [] });
   });
+
+  it.each(["lan.turnpike.dev", "internal.turnpike.dev", "mylan.dev", "arpa.home.dev"])(
+    "%s is a public host and a receiver",
+    async (host) => {
+      const response = await ask("POST", "", { url: `https://${host}/` });
+      expect([response.status, await response.json()]).toMatchObject([201, { enabled: true }]);
+    },
+  );
 
   it("a type that is none is named, and a sixth webhook is refused", async () => {
     const url = "https://hooks.turnpike.dev/";
