@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type * as core from "zod/v4/core";
-import { opaqueObject } from "../../src/inference/chat-request.ts";
+import { opaqueObject } from "../../src/inference/core-request.ts";
 import { OPERATIONS } from "./operations.ts";
 import type { Operation } from "./operation.ts";
 import { error } from "./records.ts";

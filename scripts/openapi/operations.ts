@@ -1,7 +1,6 @@
-import { chatBody } from "../../src/inference/chat-request.ts";
-import { embeddingsBody } from "../../src/inference/embeddings-request.ts";
+import { chatBody, embeddingsBody } from "../../src/inference/core-request.ts";
 import { countBody, messagesBody } from "../../src/inference/doors/messages/request.ts";
-import { completionsBody } from "../../src/inference/doors/completions/completions.ts";
+import { completionsBody } from "../../src/inference/doors/completions.ts";
 import { responsesBody } from "../../src/inference/doors/responses/request.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";

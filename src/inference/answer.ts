@@ -1,13 +1,23 @@
+import { elapsedMs } from "../lib/clock.ts";
+import { logEvent } from "../lib/log.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Served } from "../providers/failover.ts";
 import { outputText } from "../providers/output-text.ts";
-import type { JsonObject, ProviderAnswer } from "../providers/provider.ts";
-import { answerStream } from "./answer-stream.ts";
+import { isProvoked } from "../providers/provider.ts";
+import type {
+  JsonObject,
+  ProviderAnswer,
+  EventStream,
+  StreamEvent,
+} from "../providers/provider.ts";
+import { routeName } from "../providers/route-health.ts";
 import { chargeFor } from "./charge.ts";
-import type { Reply } from "./doors/door.ts";
-import type { Ended, Run, ServingRoute } from "./paid-request.ts";
-import { receiptHeaders, receiptOf } from "./receipt.ts";
+import type { Ending } from "./charge.ts";
+import type { Reply, StreamWriter, Head, Receipt } from "./doors/door.ts";
+import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
 import { costOfOutcome } from "./settle.ts";
+import { StreamMeter } from "./stream-meter.ts";
+import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
 /** Gives the client all but the last byte of what a route answers, in its door's shape. */
 export function answer(
@@ -89,4 +99,235 @@ function outputOf({ body, native }: JsonAnswer): number {
   let tokens = 0;
   for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message ?? {}));
   return Math.ceil(tokens);
+}
+
+/** A write that waited this long for its reader makes the reader share in an upstream's failure. */
+const SLOW_READER_MS = 5000;
+/** An upstream that ignores its output cap is stopped at this many times the cap. */
+const RUNAWAY_FACTOR = 2;
+const RUNAWAY_TOKENS = 1024;
+/** After the last choice has finished: how long usage may follow, and after that the terminal marker. */
+const USAGE_LINGER_MS = 5000;
+const END_LINGER_MS = 1000;
+
+type StreamReply = Extract<Reply, { kind: "stream" }>;
+
+type Streaming = {
+  readonly run: Run;
+  readonly route: ServingRoute;
+  readonly meter: StreamMeter;
+  readonly client: StreamClient;
+  readonly watch: StreamWatch;
+  readonly writer: StreamWriter;
+  readonly events: EventStream;
+  hasBegun: boolean;
+};
+
+/**
+ * Forwards a stream at once and meters it, but for its last events, which leave once its charge is stored. Reads on
+ * after the client left, until the usage comes or the drain ends.
+ */
+export async function answerStream(
+  run: Run,
+  route: ServingRoute,
+  { events, reply }: { readonly events: EventStream; readonly reply: StreamReply },
+): Promise<Ended> {
+  const { timer } = run;
+  const client = new StreamClient({ left: () => timer.clientLeft() });
+  // A client that left before the first byte never reads: a write to it would wait for ever.
+  timer.whenClientGone(() => client.leave());
+  const meter = new StreamMeter(run.request.cap?.choices ?? 1);
+  const writer = reply.stream(headOf(run));
+  const { numbers } = run.services;
+  const ping = (): string => writer.ping;
+  const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
+  const streaming = { run, route, meter, client, watch, writer, events, hasBegun: false };
+  const headers = {
+    ...receiptHeaders(run, route),
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+  };
+  run.answer(new Response(client.readable, { headers }));
+  try {
+    const ending = await pump(streaming);
+    if (ending === "failed") noteFault(run, route);
+    return endOf(streaming, ending);
+  } catch (error) {
+    await abandon(streaming);
+    throw error;
+  }
+}
+
+/** What a stream came to, and its last events: those of an answer that is whole, or of one that broke off. */
+function endOf(streaming: Streaming, ending: Ending): Ended {
+  const { run, route, meter, client, writer } = streaming;
+  const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
+  const outcome = chargeFor(run, route, meter, { ending, readerAway });
+  return {
+    outcome,
+    last: async ({ charged }) => {
+      const receipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
+      const isWhole = ending === "complete" && receipt !== null;
+      await client.end(
+        isWhole ? writer.end(receipt) : writer.fail({ kind: "upstream_error" }, receipt),
+      );
+      close(streaming);
+      return true;
+    },
+    abandon: () => abandon(streaming),
+  };
+}
+
+/** A bug: the client is told, and the run ends its hold. */
+async function abandon(streaming: Streaming): Promise<void> {
+  const { client, writer } = streaming;
+  await client.end(writer.fail({ kind: "internal" }, null));
+  close(streaming);
+}
+
+function close({ watch, events, client }: Streaming): void {
+  watch.close();
+  events.cancel();
+  client.leave();
+}
+
+/** A route that begins well and breaks off is asked less; before its first event failover says so. */
+function noteFault({ services }: Run, { route }: ServingRoute): void {
+  services.health.broke(routeName(route.provider, route.upstreamId), services.now());
+}
+
+/** Reads until the stream is over, one way or another. */
+async function pump(streaming: Streaming): Promise<Ending> {
+  const { meter, client, watch, events } = streaming;
+  for (;;) {
+    let batch: readonly StreamEvent[] | null;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+      batch = await events.next();
+    } catch {
+      return endOfFile(meter, watch.stopped ? "stopped" : "failed");
+    }
+    if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
+    watch.heard();
+    const first = opening(streaming, batch);
+    const { text: said, over } = digest(streaming, batch);
+    const text = first + said;
+    // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
+    await client.write(text);
+    if (text !== "") watch.sent();
+    if (over !== null) return over;
+    if (isRunaway(streaming)) {
+      logEvent("upstream_ignored_cap", {
+        request_id: streaming.run.id,
+        route: streaming.route.route.provider,
+      });
+      return "stopped";
+    }
+    if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
+  }
+}
+
+/** What stands before all else, once the first batch has been read: it may tell usage. */
+function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
+  if (streaming.hasBegun) return "";
+  streaming.hasBegun = true;
+  const { meter, writer } = streaming;
+  for (const event of batch) if (event.kind === "usage") meter.report(event.usage, event.partial);
+  return writer.begin(meter.usage ?? meter.partial);
+}
+
+/** The wire text of a batch, and how the stream ended if it did in it. */
+function digest(
+  streaming: Streaming,
+  batch: readonly StreamEvent[],
+): { text: string; over: Ending | null } {
+  const { meter, writer } = streaming;
+  let text = "";
+  for (const event of batch) {
+    switch (event.kind) {
+      case "chunk":
+        meter.see(event.chunk);
+        text += writer.chunk(event.chunk);
+        break;
+      case "text":
+        meter.seeText(event.json);
+        text += writer.text(event.index, event.json);
+        break;
+      case "native":
+        meter.seeNative(event);
+        text += writer.chunk(event.event);
+        break;
+      case "usage":
+        meter.report(event.usage, event.partial);
+        break;
+      case "error":
+        return { text, over: isProvoked(event.failure) ? "provoked" : "failed" };
+      case "end":
+        return { text, over: endOfFile(meter, "complete") };
+    }
+  }
+  return { text, over: null };
+}
+
+/** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
+function endOfFile(meter: StreamMeter, otherwise: Ending): Ending {
+  return meter.finished ? "complete" : otherwise;
+}
+
+function isRunaway({ run, route, meter }: Streaming): boolean {
+  if (route.cap === null) return false;
+  const allowed = route.cap * (run.request.cap?.choices ?? 1);
+  return meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS);
+}
+
+/** What every answered paid request says about itself: route, attempts, a cap that was lowered, what was left out. */
+function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
+  const { provider, upstreamId } = route.route;
+  const headers: Record<string, string> = {
+    "x-route": routeName(provider, upstreamId),
+    "x-attempts": String(route.attempts),
+  };
+  if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
+  const dropped = droppedBy(run, route);
+  if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
+  return headers;
+}
+
+/** As much as a header should hold. */
+const DROPPED_MAX = 32;
+const WORD_MAX = 64;
+
+/** What the door left out, and then the route, in the door's words. Some are the client's own: as a header can hold them. */
+function droppedBy({ request }: Run, route: ServingRoute): string[] {
+  const { dropped, droppedNatively, paramOf } = request;
+  const there = route.dropped.flatMap((field) => {
+    const param = paramOf === undefined ? field : paramOf(field);
+    return param === null ? [] : [param.replaceAll(/[^\w.]/g, "_").slice(0, WORD_MAX)];
+  });
+  const all = new Set([...(route.isNative ? droppedNatively : dropped), ...there]);
+  return [...all].slice(0, DROPPED_MAX);
+}
+
+/** What a door is told when an answer begins. */
+function headOf(run: Run): Head {
+  const { model, prompt } = run.request;
+  const created = Math.floor(run.startedMs / 1000);
+  const id = run.door.idPrefix + run.id.slice("req_".length);
+  return { id, model: model.id, created, promptTokens: Math.max(1, prompt.likely) };
+}
+
+/** What a door is told when it is over. */
+function receiptOf(
+  run: Run,
+  { usage, estimated, finishReason, route }: Extract<Outcome, { kind: "settle" }>,
+  costMicro: number,
+): Receipt {
+  const capLoweredByMoney = isCapLowered(run, route);
+  const ended = Math.floor(run.services.now() / 1000);
+  const seen = { usage, costMicro, estimated, finishReason, capLoweredByMoney };
+  return { ...headOf(run), ...seen, ended };
+}
+
+function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
+  return cap !== null && request.cap !== null && cap < request.cap.whole;
 }

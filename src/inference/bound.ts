@@ -4,10 +4,9 @@ import type { Ability, Model, Route } from "../catalog/model.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { Provider } from "../providers/provider.ts";
-import { askedCap } from "./chat-request.ts";
-import type { ChatBody } from "./chat-request.ts";
+import { askedCap } from "./core-request.ts";
+import type { ChatBody, EmbeddingsBody } from "./core-request.ts";
 import type { Asked, Native } from "./doors/door.ts";
-import type { EmbeddingsBody } from "./embeddings-request.ts";
 import {
   chatPromptSize,
   costBounds,

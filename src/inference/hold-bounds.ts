@@ -6,8 +6,7 @@ import type { Micros } from "../lib/money.ts";
 import { estimateTokens, utf8Bytes } from "../lib/tokens.ts";
 import { HOUR_WRITE_INPUTS } from "../lib/usage.ts";
 import type { Price } from "../lib/usage.ts";
-import type { ChatBody, ChatMessage } from "./chat-request.ts";
-import type { EmbeddingsBody } from "./embeddings-request.ts";
+import type { ChatBody, ChatMessage, EmbeddingsBody } from "./core-request.ts";
 
 const MESSAGE_OVERHEAD = 8;
 const REQUEST_OVERHEAD = 16;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ChatBody } from "../../src/inference/chat-request.ts";
+import type { ChatBody } from "../../src/inference/core-request.ts";
 import { chatPromptSize, embeddingsPromptSize } from "../../src/inference/hold-bounds.ts";
 import { MODEL } from "./run-fixture.ts";
 

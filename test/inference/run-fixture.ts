@@ -2,7 +2,7 @@ import type { Usage } from "../../src/lib/usage.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { micros } from "../../src/lib/money.ts";
 import type { Model, Route } from "../../src/catalog/model.ts";
-import { chatDoor } from "../../src/inference/doors/chat/chat.ts";
+import { chatDoor } from "../../src/inference/doors/chat.ts";
 import type { Reply } from "../../src/inference/doors/door.ts";
 import type { NumberVars } from "../../src/config.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/providers/provider.ts";
-import { answerJson } from "../../src/inference/answer.ts";
-import { answerStream } from "../../src/inference/answer-stream.ts";
+import { answerJson, answerStream } from "../../src/inference/answer.ts";
 import { settle } from "../../src/inference/settle.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";

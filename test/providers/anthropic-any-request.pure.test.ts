@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { parseChatRequest } from "../../src/inference/chat-request.ts";
+import { parseChatRequest } from "../../src/inference/core-request.ts";
 import { cleanedSchema } from "../../src/providers/anthropic/json-schema.ts";
 import { messagesRequest } from "../../src/providers/anthropic/request.ts";
 import { callOf } from "./adapter-kit.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { parseChatRequest } from "../../src/inference/chat-request.ts";
+import { parseChatRequest } from "../../src/inference/core-request.ts";
 import type { JsonObject } from "../../src/providers/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";

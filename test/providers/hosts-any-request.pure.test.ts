@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { parseChatRequest } from "../../src/inference/chat-request.ts";
+import { parseChatRequest } from "../../src/inference/core-request.ts";
 import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
 import type { Profile } from "../../src/providers/openai-compatible/profiles/shape.ts";
 import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";

@@ -2,24 +2,14 @@ import type { Dialect } from "../../http/dialect.ts";
 import type { Failure, Result } from "../../lib/failure.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { JsonObject, NativeBody, NativeWire } from "../../providers/provider.ts";
-import type { ChatBody } from "../chat-request.ts";
-import type { EmbeddingsBody } from "../embeddings-request.ts";
-
-/**
- * What every door asks of the core: OpenAI's chat or embeddings, checked, with the fields that let
- * another dialect survive the way (`reasoning_details`, ...). `stream` and `user` of the body say nothing
- * here: the door does. Adapters forward an allow-list of its fields.
- */
-export type CoreRequest =
-  | { readonly kind: "chat"; readonly body: ChatBody }
-  | { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
+import type { CoreRequest } from "../core-request.ts";
 
 /**
  * A door is one client's dialect over the core, which is chat (or embeddings) in OpenAI's shape: it
  * parses a body into the core's request and writes the core's answer in its own shape. It knows no
  * money, no key and no route; `paid-path.route.ts` does all of that, the same for every door.
  *
- * To add one: a folder here, a row in `doors.ts`, and a row in test/fixtures/doors-table.ts, to which
+ * To add one: a file or a folder here, a row in `doors.ts`, and a row in test/fixtures/doors-table.ts, to which
  * the tests hold every door alike. `ANSWER_IDS` of lib/generation.ts must know its prefix.
  */
 export type Door = {

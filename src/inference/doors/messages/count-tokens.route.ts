@@ -6,7 +6,7 @@ import { success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { resolveModel } from "../../../catalog/catalog.ts";
 import type { Model } from "../../../catalog/model.ts";
-import { parseChatRequest } from "../../chat-request.ts";
+import { parseChatRequest } from "../../core-request.ts";
 import { chatPromptSize } from "../../hold-bounds.ts";
 import { deploymentOf } from "../../deployment.ts";
 import { promptOf } from "./convert.ts";

@@ -2,7 +2,7 @@ import { invalid, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { keepsAnHour } from "../../../providers/anthropic/native.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import { parseChatRequest } from "../../chat-request.ts";
+import { parseChatRequest } from "../../core-request.ts";
 import type { Asked, Door, DoorContext, Receipt, Reply } from "../door.ts";
 import { envelope, saidOf, usageOf, wholeBlock } from "./answer.ts";
 import { chatBodyOf } from "./convert.ts";

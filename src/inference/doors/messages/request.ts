@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { invalid } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { parseBody } from "../../../http/parse-body.ts";
-import { opaqueObject } from "../../chat-request.ts";
+import { opaqueObject } from "../../core-request.ts";
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens, as Anthropic documents it

@@ -1,12 +1,13 @@
+import { failureObject } from "../../../http/failure-response.ts";
+import type { Failure } from "../../../lib/failure.ts";
 import { isObject, listOf, objectOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import type { Head, Receipt } from "../door.ts";
-import { OUT_OF_CREDITS } from "./failed.ts";
-import { NativeItems } from "./native-items.ts";
+import type { Head, Receipt, StreamWriter } from "../door.ts";
+import { NativeItems } from "./native.ts";
 import { Output } from "./output.ts";
 import type { Wanted } from "./output.ts";
-import { closedResponse } from "./response-object.ts";
-import type { Echo, Standing } from "./response-object.ts";
+import { closedResponse, openResponse } from "./response-object.ts";
+import type { Echo, Standing, ErrorOfResponse } from "./response-object.ts";
 
 /** What the answer to a request must remember of it. */
 export type Asking = {
@@ -19,7 +20,7 @@ export type Asking = {
 const PREFIX = "resp_";
 
 /** The characters that the ids of an answer's items share with its own. */
-export function ownPart({ id }: Head): string {
+function ownPart({ id }: Head): string {
   return id.slice(PREFIX.length);
 }
 
@@ -38,7 +39,7 @@ export function responseOf(answer: JsonObject, asking: Asking, receipt: Receipt)
 }
 
 /** How an answer ended that went to its end. */
-export function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<Standing, "output"> {
+function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<Standing, "output"> {
   if (finishReason === "length" && capLoweredByMoney) {
     return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
   }
@@ -51,4 +52,172 @@ export function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<Sta
 const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter">> = {
   length: "max_output_tokens",
   content_filter: "content_filter",
+};
+
+const DONE = "data: [DONE]\n\n";
+const COMMENT = ": keep-alive\n\n";
+/** So many comments, one each quarter of a minute, then an event: Codex gives up after 300 s without one. */
+const COMMENTS_MAX = 4;
+
+/** The core's chunks, or OpenAI's own events, as the events of a response, in the order that OpenAI documents. */
+export function responseStream(head: Head, asking: Asking): StreamWriter {
+  return new ResponseStream(head, asking);
+}
+
+class ResponseStream implements StreamWriter {
+  readonly #head: Head;
+  readonly #asking: Asking;
+  readonly #output: Output;
+  readonly #native: NativeItems | null;
+  #sequence = 0;
+  #comments = 0;
+  /** What stands around the number and the text of the last delta. */
+  #around: Around | null = null;
+
+  constructor(head: Head, asking: Asking) {
+    this.#head = head;
+    this.#asking = asking;
+    this.#output = new Output(ownPart(head), asking.wanted, (type, fields) =>
+      this.#event(type, fields),
+    );
+    this.#native = asking.isNative ? new NativeItems(this.#output, asking.wanted) : null;
+  }
+
+  get ping(): string {
+    this.#comments++;
+    if (this.#comments <= COMMENTS_MAX) return COMMENT;
+    this.#comments = 0;
+    return this.#event("keepalive", {});
+  }
+
+  begin(): string {
+    const response = openResponse(this.#head, this.#asking.echo);
+    const created = this.#event("response.created", { response });
+    return created + this.#event("response.in_progress", { response });
+  }
+
+  chunk(chunk: JsonObject): string {
+    const plain = this.#native?.plainText(chunk) ?? null;
+    if (plain !== null) return this.text(0, plain);
+    this.#around = null;
+    this.#comments = 0;
+    if (this.#native !== null) return this.#native.event(chunk);
+    let said = "";
+    for (const choice of listOf(chunk["choices"]).filter(isObject)) {
+      if (choice["index"] !== 0) continue;
+      said += this.#output.delta(objectOf(choice["delta"]), choice["logprobs"]);
+    }
+    return said;
+  }
+
+  text(index: number, json: string): string {
+    if (index !== 0 || json === '""') return "";
+    this.#comments = 0;
+    const around = (this.#around ??= this.#surroundings());
+    if (around === null) return this.#native?.more(json) ?? this.#output.text(json);
+    around.append(json);
+    return around.head + String(this.#sequence++) + around.middle + json + around.tail;
+  }
+
+  end(receipt: Receipt): string {
+    const ending = endingOf(receipt);
+    const isWhole = ending.status === "completed";
+    return this.#output.end(!isWhole) + this.#close(ending, receipt);
+  }
+
+  fail(failure: Failure, receipt: Receipt | null): string {
+    return this.#close(
+      { status: "failed", error: errorOf(failure), incomplete_details: null },
+      receipt,
+    );
+  }
+
+  #close(ending: Omit<Standing, "output">, receipt: Receipt | null): string {
+    const { status, error } = ending;
+    const standing = { ...ending, output: this.#output.items() };
+    const response = closedResponse(this.#head, this.#asking.echo, { standing, receipt });
+    const told = error === null ? "" : this.#error(error);
+    return told + this.#event(`response.${status}`, { response }) + DONE;
+  }
+
+  /** Twice: some clients know the flat fields, others throw for `error`. */
+  #error(error: ErrorOfResponse): string {
+    const { code, message, param } = error;
+    return this.#event("error", { code, message, param, error });
+  }
+
+  #event(type: string, fields: object): string {
+    const data = { type, sequence_number: this.#sequence++, ...fields };
+    return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+  }
+
+  #surroundings(): Around | null {
+    const open = this.#native?.goesOn === false ? null : this.#output.openText;
+    if (open === null) return null;
+    const fields = JSON.stringify(open.fields).slice(1, -1);
+    return {
+      head: `event: ${DELTA}\ndata: {"type":"${DELTA}","sequence_number":`,
+      middle: `,${fields},"delta":`,
+      tail: ',"logprobs":[]}\n\n',
+      append: (json) => {
+        open.append(json);
+      },
+    };
+  }
+}
+
+const DELTA = "response.output_text.delta";
+
+type Around = {
+  readonly head: string;
+  readonly middle: string;
+  readonly tail: string;
+  append(json: string): void;
+};
+
+/**
+ * A failure as `response.error`, once the status has been sent. Codex reads the code alone: `invalid_prompt`,
+ * `context_length_exceeded` and `insufficient_quota` end its turn, `rate_limit_exceeded` waits as long as the
+ * message says, all others are tried again. `server_is_overloaded` would end it too, so what passes is `server_error`.
+ */
+function errorOf(failure: Failure): ErrorOfResponse {
+  const { message, type, code, param, retry_after: wait } = failureObject(failure);
+  const told = { message, type, param };
+  const { kind } = failure;
+  if (kind === "invalid_request") {
+    return { ...told, code: code === CONTEXT ? CONTEXT : FINAL };
+  }
+  if (kind === "too_many_end_users") return { ...told, code: FINAL };
+  if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...told, code: INSUFFICIENT };
+  if (SPENT.has(kind) || kind === "rate_limited" || kind === "tokens_limited") {
+    const again = `${message} Please try again in ${wait ?? 1}s.`;
+    return { ...told, code: "rate_limit_exceeded", message: again };
+  }
+  return { ...told, code: SERVER_ERROR };
+}
+
+/** What will not be there in a minute either, unless open requests alone hold it. */
+const SPENT: ReadonlySet<Failure["kind"]> = new Set([
+  "balance_too_low",
+  "key_budget_exceeded",
+  "quota_exceeded",
+]);
+
+function isOnlyHeld(failure: Failure): boolean {
+  return "onlyHolds" in failure && failure.onlyHolds;
+}
+
+/** Its message is shown, and the turn ends. */
+const FINAL = "invalid_prompt";
+const SERVER_ERROR = "server_error";
+const INSUFFICIENT = "insufficient_quota";
+export const CONTEXT = "context_length_exceeded";
+
+/** An answer that ended where the money did: `incomplete` would be repeated, and paid for again. */
+const OUT_OF_CREDITS: ErrorOfResponse = {
+  code: INSUFFICIENT,
+  message:
+    "Insufficient credits: the answer ended at the output that the balance allows. Please add credits.",
+  type: "insufficient_balance",
+  param: null,
 };

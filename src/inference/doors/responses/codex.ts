@@ -3,9 +3,8 @@ import { wireOf } from "../../../http/failure-wire.ts";
 import { elapsedMs } from "../../../lib/clock.ts";
 import type { Failure } from "../../../lib/failure.ts";
 import type { DoorContext, Head } from "../door.ts";
-import { CONTEXT } from "./failed.ts";
+import { CONTEXT, responseStream } from "./answer.ts";
 import { echoOf } from "./response-object.ts";
-import { responseStream } from "./stream.ts";
 
 /**
  * Codex (codex-rs, its SSE reader and api_bridge) reads why a turn failed in the stream alone: of a 402 or 429 it

@@ -3,8 +3,8 @@ import type { Refusal, Result } from "../../../lib/failure.ts";
 import { fromBase64 } from "../../../providers/base64.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import type { ChatMessage } from "../../chat-request.ts";
-import type { InputItem, InputPart } from "./items.ts";
+import type { ChatMessage } from "../../core-request.ts";
+import type { InputItem, InputPart } from "./request.ts";
 import { unsealed } from "./reasoning.ts";
 import { customArguments, flatName } from "./tools.ts";
 

@@ -2,7 +2,7 @@ import { isObject, listOf, numberOf, objectOf, textOf } from "../../../providers
 import type { JsonObject } from "../../../providers/provider.ts";
 import { CallDraft, MessageDraft } from "./drafts.ts";
 import type { Beside, Draft, OpenText, Place, Write } from "./drafts.ts";
-import { ReasoningDraft } from "./reasoning-draft.ts";
+import { ReasoningDraft } from "./reasoning.ts";
 import type { Kept } from "./reasoning.ts";
 import type { Shown } from "./request.ts";
 import { annotationsOf, logprobsOf } from "./response-object.ts";

@@ -1,8 +1,10 @@
 import { parseJsonText } from "../../../http/json-text.ts";
-import { fromBase64, toBase64Url } from "../../../providers/base64.ts";
 import { hash32 } from "../../../lib/hash.ts";
+import { fromBase64, toBase64Url } from "../../../providers/base64.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
+import { BaseDraft } from "./drafts.ts";
+import type { OutputItem, SummaryPart } from "./response-object.ts";
 
 /**
  * What a model's next turn needs of this one and the Responses dialect has no field for: the core's
@@ -59,5 +61,62 @@ function decoded(payload: string): string | null {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return null;
+  }
+}
+
+/** What the model thought, as far as it may be seen, and what its next turn needs of it. */
+export class ReasoningDraft extends BaseDraft {
+  readonly isWhole = true;
+  #summary = "";
+  readonly #details: Kept["details"][number][] = [];
+  readonly #extras: Record<string, Kept["details"][number]> = {};
+
+  /** No summary was said yet. */
+  get isEmpty(): boolean {
+    return this.#summary === "";
+  }
+
+  summary(text: string): string {
+    const isFirst = this.#summary === "";
+    this.#summary += text;
+    return (isFirst ? this.#sayPart("added", "") : "") + this.#saySummary("delta", { delta: text });
+  }
+
+  keep({ details, extras }: Kept): void {
+    this.#details.push(...details);
+    for (const [id, extra] of Object.entries(extras)) this.#extras[id] = extra;
+  }
+
+  item(): OutputItem {
+    const { id } = this.place;
+    const { status } = this;
+    const isDone = status !== "in_progress";
+    const summary: SummaryPart[] =
+      this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
+    const kept = isDone ? sealed({ details: this.#details, extras: this.#extras }) : null;
+    return { id, type: "reasoning", status, summary, encrypted_content: kept };
+  }
+
+  protected begin(): string {
+    const text = this.#summary;
+    this.#summary = "";
+    return text === "" ? "" : this.summary(text);
+  }
+
+  protected end(): string {
+    if (this.#summary === "") return "";
+    const said = this.#saySummary("done", { text: this.#summary });
+    return said + this.#sayPart("done", this.#summary);
+  }
+
+  #sayPart(what: "added" | "done", text: string): string {
+    return this.say(`response.reasoning_summary_part.${what}`, {
+      summary_index: 0,
+      part: { type: "summary_text", text },
+    });
+  }
+
+  #saySummary(what: "delta" | "done", fields: object): string {
+    return this.say(`response.reasoning_summary_text.${what}`, { summary_index: 0, ...fields });
   }
 }

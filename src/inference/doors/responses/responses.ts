@@ -1,18 +1,16 @@
 import { success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
-import type { ChatBody, ChatMessage } from "../../chat-request.ts";
+import type { ChatBody, ChatMessage } from "../../core-request.ts";
 import type { Asked, Door, Reply } from "../door.ts";
-import { responseOf } from "./answer.ts";
+import { responseOf, responseStream } from "./answer.ts";
 import type { Asking } from "./answer.ts";
 import { codexDialect, isCodex } from "./codex.ts";
 import { codeOf, messagesOf } from "./input.ts";
 import type { Converted } from "./input.ts";
-import type { InputItem } from "./items.ts";
-import { nativeOf } from "./native.ts";
+import type { InputItem, ResponsesBody } from "./request.ts";
 import { leftFields, parseResponsesRequest, settingsOf, shownOf } from "./request.ts";
-import type { ResponsesBody } from "./request.ts";
+import { nativeOf } from "./native.ts";
 import { echoOf } from "./response-object.ts";
-import { responseStream } from "./stream.ts";
 import { chosen, flatten } from "./tools.ts";
 import type { Flattened } from "./tools.ts";
 

@@ -4,8 +4,8 @@ import type { Refusal, Result } from "../../../lib/failure.ts";
 import { hashedBase62 } from "../../../lib/hash.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import { opaqueObject } from "../../chat-request.ts";
-import type { ChatBody } from "../../chat-request.ts";
+import { opaqueObject } from "../../core-request.ts";
+import type { ChatBody } from "../../core-request.ts";
 
 const NAME_MAX = 64;
 const TOOLS_MAX = 1024;

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { chatBody } from "../../../../src/inference/chat-request.ts";
+import { chatBody } from "../../../../src/inference/core-request.ts";
 import type { Asked } from "../../../../src/inference/doors/door.ts";
 import { responsesDoor } from "../../../../src/inference/doors/responses/responses.ts";
 

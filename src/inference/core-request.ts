@@ -6,6 +6,15 @@ import type { Refusal, Result } from "../lib/failure.ts";
 import { isObject } from "../providers/json-value.ts";
 import type { JsonObject } from "../providers/provider.ts";
 
+/**
+ * What every door asks of the core: OpenAI's chat or embeddings, checked, with the fields that let
+ * another dialect survive the way (`reasoning_details`, ...). `stream` and `user` of the body say nothing
+ * here: the door does. Adapters forward an allow-list of its fields.
+ */
+export type CoreRequest =
+  | { readonly kind: "chat"; readonly body: ChatBody }
+  | { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
+
 const MESSAGES_MAX = 10_000;
 const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
@@ -276,4 +285,32 @@ function isUsageWish(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { include_usage: wish } = value as { include_usage?: unknown };
   return isFlag(wish) && Object.keys(value).length === 1;
+}
+
+/** OpenAI's bounds (openapi.yaml, CreateEmbeddingRequest). */
+export const INPUTS_MAX = 2048;
+const DIMENSIONS_MAX = 100_000;
+const TOKEN_ID_MAX = 10_000_000;
+
+const token = z.int().check(z.minimum(0), z.maximum(TOKEN_ID_MAX));
+const inputs = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
+const input = z.union([
+  nonempty,
+  z.array(nonempty).check(...inputs),
+  z.array(token).check(...inputs),
+  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...inputs),
+]);
+export const embeddingsBody = z.looseObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  input,
+  encoding_format: z.optional(z.enum(["float", "base64"])),
+  dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
+  user: z.optional(user),
+});
+
+export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
+
+/** Parses the body of POST /v1/embeddings. `null` means absent. Failures: 400 with `param`. */
+export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
+  return parseBody(embeddingsBody, withoutNulls(value));
 }

@@ -1,15 +1,55 @@
-import { failureObject } from "../../../http/failure-response.ts";
-import type { Failure } from "../../../lib/failure.ts";
-import type { JsonObject } from "../../../providers/provider.ts";
-import { wireUsage } from "../../../providers/wire-usage.ts";
-import type { Head, Receipt, StreamWriter } from "../door.ts";
+import { failureObject } from "../../http/failure-response.ts";
+import { success } from "../../lib/failure.ts";
+import type { Result, Failure } from "../../lib/failure.ts";
+import type { JsonObject } from "../../providers/provider.ts";
+import { wireUsage } from "../../providers/wire-usage.ts";
+import { parseChatRequest } from "../core-request.ts";
+import type { Asked, Door, Receipt, Head, StreamWriter } from "./door.ts";
+
+/** POST /v1/chat/completions: the core's own dialect, JSON and SSE. */
+export const chatDoor: Door = {
+  name: "chat",
+  path: "/v1/chat/completions",
+  dialect: null,
+  idPrefix: "chatcmpl-",
+  parse,
+};
+
+function parse(value: object): Result<Asked> {
+  const parsed = parseChatRequest(value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const includeUsage = body.stream_options?.include_usage === true;
+  return success({
+    request: { kind: "chat", body },
+    user: body.user ?? null,
+    dropped: [],
+    reply:
+      body.stream === true
+        ? { kind: "stream", stream: (head) => chatStream(head, includeUsage) }
+        : { kind: "json", json: completion },
+    native: null,
+  });
+}
+
+/** The route's completion under our id and model, with usage that adds up. */
+function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
+  return {
+    ...answer,
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    usage: wireUsage(usage, "chat"),
+  };
+}
 
 /** Stands for a text while the JSON around it is written; no upstream can know it. */
 const MARK = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
 /** OpenAI's chat chunks as server-sent events; `includeUsage`: the last one tells usage and cost. */
-export function chatStream(head: Head, includeUsage: boolean): StreamWriter {
+function chatStream(head: Head, includeUsage: boolean): StreamWriter {
   return new ChatStream(head, includeUsage);
 }
 

@@ -1,9 +1,9 @@
-import { success } from "../../../lib/failure.ts";
-import type { Result } from "../../../lib/failure.ts";
-import { encodeEmbeddings } from "../../../providers/embedding-encoding.ts";
-import { wireUsage } from "../../../providers/wire-usage.ts";
-import { parseEmbeddingsRequest } from "../../embeddings-request.ts";
-import type { Asked, Door } from "../door.ts";
+import { success } from "../../lib/failure.ts";
+import type { Result } from "../../lib/failure.ts";
+import { encodeEmbeddings } from "../../providers/embedding-encoding.ts";
+import { wireUsage } from "../../providers/wire-usage.ts";
+import { parseEmbeddingsRequest } from "../core-request.ts";
+import type { Asked, Door } from "./door.ts";
 
 /** POST /v1/embeddings. */
 export const embeddingsDoor: Door = {
