@@ -33,7 +33,7 @@ const limitSeen = async (): Promise<string | null> =>
   (await models()).headers.get("x-ratelimit-limit-requests");
 
 describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
-  it("is every key of every member, newest first, revoked ones too: the record of 2.5 and whose it is", async () => {
+  it("is every key of every member, newest first, revoked ones too: its record and whose it is", async () => {
     const second = await addMember(account.orgId, "member");
     const third = await addKey(account.orgId, second.memberId);
     await admin("DELETE", keyPath(second.keyId));

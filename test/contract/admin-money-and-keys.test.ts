@@ -142,7 +142,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
 });
 
 describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
-  it("201: the record of 2.5 and the key, which works at once and is stored nowhere", async () => {
+  it("201: the record and the key, which works at once and is stored nowhere", async () => {
     const response = await create({ rpm_limit: 9, scope: "global" });
     expect(response.status).toBe(201);
     const made = await response.json<{ key: string; id: string; prefix: string }>();

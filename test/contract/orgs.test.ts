@@ -30,7 +30,7 @@ const brokenBook = (): Env =>
   });
 
 describe("GET /v1/orgs/{id}: 200", () => {
-  it("is the organisation of 2.7, nothing else, the same for every role", async () => {
+  it("is its record, nothing else, the same for every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,

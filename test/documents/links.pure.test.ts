@@ -52,6 +52,24 @@ it("no file names a document that is not in the repository", () => {
   expect(named).toEqual([]);
 });
 
+it("every test that test/README.md names is there, in a file that is there", () => {
+  const files = readdirSync(path.join(ROOT, "test"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
+    .map((name) => `test/${name}`);
+  const sources = files.map(readPage).join("\n").replaceAll('\\"', '"');
+  const rows = readPage("test/README.md")
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .join("\n");
+  const paths = [...rows.matchAll(/`((?:\w[\w./-]*)?\.ts)`/g)].map(([, name = ""]) => name);
+  const names = [...rows.replaceAll(/`[^`]*`/g, "").matchAll(/"([^"\n]+)"/g)];
+  const isThere = (name: string): boolean =>
+    files.includes(`test/${name}`) || existsSync(path.join(ROOT, name));
+  expect(paths.filter((name) => !isThere(name))).toEqual([]);
+  const gone = names.map(([, name = ""]) => name).filter((name) => !sources.includes(name));
+  expect(gone).toEqual([]);
+});
+
 it("a broken link is found: no file, no anchor, no address", () => {
   const links = "[a](start.md) [b](none.md) [c](start.md#none) [d](#here) [e](#gone) [f](http://x)";
   expect(brokenLinks("docs/limits.md", `# Here\n\n${links}\n\n\`[g](none.md)\``)).toEqual([
