@@ -1,10 +1,14 @@
 import { env } from "cloudflare:workers";
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { abort } from "./fault-world.ts";
 
-/** What goes wrong during one step; `place`: at which call, and at every one after it. */
+/**
+ * What goes wrong during one step; `place`: at which call, and at every one after it. `taking`: the wallet's own
+ * calls on the book, by which it takes events over.
+ */
 export type Trouble = {
-  readonly kind: "none" | "book" | "wallet" | "killed" | "evicted";
+  readonly kind: "none" | "book" | "wallet" | "taking" | "killed" | "evicted";
   readonly isAfter: boolean;
   readonly place: number;
   readonly takers: number;
@@ -71,11 +75,33 @@ function walletsBehind(trouble: Trouble): Env["WALLET"] {
   return { getByName } as unknown as Env["WALLET"];
 }
 
-/** What befalls the wallet while a step is under way: it is killed, put away, and asked to take events over. */
-export async function befall(orgId: string, { kind, takers }: Trouble): Promise<void> {
-  const stub = env.WALLET.getByName(orgId);
-  const takes = Promise.allSettled(Array.from({ length: takers }, () => stub.takeEvents()));
-  if (kind === "killed") await abort(stub).catch(() => undefined);
+/** One step, and what befalls the wallet meanwhile: it is killed, put away, and asked to take events over. */
+export async function amid(orgId: string, trouble: Trouble, step: Work<unknown>): Promise<void> {
+  const { kind, takers } = trouble;
+  if (kind === "taking") await breakTaking(orgId, trouble);
+  const done = step().catch(() => undefined);
+  const takes = takeAtOnce(orgId, takers);
+  if (kind === "killed") await abort(walletOf(orgId)).catch(() => undefined);
   await takes; // also those that a killed object did not answer
-  if (kind === "evicted") await evictDurableObject(stub).catch(() => undefined);
+  await done;
+  if (kind === "taking") await takeAtOnce(orgId, takers + 1);
+  if (kind === "taking" || kind === "evicted") {
+    await evictDurableObject(walletOf(orgId)).catch(() => undefined);
+  }
+}
+
+const walletOf = (orgId: string) => env.WALLET.getByName(orgId);
+
+function takeAtOnce(orgId: string, takers: number): Promise<unknown> {
+  const wallet = walletOf(orgId);
+  return Promise.allSettled(Array.from({ length: takers }, () => wallet.takeEvents()));
+}
+
+/** Puts a bad line between the wallet and the book until the object is evicted. */
+function breakTaking(orgId: string, trouble: Trouble): Promise<void> {
+  return runInDurableObject(walletOf(orgId), (wallet: Wallet) => {
+    const { env: own } = wallet as unknown as { env: Env };
+    const value = Object.create(own, { DB: { value: bookBehind(new Line(trouble, "taking")) } });
+    Object.defineProperty(wallet, "env", { value, configurable: true, writable: true });
+  });
 }
