@@ -1,4 +1,4 @@
-import { isModelName } from "./catalog/catalog.ts";
+import { modelNames } from "./catalog/catalog.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
 import type { AppContext } from "./http/context.ts";
@@ -108,7 +108,7 @@ export const PATHS: readonly Path[] = [
     rotateKeyRoute,
   ),
   path("GET /v1/sessions", "home", OWN, listSessionsRoute),
-  path("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, isSold(c))),
+  path("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
   path("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
 
   path("GET /v1/balance", "managed", ANY, balanceRoute),
@@ -128,9 +128,9 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
   path("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
   path("GET /v1/keys", "managed", OWN, listKeysRoute),
-  path("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, isSold(c))),
+  path("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),
   path("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
-    patchKeyRoute(c, isSold(c)),
+    patchKeyRoute(c, namesOf(c)),
   ),
   path("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
   path("GET /v1/users", "managed", ANY, listEndUsersRoute),
@@ -174,7 +174,6 @@ function catalogOf(c: AppContext): Catalog {
   return deploymentOf(c.var.config).catalog;
 }
 
-/** Whether a name is an id, an alias or `maker/*` of what is sold here. */
-function isSold(c: AppContext): (name: string) => boolean {
-  return (name) => isModelName(catalogOf(c), name);
+function namesOf(c: AppContext): ReturnType<typeof modelNames> {
+  return modelNames(catalogOf(c));
 }

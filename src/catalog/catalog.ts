@@ -75,9 +75,9 @@ function bareNamesOf(
   return bare;
 }
 
-/** The model a name means here: alias, id, an id without its maker, or a Claude as its maker writes it. Failure: model_not_found, which says so of a model of another kind. */
+/** The model a name means here, see `modelNamed`. Failure: model_not_found, which says so of a model of another kind. */
 export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): Result<Model> {
-  const model = modelOf(catalog, name) ?? modelOf(catalog, claudeName(name));
+  const model = modelNamed(catalog, name);
   if (model?.kind === kind) return success(model);
   const message = model === undefined ? undefined : OTHER_KIND[model.kind](name);
   return refuse({
@@ -87,8 +87,15 @@ export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): R
   });
 }
 
-function modelOf({ models, aliases, bareNames }: Catalog, name: string): Model | undefined {
-  return models.get(aliases.get(name) ?? name) ?? models.get(bareNames.get(name) ?? "");
+/** The model of any name: an alias, an id, an id without its maker, or a Claude as its maker writes it. */
+function modelNamed(catalog: Catalog, name: string): Model | undefined {
+  const id = catalog.aliases.get(name);
+  if (id !== undefined) return catalog.models.get(id);
+  return modelOf(catalog, name) ?? modelOf(catalog, claudeName(name));
+}
+
+function modelOf({ models, bareNames }: Catalog, name: string): Model | undefined {
+  return models.get(name) ?? models.get(bareNames.get(name) ?? "");
 }
 
 /**
@@ -109,12 +116,21 @@ const OTHER_KIND: Readonly<Record<ModelKind, (name: string) => string>> = {
   chat: (name) => `The model '${name}' chats and makes no embeddings: ask /v1/chat/completions.`,
 };
 
-/** Whether a name is an id, with or without its maker, or an alias here, or `maker/*` of a maker that is sold here. */
-export function isModelName({ models, aliases, bareNames }: Catalog, name: string): boolean {
-  if (models.has(name) || aliases.has(name) || bareNames.has(name)) return true;
-  if (!name.endsWith("/*")) return false;
-  const maker = name.slice(0, -1);
-  return [...models.keys()].some((id) => id.startsWith(maker));
+/** The names of what is sold here, as lists of allowed models are written: see `ModelNames` in keys/terms.ts. */
+export function modelNames(catalog: Catalog) {
+  const { models, aliases } = catalog;
+  const isAlias = (name: string): boolean => aliases.has(name);
+  const isMaker = (name: string): boolean =>
+    name.endsWith("/*") && [...models.keys()].some((id) => id.startsWith(name.slice(0, -1)));
+  const entryOf = (name: string): string | null =>
+    isAlias(name) || isMaker(name) ? name : (modelNamed(catalog, name)?.id ?? null);
+  return { entryOf, isAlias };
+}
+
+/** A model or an alias as the list has it, by any of its names. */
+export function findModel(catalog: Catalog, name: string): ListedModel | undefined {
+  const id = modelNames(catalog).entryOf(name);
+  return listModels(catalog).find((listed) => listed.id === id);
 }
 
 /** Every live model and alias, sorted by id. */

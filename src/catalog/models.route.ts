@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseQuery } from "../http/parse-body.ts";
-import { listModels } from "./catalog.ts";
+import { findModel, listModels } from "./catalog.ts";
 import type { Catalog } from "./catalog.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
@@ -24,11 +24,10 @@ function speaksMessages(c: Context<AppEnv>): boolean {
   return !isBearer && (c.req.header("x-api-key") ?? "").trim() !== "";
 }
 
-/** GET /v1/models/{id}, with or without its maker, the id's slash encoded or raw; 404 model_not_found. */
+/** GET /v1/models/{id}, by any name that a completion may say, the slash encoded or raw; 404 model_not_found. */
 export function readModelRoute(c: Context<AppEnv>, catalog: Catalog): Response {
   const name = c.req.param("id") ?? "";
-  const id = catalog.bareNames.get(name) ?? name;
-  const model = listModels(catalog).find((entry) => entry.id === id);
+  const model = findModel(catalog, name);
   if (model === undefined) {
     return fail(c, { kind: "model_not_found", model: name });
   }

@@ -53,7 +53,8 @@ export async function changeKeyEverywhere(
     const terms = changedTerms(before.terms, fields, services);
     if (!terms.ok) return terms;
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
-    const isWider = rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value);
+    const isWider =
+      rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
     if (isWider && !mayWiden) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
     const change = { name, rpmLimit, terms: terms.value };
     // oxlint-disable-next-line no-await-in-loop -- the same

@@ -30,10 +30,9 @@ import { revokeKeyEverywhere } from "./revocation.ts";
 import type { RevocationServices } from "./revocation.ts";
 import { ownSessionView } from "./sessions.route.ts";
 import { standingView } from "./terms.ts";
+import type { ModelNames } from "./terms.ts";
 
 type AppContext = Context<AppEnv>;
-/** Whether a name is sold here; app.ts knows. */
-type IsModel = (name: string) => boolean;
 type KeyServices = Omit<RevocationServices, "wallet" | "register"> & {
   readonly register: (
     keyHash: string,
@@ -65,7 +64,7 @@ export async function listKeysRoute(c: AppContext): Promise<Response> {
  * what its maker may and no more. A caller that was revoked meanwhile is 401 and made nothing. With an
  * Idempotency-Key once a day: a repeat is 409 and names the key it made, with another body 422.
  */
-export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<Response> {
+export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Response> {
   const { config, member, admitted } = c.var;
   const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
@@ -76,7 +75,7 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
   if (!fields.ok) return fail(c, fields.failure);
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = secretOf(keyHash, shown) ?? keyHash;
-  const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), isModel };
+  const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), names };
   const fresh = await mintKeyOf(mint, { memberId: member.id, orgId }, fields.value);
   if (!fresh.ok) return fail(c, fresh.failure);
   const { booked, key } = fresh.value;
@@ -96,14 +95,14 @@ export async function createKeyRoute(c: AppContext, isModel: IsModel): Promise<R
  * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organisation, everyone else
  * its own and only to something tighter (403 `role_required`). What is new counts from the answer on.
  */
-export async function patchKeyRoute(c: AppContext, isModel: IsModel): Promise<Response> {
+export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Response> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
   if (!fields.ok) return fail(c, fields.failure);
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";
   const mayWiden = member.role === "owner" || member.role === "admin";
   const owner = { orgId: admitted.caller.orgId, memberId: mayWiden ? null : member.id };
-  const services = { ...keyServices(c), isModel };
+  const services = { ...keyServices(c), names };
   const change = (): Promise<Result<BookedKey>> =>
     changeKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),

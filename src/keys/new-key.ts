@@ -12,6 +12,7 @@ import type { BookedKey } from "./booked-key.ts";
 import { RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./key-record.ts";
 
 import { newTerms, termFields } from "./terms.ts";
+import type { ModelNames } from "./terms.ts";
 
 /** What a label of a key may be: 1 to 100 characters, no control characters, not only spaces. */
 const keyNameSchema = z.string().check(
@@ -43,8 +44,7 @@ export type Mint = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
-  /** Whether a name is sold here: an id, an alias or `maker/*`. */
-  readonly isModel: (name: string) => boolean;
+  readonly names: ModelNames;
 };
 
 /** A key that is in no book yet; `key` is shown once. */

@@ -19,7 +19,8 @@ import { SESSION_MAX_S } from "../lib/session.ts";
 import type { Session } from "../lib/session.ts";
 import { RPM_LIMIT_MAX } from "./key-record.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
-import { isWithin, termFields } from "./terms.ts";
+import { allowedModels, isWithin, termFields } from "./terms.ts";
+import type { ModelNames } from "./terms.ts";
 
 const ORIGINS_MAX = 20;
 
@@ -77,18 +78,18 @@ type Used = {
  * POST /v1/sessions: 201, the record and, this once, its token. Nothing of it is stored before it is used. 400
  * with `param` for more than the calling key has; 403 `key_is_limited` for a session.
  */
-export async function createSessionRoute(
-  c: Context<AppEnv>,
-  isModel: (name: string) => boolean,
-): Promise<Response> {
+export async function createSessionRoute(c: Context<AppEnv>, names: ModelNames): Promise<Response> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return fail(c, { kind: "key_is_limited" });
   const fields = await readFields(c, newSessionSchema, []);
   if (!fields.ok) return fail(c, fields.failure);
   const standing = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
   if (!standing.ok) return fail(c, standing.failure);
-  const terms = termsOf(fields.value, standing.value, now(c.env));
-  const wider = wideness(terms, { standing: standing.value, isModel });
+  const models = allowedModels(fields.value.allowed_models ?? null, names);
+  if (!models.ok) return fail(c, models.failure);
+  const named = { ...fields.value, allowed_models: models.value };
+  const terms = termsOf(named, standing.value, now(c.env));
+  const wider = wideness(terms, { standing: standing.value, names });
   if (wider !== null) return fail(c, wider.failure);
   const { keyHash, orgId, scope, home } = caller;
   const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
@@ -123,10 +124,10 @@ function termsOf(
 /** Why a session may not have these terms; null when it may. */
 function wideness(
   terms: Omit<Session, "id">,
-  of: { readonly standing: KeyStanding; readonly isModel: (name: string) => boolean },
+  of: { readonly standing: KeyStanding; readonly names: ModelNames },
 ): Refusal | null {
   const { terms: key, budget, requests } = of.standing;
-  const { budgetMicro, endUser, rpmLimit, allowedModels } = terms;
+  const { budgetMicro, endUser, rpmLimit, allowedModels: models } = terms;
   if (endUser !== (key.endUser ?? endUser) && endUser !== null) {
     return invalid("end_user is another than the key's own.", "end_user");
   }
@@ -145,24 +146,18 @@ function wideness(
   if (rpmLimit !== null && rpmLimit > requests.limit) {
     return invalid(`rpm_limit is above the key's, ${requests.limit}.`, "rpm_limit");
   }
-  return widerModels(allowedModels ?? [], key.allowedModels, of.isModel);
+  return widerModels(models, key.allowedModels, of.names);
 }
 
 function widerModels(
-  names: readonly string[],
+  models: readonly string[] | null,
   known: readonly string[] | null,
-  isModel: (name: string) => boolean,
+  names: ModelNames,
 ): Refusal | null {
-  const wrong = names.findIndex(
-    (name) => !isModel(name) || (known !== null && !isWithin(known, name)),
-  );
-  const name = names[wrong];
-  if (name === undefined) return null;
-  const param = `allowed_models[${wrong}]`;
-  const why = isModel(name)
-    ? "is none of the key's own models"
-    : "is no model here: give ids, aliases or maker/*";
-  return invalid(`${param} ${why}.`, param);
+  if (models === null || known === null) return null;
+  const other = models.findIndex((entry) => !isWithin(known, entry, names));
+  const param = `allowed_models[${other}]`;
+  return other < 0 ? null : invalid(`${param} is none of the key's own models.`, param);
 }
 
 /** Which sessions a list asks for, and whose. */

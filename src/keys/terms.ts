@@ -49,16 +49,28 @@ export const termFields = {
 const termsSchema = z.object(termFields);
 export type TermFields = z.infer<typeof termsSchema>;
 
-/** What terms are checked against: the clock, Unix ms, and what is sold here: ids, aliases, `maker/*`. */
-export type TermsContext = { readonly now: number; readonly isModel: (name: string) => boolean };
+/**
+ * The names of what is sold here. `entryOf`: how a list of allowed models keeps a name: an alias and `maker/*` as they
+ * are, any other name of a model as its id; null for what is no model here. An alias may come to mean another model, so
+ * neither an id nor a maker stands for it.
+ */
+export type ModelNames = {
+  readonly entryOf: (name: string) => string | null;
+  readonly isAlias: (name: string) => boolean;
+};
+
+/** What terms are checked against: the clock, Unix ms, and what is sold here. */
+export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
 /** The terms that `fields` make of those `before`. 400 with `param` for what cannot be kept. */
 export function changedTerms(
   before: KeyTerms,
   fields: TermFields,
-  { now, isModel }: TermsContext,
+  { now, names }: TermsContext,
 ): Result<KeyTerms> {
-  const terms = mergedTerms(before, fields);
+  const models = allowedModels(fields.allowed_models, names);
+  if (!models.ok) return models;
+  const terms = mergedTerms(before, { ...fields, allowed_models: models.value });
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
     return invalid("budget_period goes with budget_dollars.", "budget_period");
@@ -66,12 +78,23 @@ export function changedTerms(
   if (expiresAt !== null && expiresAt !== before.expiresAt && expiresAt <= now) {
     return invalid(`expires_at must be in the future; it is ${timestamp(now)}.`, "expires_at");
   }
-  const unknown = fields.allowed_models?.findIndex((name) => !isModel(name)) ?? -1;
-  if (unknown >= 0) {
-    const message = "is no model here: give ids or aliases of GET /v1/models, or maker/*.";
-    return invalid(`allowed_models[${unknown}] ${message}`, `allowed_models[${unknown}]`);
-  }
   return success(terms);
+}
+
+/** A list of allowed models as it is kept. 400 with `param` for a name of no model. */
+export function allowedModels<T extends null | undefined>(
+  given: readonly string[] | T,
+  { entryOf }: Pick<ModelNames, "entryOf">,
+): Result<string[] | T> {
+  if (given === undefined || given === null) return success(given);
+  const entries: string[] = [];
+  for (const [at, name] of given.entries()) {
+    const entry = entryOf(name);
+    const message = "is no model here: give ids or aliases of GET /v1/models, or maker/*.";
+    if (entry === null) return invalid(`allowed_models[${at}] ${message}`, `allowed_models[${at}]`);
+    entries.push(entry);
+  }
+  return success(entries);
 }
 
 function mergedTerms(before: KeyTerms, fields: TermFields): KeyTerms {
@@ -102,7 +125,7 @@ function orNull<T, R>(value: T | null, read: (value: T) => R | null): R | null {
 }
 
 /** Whether whoever has `after` may do nothing that one with `before` might not. */
-export function isTighter(before: KeyTerms, after: KeyTerms): boolean {
+export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
   const samePeriod = before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod;
   const known = before.allowedModels;
   return (
@@ -111,7 +134,8 @@ export function isTighter(before: KeyTerms, after: KeyTerms): boolean {
     isLess(before.tpmLimit, after.tpmLimit) &&
     isLess(before.expiresAt, after.expiresAt) &&
     (before.endUser === null || after.endUser === before.endUser) &&
-    (known === null || (after.allowedModels?.every((name) => isWithin(known, name)) ?? false))
+    (known === null ||
+      (after.allowedModels?.every((entry) => isWithin(known, entry, names)) ?? false))
   );
 }
 
@@ -119,8 +143,14 @@ function isLess(before: number | null, after: number | null): boolean {
   return before === null || (after !== null && after <= before);
 }
 
-export function isWithin(known: readonly string[], name: string): boolean {
-  return known.includes(name) || known.includes(`${name.slice(0, name.indexOf("/"))}/*`);
+/** Whether a list allows all that an entry of another does. */
+export function isWithin(
+  known: readonly string[],
+  entry: string,
+  { isAlias }: Pick<ModelNames, "isAlias">,
+): boolean {
+  if (known.includes(entry)) return true;
+  return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
 /** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */

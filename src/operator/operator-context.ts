@@ -4,6 +4,7 @@ import type { Actor } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeySecrets } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
+import type { ModelNames } from "../keys/terms.ts";
 import type { Counted } from "../metrics/region-metrics.do.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
@@ -60,8 +61,7 @@ export type OperatorContext = {
   readonly aliases: ReadonlyMap<string, string>;
   /** The routes that this isolate does not ask freely. */
   readonly breakers: readonly RouteStanding[];
-  /** Whether a name is sold here: an id, an alias or `maker/*`. */
-  readonly isModel: (name: string) => boolean;
+  readonly names: ModelNames;
   readonly keySecrets: readonly KeySecret[];
   /** The operator who asks. */
   readonly actor: Actor;

@@ -1,7 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context, Next } from "hono";
-import { isModelName } from "../catalog/catalog.ts";
+import { modelNames } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
@@ -94,7 +94,7 @@ function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): Operato
     peers: config.peers.map(({ region }) => region),
     version: config.version,
     aliases: catalog.aliases,
-    isModel: (name) => isModelName(catalog, name),
+    names: modelNames(catalog),
     breakers: health.standings(nowMs),
     keySecrets: config.keySecrets,
     actor: { kind: "operator", id: c.var.operator },

@@ -138,6 +138,20 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect((await pays(where, one, ECHO)).status).toBe(200);
   });
 
+  it("a model in its list is allowed by its names, an alias alone", async () => {
+    for (const [listed, statuses] of [
+      ["echo", [200, 200, 200, 403]],
+      ["smart", [403, 403, 200, 403]],
+    ] as const) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const { one } = await limited({ allowed_models: [listed] });
+      const asked = ["sandbox/echo", "echo", "smart", "think"];
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      const answers = await Promise.all(asked.map((model) => pays(where, one, { ...ECHO, model })));
+      expect(answers.map(({ status }) => status)).toEqual(statuses);
+    }
+  });
+
   it("400 for another end user than its own, which its requests have without saying so", async () => {
     const { owner, one } = await limited({ end_user: "ann" });
     expect(await refusalOf(where, one, { ...ECHO, user: "bob" })).toMatchObject({

@@ -127,7 +127,7 @@ export function context(): OperatorContext {
     peers: ["us"],
     version: "test",
     aliases: new Map([["smart", "sandbox/echo"]]),
-    isModel: (name) => name.startsWith("sandbox/"),
+    names: { entryOf: (name) => (name.startsWith("sandbox/") ? name : null), isAlias: () => false },
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),

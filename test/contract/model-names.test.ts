@@ -1,0 +1,137 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { addMember, postKey } from "./key-client.ts";
+import { upstreamBindings } from "./upstream.ts";
+
+/** Each is the same model, as its maker's clients and those that strip or keep its maker name it. */
+const SONNET = [
+  "anthropic/claude-sonnet-5",
+  "claude-sonnet-5",
+  "claude-sonnet-5-latest",
+  "claude-sonnet-5-20260630",
+  "claude-sonnet-5[1m]",
+  "anthropic/claude-sonnet-5-latest",
+];
+const [ID = ""] = SONNET;
+const OTHERS = ["anthropic/claude-opus-5.5", "claude-opus-5-5-latest", "claude-sonnet-5.5", "echo"];
+/** Two aliases: of that model, and one that looks like another maker's. */
+const ALIASES = JSON.stringify({ smart: ID, "mock/best": ID });
+const bindings = upstreamBindings({ ANTHROPIC_API_KEY: "k", RESIDENCY: "relaxed", ALIASES });
+
+let poor: Account;
+beforeAll(async () => {
+  poor = await openAccount({ credits: 0 }); // nothing is run: who is allowed is 402
+});
+
+const DOORS = {
+  "/v1/chat/completions": { messages: [{ role: "user", content: "hi" }] },
+  "/v1/responses": { input: "hi" },
+  "/v1/messages": { max_tokens: 9, messages: [{ role: "user", content: "hi" }] },
+  "/v1/completions": { prompt: "hi" },
+};
+
+/** How each name is answered by a completion: 402 where it may be asked for, 403 where not, 404 where it is none. */
+async function allowed(key: string, names: readonly string[]) {
+  const path = "/v1/chat/completions";
+  const ask = async (model: string) => {
+    const body = { ...DOORS[path], model };
+    return [model, (await send(path, { key, bindings, body })).status];
+  };
+  return Object.fromEntries(await Promise.all(names.map(ask))) as Record<string, number>;
+}
+const each = (names: readonly string[], status: number) =>
+  Object.fromEntries(names.map((name) => [name, status]));
+
+async function limited(models: readonly string[]): Promise<{ id: string; key: string }> {
+  const fields = { name: "limited", rpm_limit: 1000, allowed_models: models };
+  const response = await postKey(poor.key, fields, { bindings });
+  expect(response.status).toBe(201);
+  return response.json();
+}
+
+function mint(key: string, models: readonly string[]): Promise<Response> {
+  return send("/v1/sessions", { key, bindings, body: { allowed_models: models } });
+}
+
+describe("a model by any of its names", () => {
+  it.each(SONNET)("%s is what every door sells and the list of models shows", async (name) => {
+    for (const [path, body] of Object.entries(DOORS)) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
+      expect([path, asked.status]).toEqual([path, 402]);
+    }
+    const at = `/v1/models/${encodeURIComponent(name)}`;
+    const shown = await send(at, { key: poor.key, bindings });
+    expect([shown.status, await shown.json()]).toMatchObject([200, { id: ID }]);
+  });
+
+  it("no model: 404 at the list of models as for a completion", async () => {
+    for (const name of ["claude-sonnet-9-latest", "smart-latest", "smart[1m]", "constructor"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const shown = await send(`/v1/models/${name}`, { key: poor.key, bindings });
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect([name, shown.status, await allowed(poor.key, [name])]).toEqual([
+        name,
+        404,
+        { [name]: 404 },
+      ]);
+    }
+  });
+
+  it.each(SONNET)(
+    "a key or session that allows %s allows it by all, and no other",
+    async (name) => {
+      const { key, ...record } = await limited([name]);
+      expect(record).toMatchObject({ allowed_models: [ID] });
+      const session = await mint(poor.key, [name]);
+      const { token } = await session.json<{ token: string }>();
+      const within = await mint(key, SONNET);
+      expect(within.status).toBe(201);
+      const { token: inner } = await within.json<{ token: string }>();
+      for (const one of [key, token, inner]) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        expect(await allowed(one, [...SONNET, "smart"])).toEqual(each([...SONNET, "smart"], 402));
+        // oxlint-disable-next-line no-await-in-loop -- the same
+        expect(await allowed(one, OTHERS)).toEqual(each(OTHERS, 403));
+      }
+    },
+  );
+});
+
+describe("an alias among allowed models", () => {
+  it("allows itself alone, as what it means may change: no name of the model of today", async () => {
+    const { key } = await limited(["smart"]);
+    expect(await allowed(key, ["smart", ...SONNET, "mock/best"])).toEqual({
+      smart: 402,
+      ...each([...SONNET, "mock/best"], 403),
+    });
+    for (const name of SONNET) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const wider = await errorOf(await mint(key, ["smart", name]), 400);
+      expect(wider.param).toBe("allowed_models[1]");
+    }
+  });
+
+  it("is no model of the maker that its name begins with", async () => {
+    const { key } = await limited(["mock/*"]);
+    expect(await allowed(key, ["mock/chat", "chat", "mock/best"])).toEqual({
+      ...each(["mock/chat", "chat"], 402),
+      "mock/best": 403,
+    });
+    expect((await errorOf(await mint(key, ["mock/best"]), 400)).param).toBe("allowed_models[0]");
+    const member = await addMember(poor, "member");
+    const fields = { name: "own", rpm_limit: 10, allowed_models: ["mock/*"] };
+    const own = await postKey(member.key, fields, { bindings });
+    const { id } = await own.json<{ id: string }>();
+    const change = (models: readonly string[]) =>
+      send(`/v1/keys/${id}`, {
+        method: "PATCH",
+        key: member.key,
+        bindings,
+        body: { allowed_models: models },
+      });
+    expect((await change(["mock/best"])).status).toBe(403);
+    expect((await change(["chat", "mock/blind"])).status).toBe(200);
+  });
+});
