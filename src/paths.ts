@@ -30,13 +30,12 @@ import {
   readEndUserRoute,
   readSettingsRoute,
 } from "./wallet/routes/end-users.route.ts";
-import { eventsRoute } from "./wallet/routes/events.route.ts";
+import { eventsRoute, alertsRoute, balanceRoute } from "./wallet/routes/reads.route.ts";
 import {
   generationRoute,
   holdsRoute,
   listGenerationsRoute,
 } from "./wallet/routes/generations.route.ts";
-import { alertsRoute, balanceRoute } from "./wallet/routes/reads.route.ts";
 import { usageRoute } from "./wallet/routes/usage.route.ts";
 import {
   createWebhookRoute,

@@ -1,8 +1,7 @@
 import { pageQuery, parseQuery } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { eventQuery, eventsView } from "../wallet/routes/events.route.ts";
-import { alertsView } from "../wallet/routes/reads.route.ts";
+import { eventQuery, eventsView, alertsView } from "../wallet/routes/reads.route.ts";
 import { usageQuery, usageView } from "../wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";

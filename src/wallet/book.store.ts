@@ -1,3 +1,6 @@
+import type { Actor, EventRecord, EventType } from "../lib/event.ts";
+import { microsOrNull } from "./rules/quota.ts";
+import type { Settings } from "./tables/wallet-schema.do.ts";
 import type { Configuration } from "./wallet-contract.ts";
 
 /** What the book said of an organisation before a publish; null when it had no row. */
@@ -140,18 +143,10 @@ export async function writePublication(
   return head === undefined ? null : headOf(head);
 }
 
-/** Settings as the book's columns name them. */
-export type BookSettings = {
-  readonly default_user_monthly_quota_micro: number | null;
-  readonly default_user_daily_quota_micro: number | null;
-  readonly default_alert_threshold: number;
-  readonly low_balance_threshold_micro: number | null;
-};
-
 /** What a wallet published of one organisation, without the rows of which there may be many. */
 export type BookCopy = {
   readonly head: BookHead;
-  readonly settings: BookSettings | null;
+  readonly settings: Settings | null;
   /** What an operator set, which D1 alone keeps; null without the organisation. */
   readonly configuration: Configuration | null;
 };
@@ -167,7 +162,7 @@ export async function readBookCopy(db: D1Database, orgId: string): Promise<BookC
   if (found === null) return null;
   return {
     head: found,
-    settings: (settings?.results[0] as BookSettings | undefined) ?? null,
+    settings: settingsOf(settings?.results[0]),
     configuration: configurationOf(operators?.results[0]),
   };
 }
@@ -193,6 +188,26 @@ export async function* readBookPages(
     if (results.length < PAGE_ROWS) return;
     after = String(results.at(-1)?.[key]);
   }
+}
+
+/** The row of an organisation's settings. */
+export function settingsRow(settings: Settings): BookRow {
+  return {
+    default_user_monthly_quota_micro: settings.monthlyQuota,
+    default_user_daily_quota_micro: settings.dailyQuota,
+    default_alert_threshold: settings.alertThreshold,
+    low_balance_threshold_micro: settings.lowBalance,
+  };
+}
+
+function settingsOf(row: BookRow | undefined): Settings | null {
+  if (row === undefined) return null;
+  return {
+    monthlyQuota: microsOrNull(row["default_user_monthly_quota_micro"] as number | null),
+    dailyQuota: microsOrNull(row["default_user_daily_quota_micro"] as number | null),
+    alertThreshold: row["default_alert_threshold"] as number,
+    lowBalance: microsOrNull(row["low_balance_threshold_micro"] as number | null),
+  };
 }
 
 function configurationOf(row: BookRow | undefined): Configuration | null {
@@ -313,4 +328,50 @@ export function ownsBook(
 ): boolean {
   const met = row.conflict === null ? row : (JSON.parse(row.conflict) as Conflict);
   return head.epoch === row.epoch && head.seq <= met.revision;
+}
+
+/** Events that a wallet takes over at once. */
+export const WAITING_PAGE = 50;
+
+type EventRow = {
+  id: string;
+  type: EventType;
+  actor_kind: Actor["kind"];
+  actor_id: string | null;
+  subject: string;
+  data: string;
+  created_at: number;
+};
+
+/** The oldest events of an organisation that wait in the book. Throws when D1 fails, as does what follows. */
+export async function readWaitingEvents(
+  db: D1Database,
+  orgId: string,
+): Promise<readonly EventRecord[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT id, type, actor_kind, actor_id, subject, data, created_at FROM events
+       WHERE org_id = ? ORDER BY created_at, id LIMIT ${WAITING_PAGE}`,
+    )
+    .bind(orgId)
+    .all<EventRow>();
+  return results.map((row) => ({
+    id: row.id,
+    type: row.type,
+    actor: { kind: row.actor_kind, id: row.actor_id } as Actor,
+    subject: row.subject,
+    data: JSON.parse(row.data) as EventRecord["data"],
+    createdAt: row.created_at,
+  }));
+}
+
+/** Those that the wallet's log has. */
+export async function deleteWaitingEvents(
+  db: D1Database,
+  events: readonly EventRecord[],
+): Promise<void> {
+  await db
+    .prepare("DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))")
+    .bind(JSON.stringify(events.map(({ id }) => id)))
+    .run();
 }

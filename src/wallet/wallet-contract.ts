@@ -5,7 +5,7 @@ import type { Generation } from "../lib/generation.ts";
 import type { Key, KeySecrets } from "../lib/key.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
 import type { RequestState } from "./rules/ledger.ts";
-import type { TokenAsk } from "./rules/token-window.ts";
+import type { TokenAsk } from "./rules/key-limits.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { AdmittedKey } from "../lib/register-contract.ts";
 import type { Session } from "../lib/session.ts";

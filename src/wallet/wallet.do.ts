@@ -37,8 +37,7 @@ import {
   readRequests,
 } from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
-import { WebhookTelling } from "./object/tell-webhooks.do.ts";
-import { takeWaitingEvents } from "./object/take-events.do.ts";
+import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";

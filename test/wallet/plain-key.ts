@@ -1,11 +1,10 @@
 import { micros } from "../../src/lib/money.ts";
 import { budgetSpent } from "../../src/lib/key-terms.ts";
-import { noKeySpend } from "../../src/wallet/rules/budget.ts";
-import type { Budget } from "../../src/wallet/rules/budget.ts";
+import { noKeySpend } from "../../src/wallet/rules/key-limits.ts";
+import type { Budget, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
 import type { Known, Rules } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import type { Period } from "../../src/lib/period.ts";
-import type { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import type { Content, KeyLimits } from "./wallet-commands.ts";
 
 const WINDOW_MS = 60_000;

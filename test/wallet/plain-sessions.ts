@@ -1,6 +1,6 @@
 import { micros } from "../../src/lib/money.ts";
 import { budgetSpent } from "../../src/lib/key-terms.ts";
-import type { Budget, sessionBudget } from "../../src/wallet/rules/budget.ts";
+import type { Budget, sessionBudget } from "../../src/wallet/rules/key-limits.ts";
 import type { rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
 import type { Known } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";

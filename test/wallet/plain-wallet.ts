@@ -1,23 +1,28 @@
 import { micros } from "../../src/lib/money.ts";
 import type { Micros } from "../../src/lib/money.ts";
-import { refuseId } from "../../src/wallet/rules/hold-guards.ts";
-import { decideCredit } from "../../src/wallet/rules/credit.ts";
-import { decideHold, decideSettle, RULES } from "../../src/wallet/rules/ledger.ts";
-import type { Ask, Known, Rules } from "../../src/wallet/rules/ledger.ts";
-import { decideName, rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
-import { sessionBudget } from "../../src/wallet/rules/budget.ts";
 import {
+  refuseId,
+  decideName,
+  rateWait,
+  refuseDeadSession,
+} from "../../src/wallet/rules/hold-guards.ts";
+import { decideCredit } from "../../src/wallet/rules/credit.ts";
+import {
+  decideHold,
+  decideSettle,
+  RULES,
   closeHold,
   dueHolds,
   emptyBooks,
   freeOf,
   openHold,
 } from "../../src/wallet/rules/ledger.ts";
+import type { Ask, Known, Rules } from "../../src/wallet/rules/ledger.ts";
+import { sessionBudget, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import { noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
 import type { Period } from "../../src/lib/period.ts";
 import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
-import { TokenWindow } from "../../src/wallet/rules/token-window.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";

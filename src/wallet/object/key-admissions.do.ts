@@ -14,8 +14,8 @@ import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
 import { storageFailure } from "../../lib/storage-failure.ts";
 import { within } from "../../lib/within.ts";
-import { REFRESH_MS } from "../rules/due-uses.ts";
 import {
+  REFRESH_MS,
   buryKey,
   clampKey,
   insertAdmission,

@@ -1,12 +1,11 @@
 import { budgetSpent } from "../../lib/key-terms.ts";
 import type { KeyStanding, KeyTerms } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
-import { addKeySpend, budgetLeft, noKeySpend } from "../rules/budget.ts";
-import type { Budget } from "../rules/budget.ts";
+import { addKeySpend, budgetLeft, noKeySpend, TokenWindow } from "../rules/key-limits.ts";
+import type { Budget } from "../rules/key-limits.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 import { endOf, periodOfDay } from "../../lib/period.ts";
-import { TokenWindow } from "../rules/token-window.ts";
-import { putBudget, selectKeyDays, updateBudget } from "../tables/key-budget-rows.do.ts";
+import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 

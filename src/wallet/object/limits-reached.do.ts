@@ -3,7 +3,7 @@ import type { Failure } from "../../lib/failure.ts";
 import type { BudgetPeriod } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
 import { budgetSpent } from "../../lib/key-terms.ts";
-import type { Budget } from "../rules/budget.ts";
+import type { Budget } from "../rules/key-limits.ts";
 import { RULES } from "../rules/ledger.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { Period } from "../../lib/period.ts";

@@ -5,11 +5,15 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
 import { RULES, emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
-import type { Budget } from "../rules/budget.ts";
-import { DueUses } from "../rules/due-uses.ts";
+import type { Budget, TokenWindow } from "../rules/key-limits.ts";
+import {
+  DueUses,
+  putBudget,
+  selectBudgets,
+  selectTokens,
+  findDueUses,
+} from "../tables/key-rows.do.ts";
 import { addSpend } from "../rules/quota.ts";
-import type { TokenWindow } from "../rules/token-window.ts";
-import { putBudget, selectBudgets, selectTokens } from "../tables/key-budget-rows.do.ts";
 import type { Period } from "../../lib/period.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
@@ -21,7 +25,6 @@ import {
   updateEndUserSpend,
 } from "../tables/end-user-rows.do.ts";
 import type { Departed } from "../tables/end-user-rows.do.ts";
-import { findDueUses } from "../tables/key-rows.do.ts";
 import { addTotal, thinCheckpoints } from "../tables/total-rows.do.ts";
 import {
   addSessionSpend,

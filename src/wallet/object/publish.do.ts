@@ -5,6 +5,7 @@ import {
   ownsBook,
   readBookHead,
   writePublication,
+  settingsRow,
 } from "../book.store.ts";
 import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "../tables/alert-rows.do.ts";
@@ -128,13 +129,7 @@ function* pagesOf(
 ): Generator<BookPage> {
   const { settings, publishAll } = row;
   const since = publishAll ? -1 : row.acknowledged;
-  const published = {
-    default_user_monthly_quota_micro: settings.monthlyQuota,
-    default_user_daily_quota_micro: settings.dailyQuota,
-    default_alert_threshold: settings.alertThreshold,
-    low_balance_threshold_micro: settings.lowBalance,
-  };
-  yield { table: "settings", rows: [published] };
+  yield { table: "settings", rows: [settingsRow(settings)] };
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
   }

@@ -4,7 +4,6 @@ import type { Refusal } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
 import { ownsBook, readBookCopy, readBookHead, readBookPages } from "../book.store.ts";
 import type { BookCopy, PagedTable } from "../book.store.ts";
-import { microsOrNull } from "../rules/quota.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
@@ -74,18 +73,7 @@ export function refuseHealthy(): Refusal {
 /** From the pages that `copyBook` made. */
 function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
   const { settings } = book;
-  if (settings !== null) {
-    updateSettings(
-      sql,
-      {
-        monthlyQuota: microsOrNull(settings.default_user_monthly_quota_micro),
-        dailyQuota: microsOrNull(settings.default_user_daily_quota_micro),
-        alertThreshold: settings.default_alert_threshold,
-        lowBalance: microsOrNull(settings.low_balance_threshold_micro),
-      },
-      changed,
-    );
-  }
+  if (settings !== null) updateSettings(sql, settings, changed);
   adoptEndUsers(sql, changed);
   sql.exec(
     `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,

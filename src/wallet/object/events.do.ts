@@ -5,7 +5,8 @@ import { success } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
 import { within } from "../../lib/within.ts";
-import { selectUntold, updateTold } from "../tables/event-rows.do.ts";
+import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../book.store.ts";
+import { selectUntold, updateTold, takeEvent } from "../tables/event-rows.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 
 const TOLD_AT_ONCE = 100;
@@ -14,7 +15,7 @@ const TAKE_TIMEOUT_MS = 10_000;
 const PAUSE_MS = 5000;
 
 /** The call on the object that delivers an organisation's events; it throws when it did not take them. */
-export type EventTaker = {
+type EventTaker = {
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
 };
 
@@ -74,5 +75,37 @@ export class WebhookTelling {
     const parsed = configOf(env);
     const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
     return inJurisdiction(env.WEBHOOK_DELIVERIES, jurisdiction).getByName(orgId);
+  }
+}
+
+/** Pages of one look; what is left waits for the next. */
+const PAGES_MAX = 20;
+const BOOK_TIMEOUT_MS = 5000;
+
+/**
+ * Takes the events of the book into the log, then deletes them there: what stands in both after a crash is the
+ * same event by its id, and is taken once. Never throws: what could not be taken waits in the book.
+ */
+export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
+  try {
+    const orgId = decisions.tryOpen()?.memory.row.orgId;
+    if (orgId === undefined) return;
+    for (let page = 0; page < PAGES_MAX; page++) {
+      /* oxlint-disable no-await-in-loop -- one page after the other */
+      const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
+      if (waiting.length === 0) return;
+      const taken = decisions.decide((desk) => {
+        desk.storage.transactionSync(() => {
+          for (const event of waiting) takeEvent(desk, event);
+        });
+        return success(null);
+      });
+      if (!taken.ok) return;
+      await within(deleteWaitingEvents(db, waiting), BOOK_TIMEOUT_MS);
+      /* oxlint-enable no-await-in-loop */
+      if (waiting.length < WAITING_PAGE) return;
+    }
+  } catch (error) {
+    logWarning("events_not_taken", { reason: reasonOf(error) });
   }
 }
