@@ -20,12 +20,12 @@ import {
 } from "../tables/request-rows.do.ts";
 import type { NewRequest } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
-import { madeEndUser, newEndUser, storeEndUser } from "./departures.do.ts";
-import type { NewEndUser } from "./departures.do.ts";
+import { madeEndUser, newEndUser, storeEndUser } from "./end-users.do.ts";
+import type { NewEndUser } from "./end-users.do.ts";
 import { insertSession, noteSessionRate, selectSession } from "../tables/session-rows.do.ts";
 import { budgetOfSession, refuseOfSession } from "./sessions.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
-import { reachedByRefusal, tellReached } from "./limits-reached.do.ts";
+import { reachedByRefusal, tellReached } from "./alerts.do.ts";
 import { findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 

@@ -1,40 +1,23 @@
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
+import type { Period } from "../../lib/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
+import type { Budget, TokenWindow } from "../rules/key-limits.ts";
 import { RULES, emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
-import type { Budget, TokenWindow } from "../rules/key-limits.ts";
-import {
-  DueUses,
-  putBudget,
-  selectBudgets,
-  selectTokens,
-  findDueUses,
-} from "../tables/key-rows.do.ts";
 import { addSpend } from "../rules/quota.ts";
-import type { Period } from "../../lib/period.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
-import {
-  selectDeparted,
-  selectEndUser,
-  selectEndUserCount,
-  updateEndUserSpend,
-} from "../tables/end-user-rows.do.ts";
+import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
 import type { Departed } from "../tables/end-user-rows.do.ts";
-import { addTotal, thinCheckpoints } from "../tables/total-rows.do.ts";
-import {
-  addSessionSpend,
-  loadSessionRates,
-  loadSessions,
-  storeSessionSpend,
-} from "../tables/session-rows.do.ts";
-import type { SessionMemory } from "../tables/session-rows.do.ts";
+import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
+import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
+import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../wallet-contract.ts";
@@ -62,6 +45,7 @@ export type Memory = {
   /** Tokens of the last minute of the keys with a token limit, by id. */
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
+  /** Of texts that requests share, as far as they were met. */
   readonly names: NameNumbers;
   /** Number of end users; those that departed are not among them. */
   endUsers: number;
@@ -354,48 +338,4 @@ export function touchStorage(desk: Desk): void {
 export function balanceOf(desk: Desk): BalanceAnswer {
   const { balance, held, holds } = desk.memory.books;
   return { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
-}
-
-/**
- * Writes down what the rows since the last checkpoint came to, so that a start reads only later
- * ones, and takes the next publish's number. One transaction, then the memory.
- */
-export function takeCheckpoint(desk: Desk): void {
-  const { memory, sql } = desk;
-  const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
-  const floorId = floorOf(desk);
-  desk.storage.transactionSync(() => {
-    updateWalletRow(sql, row);
-    for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
-    for (const keyId of memory.unsavedKeys) {
-      const budget = memory.budgets.get(keyId);
-      if (budget !== undefined) putBudget(sql, budget, row.revision);
-    }
-    storeSessionSpend(sql, memory.sessions);
-    for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
-    thinCheckpoints(sql);
-    sql.exec(
-      `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
-      VALUES (?, ?, ?, ?, ?)`,
-      memory.books.seq,
-      memory.books.balance,
-      desk.nowMs,
-      memory.newest,
-      floorId,
-    );
-  });
-  memory.row = row;
-  memory.floorId = floorId;
-  for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
-  memory.unsaved.clear();
-  memory.unsavedKeys.clear();
-  memory.sessions.spent.clear();
-  memory.usage.clear();
-}
-
-/** No ledger row to come has a smaller id: it is an open hold's, or that of a hold still to be made. */
-function floorOf(desk: Desk): string {
-  let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
-  for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
-  return floorId;
 }

@@ -16,7 +16,7 @@ import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
 import type { Period } from "../../lib/period.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import { raiseAlerts, rearmedAt } from "../tables/alert-rows.do.ts";
+import { raiseAlerts, rearmedAt, reachedByCharge, tellReached } from "./alerts.do.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import {
   insertEntry,
@@ -36,7 +36,6 @@ import type {
   Settlement,
   VoidAnswer,
 } from "../wallet-contract.ts";
-import { reachedByCharge, tellReached } from "./limits-reached.do.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";

@@ -8,10 +8,11 @@ import {
   settingsRow,
 } from "../book.store.ts";
 import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
-import { forgetOldAlerts, selectAlertsAfter } from "../tables/alert-rows.do.ts";
+import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
-import { changeRow, takeCheckpoint } from "./memory.do.ts";
+import { changeRow } from "./memory.do.ts";
+import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 
 /** `again`: the book had lost what it acknowledged, everything must be published. */

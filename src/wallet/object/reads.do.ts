@@ -1,10 +1,14 @@
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
+import type { Generation } from "../../lib/generation.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { selectAlertPage } from "../tables/alert-rows.do.ts";
+import type { RequestState } from "../rules/ledger.ts";
+import { microsOrNull } from "../rules/quota.ts";
 import { selectEventPage } from "../tables/event-rows.do.ts";
+import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
+import type { Rest, Sold } from "../tables/request-rows.do.ts";
 import type {
   AlertPage,
   EventPage,
@@ -15,8 +19,9 @@ import type {
   LedgerRow,
   RequestPage,
   RequestQuery,
+  RequestRecord,
 } from "../wallet-contract.ts";
-import { selectGeneration, selectRequestPage } from "../tables/generation-rows.do.ts";
+import { selectAlertPage } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** Sorts after every id. */
@@ -96,21 +101,6 @@ function ledgerRows(
     }));
 }
 
-/** A settled request as `GET /v1/generations` shows it; `not_found` for any other id. */
-export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
-  const found = selectGeneration(desk.sql, id);
-  if (found !== null) return success(found);
-  return refuse({ kind: "not_found", message: "No such generation." });
-}
-
-/** Rows that one answer looks at: some ten milliseconds in which nobody is charged. */
-const SCANNED_MAX = 10_000;
-
-/** A page of requests, newest first; one that looked at many rows for few has fewer than asked for. */
-export function readRequests(desk: Desk, asked: RequestQuery): Result<RequestPage> {
-  return success(selectRequestPage(desk.sql, asked, SCANNED_MAX));
-}
-
 /** The open holds after `after`, oldest first; of these keys alone, unless that is null. */
 export function readHolds(
   desk: Desk,
@@ -143,4 +133,137 @@ export function readEvents(desk: Desk, query: EventQuery): Result<EventPage> {
   return page === null
     ? invalid("after must be the id of an event in the log.", "after")
     : success(page);
+}
+
+/** Rows that one answer looks at: some ten milliseconds in which nobody is charged. */
+const SCANNED_MAX = 10_000;
+
+type Row = {
+  id: string;
+  state: RequestState;
+  admitted_at: number;
+  granted: number | null;
+  charged: number;
+  shortfall: number;
+  key_id: string;
+  external_id: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  sold: string | null;
+  detail: string | null;
+};
+
+const COLUMNS = `id, state, admitted_at, granted, charged, shortfall, ${KEY_ID}, external_id, prompt_tokens,
+  completion_tokens, (SELECT text FROM names WHERE number = sold) AS sold, detail`;
+
+/** A settled request; `not_found` for any other id. Whose it is says its hold, whatever was settled later. */
+export function readGeneration({ sql }: Desk, id: string): Result<GenerationRecord> {
+  const [row] = sql
+    .exec<Row>(`SELECT ${COLUMNS} FROM requests WHERE id = ? AND state = 'settled'`, id)
+    .toArray();
+  if (row !== undefined) return success(generationOf(row));
+  return refuse({ kind: "not_found", message: "No such generation." });
+}
+
+/**
+ * A page of requests, newest first, by the tables' own order. Looks at no more than `SCANNED_MAX` rows: where they
+ * hold fewer than were asked for, the page is short and goes on after them.
+ */
+export function readRequests({ sql }: Desk, asked: RequestQuery): Result<RequestPage> {
+  const { fromMs, beforeMs, limit } = asked;
+  const beforeId = [
+    asked.after ?? LAST_ID,
+    idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS),
+  ].toSorted()[0];
+  const fromId = idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS);
+  const [end] = sql
+    .exec<{ id: string }>(
+      "SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+      fromId,
+      beforeId ?? "",
+      SCANNED_MAX - 1,
+    )
+    .toArray();
+  const rows = sql
+    .exec<Row>(
+      `SELECT ${COLUMNS} FROM requests
+      WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
+        AND (?5 IS NULL OR state = ?5) AND (?6 IS NULL OR external_id = ?6)
+        AND (?7 IS NULL OR ${bare(KEY_ID)} IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR ${bare(MODEL)} = ?8)
+      ORDER BY id DESC LIMIT ?9`,
+      end?.id ?? fromId,
+      beforeId ?? "",
+      fromMs,
+      beforeMs,
+      asked.state,
+      asked.externalId,
+      asked.keyIds === null ? null : JSON.stringify(asked.keyIds),
+      asked.model,
+      limit + 1,
+    )
+    .toArray();
+  const shown = rows.slice(0, limit);
+  const nextAfter = rows.length > limit ? (shown.at(-1)?.id ?? null) : (end?.id ?? null);
+  return success({ requests: shown.map(recordOf), nextAfter });
+}
+
+/** A column's expression without the name that it is given. */
+function bare(column: string): string {
+  return column.slice(0, column.lastIndexOf(" AS "));
+}
+
+function recordOf(row: Row): RequestRecord {
+  return {
+    id: row.id,
+    state: row.state,
+    keyId: row.key_id === "" ? null : row.key_id,
+    externalId: row.external_id,
+    createdAt: row.admitted_at,
+    heldMicro: microsOrNull(row.granted),
+    generation: row.state === "settled" ? generationOf(row) : null,
+  };
+}
+
+function generationOf(row: Row): GenerationRecord {
+  const whose = {
+    id: row.id,
+    keyId: row.key_id,
+    externalId: row.external_id,
+    createdAt: row.admitted_at,
+    costMicro: micros(row.charged),
+    heldMicro: micros(row.granted ?? 0),
+    absorbedMicro: micros(row.shortfall),
+  };
+  const detail: unknown = JSON.parse(row.detail ?? "");
+  if (row.sold === null) return { ...(detail as Generation), ...whose };
+  const [
+    streamed,
+    cacheRead,
+    cacheWrite,
+    reasoning,
+    firstByteMs,
+    durationMs,
+    estimated,
+    finishReason,
+    cacheWriteHour,
+  ] = detail as Rest;
+  const input = row.prompt_tokens - cacheRead - cacheWrite;
+  return {
+    ...(JSON.parse(row.sold) as Sold),
+    ...whose,
+    usage: {
+      input,
+      cacheRead,
+      cacheWrite,
+      ...(cacheWriteHour !== undefined && { cacheWriteHour }),
+      output: row.completion_tokens,
+      reasoning,
+    },
+    streamed: streamed === 1,
+    firstByteMs,
+    durationMs,
+    estimated: estimated === 1,
+    finishReason,
+  };
 }

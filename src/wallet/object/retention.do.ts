@@ -5,9 +5,10 @@ import { HOLD_ID } from "../rules/hold-guards.ts";
 import { forgetOldEvents } from "../tables/event-rows.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
-import { forgetDeparted } from "./departures.do.ts";
+import { forgetDeparted } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
-import { changeRow, takeCheckpoint } from "./memory.do.ts";
+import { changeRow } from "./memory.do.ts";
+import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 const DAY_MS = 86_400_000;
