@@ -4,10 +4,9 @@ import type { AppEnv } from "../http/context.ts";
 import { giveId } from "../http/given-id.ts";
 import { notFound } from "../http/not-found.ts";
 import { routingPath } from "../http/routing-path.ts";
-import { vouchFor, vouchForKey } from "../keys/forwarded.ts";
-import { admittedAs } from "../keys/identify.ts";
+import { vouchFor, vouchForKey, admittedAs } from "../keys/vouched.ts";
 import { calledBy } from "../lib/caller.ts";
-import { vouchForOperator } from "../operator/vouched-operator.ts";
+import { vouchForOperator } from "../operator/operator-token.ts";
 import { enterSession, failSession } from "./session.route.ts";
 import type { LiveSession } from "./session.route.ts";
 

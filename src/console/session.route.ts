@@ -14,7 +14,7 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { Key } from "../lib/key.ts";
-import { operatorOf } from "../operator/admin-token.ts";
+import { operatorOf } from "../operator/operator-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
 import {

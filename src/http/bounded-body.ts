@@ -1,5 +1,3 @@
-import { Utf8Pieces } from "./utf8-pieces.ts";
-
 const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
@@ -75,4 +73,45 @@ export function discardBody(response: Response): void {
 /** Waits for nothing: what is being thrown away may fail as it likes. */
 function discard(work: Promise<unknown>): void {
   work.catch(() => undefined);
+}
+
+const MARK = "\ufeff";
+
+/**
+ * Decodes UTF-8 that arrives in pieces, cut anywhere. One byte order mark before all of it is left out
+ * (Encoding Standard, "UTF-8 decode"); every other U+FEFF is text. workerd's own TextDecoder takes
+ * the first at the beginning of any piece for that mark.
+ */
+export class Utf8Pieces {
+  readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+  #begun = false;
+
+  /** What these bytes complete. */
+  decode(bytes: Uint8Array | undefined): string {
+    return this.#unmarked(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  /** What the end leaves incomplete, as U+FFFD. */
+  end(): string {
+    return this.#unmarked(this.#decoder.decode());
+  }
+
+  #unmarked(text: string): string {
+    if (this.#begun || text === "") return text;
+    this.#begun = true;
+    return text.startsWith(MARK) ? text.slice(MARK.length) : text;
+  }
+}
+
+/** The pieces as one: the piece itself where there is only one. `length` is their sum. */
+export function joinBytes(pieces: readonly Uint8Array[], length: number): Uint8Array {
+  const [first] = pieces;
+  if (first !== undefined && first.byteLength === length) return first;
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.byteLength;
+  }
+  return all;
 }

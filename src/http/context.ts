@@ -5,17 +5,16 @@ import type { Config } from "../config.ts";
 import type { Admitted, Caller, Member, Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
-import type { ShedReason, Slot } from "../lib/in-flight.ts";
-import type { Timers } from "../lib/timers.ts";
 import { mintId } from "../lib/id.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import { logEvent } from "../lib/log.ts";
+import type { Timers } from "../lib/timers.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
-import { setKeylessHeaders } from "./keyless-headers.ts";
 import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
+import { givenId } from "./given-id.ts";
 import type { JsonObject } from "./json-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
-import { givenId } from "./given-id.ts";
 import { logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
@@ -207,4 +206,14 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
   if (tokens === undefined) return;
   const ofTokens = Object.entries(rateHeaders(tokens, "tokens"));
   for (const [name, value] of ofTokens) headers.set(name, value);
+}
+
+/**
+ * For an answer that no key asked for, which a browser may be made to show: nothing of it runs or is
+ * framed, and the next visit is by https. An answer to a key cannot be a page: a browser that follows a
+ * link sends no Authorization. So paid answers go without these.
+ */
+function setKeylessHeaders(headers: Headers): void {
+  headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+  headers.set("strict-transport-security", "max-age=31536000");
 }

@@ -1,6 +1,6 @@
 import type { Failure } from "../lib/failure.ts";
 import { timestamp } from "../lib/clock.ts";
-import { orList } from "../lib/or-list.ts";
+import { orList } from "../lib/issue-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 /** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */

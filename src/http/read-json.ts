@@ -2,7 +2,7 @@ import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { afterTimeout } from "../lib/timers.ts";
 import type { After } from "../lib/timers.ts";
-import { joinBytes } from "./join-bytes.ts";
+import { joinBytes } from "./bounded-body.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 

@@ -1,4 +1,4 @@
-import { Utf8Pieces } from "./utf8-pieces.ts";
+import { Utf8Pieces } from "./bounded-body.ts";
 
 /** One event of a stream: its name ("message" when none was given) and its data lines joined by \n. */
 export type ServerSentEvent = { readonly name: string; readonly data: string };

@@ -9,7 +9,7 @@ import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { callersOf } from "../keys/admission.route.ts";
-import { identifyGlobalKey } from "../keys/identify.ts";
+import { identifyGlobalKey } from "../keys/vouched.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { PeerConfig } from "../config.ts";
-import { calledFromWire, shownFields, shownToWire } from "../keys/called-wire.ts";
+import { calledFromWire, shownFields, shownToWire } from "../keys/session-token.ts";
 import { keyHashSchema as hash } from "../lib/key.ts";
 import type { Called } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";

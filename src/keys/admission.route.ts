@@ -12,9 +12,8 @@ import { InFlight, SMALL_BODY_BYTES } from "../lib/in-flight.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { Timers } from "../lib/timers.ts";
 import type { VerifiedKey } from "./api-key.ts";
-import { admitKey, verifyRequest } from "./authenticate.ts";
-import { vouchedFor } from "./forwarded.ts";
-import { KnownCallers } from "./known-callers.ts";
+import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
+import { vouchedFor } from "./vouched.ts";
 
 /** Admission, attempts to store an outcome, and a margin. */
 const LEASE_SPARE_MS = 60_000;

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Called } from "../lib/caller.ts";
-import { calledFromWire, shownFields, shownToWire } from "./called-wire.ts";
+import { calledFromWire, shownFields, shownToWire } from "./session-token.ts";
 import { keyHashSchema } from "../lib/key.ts";
 
 /**

@@ -9,8 +9,7 @@ import type { Failure } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { answerHeaders, readForwardBody } from "./forward-wire.ts";
 import type { ForwardedRequest } from "./forward-wire.ts";
-import { vouchFor } from "./forwarded.ts";
-import { admittedAs, identifyGlobalKey } from "./identify.ts";
+import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
 
 type Dispatch = (
   request: Request,

@@ -4,7 +4,7 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { identifyGlobalKey } from "./identify.ts";
+import { identifyGlobalKey } from "./vouched.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { atMost } from "../lib/at-most.ts";
 import { reasonOf } from "../lib/log.ts";

@@ -6,7 +6,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { isLiveSecret } from "../lib/key.ts";
-import type { KeySecrets } from "../lib/key.ts";
+import type { KeySecrets, Admission, Identified } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
@@ -28,7 +28,6 @@ import {
 } from "./register-memory.do.ts";
 import { bookOf, HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
-import type { Admission, Identified } from "../lib/register-contract.ts";
 import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";

@@ -7,9 +7,8 @@ import { mintId } from "../lib/id.ts";
 import type { Key } from "../lib/key.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { mintKey } from "./api-key.ts";
-import { NO_SPEND } from "./booked-key.ts";
+import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./booked-key.ts";
 import type { BookedKey } from "./booked-key.ts";
-import { RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./key-record.ts";
 
 import { newTerms, termFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";

@@ -1,7 +1,7 @@
 import { assert } from "../lib/assert.ts";
 import { secretsOfText, secretsText } from "../lib/key.ts";
-import { termsOfText, termsText } from "../lib/key-terms.ts";
 import type { Key, Scope } from "../lib/key.ts";
+import { termsOfText, termsText } from "../lib/key-terms.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 

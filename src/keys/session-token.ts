@@ -1,10 +1,11 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
-import type { Region, Scope } from "../lib/caller.ts";
+import { calledBy } from "../lib/caller.ts";
+import type { Region, Scope, Called } from "../lib/caller.ts";
 import { ID_CHARACTERS, mintId, mintedAt } from "../lib/id.ts";
+import { keyHashSchema } from "../lib/key.ts";
 import { micros } from "../lib/money.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
-import { keyHashSchema } from "../lib/key.ts";
 import type { Session } from "../lib/session.ts";
 import { base62Of, hmacOf, sameText, sign } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
@@ -34,10 +35,10 @@ const wire = z.object({
   origins: texts,
 });
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
-export const sessionWire = wire;
+const sessionWire = wire;
 
 /** A session as a token and a peer's message have it. */
-export function sessionToWire(session: Session): z.infer<typeof wire> {
+function sessionToWire(session: Session): z.infer<typeof wire> {
   const { id, madeAt, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
   return {
     id,
@@ -52,7 +53,7 @@ export function sessionToWire(session: Session): z.infer<typeof wire> {
   };
 }
 
-export function sessionFromWire(said: z.infer<typeof wire>): Session {
+function sessionFromWire(said: z.infer<typeof wire>): Session {
   return {
     id: said.id,
     madeAt: said.made,
@@ -147,4 +148,21 @@ async function ownerOf(secret: KeySecret, stem: string, owner: string): Promise<
 async function macOf(secret: KeySecret, untagged: string): Promise<string> {
   const bytes = await sign(await hmacOf(secret), "session", untagged);
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+}
+
+/** What a peer says that a request shows beside its key's hash. Left out: the key's first secret. */
+export const shownFields = { secret: z.optional(keyHashSchema), session: z.optional(sessionWire) };
+type ShownWire = {
+  readonly secret?: string | undefined;
+  readonly session?: z.infer<typeof sessionWire> | undefined;
+};
+
+export function shownToWire({ shown }: Called): ShownWire {
+  if (shown?.session !== undefined) return { session: sessionToWire(shown.session) };
+  return shown === undefined ? {} : { secret: shown.secret };
+}
+
+export function calledFromWire(hash: string, { secret, session }: ShownWire): Called {
+  if (session !== undefined) return calledBy(hash, { session: sessionFromWire(session) });
+  return calledBy(hash, secret === undefined ? undefined : { secret });
 }

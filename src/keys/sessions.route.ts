@@ -17,7 +17,7 @@ import type { Micros } from "../lib/money.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { SESSION_MAX_S } from "../lib/session.ts";
 import type { Session } from "../lib/session.ts";
-import { RPM_LIMIT_MAX } from "./key-record.ts";
+import { RPM_LIMIT_MAX } from "./booked-key.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
 import { allowedModels, isWithin, termFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";

@@ -1,5 +1,5 @@
 import { mintId } from "./id.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./hash.ts";
 
 /** What may be told, each by the name that readers filter by. */
 export const EVENT_TYPES = [

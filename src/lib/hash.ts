@@ -21,3 +21,79 @@ export function hashedBase62(text: string, length: number): string {
   for (let i = 0; i < length; i++) out += BASE62.charAt(hash32(text, i + 1) % 62);
   return out;
 }
+
+/**
+ * SHA-256 (FIPS 180-4) of a short text in UTF-8, in hex. For what must be hashed within one synchronous turn of an
+ * object, where the platform's, which is awaited, cannot be used; everything else uses that one.
+ */
+export function sha256(text: string): string {
+  const message = padded(new TextEncoder().encode(text));
+  const state = firstBits(8, 1 / 2);
+  for (let at = 0; at < message.byteLength; at += 64) compress(state, message, at);
+  return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
+}
+
+/** The bytes, a 1 bit, zeros, and in the last 64 bits their length in bits. */
+function padded(bytes: Uint8Array): DataView {
+  const whole = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
+  whole.set(bytes);
+  whole[bytes.length] = 0x80;
+  const view = new DataView(whole.buffer);
+  view.setBigUint64(whole.length - 8, BigInt(bytes.length) * 8n);
+  return view;
+}
+
+/** The first 32 bits of the fractions of the roots of the first primes: the constants of the standard. */
+function firstBits(count: number, power: number): Uint32Array {
+  const bits = new Uint32Array(count);
+  for (let found = 0, n = 2; found < count; n++) {
+    if (!isPrime(n)) continue;
+    const root = n ** power;
+    bits[found++] = (root - Math.floor(root)) * 2 ** 32;
+  }
+  return bits;
+}
+
+function isPrime(n: number): boolean {
+  for (let factor = 2; factor * factor <= n; factor++) if (n % factor === 0) return false;
+  return true;
+}
+
+const ROUNDS = firstBits(64, 1 / 3);
+
+function rotated(word: number, by: number): number {
+  return (word >>> by) | (word << (32 - by));
+}
+
+/** Adds one block of 64 bytes to the state. */
+function compress(state: Uint32Array, message: DataView, at: number): void {
+  let next = [...state];
+  for (const [i, word] of schedule(message, at).entries()) {
+    next = mixed(next, (ROUNDS[i] ?? 0) + word);
+  }
+  for (const [i, value] of next.entries()) state[i] = (state[i] ?? 0) + value;
+}
+
+/** A block's 16 words, and 48 made of them. */
+function schedule(message: DataView, at: number): Uint32Array {
+  const words = new Uint32Array(64);
+  const word = (i: number): number => words[i] ?? 0;
+  for (let i = 0; i < 16; i++) words[i] = message.getUint32(at + i * 4);
+  for (let i = 16; i < 64; i++) {
+    const [near, far] = [word(i - 2), word(i - 15)];
+    const ofFar = rotated(far, 7) ^ rotated(far, 18) ^ (far >>> 3);
+    const ofNear = rotated(near, 17) ^ rotated(near, 19) ^ (near >>> 10);
+    words[i] = word(i - 16) + ofFar + word(i - 7) + ofNear;
+  }
+  return words;
+}
+
+/** The state after one round; `added` is the round's constant and word. */
+function mixed(state: readonly number[], added: number): number[] {
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state;
+  const choice = (e & f) ^ (~e & g);
+  const majority = (a & b) ^ (a & c) ^ (b & c);
+  const one = h + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + choice + added;
+  const two = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + majority;
+  return [(one + two) | 0, a, b, c, (d + one) | 0, e, f, g];
+}

@@ -1,6 +1,5 @@
 import type * as z from "zod/mini";
 import { assert } from "./assert.ts";
-import { orList } from "./or-list.ts";
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -147,4 +146,10 @@ function valueAt(value: unknown, path: Path): unknown {
     at = (at as Readonly<Record<PropertyKey, unknown>>)[key];
   }
   return at;
+}
+
+/** `a`, `a or b`, `a, b or c`. */
+export function orList(words: readonly string[]): string {
+  const last = words.at(-1) ?? "";
+  return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;
 }

@@ -1,6 +1,6 @@
 import { parseFields } from "../http/parse-body.ts";
 import { changeKeyEverywhere } from "../keys/change-key.ts";
-import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
+import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import type { BookedKey } from "../keys/booked-key.ts";
 import { findKey } from "../keys/keys.store.ts";
 import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";

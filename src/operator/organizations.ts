@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
-import { KEY_READ_ONLY, keyRecord } from "../keys/key-record.ts";
+import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
 import { refuse, success } from "../lib/failure.ts";

@@ -1,4 +1,4 @@
-import { joinBytes } from "../http/join-bytes.ts";
+import { joinBytes } from "../http/bounded-body.ts";
 import { toBase64 } from "./base64.ts";
 
 /** What is posted: JSON, or JSON of which downloaded bytes are a part. */

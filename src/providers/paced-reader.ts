@@ -1,4 +1,4 @@
-import { joinBytes } from "../http/join-bytes.ts";
+import { joinBytes } from "../http/bounded-body.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { READ_BYTES } from "./gathering-body.ts";
 import type { ByteSource } from "./gathering-body.ts";

@@ -1,12 +1,11 @@
 import * as z from "zod/mini";
+import { parseBody } from "../http/parse-body.ts";
 import type { Region } from "../lib/caller.ts";
+import type { Result } from "../lib/failure.ts";
 import { ranGeneration } from "../lib/generation.ts";
 import { mintedAt } from "../lib/id.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { micros } from "../lib/money.ts";
-import { fromWire, toWire } from "../lib/wire-names.ts";
-import { parseBody } from "../http/parse-body.ts";
-import type { Result } from "../lib/failure.ts";
 import type { Delivery, OutcomeItem, RevocationItem } from "./outbox-message.ts";
 import { DELIVER_MAX } from "./outbox-schedule.ts";
 
@@ -116,3 +115,36 @@ export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 /** On the wire `untried` is a failure with this reason. */
 const NOT_TRIED = "not tried";
+
+/** So deep fields are renamed: a generation's, and those of its usage and price. */
+const DEPTH = 2;
+
+/** A value as it goes over the wire: the names of its fields in snake_case. */
+function toWire(value: unknown): unknown {
+  return renamed(value, (name) =>
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  );
+}
+
+/** Reads a value that `toWire` wrote, in the names of `schema`. */
+function fromWire<T>(schema: z.ZodMiniType<T>) {
+  return z.pipe(
+    z.pipe(
+      z.unknown(),
+      z.transform((value) => renamed(value, camelCased)),
+    ),
+    schema,
+  );
+}
+
+function camelCased(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function renamed(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
+  const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (depth === 0 || !isPlain) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [rename(name), renamed(inner, rename, depth - 1)]),
+  );
+}

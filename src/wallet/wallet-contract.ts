@@ -2,12 +2,11 @@ import type { Called, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
-import type { Key, KeySecrets } from "../lib/key.ts";
+import type { Key, KeySecrets, AdmittedKey } from "../lib/key.ts";
 import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
 import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/key-limits.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { AdmittedKey } from "../lib/register-contract.ts";
 import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
 

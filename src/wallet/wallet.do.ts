@@ -7,9 +7,8 @@ import { SYSTEM } from "../lib/event.ts";
 import type { Actor, EventRecord } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { KeySecrets } from "../lib/key.ts";
+import type { KeySecrets, AdmittedKey } from "../lib/key.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
-import type { AdmittedKey } from "../lib/register-contract.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { forgetWallet, ownsBook, readBookHead } from "./book.store.ts";
 import {

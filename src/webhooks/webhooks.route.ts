@@ -1,8 +1,7 @@
 import * as z from "zod/mini";
 import { fail } from "../http/context.ts";
 import type { AppContext } from "../http/context.ts";
-import { moment } from "../http/moment.ts";
-import { parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { moment, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { readFields } from "../http/read-fields.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now, timestamp } from "../lib/clock.ts";

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
-import { boundedText } from "../../src/http/bounded-body.ts";
+import { boundedText, Utf8Pieces } from "../../src/http/bounded-body.ts";
 import { SseDecoder } from "../../src/http/server-sent-events.ts";
-import { Utf8Pieces } from "../../src/http/utf8-pieces.ts";
 
 const MARK = "\ufeff";
 const WORDS = `a${MARK}\u{1f600}${MARK}${MARK}`;

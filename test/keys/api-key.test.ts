@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { listedPrefix, mintKey, verifyKey } from "../../src/keys/api-key.ts";
 import type { KeySecret } from "../../src/config.ts";
-import { KnownCallers } from "../../src/keys/known-callers.ts";
+import { KnownCallers } from "../../src/keys/authenticate.ts";
 import { randomBase62 } from "../../src/lib/id.ts";
 import { authenticateBy, WatchedBook } from "./key-fixture.ts";
 import { effort } from "../effort.ts";

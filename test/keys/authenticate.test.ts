@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import type { Admitting, AdmittingRegister } from "../../src/keys/authenticate.ts";
-import { KnownCallers } from "../../src/keys/known-callers.ts";
+import { KnownCallers } from "../../src/keys/authenticate.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { keyRecord } from "../../src/keys/key-record.ts";
+import { keyRecord } from "../../src/keys/booked-key.ts";
 import {
   findKeyByHash,
   insertKey,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { operatorOf } from "../../src/operator/admin-token.ts";
+import { operatorOf } from "../../src/operator/operator-token.ts";
 
 const named = (token: string) => [{ name: "admin", token }];
 

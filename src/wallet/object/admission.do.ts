@@ -5,7 +5,7 @@ import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { NO_TERMS } from "../../lib/key-terms.ts";
 import type { KeyStanding } from "../../lib/key-terms.ts";
-import type { AdmittedKey } from "../../lib/register-contract.ts";
+import type { AdmittedKey } from "../../lib/key.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";

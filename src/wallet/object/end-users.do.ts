@@ -6,7 +6,7 @@ import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { DOLLARS_MAX } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
-import { sha256 } from "../../lib/sha256.ts";
+import { sha256 } from "../../lib/hash.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { moveHolds } from "../rules/ledger.ts";
 import { spentIn, noSpend } from "../rules/quota.ts";
