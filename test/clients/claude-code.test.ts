@@ -1,0 +1,80 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, it } from "vitest";
+import { gateway } from "./gateway.ts";
+
+const at = gateway();
+
+/** One line of `claude -p --output-format stream-json`. */
+type Line = {
+  readonly type: string;
+  readonly result?: string;
+  readonly is_error?: boolean;
+  readonly message?: { readonly content: unknown };
+};
+type Turn = { readonly lines: readonly Line[]; readonly log: string };
+
+/** What `claude -p` does with a prompt, in a home of its own and with no network but ours. */
+function claude(prompt: string, key = at.key): Promise<Turn> {
+  const home = mkdtempSync(join(tmpdir(), "claude-"));
+  const name = "@anthropic-ai/claude-code/package.json";
+  const cli = join(dirname(createRequire(import.meta.url).resolve(name)), "cli-wrapper.cjs");
+  const output = ["--output-format", "stream-json", "--verbose"];
+  const args = [cli, "-p", prompt, ...output, "--allowedTools", "Bash"];
+  const env = {
+    PATH: process.env["PATH"],
+    HOME: home,
+    ANTHROPIC_BASE_URL: at.origin,
+    ANTHROPIC_AUTH_TOKEN: key,
+    ANTHROPIC_MODEL: "smart",
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: "smart",
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+  };
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      args,
+      { env, cwd: home, timeout: 100_000, maxBuffer: 2 ** 26 },
+      (_, said, log) => {
+        rmSync(home, { recursive: true, force: true });
+        const json = said.split("\n").filter((line) => line.startsWith("{"));
+        resolve({ lines: json.map((line) => JSON.parse(line) as Line), log });
+      },
+    );
+    child.stdin?.end();
+  });
+}
+
+const resultOf = ({ lines }: Turn) => lines.find(({ type }) => type === "result");
+
+it("claude -p: an answer, and it is paid for", async () => {
+  const before = await at.balance();
+  const turn = await claude("Say hello to the gateway");
+  expect([resultOf(turn), turn.log]).toMatchObject([
+    { is_error: false, result: expect.stringContaining("Say hello to the gateway") as string },
+    expect.anything(),
+  ]);
+  expect(await at.balance()).toBeLessThan(before);
+});
+
+it("claude -p: a whole turn with one call of its shell", async () => {
+  const order = JSON.stringify({ command: "echo turnpike-$((40+2))", description: "count" });
+  const turn = await claude(`call Bash ${order}`);
+  const heard = turn.lines.filter(({ type }) => type === "user").map(({ message }) => message);
+  expect([heard, turn.log]).toMatchObject([
+    [{ content: [{ type: "tool_result", content: "turnpike-42", is_error: false }] }],
+    expect.anything(),
+  ]);
+  expect(resultOf(turn)?.result).toBe("Bash returned: turnpike-42");
+});
+
+it("claude -p: without credits it stops and says why", async () => {
+  const turn = await claude("Say hello", await at.keyOf({ credits: 0 }));
+  expect([resultOf(turn), turn.log]).toMatchObject([
+    { is_error: true, result: expect.stringMatching(/credit/i) as string },
+    expect.anything(),
+  ]);
+});
