@@ -5,6 +5,30 @@ import { gateway } from "./gateway.ts";
 
 const at = gateway();
 
+const runner = (): Runner =>
+  new Runner({
+    modelProvider: new OpenAIProvider({ apiKey: at.key, baseURL: at.baseUrl }),
+    tracingDisabled: true,
+  });
+const plain = (name: string): Agent => new Agent({ name, model: "sandbox/echo" });
+
+it("a run, and a streamed one that says the same", async () => {
+  const said = "Hello from an agent";
+  expect((await runner().run(plain("Echo"), said)).finalOutput).toBe(said);
+  const streamed = await runner().run(plain("Echo"), said, { stream: true });
+  let text = "";
+  for await (const part of streamed.toTextStream()) text += part;
+  await streamed.completed;
+  expect([text, streamed.finalOutput]).toEqual([said, said]);
+});
+
+it("a handoff: the agent that it names goes on", async () => {
+  const first = Agent.create({ ...plain("First"), handoffs: [plain("Second")] });
+  const { lastAgent, finalOutput } = await runner().run(first, "call transfer_to_Second {}");
+  expect(lastAgent?.name).toBe("Second");
+  expect(finalOutput).toBeTruthy();
+});
+
 it("an agent's loop with a tool, over Responses as it is", async () => {
   let calls = 0;
   const weather = tool({
@@ -16,15 +40,13 @@ it("an agent's loop with a tool, over Responses as it is", async () => {
       return "21 degrees";
     },
   });
-  const modelProvider = new OpenAIProvider({ apiKey: at.key, baseURL: at.baseUrl });
-  const runner = new Runner({ modelProvider, tracingDisabled: true });
   const agent = new Agent({
     name: "Weather",
     instructions: "You tell the weather.",
     model: "sandbox/echo",
     tools: [weather],
   });
-  const { finalOutput } = await runner.run(agent, 'call get_weather {"city":"Paris"}');
+  const { finalOutput } = await runner().run(agent, 'call get_weather {"city":"Paris"}');
   expect(finalOutput).toBeTruthy();
   expect(calls).toBe(1);
 });

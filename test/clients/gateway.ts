@@ -15,12 +15,15 @@ export type Gateway = {
   readonly balance: () => Promise<number>;
 };
 
-/** The EU region of two, with the sandbox, and a key of a new organisation; for all tests of a file. */
-export function gateway(): Gateway {
+/**
+ * The EU region of two, with the sandbox, and a key of a new organisation; for all tests of a file. `bindings`: vars
+ * over the tests' own.
+ */
+export function gateway(bindings: Readonly<Record<string, string>> = {}): Gateway {
   let regions: Awaited<ReturnType<typeof startTwoRegions>>;
   let key = "";
   beforeAll(async () => {
-    regions = await startTwoRegions();
+    regions = await startTwoRegions({ bindings });
     ({ key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {}));
   });
   afterAll(() => regions.stop());

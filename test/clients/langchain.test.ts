@@ -1,3 +1,4 @@
+import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { AIMessageChunk } from "@langchain/core/messages";
 import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
@@ -34,6 +35,32 @@ it("chat, and a stream of it", async () => {
   let text = "";
   for await (const part of await chat.stream("Hello from a client")) text += part.text;
   expect(text).toContain("Hello from a client");
+});
+
+it("responses: an answer, a stream of it, and a tool", async () => {
+  const chat = new ChatOpenAI({ ...options(), model: "sandbox/echo", useResponsesApi: true });
+  const whole = await chat.invoke("Hello from a client");
+  expect(whole.text).toContain("Hello from a client");
+  expect(whole.response_metadata).toMatchObject({ object: "response" });
+  let text = "";
+  for await (const part of await chat.stream("Hello from a client")) text += part.text;
+  expect(text).toBe(whole.text);
+  const parameters = { type: "object", properties: { city: { type: "string" } } };
+  const bound = chat.bindTools([
+    { type: "function", function: { name: "get_weather", parameters } },
+  ]);
+  const asked = 'call get_weather {"city":"Paris"}';
+  const called = await bound.invoke(asked);
+  expect(called.tool_calls).toMatchObject([{ name: "get_weather", args: { city: "Paris" } }]);
+  let streamed: AIMessageChunk | undefined;
+  for await (const part of await bound.stream(asked)) {
+    streamed = streamed === undefined ? part : streamed.concat(part);
+  }
+  expect(streamed?.tool_calls).toMatchObject([{ name: "get_weather", args: { city: "Paris" } }]);
+  const id = called.tool_calls?.[0]?.id ?? "";
+  const result = new ToolMessage({ content: "21 degrees", tool_call_id: id });
+  const after = await bound.invoke([new HumanMessage(asked), called, result]);
+  expect(after.text).toContain("21 degrees");
 });
 
 it("messages, and a stream of it that agrees with the whole answer", async () => {
