@@ -4,9 +4,12 @@ import type { AppEnv } from "../http/context.ts";
 import { failureResponse } from "../http/failure-response.ts";
 import { giveId } from "../http/given-id.ts";
 import { routingPath } from "../http/routing-path.ts";
-import type { Admitted } from "../lib/caller.ts";
-import type { Failure } from "../lib/failure.ts";
+import type { Admitted, Called } from "../lib/caller.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import type { Key } from "../lib/key.ts";
+import { reachObject } from "../lib/reach-object.ts";
 import { answerHeaders, readForwardBody } from "./forward-wire.ts";
 import type { ForwardedRequest } from "./forward-wire.ts";
 import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
@@ -38,11 +41,12 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   const { config, requestId } = c.var;
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const { called } = forwarded;
-  const key = await identifyGlobalKey(
+  const identified = await identifyGlobalKey(
     (name) => registers.getByName(name),
     called,
     isRead ? null : requestId,
   );
+  const key = identified.ok ? await ofLiveSession(c, identified.value, called) : identified;
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
     ? await dispatched(c, request, {
@@ -56,6 +60,22 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
     headers: answerHeaders(response.headers),
     body: await response.text(),
   });
+}
+
+/** The key, unless it came by a session that is over: that its organisation's wallet alone knows. */
+async function ofLiveSession(
+  c: Context<AppEnv>,
+  key: Key,
+  { keyHash, shown }: Called,
+): Promise<Result<Key>> {
+  if (shown?.session === undefined) return success(key);
+  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
+  const reached = await reachObject(
+    () => wallets.getByName(key.orgId).keyStanding(keyHash, shown),
+    { attemptsMax: 2, after: c.var.timers.after },
+  );
+  if (reached.unanswered) return refuse(reached.failure);
+  return reached.result.ok ? success(key) : reached.result;
 }
 
 function refused(c: Context<AppEnv>, failure: Failure): Response {

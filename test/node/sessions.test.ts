@@ -40,7 +40,7 @@ describe("a session of a global key", () => {
     }
   });
 
-  it("ended: 401 in both regions from the answer on, for what costs and what reads", async () => {
+  it("ended: 401 in both regions from the answer on, for what costs, what reads and what it never may", async () => {
     const { token, id } = await mint(world.regions.eu, world.owner.key);
     expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
       200, 200,
@@ -51,6 +51,10 @@ describe("a session of a global key", () => {
     for (const region of [world.regions.us, world.regions.eu]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([await pays(region, token), await statusOf(region, token)]).toEqual([401, 401]);
+      for (const path of ["/key", "/balance", "/keys"]) {
+        // oxlint-disable-next-line no-await-in-loop -- the same
+        expect([path, await statusOf(region, token, path)]).toEqual([path, 401]);
+      }
     }
     await cut();
     expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
