@@ -16,7 +16,8 @@ import { kneeFigures, measureKnees } from "./bench/knee-run.ts";
 import { latencyFigures, latencyTable, linkFigures } from "./bench/latency.ts";
 import { linkRoundTrip } from "./bench/link-time.ts";
 import { closeConnections } from "./bench/load.ts";
-import { measureOpen, openFigures, RATES, ratesOf } from "./bench/open.ts";
+import { openFigures, openTable } from "./bench/open-figures.ts";
+import { measureOpen, OPEN_PLACES, placesOf, RATES, ratesOf } from "./bench/open.ts";
 import { watchOthers } from "./bench/others.ts";
 import { progress } from "./bench/progress.ts";
 import { measureRounds, requestsOf, warmUp } from "./bench/rounds.ts";
@@ -35,6 +36,7 @@ const { values: options } = parseArgs({
     doors: { type: "boolean", default: false },
     open: { type: "boolean", default: false },
     rates: { type: "string" },
+    places: { type: "string" },
     requests: { type: "string", default: "10000" },
     knee: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
@@ -44,6 +46,7 @@ const { values: options } = parseArgs({
 const rounds = Number(options.rounds ?? (options.open ? "5" : "20"));
 const requests = Number(options.requests);
 const rates = options.rates === undefined ? RATES : ratesOf(options.rates);
+const places = options.places === undefined ? OPEN_PLACES : placesOf(options.places);
 const linkMs = options["link-ms"] === undefined ? undefined : Number(options["link-ms"]);
 
 if (options.help) {
@@ -54,6 +57,8 @@ if (options.help) {
   misused("--requests must be a whole number, at least that of the rounds");
 } else if (rates === null) {
   misused("--rates takes requests a second with commas, those of streams after an s: 10,50,s20");
+} else if (places === null) {
+  misused(`--places takes some of these with commas: ${OPEN_PLACES.join(", ")}`);
 } else if (linkMs !== undefined && !(linkMs > 0 && linkMs <= LINK_MS_MAX)) {
   misused(`--link-ms must be a number of ms, more than 0 and at most ${LINK_MS_MAX}`);
 } else {
@@ -147,16 +152,16 @@ async function doors(directory: string, stops: Stoppable[]): Promise<void> {
 }
 
 async function open(directory: string, stops: Stoppable[]): Promise<void> {
-  const asked = { rates: rates ?? RATES, requests, rounds };
+  const asked = { rates: rates ?? RATES, places: places ?? OPEN_PLACES, requests, rounds };
   const measured = await measureOpen(asked, directory, stops);
   const figures = openFigures(measured.open, measured.others);
   progress("");
   if (options.json) printJson(figures, { rounds });
   else {
-    console.log(table(figures));
+    console.log(`${table(figures)}\n\n${openTable(measured.open)}`);
     console.log(
-      `\n${requests} requests a rate and place, in ${rounds} rounds there and back; times from when each was due; ` +
-        `streams: the first byte. How: npm run bench -- --help`,
+      `\n${requests} requests a rate and place, in ${rounds} rounds there and back, of which all figures are the medians; ` +
+        `times from when each was due; streams: the first byte. How: npm run bench -- --help`,
     );
   }
 }

@@ -14,8 +14,9 @@ storage in memory where there is a tmpfs. About two minutes.
   --doors       instead of all that: what each text door costs beside chat, at home, over an upstream that
                 speaks chat, and over one that speaks the door's own wire
   --open        instead of all that: what is added at steady rates, most of all in the tail
-  --requests N  with --open: so many of each rate at each place, default 10000, which p99.9 needs and which
-                takes hours: 700 take about 20 minutes, 2000 with --rates 50,200,s20 as long
+  --requests N  with --open: so many of each rate at each place, default 10000, which p99.9 needs; the upstream
+                itself gets a quarter. With --rates 50,s20 --places home about 28 minutes, everywhere 65
+  --places P    with --open: some of home, home100, away, away100 (with a hundred organisations), with commas
   --rates R     with --open: requests a second, those of streams after an s; default 10,50,200,s20
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
@@ -43,8 +44,9 @@ hundredths apart on a quiet machine. A first byte "added" is one beyond the floo
 rows are counted by either commit's own counters.
 
 How steady rates are taken: an open loop, times from when a request was due; direct, floor, home and peer in
-turn, the other way round next time, 5 rounds unless --rounds says more, one organisation and a hundred. JSON to its last
-byte; streams, of 60 words with one every 5 ms, to their first.
+turn, the other way round next time, 5 rounds unless --rounds says more, one organisation and a hundred; every
+figure is the median of the rounds' own. JSON to its last byte; streams, of 60 words with one every 5 ms, to
+their first.
 
 Names of figures (--json; value, unit, and where there are any least, quartiles, budget, aim, mark):
   object calls before the upstream call | object calls after it | D1 queries before the upstream call

@@ -1,6 +1,5 @@
 import path from "node:path";
 import { startBareWorker, startUpstream } from "./bare-workers.ts";
-import { estimate, quantile } from "./estimate.ts";
 import type { Figure } from "./figure.ts";
 import { openOrganization, startGateway } from "./gateway.ts";
 import type { Gateway } from "./gateway.ts";
@@ -12,6 +11,9 @@ import type { Ask, Stoppable, Target } from "./target.ts";
 
 /** A steady rate: JSON, or streams of 60 words with one every 5 ms. */
 export type Rate = { readonly kind: "json" | "stream"; readonly perSecond: number };
+/** Where rates are offered beside the upstream itself and the floor, each with one organisation or a hundred. */
+export const OPEN_PLACES = ["home", "home100", "away", "away100"] as const;
+export type OpenPlace = (typeof OPEN_PLACES)[number];
 /** Everything that is asked, by what its figures call it. */
 type Places = Readonly<Record<string, Target>>;
 /** Of one rate: each place's times in ms, a list for each round. JSON: to the last byte; streams: to the first. */
@@ -22,8 +24,9 @@ export type Open = {
 };
 export type OpenOptions = {
   readonly rates: readonly Rate[];
-  /** Of each rate at each place, over all rounds. */
+  /** Of each rate at each place, over all rounds; a quarter of it at the upstream itself, which varies least. */
   readonly requests: number;
+  readonly places: readonly OpenPlace[];
   readonly rounds: number;
 };
 
@@ -40,11 +43,7 @@ const ASKS: Readonly<Record<Rate["kind"], Ask>> = {
 const ORGANIZATIONS = 100;
 const KEY_PER_SECOND = 1000 / 60;
 const WARM_SECONDS = 3;
-const SHARES = { p50: 0.5, p99: 0.99, "p99.9": 0.999 } as const;
-/** How often what home adds at p99 may be what the floor adds. */
-const TAIL_MAX = 3;
-/** What every place is compared with. */
-const BASES = ["direct", "floor"] as const;
+const DIRECT_SHARE = 0.25;
 
 /** Offers each rate to each place in turn, there and back; `stops` gets what must be stopped afterwards. */
 export async function measureOpen(
@@ -62,7 +61,7 @@ export async function measureOpen(
 }
 
 async function startPlaces(
-  { rates }: OpenOptions,
+  { rates, places }: OpenOptions,
   directory: string,
   stops: Stoppable[],
 ): Promise<Places> {
@@ -82,14 +81,17 @@ async function startPlaces(
     for (let i = 0; i < ORGANIZATIONS; i++) made.push(...(await organization(gateway, scope, i)));
     return made;
   };
-  return {
-    direct,
-    floor,
-    "home, one organisation": gateway.home,
-    [`home, ${ORGANIZATIONS} organisations`]: { ...gateway.home, keys: await many("regional") },
-    "away, one organisation": gateway.peer,
-    [`away, ${ORGANIZATIONS} organisations`]: { ...gateway.peer, keys: await many("global") },
-  };
+  const started: Record<string, Target> = { direct, floor };
+  const crowd = `${ORGANIZATIONS} organisations`;
+  if (places.includes("home")) started["home, one organisation"] = gateway.home;
+  if (places.includes("home100")) {
+    started[`home, ${crowd}`] = { ...gateway.home, keys: await many("regional") };
+  }
+  if (places.includes("away")) started["away, one organisation"] = gateway.peer;
+  if (places.includes("away100")) {
+    started[`away, ${crowd}`] = { ...gateway.peer, keys: await many("global") };
+  }
+  return started;
 }
 
 /** Lets Workers compile and keys be read from the book; what fails meanwhile does not matter. */
@@ -102,9 +104,9 @@ async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
   await Promise.all([worker(), worker(), worker(), worker()]);
 }
 
-/** So many at each place, and the keys that this takes of a minute. */
-const WARMING = 500;
-const WARMING_KEYS = 2;
+/** So many at each place, for V8 compiles what is hot for long; and the keys that this takes of a minute. */
+const WARMING = 2000;
+const WARMING_KEYS = 4;
 
 function organization(gateway: Gateway, scope: "regional" | "global", i: number) {
   return openOrganization(gateway.admin, scope, 1, `bench-${scope}-${i}`);
@@ -127,7 +129,8 @@ async function measureRate(rate: Rate, places: Places, options: OpenOptions): Pr
       if (target === undefined) continue;
       const offered = { target, ask, rate: perSecond, patienceMs: 0 };
       await answersTo({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) }); // awake, and not counted
-      const answers = await answersTo({ ...offered, seconds });
+      const share = name === "direct" ? DIRECT_SHARE : 1;
+      const answers = await answersTo({ ...offered, seconds: seconds * share });
       failed += answers.filter(({ isOk }) => !isOk).length;
       times[name]?.push(answers.map(({ ms, firstByteMs }) => (kind === "json" ? ms : firstByteMs)));
     }
@@ -135,62 +138,8 @@ async function measureRate(rate: Rate, places: Places, options: OpenOptions): Pr
   return { rate, times, failed };
 }
 
-/** What each place adds over direct and over the floor, of all requests; quartiles are those of the rounds. */
-export function openFigures(open: readonly Open[], others: Figure): Figure[] {
-  return [...open.flatMap(figuresOf), others];
-}
-
-function figuresOf({ rate, times, failed }: Open): Figure[] {
-  const rows = Object.keys(times)
-    .filter((place) => place !== "direct")
-    .flatMap((place) => placeFigures(nameOf(rate), times, place));
-  return [...rows, { name: `${nameOf(rate)}: failed`, value: failed, unit: "", budget: 0 }];
-}
-
-function placeFigures(rate: string, times: Open["times"], place: string): Figure[] {
-  const figures: Figure[] = [];
-  for (const [share, at] of Object.entries(SHARES)) {
-    for (const base of BASES.filter((one) => one !== place)) {
-      const { quartiles } = estimate(addedIn(times, place, base, at));
-      const value = quantile(all(times, place), at) - quantile(all(times, base), at);
-      figures.push({
-        name: `${rate}, ${place}: ${share} over ${base}`,
-        value,
-        unit: "ms",
-        quartiles,
-      });
-    }
-    if (place === "floor") continue;
-    const { value, quartiles } = estimate(ofFloor(times, place, at));
-    figures.push({
-      name: `${rate}, ${place}: ${share} added, of the floor's`,
-      value,
-      unit: "x",
-      quartiles,
-      ...(share === "p99" && place.startsWith("home") && { budget: TAIL_MAX }),
-    });
-  }
-  return figures;
-}
-
-/** Of each round, how often a place adds what the floor adds, over direct. */
-function ofFloor(times: Open["times"], place: string, at: number): number[] {
-  const floor = addedIn(times, "floor", "direct", at);
-  return addedIn(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
-}
-
-/** Of each round, what a place's quantile is more than another's. */
-function addedIn(times: Open["times"], place: string, base: string, at: number): number[] {
-  const of = (name: string): number[] => (times[name] ?? []).map((round) => quantile(round, at));
-  const bases = of(base);
-  return of(place).map((ms, round) => ms - (bases[round] ?? NaN));
-}
-
-function all(times: Open["times"], place: string): number[] {
-  return (times[place] ?? []).flat();
-}
-
-function nameOf({ kind, perSecond }: Rate): string {
+/** How a rate is called in figures. */
+export function nameOf({ kind, perSecond }: Rate): string {
   return kind === "json" ? `JSON at ${perSecond}/s` : `streams at ${perSecond}/s`;
 }
 
@@ -201,4 +150,10 @@ export function ratesOf(text: string): readonly Rate[] | null {
     return { kind, perSecond: Number(word.replace(/^s/, "")) };
   });
   return rates.every(({ perSecond }) => perSecond > 0 && perSecond <= 500) ? rates : null;
+}
+
+/** `home,away100`: these places; null when one is none of them. */
+export function placesOf(text: string): readonly OpenPlace[] | null {
+  const places = text.split(",").map((word) => OPEN_PLACES.find((place) => place === word));
+  return places.every((place) => place !== undefined) ? places : null;
 }

@@ -7,7 +7,8 @@ import type { Measured } from "../../scripts/bench/figures.ts";
 import { HELP } from "../../scripts/bench/help.ts";
 import { kneeFigures } from "../../scripts/bench/knee-run.ts";
 import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
-import { openFigures, ratesOf } from "../../scripts/bench/open.ts";
+import { openFigures, openTable } from "../../scripts/bench/open-figures.ts";
+import { placesOf, ratesOf } from "../../scripts/bench/open.ts";
 import type { Kind, Place, Sample } from "../../scripts/bench/target.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 
@@ -132,7 +133,7 @@ it("what a steady rate adds is over direct and over the floor, and a failure is 
   expect(named(rows, "JSON at 50/s, floor: p50 over direct")?.value).toBe(1.5);
   const home = "JSON at 50/s, home, one organisation:";
   expect(named(rows, `${home} p50 over floor`)).toMatchObject({ value: 3, quartiles: [2.5, 3.5] });
-  expect(named(rows, `${home} p99.9 over direct`)?.value).toBe(6);
+  expect(named(rows, `${home} p99.9 over direct`)?.value).toBe(4.5);
   expect(named(rows, `${home} p99 added, of the floor's`)).toMatchObject({ value: 3, budget: 3 });
   expect(mark(named(rows, "JSON at 50/s: failed") as Figure)).toBe("OVER");
   expect(ratesOf("10,s20")).toEqual([
@@ -140,6 +141,10 @@ it("what a steady rate adds is over direct and over the floor, and a failure is 
     { kind: "stream", perSecond: 20 },
   ]);
   expect(ratesOf("10,fast")).toBeNull();
+  const line = /JSON at 50\/s, home, one organisation +4\.50 +4\.50 +4\.50 +3\.00 +3\.00 +3\.00 +4/;
+  expect(openTable([{ rate, times, failed: 0 }])).toMatch(line);
+  expect(placesOf("home,away100")).toEqual(["home", "away100"]);
+  expect(placesOf("home,abroad")).toBeNull();
 });
 
 it("a figure that was not measured keeps no budget", () => {
