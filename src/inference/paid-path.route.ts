@@ -91,6 +91,7 @@ export async function pay(run: Run): Promise<void> {
     throw error;
   } finally {
     run.timers.close();
+    run.timer.close();
   }
 }
 

@@ -20,6 +20,7 @@ export type StopReason = "deadline" | "drained";
  */
 export class RunTimer {
   readonly #stop = new Stop();
+  readonly #client: AbortSignal;
   readonly #timers: Timers;
   readonly #drainMs: number;
   readonly #now: () => number;
@@ -28,6 +29,7 @@ export class RunTimer {
   readonly #whenGone: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
+    this.#client = client;
     this.#timers = timers;
     this.#drainMs = limits.drainMs;
     this.#now = limits.now ?? elapsedMs;
@@ -35,11 +37,7 @@ export class RunTimer {
       this.#end("deadline");
     });
     if (client.aborted) this.clientLeft();
-    else {
-      client.addEventListener("abort", () => {
-        this.clientLeft();
-      });
-    }
+    else client.addEventListener("abort", this.#left);
   }
 
   /** Aborted when the run must stop asking upstream. */
@@ -75,6 +73,16 @@ export class RunTimer {
     });
     for (const run of this.#whenGone) run();
   }
+
+  /**
+   * The run is over. The platform's signal is kept until the next full collection, and with it whatever
+   * listens to it: a run with all that it holds.
+   */
+  close(): void {
+    this.#client.removeEventListener("abort", this.#left);
+  }
+
+  readonly #left = (): void => this.clientLeft();
 
   #end(reason: StopReason): void {
     this.#reason ??= reason;

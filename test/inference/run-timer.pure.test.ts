@@ -62,3 +62,13 @@ it("leaves no timer behind once the run's timers are closed", () => {
   vi.advanceTimersByTime(5000);
   expect([vi.getTimerCount(), timer.reason]).toEqual([0, null]);
 });
+
+it("listens to its client no longer once it is over", () => {
+  const client = new AbortController();
+  const timer = new RunTimer(client.signal, new Timers(), LIMITS);
+  const told: string[] = [];
+  timer.whenClientGone(() => told.push("left"));
+  timer.close();
+  client.abort();
+  expect([told, timer.clientGone]).toEqual([[], false]);
+});
