@@ -14,16 +14,10 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { Key } from "../lib/key.ts";
-import { operatorOf } from "../operator/operator-token.ts";
+import { operatorHashed, sha256Hex } from "../operator/operator-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
-import type { ConsoleIdentity, Entered } from "./session-contract.ts";
-import {
-  ENDED_COOKIE,
-  hasSessionCookie,
-  mintCookie,
-  sessionOf,
-  sha256Hex,
-} from "./session-cookie.ts";
+import type { ConsoleIdentity, ConsoleSessionCalls, Entered } from "./session-contract.ts";
+import { ENDED_COOKIE, hasSessionCookie, mintCookie, sessionOf } from "./session-cookie.ts";
 import { findViewer } from "./viewer.store.ts";
 
 type AppContext = Context<AppEnv>;
@@ -64,40 +58,54 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  */
 export async function loginRoute(c: AppContext): Promise<Response> {
   const body = await readFields(c, loginSchema, []);
-  if (!body.ok) return fail(c, body.failure);
+  const made = body.ok ? await pacedLogin(c, body.value.key.trim()) : body;
+  if (!made.ok) return fail(c, made.failure);
+  const before = await ownSession(c);
+  if (before !== null) c.executionCtx.waitUntil(sessionNamed(c, before).close());
+  c.header("set-cookie", made.value.cookie);
+  return c.json(made.value.view);
+}
+
+type Login = Result<{ readonly view: object; readonly cookie: string }>;
+
+/** As `logIn`, for an address that has not failed too often of late. */
+async function pacedLogin(c: AppContext, text: string): Promise<Login> {
   const pace = Isolate.of(c.var.config).get(makePace);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const nowMs = now(c.env);
   const retryAfterMs = pace.waitMs(address, nowMs);
   if (retryAfterMs > 0) {
-    return fail(c, {
+    return refuse({
       kind: "rate_limited",
       scope: "login",
       limit: LOGIN_FAILURES_MAX,
       retryAfterMs,
     });
   }
-  const identity = await identityOf(c, body.value.key.trim());
-  const live = identity.ok ? await counted(c, identity.value) : identity;
-  if (!live.ok) {
-    if (live.failure.kind === "invalid_api_key") pace.failed(address, nowMs);
-    return fail(c, live.failure);
-  }
-  const expiresAt = nowMs + SESSION_S * 1000;
-  const view = await sessionView(c, live.value.identity, expiresAt);
-  if (!view.ok) return fail(c, view.failure);
-  const cookie = await mintCookie(c.var.config.keySecrets, SESSION_S);
-  const opened = await readObject(() =>
-    sessionNamed(c, cookie.session).open(live.value.stored, expiresAt),
-  );
-  if (!opened.ok) return fail(c, opened.failure);
-  const before = await sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
-  if (before !== null) c.executionCtx.waitUntil(sessionNamed(c, before).close());
-  c.header("set-cookie", cookie.header);
-  return c.json(view.value);
+  const made = await logIn(c, text);
+  if (!made.ok && made.failure.kind === "invalid_api_key") pace.failed(address, nowMs);
+  return made;
 }
 
 const makePace = (): LoginPace => new LoginPace();
+
+/** A session for who holds this text, counted as a login: its JSON and its cookie. */
+async function logIn(c: AppContext, text: string): Promise<Login> {
+  const found = await identityOf(c, text);
+  if (!found.ok) return found;
+  const stored = found.value;
+  const live = await liveIdentity(c, stored);
+  if (!live.ok) return live;
+  const name = stored.kind === "key" ? stored.key.hash : stored.tokenHash;
+  const taken = await askSession(c, `logins/${name}`, (logins) => logins.takeLogin());
+  if (!taken.ok) return taken;
+  const expiresAt = now(c.env) + SESSION_S * 1000;
+  const view = await sessionView(c, live.value, expiresAt);
+  if (!view.ok) return view;
+  const cookie = await mintCookie(c.var.config.keySecrets, SESSION_S);
+  const opened = await askSession(c, cookie.session, (fresh) => fresh.open(stored, expiresAt));
+  return opened.ok ? success({ view: view.value, cookie: cookie.header }) : opened;
+}
 
 /**
  * GET /console/api/session: who is logged in, until when. 204 for a browser that has no cookie of ours: to open the
@@ -114,9 +122,9 @@ export async function sessionRoute(c: AppContext): Promise<Response> {
 
 /** POST /console/api/logout: 204, with or without a session. */
 export async function logoutRoute(c: AppContext): Promise<Response> {
-  const session = await sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
+  const session = await ownSession(c);
   if (session !== null) {
-    const closed = await readObject(() => sessionNamed(c, session).close());
+    const closed = await askSession(c, session, (own) => own.close());
     if (!closed.ok) return fail(c, closed.failure);
   }
   c.header("set-cookie", ENDED_COOKIE);
@@ -131,9 +139,9 @@ export async function enterSession(
   c: AppContext,
   isCounted: boolean,
 ): Promise<Result<LiveSession>> {
-  const session = await sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
+  const session = await ownSession(c);
   if (session === null) return refuse({ kind: "no_console_session" });
-  const entered = await readObject(() => sessionNamed(c, session).enter(isCounted));
+  const entered = await askSession(c, session, (own) => own.enter(isCounted));
   if (!entered.ok) return entered;
   const live = await liveIdentity(c, entered.value.identity);
   if (live.ok) return success({ ...entered.value, identity: live.value });
@@ -149,16 +157,11 @@ export function failSession(c: AppContext, failure: Failure): Response {
   return response;
 }
 
-/** Whose text it is, found out without I/O. */
+/** Whose text it may be, found out without I/O. */
 async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleIdentity>> {
-  const { operators, keySecrets, peers, region } = c.var.config;
+  const { keySecrets, peers, region } = c.var.config;
   const key = await verifyKey(text, keySecrets);
-  if (key === null) {
-    if ((await operatorOf(`Bearer ${text}`, operators)) === null) {
-      return refuse({ kind: "invalid_api_key" });
-    }
-    return success({ kind: "operator", tokenHash: await sha256Hex(text) });
-  }
+  if (key === null) return success({ kind: "operator", tokenHash: await sha256Hex(text) });
   const { home } = key;
   if (home === region) return success({ kind: "key", key });
   const url = peers.find((peer) => peer.region === home)?.url;
@@ -169,30 +172,17 @@ async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleId
   );
 }
 
-/** A login that is counted: a session is stored for it. */
-async function counted(
-  c: AppContext,
-  stored: ConsoleIdentity,
-): Promise<Result<{ readonly stored: ConsoleIdentity; readonly identity: LiveIdentity }>> {
-  const identity = await liveIdentity(c, stored);
-  if (!identity.ok) return identity;
-  const name = stored.kind === "key" ? stored.key.hash : stored.tokenHash;
-  const taken = await readObject(() => sessionNamed(c, `logins/${name}`).takeLogin());
-  return taken.ok ? success({ stored, identity: identity.value }) : taken;
-}
-
-/** `invalid_api_key` when the key or the operator has ended. */
+/** `invalid_api_key` when the key or the operator has ended, or never was. */
 async function liveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,
 ): Promise<Result<LiveIdentity>> {
   const { operators, jurisdiction } = c.var.config;
   if (identity.kind === "operator") {
-    const hashes = await Promise.all(operators.map(({ token }) => sha256Hex(token)));
-    const found = operators[hashes.indexOf(identity.tokenHash)];
-    return found === undefined
+    const name = await operatorHashed(identity.tokenHash, operators);
+    return name === null
       ? refuse({ kind: "invalid_api_key" })
-      : success({ kind: "operator", name: found.name });
+      : success({ kind: "operator", name });
   }
   const { key } = identity;
   const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
@@ -202,8 +192,21 @@ async function liveIdentity(
   return known.ok ? success({ kind: "key", key, known: known.value }) : known;
 }
 
-function sessionNamed(c: AppContext, name: string) {
+/** The name of the session of this request's cookie, or null. */
+function ownSession(c: AppContext): Promise<string | null> {
+  return sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
+}
+
+function sessionNamed(c: AppContext, name: string): ConsoleSessionCalls {
   return inJurisdiction(c.env.CONSOLE_SESSION, c.var.config.jurisdiction).getByName(name);
+}
+
+function askSession<T>(
+  c: AppContext,
+  name: string,
+  call: (session: ConsoleSessionCalls) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  return readObject(() => call(sessionNamed(c, name)));
 }
 
 /** The JSON of a session: what the console's first page needs to know. */
@@ -212,19 +215,23 @@ async function sessionView(
   identity: LiveIdentity,
   expiresAt: number,
 ): Promise<Result<object>> {
-  const { region } = c.var.config;
-  const common = { region, expires_at: timestamp(expiresAt) };
+  const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
   if (identity.kind === "operator") {
     const nobody = { organization: null, key: null, member: null };
     return success({ kind: "operator", role: "operator", ...nobody, ...common });
   }
   const { keyId, orgId, terms } = identity.known;
   const fields = { key_id: keyId, org_id: orgId };
-  const read = () => findViewer(c.env.DB, keyId);
-  const viewer = await askBook(read, "viewer_unreadable", fields);
+  const viewer = await askBook(() => findViewer(c.env.DB, keyId), "viewer_unreadable", fields);
   if (!viewer.ok) return viewer;
   if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
-  const { key, member, organization } = viewer.value;
-  const shown = { organization, key: { ...key, limited: isLimited(terms) }, member };
-  return success({ kind: "key", role: member.role, ...shown, ...common });
+  const { key, member } = viewer.value;
+  const limited = isLimited(terms);
+  return success({
+    kind: "key",
+    role: member.role,
+    ...viewer.value,
+    key: { ...key, limited },
+    ...common,
+  });
 }

@@ -12,30 +12,17 @@ export type Viewer = {
   };
 };
 
-type Row = {
-  readonly [
-    K in "id" | "name" | "prefix" | "member" | "email" | "org_id" | "org_name" | "slug"
-  ]: string;
-} & { readonly role: Role; readonly status: "active" | "suspended" };
-
 /** A live key with its member and organisation; null when it or its member has ended. Throws when D1 fails. */
 export async function findViewer(db: D1Database, keyId: string): Promise<Viewer | null> {
-  const row = await db
+  const viewer = await db
     .prepare(
-      `SELECT keys.id, keys.name, keys.prefix, members.id AS member, members.email, members.role,
-         organizations.id AS org_id, organizations.name AS org_name, organizations.slug,
-         organizations.status
-       FROM keys JOIN members ON members.id = keys.member_id
-       JOIN organizations ON organizations.id = keys.org_id
-       WHERE keys.id = ? AND keys.revoked_at IS NULL AND members.removed_at IS NULL`,
+      `SELECT json_object('key', json_object('id', k.id, 'name', k.name, 'prefix', k.prefix),
+  'member', json_object('id', m.id, 'email', email, 'role', role),
+  'organization', json_object('id', o.id, 'name', o.name, 'slug', slug, 'status', status)) AS viewer
+FROM keys k JOIN members m ON m.id = member_id JOIN organizations o ON o.id = k.org_id
+WHERE k.id = ? AND revoked_at IS NULL AND removed_at IS NULL`,
     )
     .bind(keyId)
-    .first<Row>();
-  if (row === null) return null;
-  const { id, name, prefix, member, email, role, org_id, org_name, slug, status } = row;
-  return {
-    key: { id, name, prefix },
-    member: { id: member, email, role },
-    organization: { id: org_id, name: org_name, slug, status },
-  };
+    .first<string>("viewer");
+  return viewer === null ? null : (JSON.parse(viewer) as Viewer);
 }

@@ -2,25 +2,37 @@ import type { Config } from "../config.ts";
 
 /**
  * The operator whose token `Authorization` names as `Bearer <token>`: the scheme in any case, one space, the
- * token to the letter; null for nobody. Compares digests in constant time, all of them always, so neither
- * length nor content of a token leaks, nor whose it is.
+ * token to the letter; null for nobody.
  */
 export async function operatorOf(
   authorization: string | null,
   operators: Config["operators"],
 ): Promise<string | null> {
-  const token = /^bearer (.+)$/is.exec(authorization ?? "")?.[1] ?? "";
-  const [sent, ...expected] = await Promise.all([
-    digest(token),
-    ...operators.map((operator) => digest(operator.token)),
-  ]);
-  const equal = expected.map((one) => crypto.subtle.timingSafeEqual(sent, one));
+  const token = /^bearer (.+)$/is.exec(authorization ?? "")?.[1];
+  return token === undefined ? null : operatorHashed(await sha256Hex(token), operators);
+}
+
+/**
+ * The operator whose token has this SHA-256 (in hex), or null. Compares digests in constant time, all of them
+ * always, so neither length nor content of a token leaks, nor whose it is.
+ */
+export async function operatorHashed(
+  hash: string,
+  operators: Config["operators"],
+): Promise<string | null> {
+  const sent = encoder.encode(hash);
+  const hashes = await Promise.all(operators.map(({ token }) => sha256Hex(token)));
+  const equal = hashes.map((one) => crypto.subtle.timingSafeEqual(sent, encoder.encode(one)));
   const found = operators[equal.indexOf(true)];
   return found === undefined || found.token === "" ? null : found.name;
 }
 
-function digest(text: string): Promise<ArrayBuffer> {
-  return crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+const encoder = new TextEncoder();
+
+/** SHA-256 of a text, in hex. */
+export async function sha256Hex(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", encoder.encode(text));
+  return new Uint8Array(digest).toHex();
 }
 
 /**
