@@ -118,6 +118,9 @@ function RequestFacts({ of }: { of: ListedGeneration }) {
       of.key_id === null ? null : <a href={hrefOf(["keys", of.key_id])}>{nameOfKey(of.key_id)}</a>,
     ],
     ["End user", of.external_id],
+    ...of.failed_attempts.map(
+      ({ route, why }, i) => [`Attempt ${i + 1} failed`, `${route}: ${why}`] as const,
+    ),
   ] as const;
   const curl = `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\

@@ -35,10 +35,19 @@ const who = {
   request_id: z.string(),
   created_at: time,
 };
+const failedAttempts = z
+  .array(
+    z.object({
+      route: z.string().describe("As `x-route` writes one."),
+      why: z.string().describe("A status or a word, such as `timeout` or `overloaded`."),
+    }),
+  )
+  .describe("Routes that were asked before the one that served, in their order.");
 const money = {
   cost_micro: micros.describe("What was charged."),
   absorbed_micro: micros.describe("What it cost beyond the charge, and nobody pays."),
   lines,
+  failed_attempts: failedAttempts,
 };
 const answered = {
   model: z.string(),

@@ -4,7 +4,14 @@ import type { HoldGrant } from "../wallet/wallet-contract.ts";
 import type { Route } from "../catalog/model.ts";
 import type { Spent } from "../providers/provider.ts";
 import { failover } from "../providers/failover.ts";
-import type { Candidate, FailoverOptions, Served } from "../providers/failover.ts";
+import type {
+  Asked as AskedThere,
+  Candidate,
+  FailoverOptions,
+  Served,
+} from "../providers/failover.ts";
+import { routeName } from "../providers/route-health.ts";
+import type { FailedAttempt } from "../lib/generation.ts";
 import { named, speaks } from "./bound.ts";
 import { chargeFor, inputOnly } from "./charge.ts";
 import { affordableCap } from "./hold-bounds.ts";
@@ -55,12 +62,26 @@ type Asked = Omit<ServingRoute, "firstByteMs" | "dropped">;
 /** What an attempt has used whose answer the request kept from being finished. */
 type SpentThere = { readonly asked: Asked; readonly spent: Spent };
 
-function askedOf(
-  offers: readonly Offer[],
-  { index, attempts }: { readonly index: number; readonly attempts: number },
-): Asked | null {
+function askedOf(offers: readonly Offer[], { index, attempts, failed }: AskedThere): Asked | null {
   const offer = offers[index];
-  return offer === undefined ? null : { ...routeOf(offer), attempts };
+  if (offer === undefined) return null;
+  return { ...routeOf(offer), attempts, ...failedThere(offers, failed) };
+}
+
+/** The attempts before as receipts name them; nothing at all where the first one served. */
+function failedThere(
+  offers: readonly Offer[],
+  failed: AskedThere["failed"],
+): { readonly failed?: readonly FailedAttempt[] } {
+  if (failed.length === 0) return {};
+  return {
+    failed: failed.flatMap(({ index, why }) => {
+      const route = offers[index]?.route;
+      return route === undefined
+        ? []
+        : [{ route: routeName(route.provider, route.upstreamId), why }];
+    }),
+  };
 }
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
@@ -128,8 +149,14 @@ function servingRoute(run: Run, served: Served, offers: readonly Offer[]): Servi
   const offer = offers[served.index];
   if (offer === undefined) throw new Error("the route that served was not a candidate");
   const firstByteMs = run.services.now() - run.startedMs;
-  const { attempts, dropped } = served;
-  return { ...routeOf(offer), attempts, dropped, firstByteMs };
+  const { attempts, failed, dropped } = served;
+  return {
+    ...routeOf(offer),
+    attempts,
+    dropped,
+    firstByteMs,
+    ...failedThere(offers, failed),
+  };
 }
 
 function routeOf({ route, cap, candidate }: Offer): Pick<Asked, "route" | "cap" | "isNative"> {

@@ -1,5 +1,6 @@
 import type { Failure } from "../lib/failure.ts";
 import type { Admitted } from "../lib/caller.ts";
+import type { FailedAttempt } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import type { Micros } from "../lib/money.ts";
@@ -103,6 +104,8 @@ export type ServingRoute = {
   /** What it left out of the request, in the core's words. */
   readonly dropped: readonly string[];
   readonly attempts: number;
+  /** Those before it; left out where there are none. */
+  readonly failed?: readonly FailedAttempt[];
   readonly firstByteMs: number;
 };
 

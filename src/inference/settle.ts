@@ -174,5 +174,6 @@ function generationOf(run: Run, outcome: Charge): Generation {
     durationMs: run.services.now() - run.startedMs,
     estimated: outcome.estimated,
     finishReason: outcome.finishReason,
+    ...(outcome.route.failed && { failed: outcome.route.failed }),
   };
 }

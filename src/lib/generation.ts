@@ -5,6 +5,9 @@ import { mintedAt } from "./id.ts";
 import { promptTokens } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
+/** An attempt that failed before a route served: which (provider:upstream id), and why in a word of ours. */
+export type FailedAttempt = { readonly route: string; readonly why: string };
+
 /** What is kept of one paid request beside its money: never a prompt, never an answer. Times in ms. */
 export type Generation = {
   readonly model: string;
@@ -19,6 +22,8 @@ export type Generation = {
   readonly durationMs: number;
   readonly estimated: boolean;
   readonly finishReason: string | null;
+  /** Left out where the first attempt served. */
+  readonly failed?: readonly FailedAttempt[];
 };
 
 const count = z.int().check(z.minimum(0));
@@ -45,6 +50,7 @@ const ran = {
   durationMs: z.number(),
   estimated: z.boolean(),
   finishReason: z.nullable(z.string()),
+  failed: z.exactOptional(z.array(z.object({ route: z.string(), why: z.string() }))),
 };
 /**
  * A generation as a peer sends it, who says by its signature where it ran. No outcome is turned away for what

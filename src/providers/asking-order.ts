@@ -9,6 +9,11 @@ export const ATTEMPTS_MAX = 3;
 export const SHORT_WAIT_MS = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
 
+/** An attempt that failed: of which candidate, and why in a word of ours. */
+export type FailedAttempt = { readonly index: number; readonly why: string };
+
+const NONE: readonly FailedAttempt[] = [];
+
 /** Which candidate is asked now, after how many ms. */
 export type Turn = { readonly index: number; readonly pauseMs: number };
 
@@ -23,6 +28,8 @@ export class AskingOrder {
   attempts = 0;
   /** The last failure that is not our own, such as a bad key: it says what the client is told. */
   failure: ProviderFailure | null = null;
+  /** Those that were heard of, in their order. */
+  failed: readonly FailedAttempt[] = NONE;
   readonly #candidates: readonly Candidate[];
   readonly #health: RouteHealth;
   readonly #now: () => number;
@@ -63,7 +70,8 @@ export class AskingOrder {
   }
 
   /** It failed, so that the next one may be asked. */
-  failed(failure: ProviderFailure): void {
+  noteFailed(failure: ProviderFailure): void {
+    this.failed = [...this.failed, { index: this.#index, why: whyFailed(failure) }];
     this.#health.failed(this.#route, this.#pass, failure, this.#now());
     this.#last = failure;
     if (failure.kind !== "disabled" || this.failure === null) this.failure = failure;
@@ -130,4 +138,10 @@ export class AskingOrder {
     const candidate = this.#candidates[index];
     return candidate === undefined ? "" : routeName(candidate.provider.id, candidate.upstreamId);
   }
+}
+
+/** What a customer is told: what is our own affair with a provider is "unavailable". */
+function whyFailed({ kind, reason }: ProviderFailure): string {
+  if (kind === "disabled") return "unavailable";
+  return kind === "overloaded" ? kind : reason;
 }

@@ -1,6 +1,7 @@
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { AskingOrder } from "./asking-order.ts";
+import type { FailedAttempt } from "./asking-order.ts";
 import { attempt } from "./attempt.ts";
 import type { AttemptOptions, AttemptRequest, Candidate } from "./attempt.ts";
 import type { ProviderAnswer, ProviderFailure, Spent } from "./provider.ts";
@@ -12,13 +13,15 @@ export type { Candidate } from "./attempt.ts";
 export type Served = {
   readonly index: number;
   readonly attempts: number;
+  /** Those before it. */
+  readonly failed: readonly FailedAttempt[];
   /** Fields of the request that were left out there. */
   readonly dropped: readonly string[];
   readonly answer: Exclude<ProviderAnswer, { kind: "failure" }>;
 };
 
-/** A candidate that works on the request, at which attempt. */
-export type Asked = { readonly index: number; readonly attempts: number };
+/** A candidate that works on the request, at which attempt, and which failed before it. */
+export type Asked = Pick<Served, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   /** One for each isolate. */
@@ -58,7 +61,7 @@ export async function failover(
       order.released();
       return noRouteLeft(order, options);
     }
-    const asked = { index: turn.index, attempts: order.attempts };
+    const asked = { index: turn.index, attempts: order.attempts, failed: order.failed };
     const onDispatch = (): void => options.onAsked?.(asked);
     let dropped: readonly string[] = [];
     const onDropped = (fields: readonly string[]): void => {
@@ -70,7 +73,7 @@ export async function failover(
     );
     if (answer.kind !== "failure") {
       order.served();
-      return success({ index: turn.index, attempts: order.attempts, dropped, answer });
+      return success({ ...asked, dropped, answer });
     }
     noteFailure(order, asked, answer.failure, options);
     if (answer.failure.kind === "refused") return refused(answer.failure);
@@ -86,7 +89,7 @@ function noteFailure(
 ): void {
   if (failure.spent !== undefined) onSpent?.(asked, failure.spent);
   if (signal.aborted || failure.kind === "shed") order.released();
-  else order.failed(failure);
+  else order.noteFailed(failure);
 }
 
 /** What an attempt throws is a bug of ours: it says nothing about the route, whose probe must be heard of. */

@@ -111,6 +111,7 @@ describe("GET /v1/generations", () => {
       cost_micro: 0,
       absorbed_micro: 0,
       lines: [],
+      failed_attempts: [],
       ...Object.fromEntries(SETTLED_ONLY.map((name) => [name, null])),
     });
     expect(generations.find(({ id }) => id === gone.id)).toMatchObject({ status: "voided" });

@@ -37,6 +37,14 @@ const CASES = [false, true].flatMap((stream) =>
 );
 const FAULT_OF = new Map(Object.entries({ ...FAULTS, ...STREAM_FAULTS }));
 
+/** What a receipt says; that our key is bad there is our own affair. */
+const TOLD = {
+  "mock-silent": "timeout",
+  "mock-bad-json": "bad_json",
+  "mock-503": "overloaded",
+  "mock-401": "unavailable",
+};
+
 const status = (code: number, headers: Record<string, string> = {}) =>
   scripted((response) => void response.writeHead(code, headers).end("{}"));
 
@@ -52,6 +60,7 @@ beforeAll(async () => {
     models[`alone/${name}/${stream}`] = [`${name}@alone-${stream}`];
     models[`then/${name}/${stream}`] = [`${name}@then-${stream}`, "good"];
   }
+  for (const name of Object.keys(TOLD)) models[`told/${name}`] = [`${name}@told`, "good"];
   world = await startUpstreamWorld({
     models,
     deadPort: await freePort(),
@@ -121,6 +130,19 @@ describe("an upstream that fails before the first byte", () => {
   });
 });
 
+/** What the receipt of an answer says of the attempts before it. */
+async function failedAttempts(
+  key: string,
+  headers: Headers,
+): Promise<readonly { route: string; why: string }[]> {
+  const id = headers.get("x-request-id") ?? "";
+  const response = await fetch(`${world.eu.url}/v1/generations/${id}`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  const receipt = (await response.json()) as { failed_attempts: { route: string; why: string }[] };
+  return receipt.failed_attempts;
+}
+
 describe("failover", () => {
   it("asks three times at most, however many routes there are", async () => {
     const { key, orgId } = await world.organization();
@@ -135,7 +157,20 @@ describe("failover", () => {
     expect([answer.status, requests, answer.headers.get("x-attempts")]).toEqual([200, 3, "3"]);
     expect(answer.headers.get("x-cost-micro")).toBe(String(EXACT));
     expect((await world.spent(orgId)).micro).toBe(EXACT);
+    expect(await failedAttempts(key, answer.headers)).toEqual([
+      { route: "up:down@7", why: "500" },
+      { route: "up:down@8", why: "500" },
+    ]);
   });
+
+  it.each(Object.entries(TOLD))(
+    "a receipt says of a route that failed before: %s is %s",
+    async (name, why) => {
+      const { key } = await world.organization();
+      const { headers } = await world.ask(key, `told/${name}`, FEW);
+      expect(await failedAttempts(key, headers)).toMatchObject([{ why }]);
+    },
+  );
 
   it("says overloaded with the least wait when the last said so, else upstream_error", async () => {
     const { key } = await world.organization();

@@ -46,8 +46,8 @@ const working = (call: ProviderCall) => {
 const idle = () => Promise.resolve(RESET);
 
 it("a route is asked from the moment on that its request is sent, and not before", async () => {
-  expect(await saidOf([working])).toEqual([null, { index: 0, attempts: 1 }]);
-  expect(await saidOf([idle, working])).toEqual([null, null, { index: 1, attempts: 2 }]);
+  expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
+  expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
 });
 
 it("what is sent after it was given up is not asked any more", async () => {

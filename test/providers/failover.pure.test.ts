@@ -22,7 +22,13 @@ it("the first route that answers serves, each is sent its own name and cap", asy
   const { asked, run } = routes([RETRY], [GOOD]);
   expect(await run()).toEqual({
     ok: true,
-    value: { index: 1, attempts: 2, dropped: [], answer: GOOD },
+    value: {
+      index: 1,
+      attempts: 2,
+      failed: [{ index: 0, why: "html" }],
+      dropped: [],
+      answer: GOOD,
+    },
   });
   expect(asked.sent.map((call) => [call.upstreamId, call.cap])).toEqual([
     ["a-model", 10],

@@ -63,6 +63,25 @@ it("a paid request takes at most 350 bytes of its wallet", async () => {
   expect(bytes).toBeLessThanOrEqual(350);
 });
 
+it("attempts that failed are kept with the request that had them, and add nothing to any other", async () => {
+  const { stub } = await newWallet(900_000_000);
+  const failed = [{ route: "anthropic:claude-sonnet-5", why: "overloaded" }];
+  const kept = [];
+  for (const generation of [USUAL, { ...USUAL, failed }]) {
+    const { externalId, keyId } = USUAL;
+    const request = { ...holdOf(9000, { externalId, keyId }), most: micros(24_000) };
+    valueOf(await stub.hold(request));
+    valueOf(await stub.settle({ id: request.id, cost: micros(1), generation }));
+    kept.push(valueOf(await stub.generation(request.id)));
+  }
+  expect(kept.map((one) => one.failed)).toEqual([undefined, failed]);
+  expect(kept.map((one) => one.usage)).toEqual([USUAL.usage, USUAL.usage]);
+  const details = await runInDurableObject(stub, (_: Wallet, { storage }) =>
+    storage.sql.exec<{ detail: string }>("SELECT detail FROM requests ORDER BY id").toArray(),
+  );
+  expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
+});
+
 describe("a wallet that may store little", () => {
   const bindings = env as { WALLET_BYTES_MAX?: string };
   const start = Date.UTC(2031, 4, 6, 12);

@@ -247,6 +247,7 @@ function generationOf(row: Row): GenerationRecord {
     estimated,
     finishReason,
     cacheWriteHour,
+    failed,
   ] = detail as Rest;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   return {
@@ -256,7 +257,7 @@ function generationOf(row: Row): GenerationRecord {
       input,
       cacheRead,
       cacheWrite,
-      ...(cacheWriteHour !== undefined && { cacheWriteHour }),
+      ...(cacheWriteHour !== undefined && cacheWriteHour > 0 && { cacheWriteHour }),
       output: row.completion_tokens,
       reasoning,
     },
@@ -265,5 +266,6 @@ function generationOf(row: Row): GenerationRecord {
     durationMs,
     estimated: estimated === 1,
     finishReason,
+    ...(failed && { failed }),
   };
 }

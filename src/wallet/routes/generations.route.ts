@@ -187,6 +187,7 @@ function settledView(generation: GenerationRecord) {
     duration_ms: generation.durationMs,
     estimated: generation.estimated,
     finish_reason: generation.finishReason,
+    failed_attempts: generation.failed ?? [],
   };
 }
 
@@ -208,6 +209,7 @@ const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown
   duration_ms: null,
   estimated: null,
   finish_reason: null,
+  failed_attempts: [],
 };
 
 function holdView(hold: HoldRecord): View {

@@ -163,6 +163,7 @@ export type Rest = readonly [
   finishReason: string | null,
   /** Absent for nearly all. */
   cacheWriteHour?: number,
+  failed?: Generation["failed"],
 ];
 
 /** What of a generation many have in common, as `names` has it. */
@@ -173,7 +174,8 @@ export function soldOf({ model, provider, region, price }: Generation): string {
 }
 
 function restOf(generation: Generation): string {
-  const { usage } = generation;
+  const { usage, failed } = generation;
+  const hour = usage.cacheWriteHour ?? 0;
   const rest: Rest = [
     generation.streamed ? 1 : 0,
     usage.cacheRead,
@@ -183,7 +185,11 @@ function restOf(generation: Generation): string {
     generation.durationMs,
     generation.estimated ? 1 : 0,
     generation.finishReason,
-    ...(usage.cacheWriteHour === undefined ? ([] as const) : ([usage.cacheWriteHour] as const)),
+    ...(failed === undefined
+      ? hour > 0
+        ? ([hour] as const)
+        : ([] as const)
+      : ([hour, failed] as const)),
   ];
   return JSON.stringify(rest);
 }

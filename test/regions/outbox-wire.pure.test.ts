@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import { outcomeFromWire, outcomeToWire } from "../../src/regions/outbox-wire.ts";
+import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import { mintId } from "../../src/lib/id.ts";
+
+const item = (more: object): OutcomeItem => ({
+  holdId: mintId("req_", Date.now()),
+  orgId: "0b3ba3a1-6f2f-4f0e-9d5d-5f8f6f7c2a11",
+  kind: "settle",
+  cost: micros(7),
+  generation: {
+    model: "sandbox/echo",
+    provider: "sandbox",
+    region: "us",
+    keyId: "key_1",
+    externalId: null,
+    streamed: false,
+    usage: NO_USAGE,
+    price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
+    firstByteMs: 3,
+    durationMs: 5,
+    estimated: false,
+    finishReason: "stop",
+    ...more,
+  },
+});
+
+it.each([{}, { failed: [{ route: "near:chat", why: "overloaded" }] }])(
+  "an outcome comes home as it left: %j",
+  (more) => {
+    const sent = item(more);
+    const wire: unknown = JSON.parse(JSON.stringify(outcomeToWire(sent)));
+    expect(outcomeFromWire(wire, "us")).toEqual(sent);
+  },
+);
