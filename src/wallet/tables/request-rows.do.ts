@@ -176,7 +176,7 @@ export function soldOf({ model, provider, region, price }: Generation): string {
 function restOf(generation: Generation): string {
   const { usage, failed } = generation;
   const hour = usage.cacheWriteHour ?? 0;
-  const rest: Rest = [
+  const usual = [
     generation.streamed ? 1 : 0,
     usage.cacheRead,
     usage.cacheWrite,
@@ -185,13 +185,9 @@ function restOf(generation: Generation): string {
     generation.durationMs,
     generation.estimated ? 1 : 0,
     generation.finishReason,
-    ...(failed === undefined
-      ? hour > 0
-        ? ([hour] as const)
-        : ([] as const)
-      : ([hour, failed] as const)),
-  ];
-  return JSON.stringify(rest);
+  ] as const;
+  if (failed !== undefined) return JSON.stringify([...usual, hour, failed] satisfies Rest);
+  return JSON.stringify((hour === 0 ? usual : [...usual, hour]) satisfies Rest);
 }
 
 /** A request's place in the ledger. */
