@@ -146,7 +146,7 @@ export function queueEvents(
   });
 }
 
-/** Queues events for one receiver, also those that it had; how many. */
+/** Queues events for one receiver, also those that it had, which are as good as new; how many. */
 export function requeueEvents(
   storage: DurableObjectStorage,
   { webhook }: Receiver,
@@ -174,7 +174,8 @@ function queue(
     VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6)
     ON CONFLICT (webhook_id, event_id) DO ${
       again
-        ? "UPDATE SET state = 'pending', attempts = 0, next_at = ?6 WHERE state <> 'pending'"
+        ? `UPDATE SET state = 'pending', attempts = 0, next_at = ?6, last_at = NULL, status = NULL, error = NULL,
+          answer = NULL, duration_ms = NULL WHERE state <> 'pending'`
         : "NOTHING"
     }`,
     mintId(DELIVERY_ID, nowMs),

@@ -252,7 +252,7 @@ describe("deliveries", () => {
     }
   });
 
-  it("a replay sends again what happened since, and a webhook that is gone gets nothing", async () => {
+  it("a replay sends again what happened since, pending as if it were new; a webhook that is gone gets nothing", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
     const hook = await made("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();
@@ -260,9 +260,20 @@ describe("deliveries", () => {
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
     }, LONG);
+    const answer = Promise.withResolvers<Response>();
+    receivers["p.turnpike.dev"] = () => answer.promise;
     const again = await ask("POST", `/${hook.id}/replay`, { since });
     expect([again.status, await again.json()]).toEqual([202, { queued: 1, next_since: null }]);
     await vi.waitFor(() => expect(to("p.turnpike.dev")).toHaveLength(2), LONG);
+    const waiting = {
+      state: "pending",
+      attempts: 0,
+      status: null,
+      answer: null,
+      duration_ms: null,
+    };
+    expect(await deliveriesOf(hook.id)).toMatchObject([{ ...waiting, last_attempt_at: null }]);
+    answer.resolve(new Response("ok"));
     expect(ids("p.turnpike.dev")).toHaveLength(1);
     expect((await ask("DELETE", `/${hook.id}`)).status).toBe(200);
     expect((await ask("DELETE", `/${hook.id}`)).status).toBe(404);
