@@ -1,0 +1,63 @@
+import { expect, it } from "vitest";
+import { SYSTEM } from "../../src/lib/event.ts";
+import type { EventRecord } from "../../src/lib/event.ts";
+import { success } from "../../src/lib/failure.ts";
+import { replay } from "../../src/webhooks/webhooks.route.ts";
+
+/** So many events at each of these times, oldest first. */
+function logOf(counts: readonly (readonly [atMs: number, count: number])[]): EventRecord[] {
+  return counts.flatMap(([createdAt, count]) =>
+    Array.from({ length: count }, (_, n) => ({
+      id: `evt_${createdAt}_${n}`,
+      type: "key.revoked" as const,
+      createdAt,
+      actor: SYSTEM,
+      subject: "key_1",
+      data: {},
+    })),
+  );
+}
+
+it.each([
+  ["few", [[1000, 3]]],
+  ["a page to the last one", [[1000, 1000]]],
+  [
+    "a millisecond that is cut by a page's end",
+    [
+      [1000, 600],
+      [1001, 600],
+      [1002, 600],
+    ],
+  ],
+  [
+    "1,001 of one millisecond, some before and after",
+    [
+      [999, 2],
+      [1000, 1001],
+      [1001, 5],
+    ],
+  ],
+  ["2,500 of one millisecond and nothing else", [[1000, 2500]]],
+] as const)("%s: each page begins later, and all are queued", async (_, counts) => {
+  const log = logOf(counts);
+  const queued = new Set<string>();
+  let [since, pages] = [0, 0];
+  for (let next: string | null = ""; next !== null; pages++) {
+    expect(pages).toBeLessThan(5);
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+    const replayed = await replay({
+      since: async (limit) => success(log.filter((one) => one.createdAt >= since).slice(0, limit)),
+      queue: async (events) => {
+        expect(events.length).toBeLessThanOrEqual(1000);
+        for (const { id } of events) queued.add(id);
+        return success(events.length);
+      },
+    });
+    if (!replayed.ok) throw new Error("refused");
+    next = replayed.value["next_since"] as string | null;
+    if (next === null) break;
+    expect(Date.parse(next)).toBeGreaterThan(since);
+    since = Date.parse(next);
+  }
+  expect(queued.size).toBe(log.length);
+});
