@@ -32,7 +32,7 @@ const ENQUEUE_MAX = 1000;
 /** Least pause after an alarm that failed as a whole, so that it never spins. */
 const RETRY_MS = 1000;
 /** Outcomes gather for so long after the first: one signed request, and one round of alarm, for all of them. */
-const GATHER_MS = 20;
+const GATHER_MS = 100;
 /** An alarm that was set this long ago and has not come is set again. */
 const ARMED_MS = 1000;
 /** An alarm this long overdue was lost, not merely about to run. */
