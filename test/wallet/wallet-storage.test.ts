@@ -3,6 +3,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Generation } from "../../src/lib/generation.ts";
 import { micros } from "../../src/lib/money.ts";
+import { numberOf } from "../../src/wallet/tables/request-rows.do.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { measured } from "../measured.ts";
 import {
@@ -80,6 +81,21 @@ it("attempts that failed are kept with the request that had them, and add nothin
     storage.sql.exec<{ detail: string }>("SELECT detail FROM requests ORDER BY id").toArray(),
   );
   expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
+});
+
+it("remembers the numbers of 2,000 names, and gives none a second one", async () => {
+  const { stub } = await newWallet(1);
+  await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
+    const known = new Map<string, number>();
+    const names = Array.from({ length: 2001 }, (_unused, i) => `name ${i}`);
+    const numbers = names.map((name) => numberOf(sql, known, name));
+    expect(known.size).toBe(2000);
+    expect(known.has("name 0")).toBe(false);
+    expect(new Set(numbers).size).toBe(2001);
+    const started = new Map<string, number>();
+    expect(names.map((name) => numberOf(sql, started, name))).toEqual(numbers);
+    expect(sql.exec("SELECT count(*) AS n FROM names").one()).toEqual({ n: 2001 });
+  });
 });
 
 describe("a wallet that may store little", () => {
