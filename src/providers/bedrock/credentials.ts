@@ -1,6 +1,7 @@
-import { AwsV4Signer } from "aws4fetch";
-import type { OutgoingBody } from "../outgoing-body.ts";
+import { elapsedMs, timestamp } from "../../lib/clock.ts";
 import type { ProviderConfig } from "../built-in.ts";
+import { hex } from "../outgoing-body.ts";
+import type { OutgoingBody } from "../outgoing-body.ts";
 
 /** How requests show whose they are: a Bedrock API key, or a signature with an access key. */
 export type Credentials =
@@ -42,30 +43,82 @@ export type Authorise = (
   body: OutgoingBody,
 ) => Promise<Readonly<Record<string, string>>>;
 
+const ALGORITHM = "AWS4-HMAC-SHA256";
+const SERVICE = "bedrock";
+const TERMINATOR = "aws4_request";
+
 /**
- * SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") by aws4fetch, which reads the clock for
- * itself. Host and x-amz-* headers are signed, so that nothing on the way changes what was signed; the
- * path is encoded a second time in the signature, as every service but S3 wants it.
+ * SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") of a POST without a query, dated by the real
+ * clock. Host and x-amz-* headers are signed, so that nothing on the way changes what was signed.
  */
 export function authoriser(credentials: Credentials, region: string): Authorise {
   if (credentials.kind === "bearer") {
     const headers = { authorization: `Bearer ${credentials.token}` };
     return () => Promise.resolve(headers);
   }
-  const cache = new Map<string, ArrayBuffer>(); // the day's signing key
+  const { accessKeyId, secretAccessKey, sessionToken } = credentials;
+  let made: { readonly day: string; readonly key: Promise<ArrayBuffer> } | null = null;
+  const keyOf = (day: string): Promise<ArrayBuffer> => {
+    if (made?.day !== day) made = { day, key: signingKey(secretAccessKey, day, region) };
+    return made.key;
+  };
   return async (url, body) => {
-    const { kind: _, ...keys } = credentials;
-    const signer = new AwsV4Signer({
-      ...keys,
-      method: "POST",
-      url,
-      ...(typeof body === "string"
-        ? { body }
-        : { headers: { "x-amz-content-sha256": await body.sha256() } }),
-      service: "bedrock",
-      region,
-      cache,
-    });
-    return Object.fromEntries((await signer.sign()).headers);
+    const { host, pathname } = new URL(url);
+    const date = timestamp(elapsedMs()).replaceAll(/[-:]|\.\d+/g, "");
+    const day = date.slice(0, 8);
+    const sent = {
+      "x-amz-date": date,
+      ...(sessionToken !== undefined && { "x-amz-security-token": sessionToken }),
+    };
+    const signed = Object.entries({ host, ...sent });
+    const names = signed.map(([name]) => name).join(";");
+    const canonical = [
+      "POST",
+      encodedPath(pathname),
+      "", // no query
+      ...signed.map(([name, value]) => `${name}:${value}`),
+      "",
+      names,
+      typeof body === "string" ? await sha256(body) : await body.sha256(),
+    ].join("\n");
+    const scope = [day, region, SERVICE, TERMINATOR].join("/");
+    const text = [ALGORITHM, date, scope, await sha256(canonical)].join("\n");
+    const signature = hex(await hmac(await keyOf(day), text));
+    const credential = `Credential=${accessKeyId}/${scope}`;
+    return {
+      ...sent,
+      authorization: `${ALGORITHM} ${credential}, SignedHeaders=${names}, Signature=${signature}`,
+    };
   };
 }
+
+/** A path of a URL, encoded a second time, as every service but S3 wants it. */
+function encodedPath(pathname: string): string {
+  return pathname.split("/").map(encodedSegment).join("/");
+}
+
+function encodedSegment(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** The key of a day, made by signing with each part of its scope what the one before it gave. */
+async function signingKey(secret: string, day: string, region: string): Promise<ArrayBuffer> {
+  const ofDay = await hmac(encoder.encode(`AWS4${secret}`), day);
+  const ofService = await hmac(await hmac(ofDay, region), SERVICE);
+  return hmac(ofService, TERMINATOR);
+}
+
+async function hmac(secret: ArrayBuffer | Uint8Array, text: string): Promise<ArrayBuffer> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
+  return crypto.subtle.sign("HMAC", key, encoder.encode(text));
+}
+
+async function sha256(text: string): Promise<string> {
+  return hex(await crypto.subtle.digest("SHA-256", encoder.encode(text)));
+}
+
+const encoder = new TextEncoder();
