@@ -25,19 +25,25 @@ export async function patchOrganization(
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const id = request.params["id"] ?? "";
-  const changed = await updateOrganization(context.db, id, fields.value, {
-    keyId: null,
-    actor: context.actor,
-    nowMs: context.now,
-  });
+  const { rpm_limit: rpmLimit, ...named } = fields.value;
+  const changed = await updateOrganization(
+    context.db,
+    id,
+    { ...named, rpmLimit },
+    {
+      keyId: null,
+      actor: context.actor,
+      nowMs: context.now,
+    },
+  );
   if (!changed.ok) return changed;
   const followed = await followBook(changed.value, {
     tell: (row) =>
       context
         .wallet(row.id)
-        .configure({ rpmLimit: row.rpm_limit, suspended: row.status === "suspended" }),
+        .configure({ rpmLimit: row.rpmLimit, suspended: row.status === "suspended" }),
     reread: () => findOrganization(context.db, id),
-    isSame: (one, other) => one.status === other.status && one.rpm_limit === other.rpm_limit,
+    isSame: (one, other) => one.status === other.status && one.rpmLimit === other.rpmLimit,
   });
   return followed.ok ? success(await withBalance(context, followed.value)) : followed;
 }

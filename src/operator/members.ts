@@ -51,8 +51,8 @@ export async function postMember(
   if (!found.ok) return found;
   const member = {
     id: crypto.randomUUID(),
-    org_id: found.value.id,
-    created_at: context.now,
+    orgId: found.value.id,
+    createdAt: context.now,
     ...fields.value,
   };
   const added = await insertMember(context.db, member, context.actor);

@@ -14,7 +14,7 @@ import {
   organizationRecord,
   slugSchema,
 } from "../organizations/organization.ts";
-import type { MemberRow, OrganizationRow } from "../organizations/organization.ts";
+import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
 import {
   createOrganization,
   findOrganization,
@@ -51,26 +51,26 @@ export async function postOrganization(
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], request.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
-  const organization: OrganizationRow = {
+  const organization: BookedOrganization = {
     id: crypto.randomUUID(),
     name,
     slug,
     region: context.region,
-    is_personal: is_personal === true ? 1 : 0,
+    isPersonal: is_personal === true ? 1 : 0,
     status: "active",
-    rpm_limit: null,
-    created_at: context.now,
+    rpmLimit: null,
+    createdAt: context.now,
   };
-  const owner: MemberRow = {
+  const owner: BookedMember = {
     id: crypto.randomUUID(),
-    org_id: organization.id,
+    orgId: organization.id,
     email: owner_email,
     role: "owner",
-    created_at: context.now,
+    createdAt: context.now,
   };
   const first = await mintKeyOf(
     context,
-    { memberId: owner.id, orgId: owner.org_id },
+    { memberId: owner.id, orgId: owner.orgId },
     {
       name: "First key",
       scope: key_scope,
@@ -142,7 +142,7 @@ export async function postMemberKey(
 export async function organizationOf(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<OrganizationRow>> {
+): Promise<Result<BookedOrganization>> {
   const row = await findOrganization(context.db, request.params["id"] ?? "");
   return row === null
     ? refuse({ kind: "not_found", message: "No such organization." })
@@ -152,7 +152,7 @@ export async function organizationOf(
 /** The organisation with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
 export async function withBalance(
   context: OperatorContext,
-  row: OrganizationRow,
+  row: BookedOrganization,
 ): Promise<JsonObject> {
   const balance = await context
     .wallet(row.id)
@@ -162,7 +162,7 @@ export async function withBalance(
   return {
     ...organizationRecord(row),
     status: row.status,
-    rpm_limit: row.rpm_limit,
+    rpm_limit: row.rpmLimit,
     credits_micro: known?.creditsMicro ?? null,
     held_micro: known?.heldMicro ?? null,
     open_holds: known?.openHolds ?? null,

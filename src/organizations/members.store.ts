@@ -5,9 +5,9 @@ import { eventIfChanged, eventOfChange } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { Key } from "../lib/key.ts";
-import type { MemberRow } from "./organization.ts";
+import type { BookedMember } from "./organization.ts";
 
-const COLUMNS = "id, org_id, email, role, created_at";
+const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
 /** A member of an organisation, as a path names it. */
 export type MemberName = { readonly id: string; readonly orgId: string };
@@ -53,41 +53,49 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
 }
 
 /** The members of an organisation in the order they came; removed ones are not listed. */
-export async function listMembers(db: D1Database, orgId: string): Promise<readonly MemberRow[]> {
+export async function listMembers(db: D1Database, orgId: string): Promise<readonly BookedMember[]> {
   const { results } = await db
     .prepare(
       `SELECT ${COLUMNS} FROM members WHERE org_id = ? AND removed_at IS NULL
        ORDER BY created_at, id`,
     )
     .bind(orgId)
-    .all<MemberRow>();
+    .all<BookedMember>();
   return results;
 }
 
 /** Adds a member; `conflict` when a member of the organisation has the address, in whatever case. */
 export async function insertMember(
   db: D1Database,
-  member: MemberRow,
+  member: BookedMember,
   actor: Actor = SYSTEM,
-): Promise<Result<MemberRow>> {
-  const [inserted] = await db.batch<MemberRow>([
-    db
-      .prepare(
-        `INSERT INTO members (${COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5
-         WHERE NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3))
-         RETURNING ${COLUMNS}`,
-      )
-      .bind(member.id, member.org_id, member.email, member.role, member.created_at),
+): Promise<Result<BookedMember>> {
+  const [inserted] = await db.batch<BookedMember>([
+    insertMemberStatement(db, member),
     memberCreated(db, member, actor),
   ]);
   const [row] = inserted?.results ?? [];
   return row === undefined ? emailTaken(member.email) : success(row);
 }
 
+/** For a batch: the member, unless another one of the organisation has the address. */
+export function insertMemberStatement(
+  db: D1Database,
+  { id, orgId, email, role, createdAt }: BookedMember,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO members (id, org_id, email, role, created_at) SELECT ?1, ?2, ?3, ?4, ?5
+       WHERE NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3))
+       RETURNING ${COLUMNS}`,
+    )
+    .bind(id, orgId, email, role, createdAt);
+}
+
 /** For a batch, right after the member: that it was added. */
 export function memberCreated(
   db: D1Database,
-  { id, org_id: orgId, email, role, created_at: createdAt }: MemberRow,
+  { id, orgId, email, role, createdAt }: BookedMember,
   actor: Actor,
 ): D1PreparedStatement {
   return eventIfChanged(db, {
@@ -113,10 +121,10 @@ export async function updateMember(
   member: MemberName,
   change: MemberChange,
   { actor, nowMs }: ChangedBy,
-): Promise<Result<MemberRow>> {
+): Promise<Result<BookedMember>> {
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
-  const [, updated, found] = await db.batch<MemberRow & Standing>([
+  const [, updated, found] = await db.batch<BookedMember & Standing>([
     eventOfChange(
       db,
       { ...event, createdAt: nowMs },
@@ -136,7 +144,7 @@ export async function updateMember(
     // What stood in the way, in the same moment.
     db
       .prepare(
-        `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS email_taken FROM members
+        `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken FROM members
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL`,
       )
       .bind(member.id, member.orgId, email),
@@ -145,10 +153,10 @@ export async function updateMember(
   if (row !== undefined) return success(row);
   const [standing] = found?.results ?? [];
   if (standing === undefined) return noSuchMember();
-  return standing.email_taken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
+  return standing.isEmailTaken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
 }
 
-type Standing = { readonly email_taken: 0 | 1 };
+type Standing = { readonly isEmailTaken: 0 | 1 };
 
 /**
  * Removes a member and revokes its live keys in one batch, and answers with those keys, so that their
@@ -160,7 +168,7 @@ export async function removeMember(
   member: MemberName,
   { actor, nowMs: now }: ChangedBy,
 ): Promise<Result<readonly EndedKey[]>> {
-  const [, , , ended, found] = await db.batch<EndedKey & { readonly removed_at: number | null }>([
+  const [, , , ended, found] = await db.batch<EndedKey & { readonly removedAt: number | null }>([
     db
       .prepare(
         `UPDATE members SET removed_at = ?3
@@ -189,12 +197,12 @@ export async function removeMember(
       )
       .bind(member.id, member.orgId),
     db
-      .prepare("SELECT removed_at FROM members WHERE id = ?1 AND org_id = ?2")
+      .prepare("SELECT removed_at AS removedAt FROM members WHERE id = ?1 AND org_id = ?2")
       .bind(member.id, member.orgId),
   ]);
   const [row] = found?.results ?? [];
   if (row === undefined) return noSuchMember();
-  return row.removed_at === null ? lastOwner(null) : success(ended?.results ?? []);
+  return row.removedAt === null ? lastOwner(null) : success(ended?.results ?? []);
 }
 
 function noSuchMember(): Refusal {

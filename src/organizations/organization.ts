@@ -36,30 +36,30 @@ export const MEMBER_READ_ONLY: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 
-/** A row of `organizations` in the book. Times are Unix ms. */
-export type OrganizationRow = {
+/** An organisation as its home's book has it. Times are Unix ms. */
+export type BookedOrganization = {
   readonly id: string;
   readonly name: string;
   readonly slug: string;
   readonly region: Region;
-  readonly is_personal: 0 | 1;
+  readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
-  readonly rpm_limit: number | null;
-  readonly created_at: number;
+  readonly rpmLimit: number | null;
+  readonly createdAt: number;
 };
 
 /** What an update sets; what is left out keeps its value. */
 export type OrganizationChange = {
-  readonly [K in "name" | "slug" | "status" | "rpm_limit"]?: OrganizationRow[K] | undefined;
+  readonly [K in "name" | "slug" | "status" | "rpmLimit"]?: BookedOrganization[K] | undefined;
 };
 
-/** A row of `members` in the book. */
-export type MemberRow = {
+/** A member, likewise. */
+export type BookedMember = {
   readonly id: string;
-  readonly org_id: string;
+  readonly orgId: string;
   readonly email: string;
   readonly role: Role;
-  readonly created_at: number;
+  readonly createdAt: number;
 };
 
 /** The organisation of the interface. */
@@ -79,22 +79,22 @@ export type MemberRecord = {
   readonly created_at: string;
 };
 
-export function organizationRecord(row: OrganizationRow): OrganizationRecord {
+export function organizationRecord(row: BookedOrganization): OrganizationRecord {
   return {
     id: row.id,
     name: row.name,
     slug: row.slug,
     region: row.region,
-    is_personal: row.is_personal === 1,
-    created_at: timestamp(row.created_at),
+    is_personal: row.isPersonal === 1,
+    created_at: timestamp(row.createdAt),
   };
 }
 
-export function memberRecord(row: MemberRow): MemberRecord {
+export function memberRecord(row: BookedMember): MemberRecord {
   return {
     id: row.id,
     email: row.email,
     role: row.role,
-    created_at: timestamp(row.created_at),
+    created_at: timestamp(row.createdAt),
   };
 }

@@ -3,12 +3,12 @@ import type { Actor } from "../lib/event.ts";
 import { eventIfChanged, eventOfChange } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { memberCreated } from "./members.store.ts";
-import type { MemberRow, OrganizationChange, OrganizationRow } from "./organization.ts";
+import { insertMemberStatement, memberCreated } from "./members.store.ts";
+import type { BookedMember, BookedOrganization, OrganizationChange } from "./organization.ts";
 
 export type NewOrganization = {
-  readonly organization: OrganizationRow;
-  readonly owner: MemberRow;
+  readonly organization: BookedOrganization;
+  readonly owner: BookedMember;
   /** The epoch of the wallet that was made for it. */
   readonly epoch: string;
   /** Statements of the same batch, after the owner is there: the first key. */
@@ -19,11 +19,12 @@ export type NewOrganization = {
 
 /** A page of organisations and how many there are in all. */
 export type OrganizationPage = {
-  readonly rows: readonly OrganizationRow[];
+  readonly rows: readonly BookedOrganization[];
   readonly total: number;
 };
 
-const COLUMNS = "id, name, slug, region, is_personal, status, rpm_limit, created_at";
+const COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
+  rpm_limit AS rpmLimit, created_at AS createdAt`;
 
 /**
  * The organisation, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
@@ -38,7 +39,7 @@ export async function createOrganization(
     await db.batch([
       insertOrganization(db, organization),
       organizationCreated(db, organization, actor),
-      insertMember(db, owner),
+      insertMemberStatement(db, owner),
       memberCreated(db, owner, actor),
       db
         .prepare(
@@ -46,7 +47,7 @@ export async function createOrganization(
            VALUES (?, ?, 0, 0, ?)
            ON CONFLICT (org_id) DO NOTHING`, // a slow batch finds what the wallet has published itself
         )
-        .bind(organization.id, epoch, organization.created_at),
+        .bind(organization.id, epoch, organization.createdAt),
       ...also,
     ]);
     return success(null);
@@ -66,7 +67,7 @@ export async function updateOrganization(
   id: string,
   change: OrganizationChange,
   by: ChangedBy,
-): Promise<Result<OrganizationRow>> {
+): Promise<Result<BookedOrganization>> {
   const slug = change.slug ?? null;
   try {
     const row = await updated(db, id, change, by);
@@ -93,13 +94,13 @@ async function updated(
   id: string,
   change: OrganizationChange,
   by: ChangedBy,
-): Promise<OrganizationRow | null> {
-  const { name = null, slug = null, status = null, rpm_limit } = change;
-  const limitGiven = rpm_limit === undefined ? 0 : 1; // null is a value of its own: no limit
+): Promise<BookedOrganization | null> {
+  const { name = null, slug = null, status = null, rpmLimit } = change;
+  const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value of its own: no limit
   const { keyId: callerKeyId, actor, nowMs } = by;
-  const values = [id, name, slug, status, limitGiven, rpm_limit ?? null, callerKeyId];
+  const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId];
   const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
-  const [, rows] = await db.batch<OrganizationRow>([
+  const [, rows] = await db.batch<BookedOrganization>([
     eventOfChange(
       db,
       { ...event, createdAt: nowMs },
@@ -134,11 +135,11 @@ function mayChange(first: number): string {
 }
 
 /** The organisation with this id, or null. */
-export function findOrganization(db: D1Database, id: string): Promise<OrganizationRow | null> {
+export function findOrganization(db: D1Database, id: string): Promise<BookedOrganization | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM organizations WHERE id = ?`)
     .bind(id)
-    .first<OrganizationRow>();
+    .first<BookedOrganization>();
 }
 
 /** Organisations in the order they were made; the page and the total are of one moment. */
@@ -146,7 +147,7 @@ export async function listOrganizations(
   db: D1Database,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<OrganizationPage> {
-  const [rows, counts] = await db.batch<OrganizationRow & { readonly total: number }>([
+  const [rows, counts] = await db.batch<BookedOrganization & { readonly total: number }>([
     db
       .prepare(`SELECT ${COLUMNS} FROM organizations ORDER BY created_at, id LIMIT ? OFFSET ?`)
       .bind(page.limit, page.offset),
@@ -155,32 +156,28 @@ export async function listOrganizations(
   return { rows: rows?.results ?? [], total: counts?.results[0]?.total ?? 0 };
 }
 
-function insertOrganization(db: D1Database, row: OrganizationRow): D1PreparedStatement {
+function insertOrganization(db: D1Database, row: BookedOrganization): D1PreparedStatement {
   return db
     .prepare(
-      `INSERT INTO organizations (${COLUMNS}, used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)`,
+      `INSERT INTO organizations
+         (id, name, slug, region, is_personal, status, rpm_limit, created_at, used_at)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)`,
     )
     .bind(
       row.id,
       row.name,
       row.slug,
       row.region,
-      row.is_personal,
+      row.isPersonal,
       row.status,
-      row.rpm_limit,
-      row.created_at,
+      row.rpmLimit,
+      row.createdAt,
     );
-}
-
-function insertMember(db: D1Database, row: MemberRow): D1PreparedStatement {
-  return db
-    .prepare("INSERT INTO members (id, org_id, email, role, created_at) VALUES (?, ?, ?, ?, ?)")
-    .bind(row.id, row.org_id, row.email, row.role, row.created_at);
 }
 
 function organizationCreated(
   db: D1Database,
-  row: OrganizationRow,
+  row: BookedOrganization,
   actor: Actor,
 ): D1PreparedStatement {
   const { id, name, slug, region } = row;
@@ -191,7 +188,7 @@ function organizationCreated(
     actor,
     subject: id,
     data: { name, slug, region },
-    createdAt: row.created_at,
+    createdAt: row.createdAt,
   });
 }
 
