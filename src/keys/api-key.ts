@@ -1,6 +1,7 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
 import type { Region, Scope, Shown } from "../lib/caller.ts";
+import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import { BASE62, randomBase62 } from "../lib/id.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
 
@@ -171,10 +172,8 @@ async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
 const encoder = new TextEncoder();
 
 /** HMAC-SHA-256 over label, NUL, text: one secret gives tags and hashes that say nothing of each other. */
-export async function sign(hmac: CryptoKey, label: string, text: string): Promise<Uint8Array> {
-  return new Uint8Array(
-    await crypto.subtle.sign("HMAC", hmac, encoder.encode(`${label}\0${text}`)),
-  );
+export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
+  return hmacSha256(key, `${label}\0${text}`);
 }
 
 /** Equal texts of equal length, in constant time. */
@@ -189,13 +188,7 @@ const imported = new WeakMap<KeySecret, CryptoKey>();
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
   const known = imported.get(secret);
   if (known !== undefined) return known;
-  const fresh = await crypto.subtle.importKey(
-    "raw",
-    encoder.encode(secret.secret),
-    { name: "HMAC", hash: "SHA-256" },
-    false,
-    ["sign"],
-  );
+  const fresh = await hmacKey(secret.secret);
   imported.set(secret, fresh);
   return fresh;
 }

@@ -79,7 +79,7 @@ type PlatformCrypto = {
   ) => WritableStream<Uint8Array> & { readonly digest: Promise<ArrayBuffer> };
 };
 
-export function hex(bytes: ArrayBuffer): string {
+export function hex(bytes: ArrayBuffer | Uint8Array): string {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

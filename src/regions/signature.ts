@@ -1,5 +1,6 @@
 import type { PeerSecret } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
+import { hmacKey, hmacSha256, verifyHmac } from "../lib/hmac.ts";
 
 /**
  * HTTP Message Signatures (RFC 9421) with one shape only: label `turnpike`, algorithm hmac-sha256
@@ -55,7 +56,7 @@ export async function signatureHeaders(
   const keyId = await keyIdOf(secret);
   const parameters = `${COVERED};created=${created};expires=${created + LIFETIME_S};keyid="${keyId}";alg="hmac-sha256"`;
   const base = signatureBase(valuesOf(parts), parameters);
-  const signature = new Uint8Array(await crypto.subtle.sign("HMAC", await hmacOf(secret), base));
+  const signature = await hmacSha256(await keyOf(secret), base);
   return {
     "content-digest": parts.contentDigest,
     "x-request-id": parts.requestId,
@@ -85,7 +86,7 @@ export async function verifySignature(
   if (secret === null) return refused("unknown keyid");
   const base = signatureBase(valuesOf({ method, url, contentDigest, requestId }), parameters);
   // verify compares in constant time
-  const isValid = await crypto.subtle.verify("HMAC", await hmacOf(secret), signature, base);
+  const isValid = await verifyHmac(await keyOf(secret), signature, base);
   return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
 }
 
@@ -174,13 +175,13 @@ function literally(text: string): string {
 
 const encoder = new TextEncoder();
 
-type Prepared = { readonly hmac: CryptoKey; readonly keyId: string };
+type Prepared = { readonly key: CryptoKey; readonly keyId: string };
 /** Made once per secret and isolate. The result is kept, not the promise: no request waits on another's. */
 const prepared = new WeakMap<PeerSecret, Prepared>();
 
 /** The HMAC-SHA-256 key of a secret. */
-async function hmacOf(secret: PeerSecret): Promise<CryptoKey> {
-  return (await prepare(secret)).hmac;
+async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
+  return (await prepare(secret)).key;
 }
 
 /**
@@ -194,12 +195,10 @@ async function keyIdOf(secret: PeerSecret): Promise<string> {
 async function prepare(secret: PeerSecret): Promise<Prepared> {
   const known = prepared.get(secret);
   if (known !== undefined) return known;
-  const raw = encoder.encode(secret.secret);
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const hmac = await crypto.subtle.importKey("raw", raw, algorithm, false, ["sign", "verify"]);
-  const print = new Uint8Array(await crypto.subtle.sign("HMAC", hmac, encoder.encode("keyid")));
+  const key = await hmacKey(secret.secret);
+  const print = await hmacSha256(key, "keyid");
   const text = print.toBase64({ alphabet: "base64url" }).slice(0, KEY_ID_CHARACTERS);
-  const fresh = { hmac, keyId: `${secret.sender}:${text}` };
+  const fresh = { key, keyId: `${secret.sender}:${text}` };
   prepared.set(secret, fresh);
   return fresh;
 }

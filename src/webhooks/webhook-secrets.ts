@@ -1,4 +1,5 @@
 import type { KeySecret } from "../config.ts";
+import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 
 /** A webhook's secret as the book keeps it: encrypted, the newest first. `until`: when it ends (Unix ms); null: it does not. */
 export type SealedSecret = { readonly sealed: string; readonly until: number | null };
@@ -81,10 +82,8 @@ export async function signatures(
 ): Promise<string> {
   const signed = secrets.map(async (secret) => {
     const raw = Uint8Array.fromBase64(secret.slice(PREFIX.length));
-    const hmac = { name: "HMAC", hash: "SHA-256" };
-    const key = await crypto.subtle.importKey("raw", raw, hmac, false, ["sign"]);
-    const bytes = encoder.encode(`${id}.${seconds}.${body}`);
-    return `v1,${new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes)).toBase64()}`;
+    const tag = await hmacSha256(await hmacKey(raw), `${id}.${seconds}.${body}`);
+    return `v1,${tag.toBase64()}`;
   });
   return (await Promise.all(signed)).join(" ");
 }

@@ -1,4 +1,6 @@
 import { elapsedMs, timestamp } from "../../lib/clock.ts";
+import { hmacKey, hmacSha256 } from "../../lib/hmac.ts";
+import type { HmacKey } from "../../lib/hmac.ts";
 import type { ProviderConfig } from "../built-in.ts";
 import { hex } from "../outgoing-body.ts";
 import type { OutgoingBody } from "../outgoing-body.ts";
@@ -57,8 +59,8 @@ export function authoriser(credentials: Credentials, region: string): Authorise 
     return () => Promise.resolve(headers);
   }
   const { accessKeyId, secretAccessKey, sessionToken } = credentials;
-  let made: { readonly day: string; readonly key: Promise<ArrayBuffer> } | null = null;
-  const keyOf = (day: string): Promise<ArrayBuffer> => {
+  let made: { readonly day: string; readonly key: Promise<HmacKey> } | null = null;
+  const keyOf = (day: string): Promise<HmacKey> => {
     if (made?.day !== day) made = { day, key: signingKey(secretAccessKey, day, region) };
     return made.key;
   };
@@ -70,20 +72,20 @@ export function authoriser(credentials: Credentials, region: string): Authorise 
       "x-amz-date": date,
       ...(sessionToken !== undefined && { "x-amz-security-token": sessionToken }),
     };
-    const signed = Object.entries({ host, ...sent });
-    const names = signed.map(([name]) => name).join(";");
+    const headers = Object.entries({ host, ...sent });
+    const names = headers.map(([name]) => name).join(";");
     const canonical = [
       "POST",
       encodedPath(pathname),
       "", // no query
-      ...signed.map(([name, value]) => `${name}:${value}`),
+      ...headers.map(([name, value]) => `${name}:${value}`),
       "",
       names,
       typeof body === "string" ? await sha256(body) : await body.sha256(),
     ].join("\n");
     const scope = [day, region, SERVICE, TERMINATOR].join("/");
     const text = [ALGORITHM, date, scope, await sha256(canonical)].join("\n");
-    const signature = hex(await hmac(await keyOf(day), text));
+    const signature = hex(await hmacSha256(await keyOf(day), text));
     const credential = `Credential=${accessKeyId}/${scope}`;
     return {
       ...sent,
@@ -105,16 +107,14 @@ function encodedSegment(text: string): string {
 }
 
 /** The key of a day, made by signing with each part of its scope what the one before it gave. */
-async function signingKey(secret: string, day: string, region: string): Promise<ArrayBuffer> {
-  const ofDay = await hmac(encoder.encode(`AWS4${secret}`), day);
-  const ofService = await hmac(await hmac(ofDay, region), SERVICE);
-  return hmac(ofService, TERMINATOR);
+async function signingKey(secret: string, day: string, region: string): Promise<HmacKey> {
+  const ofDay = await signed(`AWS4${secret}`, day);
+  const ofService = await signed(await signed(ofDay, region), SERVICE);
+  return hmacKey(await signed(ofService, TERMINATOR));
 }
 
-async function hmac(secret: ArrayBuffer | Uint8Array, text: string): Promise<ArrayBuffer> {
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const key = await crypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
-  return crypto.subtle.sign("HMAC", key, encoder.encode(text));
+async function signed(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
+  return hmacSha256(await hmacKey(secret), text);
 }
 
 async function sha256(text: string): Promise<string> {

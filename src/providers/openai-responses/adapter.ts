@@ -1,6 +1,8 @@
 import { post } from "../http-provider.ts";
 import type { Wire } from "../http-provider.ts";
 import { boundedText } from "../../http/bounded-body.ts";
+import { hmacKey, hmacSha256 } from "../../lib/hmac.ts";
+import type { HmacKey } from "../../lib/hmac.ts";
 import { isObject, listOf, objectOf, parseObject } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, ProviderCall } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
@@ -88,7 +90,7 @@ class Identity {
   readonly #secret: string;
   /** Of those who asked last: a hash costs more than the rest of a request's way out. */
   readonly #hashes = new Map<string, Promise<string>>();
-  #key: ReturnType<typeof crypto.subtle.importKey> | null = null;
+  #key: Promise<HmacKey> | null = null;
 
   /** `secret`: what nobody outside knows; our key at the host. */
   constructor(secret: string) {
@@ -118,15 +120,7 @@ class Identity {
   }
 
   async #hashOf(text: string): Promise<string> {
-    const encoder = new TextEncoder();
-    this.#key ??= crypto.subtle.importKey(
-      "raw",
-      encoder.encode(`turnpike ${this.#secret}`),
-      { name: "HMAC", hash: "SHA-256" },
-      false,
-      ["sign"],
-    );
-    const bytes = encoder.encode(text);
-    return toBase64Url(new Uint8Array(await crypto.subtle.sign("HMAC", await this.#key, bytes)));
+    this.#key ??= hmacKey(`turnpike ${this.#secret}`);
+    return toBase64Url(await hmacSha256(await this.#key, text));
   }
 }
