@@ -33,14 +33,14 @@ export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
   }
-  const offers = affordable(run, grant);
+  const routes = affordable(run, grant);
   const last: { asked: Asked | null; spent: SpentThere | null } = { asked: null, spent: null };
-  const served = await callRoute(run, offers, {
+  const served = await callRoute(run, routes, {
     onAsked: (asked) => {
-      last.asked = asked === null ? null : askedOf(offers, asked);
+      last.asked = asked === null ? null : askedOf(routes, asked);
     },
     onSpent: (asked, spent) => {
-      const there = askedOf(offers, asked);
+      const there = askedOf(routes, asked);
       if (there !== null) last.spent = { asked: there, spent };
     },
   });
@@ -50,11 +50,15 @@ export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
   }
   run.dropBody();
   const { answer } = served.value;
-  return { ok: true, route: servingRoute(run, served.value, offers), answer };
+  return { ok: true, route: servingRoute(run, served.value, routes), answer };
 }
 
 /** A route that the grant can pay for, with the output cap it pays for there. */
-type Offer = { readonly route: Route; readonly cap: number | null; readonly candidate: Candidate };
+type CappedRoute = {
+  readonly route: Route;
+  readonly cap: number | null;
+  readonly candidate: Candidate;
+};
 
 /** The route that the request was sent to last, whose work a client that leaves pays for. */
 type Asked = Omit<ServingRoute, "firstByteMs" | "dropped">;
@@ -62,21 +66,24 @@ type Asked = Omit<ServingRoute, "firstByteMs" | "dropped">;
 /** What an attempt has used whose answer the request kept from being finished. */
 type SpentThere = { readonly asked: Asked; readonly spent: Spent };
 
-function askedOf(offers: readonly Offer[], { index, attempts, failed }: AskedThere): Asked | null {
-  const offer = offers[index];
-  if (offer === undefined) return null;
-  return { ...routeOf(offer), attempts, ...failedThere(offers, failed) };
+function askedOf(
+  routes: readonly CappedRoute[],
+  { index, attempts, failed }: AskedThere,
+): Asked | null {
+  const capped = routes[index];
+  if (capped === undefined) return null;
+  return { ...routeOf(capped), attempts, ...failedThere(routes, failed) };
 }
 
 /** The attempts before as receipts name them; nothing at all where the first one served. */
 function failedThere(
-  offers: readonly Offer[],
+  routes: readonly CappedRoute[],
   failed: AskedThere["failed"],
 ): { readonly failed?: readonly FailedAttempt[] } {
   if (failed.length === 0) return {};
   return {
     failed: failed.flatMap(({ index, why }) => {
-      const route = offers[index]?.route;
+      const route = routes[index]?.route;
       return route === undefined
         ? []
         : [{ route: routeName(route.provider, route.upstreamId), why }];
@@ -85,7 +92,7 @@ function failedThere(
 }
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
-function affordable(run: Run, { granted, tokens }: HoldGrant): Offer[] {
+function affordable(run: Run, { granted, tokens }: HoldGrant): CappedRoute[] {
   const { routes, prompt, cap, native } = run.request;
   return routes.flatMap((route) => {
     const provider = run.services.providers.get(route.provider);
@@ -115,21 +122,21 @@ function tokensLeft({ request: { cap, prompt } }: Run, granted: number | undefin
 
 async function callRoute(
   run: Run,
-  offers: readonly Offer[],
+  routes: readonly CappedRoute[],
   told: Pick<FailoverOptions, "onAsked" | "onSpent">,
 ): Promise<Result<Served>> {
-  if (offers.length === 0) return refuse({ kind: "upstream_error" });
+  if (routes.length === 0) return refuse({ kind: "upstream_error" });
   const { kind, body, stream, user } = run.request;
   const customer = { orgId: run.caller.orgId, user };
   const { health, now, numbers } = run.services;
   return failover(
-    offers.map((offer) => offer.candidate),
+    routes.map(({ candidate }) => candidate),
     { kind, body, stream, customer, paceMs: numbers.STREAM_PACE_MS, room: run.room },
     {
       health,
       now,
       signal: run.timer.signal,
-      headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, offers),
+      headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes),
       firstMs: numbers.UPSTREAM_FIRST_MS,
       after: run.timers.after,
       ...told,
@@ -139,27 +146,31 @@ async function callRoute(
 }
 
 /** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
-function jsonTimeoutMs(run: Run, offers: readonly Offer[]): number {
+function jsonTimeoutMs(run: Run, routes: readonly CappedRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
-  const tokens = Math.max(0, ...offers.map((offer) => offer.cap ?? 0));
+  const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0));
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
 }
 
-function servingRoute(run: Run, served: Served, offers: readonly Offer[]): ServingRoute {
-  const offer = offers[served.index];
-  if (offer === undefined) throw new Error("the route that served was not a candidate");
+function servingRoute(run: Run, served: Served, routes: readonly CappedRoute[]): ServingRoute {
+  const capped = routes[served.index];
+  if (capped === undefined) throw new Error("the route that served was not a candidate");
   const firstByteMs = run.services.now() - run.startedMs;
   const { attempts, failed, dropped } = served;
   return {
-    ...routeOf(offer),
+    ...routeOf(capped),
     attempts,
     dropped,
     firstByteMs,
-    ...failedThere(offers, failed),
+    ...failedThere(routes, failed),
   };
 }
 
-function routeOf({ route, cap, candidate }: Offer): Pick<Asked, "route" | "cap" | "isNative"> {
+function routeOf({
+  route,
+  cap,
+  candidate,
+}: CappedRoute): Pick<Asked, "route" | "cap" | "isNative"> {
   return { route, cap, isNative: candidate.native !== undefined };
 }
 

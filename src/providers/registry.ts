@@ -4,7 +4,7 @@ import { BEDROCK } from "./bedrock/built-in-bedrock.ts";
 import { isWebAddress } from "./built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "./built-in.ts";
 import { COHERE } from "./cohere/cohere.ts";
-import { GOOGLE } from "./google/doors.ts";
+import { GOOGLE } from "./google/services.ts";
 import { OPENAI_COMPATIBLE } from "./openai-compatible/hosts.ts";
 import { openAiCompatible } from "./openai-compatible/openai-compatible.ts";
 import { PROFILES } from "./openai-compatible/profile.ts";

@@ -24,7 +24,7 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 
 /**
- * The door of `/internal/v1`: for a message that a configured peer has signed it sets `peer`, `peerBody`
+ * The gate of `/internal/v1`: for a message that a configured peer has signed it sets `peer`, `peerBody`
  * and the peer's id of what it asks for as `requestId`, so that both logs name the same. To everybody else
  * these paths do not exist. An unsigned body is not even read.
  */

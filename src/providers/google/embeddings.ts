@@ -4,8 +4,8 @@ import { listOf, numberOf, objectOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall } from "../provider.ts";
 import { embeddingUsage } from "./usage.ts";
 
-/** One way to ask for vectors; both doors have their own. `input` of the call is a list of texts. */
-export type EmbeddingDoor = {
+/** One way to ask for vectors; both services have their own. `input` of the call is a list of texts. */
+export type EmbeddingMethod = {
   /** The method of the model, as it stands in the URL. */
   readonly method: string;
   /** How many texts a request may have. */
@@ -16,7 +16,7 @@ export type EmbeddingDoor = {
 };
 
 /** The Gemini API: at most 100 texts (recorded); gemini-embedding-001 reports no usage. */
-export const BATCH_EMBED_CONTENTS: EmbeddingDoor = {
+export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
   request: ({ upstreamId, body }) => ({
@@ -38,7 +38,7 @@ export const BATCH_EMBED_CONTENTS: EmbeddingDoor = {
  * take more, 20,000 tokens in all, of which a text has at most 2,048. Without `autoTruncate: false` a
  * longer text would be cut silently.
  */
-export const PREDICT: EmbeddingDoor = {
+export const PREDICT: EmbeddingMethod = {
   method: "predict",
   size: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
   request: ({ body }) => ({

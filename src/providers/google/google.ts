@@ -7,18 +7,18 @@ import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../pro
 import { sseReader } from "../sse-reader.ts";
 import { chatAnswer } from "./answer.ts";
 import { ChunkReader } from "./chunks.ts";
-import type { EmbeddingDoor } from "./embeddings.ts";
+import type { EmbeddingMethod } from "./embeddings.ts";
 import { failureInside, googleFailure } from "./failure.ts";
 import { chatRequest } from "./request.ts";
 
 type Credential = Readonly<Record<string, string>>;
 
-/** One of Google's two ways in: the Gemini API or Vertex. */
-export type Door = {
+/** One of Google's two services: the Gemini API or Vertex. */
+export type Service = {
   readonly id: string;
   /** The address that models stand under, without a slash at its end. */
   readonly models: string;
-  readonly embeddings: EmbeddingDoor;
+  readonly embeddings: EmbeddingMethod;
   /** The header that lets us in, or why there is none. */
   credential(): Promise<Credential | ProviderFailure>;
   /** After a 401: true when another credential may do better. */
@@ -28,59 +28,60 @@ export type Door = {
 };
 
 /** The adapter for Google's generateContent and its embeddings. */
-export function google(door: Door): Provider {
-  const wire = wireOf(door);
+export function google(service: Service): Provider {
+  const wire = wireOf(service);
   return {
-    id: door.id,
+    id: service.id,
     send: (call) =>
       call.kind === "chat"
         ? sendOver(wire, call)
-        : inBatches(call, door.embeddings.size(call.upstreamId), (part, texts) =>
+        : inBatches(call, service.embeddings.size(call.upstreamId), (part, texts) =>
             sendOver(wire, { ...part, body: { ...part.body, input: texts } }),
           ),
   };
 }
 
-function wireOf(door: Door): Wire {
+function wireOf(service: Service): Wire {
   return {
-    id: door.id,
+    id: service.id,
     streamType: "text/event-stream",
     async ask(call) {
       if (call.kind === "chat") {
         const body = await chatRequest(call);
-        return isRefused(body) ? body : asked(door, call, body);
+        return isRefused(body) ? body : asked(service, call, body);
       }
-      const body = door.embeddings.request(call);
-      return isFailure(body) ? body : asked(door, call, JSON.stringify(body));
+      const body = service.embeddings.request(call);
+      return isFailure(body) ? body : asked(service, call, JSON.stringify(body));
     },
     answer: (raw, call) =>
-      call.kind === "chat" ? chatAnswer(raw) : door.embeddings.answer(raw, call),
-    failureInside: (raw) => failureInside(raw, door.secrets()),
+      call.kind === "chat" ? chatAnswer(raw) : service.embeddings.answer(raw, call),
+    failureInside: (raw) => failureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>
-      googleFailure(status, headers, bodyText, door.secrets()),
-    reader: ({ body }) => sseReader(new ChunkReader(() => door.secrets(), Number(body["n"] ?? 1))),
+      googleFailure(status, headers, bodyText, service.secrets()),
+    reader: ({ body }) =>
+      sseReader(new ChunkReader(() => service.secrets(), Number(body["n"] ?? 1))),
   };
 }
 
 /** Sends a request; once more where the credential was refused and there is another. */
 async function asked(
-  door: Door,
+  service: Service,
   call: ProviderCall,
   body: OutgoingBody,
 ): Promise<Response | ProviderFailure> {
-  const url = `${door.models}/${encodeURIComponent(call.upstreamId)}:${methodOf(door, call)}`;
-  const first = await door.credential();
+  const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${methodOf(service, call)}`;
+  const first = await service.credential();
   if (isFailure(first)) return first;
   const response = await post(call, { url, headers: first, body });
   if (isFailure(response)) return response;
-  if (response.status !== 401 || door.renew?.(first) !== true) return response;
+  if (response.status !== 401 || service.renew?.(first) !== true) return response;
   discardBody(response);
-  const second = await door.credential();
+  const second = await service.credential();
   return isFailure(second) ? second : post(call, { url, headers: second, body });
 }
 
-function methodOf(door: Door, { kind, stream }: ProviderCall): string {
-  if (kind === "embeddings") return door.embeddings.method;
+function methodOf(service: Service, { kind, stream }: ProviderCall): string {
+  if (kind === "embeddings") return service.embeddings.method;
   return stream ? "streamGenerateContent?alt=sse" : "generateContent";
 }
 

@@ -176,7 +176,7 @@ const FAMILIES: readonly Family[] = [
   { models: /^gemini-2\.5-flash/, none: 0, least: 1, most: 24_576 },
 ];
 
-/** As Google's own OpenAI door counts them (ai.google.dev, OpenAI compatibility). */
+/** As Google's own OpenAI endpoint counts them (ai.google.dev, OpenAI compatibility). */
 const BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1024,
   low: 1024,

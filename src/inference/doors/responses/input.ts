@@ -30,7 +30,7 @@ export type Converted = {
 export function messagesOf(items: readonly InputItem[]): Result<Converted> {
   const outputs = outputsOf(items);
   if (!outputs.ok) return outputs;
-  return new Conversation(outputs.value).read(items);
+  return new ItemReader(outputs.value).read(items);
 }
 
 type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_call_output" }>;
@@ -59,7 +59,8 @@ class Turn {
   readonly extras = new Map<string, JsonObject>();
 }
 
-class Conversation {
+/** Reads items in their order into messages of the core. */
+class ItemReader {
   readonly #messages: ChatMessage[] = [];
   readonly #left = new Set<string>();
   readonly #outputs: ReadonlyMap<string, Placed>;

@@ -45,7 +45,7 @@ const VERTEX: BuiltIn = {
   build: (config) => vertex(config, elapsedMs),
 };
 
-/** Google's two ways in. */
+/** Google's two services. */
 export const GOOGLE: readonly BuiltIn[] = [GEMINI, VERTEX];
 
 /** Vertex as configured; `nowMs` is the real time. Throws for credentials that have problems. */
