@@ -137,6 +137,22 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
     expect(calls.at(-1)?.text).toContain(PIXEL);
   });
 
+  it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
+    "a tool's image arrives as one, given as %s, and its bytes in no text",
+    async (form) => {
+      const calls = network(provider.chat.text.json);
+      const call = { id: "call_12345", name: "get_weather", input: {} };
+      const parts = [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }];
+      const output = form === "parts" ? parts : JSON.stringify(parts);
+      const result = { type: "function_call_output", call_id: call.id, output };
+      const turns = [door.user("Look"), ...door.called([call]), result];
+      saidIn(door, await asked({ turns, tools: true }));
+      const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
+      expect(fields).toHaveLength(1);
+      expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);
+    },
+  );
+
   async function spentBy(act: () => Promise<void>): Promise<number> {
     const before = await balanceOf(key);
     await act();
@@ -162,6 +178,13 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
     return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
   }
 });
+
+/** The names of the fields whose text holds this one. */
+function fieldsWith(text: string, sent: unknown, name = ""): string[] {
+  if (typeof sent === "string") return sent.includes(text) ? [name] : [];
+  if (typeof sent !== "object" || sent === null) return [];
+  return Object.entries(sent).flatMap(([key, value]) => fieldsWith(text, value, key));
+}
 
 const DOWN: WireReply = { status: 503, headers: {}, body: "" };
 

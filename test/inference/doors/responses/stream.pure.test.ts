@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { wireOf } from "../../../../src/http/failure-wire.ts";
 import { unsealed } from "../../../../src/inference/doors/responses/reasoning.ts";
+import { CALLER_CASES } from "../../../http/failure-cases.ts";
+import type { Cases } from "../../../http/failure-cases.ts";
+import { LIMIT_CASES } from "../../../http/limit-cases.ts";
 import { eventsOf, follow } from "./follow.ts";
 import {
   begun,
@@ -14,6 +18,10 @@ import {
   textOf,
   types,
 } from "./stream-kit.ts";
+
+// A kind of failure without a case does not compile.
+const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
+const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
 
 describe("the documented order", () => {
   it("is kept for a text", () => {
@@ -186,6 +194,17 @@ describe("a failure in the midst", () => {
     const { error } = follow(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error?.code).toBe(code);
   });
+
+  it.each(FAILURES)(
+    "never says of %o what would end a turn that could be tried again",
+    (failure) => {
+      const { writer, text } = begun([]);
+      const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+      for (const code of [error?.code, wireOf(failure).code, wireOf(failure).type]) {
+        expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
+      }
+    },
+  );
 
   it("tells a limit as a wait that Codex can read", () => {
     const { writer, text } = begun([]);
