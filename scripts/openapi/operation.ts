@@ -111,6 +111,8 @@ export const GENERATIONS = [
   name("after"),
 ] as const;
 /** A page, and where it begins. */
+/** By offset, or from after the last one seen, which costs the same however many there are. */
+export const PAGE_OR_AFTER = [...PAGE, { name: "after", schema: { type: "string" } }] as const;
 export const AFTER = [whole("limit", 1, 100, 50), name("after")] as const;
 
 export const MISSING = ["not_found"] as const;

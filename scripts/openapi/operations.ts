@@ -16,7 +16,16 @@ import {
   webhookRotationSchema,
 } from "../../src/webhooks/webhooks.route.ts";
 import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-users.route.ts";
-import { EVENTS, GENERATIONS, AFTER, MISSING, operationsOf, PAGE, USAGE } from "./operation.ts";
+import {
+  EVENTS,
+  GENERATIONS,
+  AFTER,
+  MISSING,
+  operationsOf,
+  PAGE,
+  PAGE_OR_AFTER,
+  USAGE,
+} from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import * as record from "./records.ts";
@@ -277,7 +286,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   "GET /v1/users": {
     tag: "End users",
     summary: "End users with their spend of now, in the order of creation",
-    query: PAGE,
+    query: PAGE_OR_AFTER,
     answers: { 200: record.endUsers },
   },
   "POST /v1/users": {

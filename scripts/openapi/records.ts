@@ -153,7 +153,11 @@ export const endUser = record("EndUser", {
   daily_spend_dollars: dollars,
   created_at: time,
 });
-export const endUsers = record("EndUsers", { users: z.array(endUser), ...paged });
+export const endUsers = record("EndUsers", {
+  users: z.array(endUser),
+  ...paged,
+  next_after: z.string().nullable().describe("What `after` asks for the next page with."),
+});
 export const deletedEndUser = record("DeletedEndUser", {
   external_id: z.string(),
   deleted: z.literal(true),

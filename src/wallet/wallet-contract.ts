@@ -94,8 +94,11 @@ export type EndUserRecord = {
   readonly createdAt: number;
 };
 export type PutEndUserAnswer = { readonly created: boolean; readonly endUser: EndUserRecord };
-export type EndUserPage = { readonly endUsers: readonly EndUserRecord[]; readonly total: number };
-
+export type EndUserPage = {
+  readonly endUsers: readonly EndUserRecord[];
+  readonly total: number;
+  readonly nextAfter: string | null;
+};
 export type SettingsRecord = {
   readonly defaultUserMonthlyQuotaMicro: Micros | null;
   readonly defaultUserDailyQuotaMicro: Micros | null;
@@ -354,7 +357,7 @@ export type WalletCalls = {
     by?: Called,
   ): Promise<Result<EndUserRecord>>;
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;
-  listEndUsers(limit: number, offset: number): Promise<Result<EndUserPage>>;
+  listEndUsers(limit: number, offset: number, after?: string): Promise<Result<EndUserPage>>;
   deleteEndUser(externalId: string, by?: Called): Promise<Result<{ readonly externalId: string }>>;
   readSettings(): Promise<Result<SettingsRecord>>;
   patchSettings(

@@ -200,8 +200,13 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => endUsers.readEndUser(desk, externalId));
   }
 
-  async listEndUsers(limit: number, offset: number): Promise<Result<Contract.EndUserPage>> {
-    return this.#decisions.decide((desk) => endUsers.listEndUsers(desk, limit, offset));
+  async listEndUsers(
+    limit: number,
+    offset: number,
+    after?: string,
+  ): Promise<Result<Contract.EndUserPage>> {
+    const page = { limit, offset, after: after ?? null };
+    return this.#decisions.decide((desk) => endUsers.listEndUsers(desk, page));
   }
 
   async deleteEndUser(

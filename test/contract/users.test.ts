@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { chat, openAccount, send } from "./client.ts";
+import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { DOLLARS } from "./dollars-cases.ts";
 import { putUser, readUser, storedLimits, walletRows } from "./end-users.ts";
@@ -14,7 +14,13 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const QUOTAS = ["monthly_quota_dollars", "daily_quota_dollars"];
 
-type Page = { users: EndUser[]; total: number; limit: number; offset: number };
+type Page = {
+  users: EndUser[];
+  total: number;
+  limit: number;
+  offset: number;
+  next_after: string | null;
+};
 
 async function list(key: string, query = ""): Promise<Page> {
   const response = await send(`/v1/users${query}`, { key });
@@ -122,7 +128,13 @@ describe("POST /v1/users: 200", () => {
 describe("GET /v1/users: 200", () => {
   it("is a page in the order of creation, with the spend of now", async () => {
     const { key } = await openAccount();
-    expect(await list(key)).toEqual({ users: [], total: 0, limit: 50, offset: 0 });
+    expect(await list(key)).toEqual({
+      users: [],
+      total: 0,
+      limit: 50,
+      offset: 0,
+      next_after: null,
+    });
     for (const external_id of ["c", "a", "b"]) await putUser(key, { external_id });
     const response = await chat(key, { user: "seen in a request" });
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -146,6 +158,29 @@ describe("GET /v1/users: 200", () => {
       await putUser(key, { external_id: "z9", daily_quota_dollars: offset }, 200);
     }
     expect(seen).toEqual([...names, "a0"]);
+  });
+
+  it("by `after` each is told once, though the last one of a page goes and others come, and reads no more than it shows", async () => {
+    const { orgId, key } = await openAccount({ credits: 0 });
+    for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
+    const seen: string[] = [];
+    for (let after: string | null = ""; after !== null;) {
+      const page: Page = await list(key, `?limit=4${after === "" ? "" : `&after=${after}`}`);
+      seen.push(...page.users.map((user) => user.external_id));
+      after = page.next_after;
+      const gone = page.users.at(-1)?.external_id ?? "";
+      const left = await send(`/v1/users/${gone}`, { method: "DELETE", key });
+      expect(left.status).toBe(200);
+      if (seen.length === 4) await putUser(key, { external_id: "later" });
+    }
+    expect(seen).toEqual([...Array.from({ length: 9 }, (_, i) => `u${i}`), "later"]);
+    const wrong = await send("/v1/users?after=none", { key });
+    expect((await errorOf(wrong, 400)).param).toBe("after");
+    const plan = await walletRows(
+      orgId,
+      "EXPLAIN QUERY PLAN SELECT * FROM end_users WHERE number > 5 AND departed IS NULL ORDER BY number LIMIT 4",
+    );
+    expect(JSON.stringify(plan)).toContain("SEARCH end_users USING INTEGER PRIMARY KEY (rowid>?)");
   });
 
   it("the largest and the smallest page; an offset past the end is an empty page", async () => {

@@ -191,7 +191,11 @@ describe("an end user that is away", () => {
     valueOf(await settle(stub, open.id, 5));
     valueOf(await stub.poke());
     await evictDurableObject(stub);
-    expect(valueOf(await stub.listEndUsers(10, 0))).toEqual({ endUsers: [], total: 0 });
+    expect(valueOf(await stub.listEndUsers(10, 0))).toEqual({
+      endUsers: [],
+      total: 0,
+      nextAfter: null,
+    });
     expect(failureOf(await stub.readEndUser("u"))).toMatchObject({ kind: "not_found" });
     expect(failureOf(await stub.patchEndUser("u", {}))).toMatchObject({ kind: "not_found" });
     expect((await new FaultyDatabase(orgId).rows())["end_users"]).toEqual([]);

@@ -79,11 +79,17 @@ export function readEndUser(desk: Desk, externalId: string): Result<EndUserRecor
   return known === null ? missing() : success(recordOf(desk, known));
 }
 
-export function listEndUsers(desk: Desk, limit: number, offset: number): Result<EndUserPage> {
-  const endUsers = selectEndUserPage(desk.sql, limit, offset).map((stored) =>
-    recordOf(desk, desk.memory.unsaved.get(stored.id) ?? stored),
-  );
-  return success({ endUsers, total: desk.memory.endUsers });
+export function listEndUsers(
+  desk: Desk,
+  page: { readonly limit: number; readonly offset: number; readonly after: string | null },
+): Result<EndUserPage> {
+  const found = selectEndUserPage(desk.sql, { ...page, limit: page.limit + 1 });
+  if (found === null) return invalid("after must be the id of an end user.", "after");
+  const endUsers = found
+    .slice(0, page.limit)
+    .map((stored) => recordOf(desk, desk.memory.unsaved.get(stored.id) ?? stored));
+  const nextAfter = found.length > page.limit ? (endUsers.at(-1)?.id ?? null) : null;
+  return success({ endUsers, total: desk.memory.endUsers, nextAfter });
 }
 
 /** Forgets an end user, but for what it has spent this month: see `depart`. */

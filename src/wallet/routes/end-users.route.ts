@@ -58,15 +58,21 @@ export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
   return c.json(endUserView(endUser), created ? 201 : 200);
 }
 
-/** GET /v1/users?limit&offset: end users with their spend of now, in the order of creation. */
+const listQuery = z.extend(pageQuery, { after: z.optional(z.string("must be given once")) });
+
+/**
+ * GET /v1/users?limit&offset&after: end users with their spend of now, in the order of creation. With `after`, the
+ * last answer's `next_after`, a page costs what it shows, however many come before it.
+ */
 export async function listEndUsersRoute(c: Context<AppEnv>): Promise<Response> {
-  const page = parseQuery(pageQuery, c.req.url);
+  const page = parseQuery(listQuery, c.req.url);
   if (!page.ok) return fail(c, page.failure);
-  const { limit, offset } = page.value;
-  const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset));
+  const { limit, offset, after } = page.value;
+  const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));
   if (!answer.ok) return fail(c, answer.failure);
-  const { endUsers, total } = answer.value;
-  return c.json({ users: endUsers.map(endUserView), total, limit, offset });
+  const { endUsers, total, nextAfter } = answer.value;
+  const users = endUsers.map(endUserView);
+  return c.json({ users, total, limit, offset, next_after: nextAfter });
 }
 
 /** GET /v1/users/{external_id}: one end user with its spend of now, or 404. */

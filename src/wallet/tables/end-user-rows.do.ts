@@ -38,11 +38,27 @@ export function selectEndUserCount(sql: SqlStorage): number {
     .n;
 }
 
-/** A page in the order of creation: a new end user comes last and moves nobody. */
-export function selectEndUserPage(sql: SqlStorage, limit: number, offset: number): EndUser[] {
+/**
+ * A page in the order of creation: a new end user comes last and moves nobody. From after the one with the id
+ * `after`, who may be a departed one; null when there is none.
+ */
+export function selectEndUserPage(
+  sql: SqlStorage,
+  {
+    limit,
+    offset,
+    after,
+  }: { readonly limit: number; readonly offset: number; readonly after: string | null },
+): EndUser[] | null {
+  const [last] =
+    after === null
+      ? [{ number: 0 }]
+      : sql.exec<{ number: number }>("SELECT number FROM end_users WHERE id = ?", after).toArray();
+  if (last === undefined) return null;
   return sql
     .exec<Row>(
-      `SELECT ${COLUMNS} FROM end_users WHERE departed IS NULL ORDER BY number LIMIT ? OFFSET ?`,
+      `SELECT ${COLUMNS} FROM end_users WHERE number > ? AND departed IS NULL ORDER BY number LIMIT ? OFFSET ?`,
+      last.number,
       limit,
       offset,
     )
