@@ -4,6 +4,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "vitest";
+import { run } from "../../../scripts/admin/command-line.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
@@ -36,6 +37,48 @@ export async function runAdmin(
   return { code: child.exitCode, out, err };
 }
 
+let before: Promise<unknown> = Promise.resolve();
+
+/**
+ * The same in this process, for what reads no input: what it would print and end with. One after the
+ * other, for what it says goes to the process's own stdout and stderr.
+ */
+export function callAdmin(
+  given: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  assert.ok(given[0] !== "settle", "settle reads stdin: it needs a process");
+  const called = before.then(() => captured(given, variables));
+  before = called.catch(() => {});
+  return called;
+}
+
+async function captured(
+  given: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): Promise<Ran> {
+  const { stdout, stderr, env } = process;
+  const [toOut, toErr, codeBefore] = [stdout.write, stderr.write, process.exitCode];
+  const said = { out: "", err: "" };
+  const { TURNPIKE_URL: _url, TURNPIKE_ADMIN_TOKEN: _token, ...inherited } = env;
+  process.env = { ...inherited, ...variables };
+  process.exitCode = undefined;
+  stdout.write = (text: string | Uint8Array) => ((said.out += String(text)), true);
+  stderr.write = (text: string | Uint8Array) => ((said.err += String(text)), true);
+  try {
+    const code = (await run(given)) ?? Number(process.exitCode ?? 0);
+    for (const text of [said.out, said.err]) {
+      assert.ok(!text.includes(ADMIN_TOKEN), "the token was said");
+    }
+    return { code, ...said };
+  } finally {
+    Object.assign(stdout, { write: toOut });
+    Object.assign(stderr, { write: toErr });
+    process.env = env;
+    process.exitCode = codeBefore;
+  }
+}
+
 /** An operator of one region, with the right token. A command is its words with spaces between. */
 export type Operator = {
   readonly region: () => TestRegion;
@@ -52,8 +95,11 @@ export type Operator = {
 export async function startOperator(): Promise<Operator> {
   const kept = await startKeptRegion();
   const variables = { TURNPIKE_URL: kept.region().url, TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
-  const runs = (command: string, input = ""): Promise<Ran> =>
-    runAdmin(command.split(" "), { variables, input });
+  const runs = (command: string, input = ""): Promise<Ran> => {
+    const given = command.split(" ");
+    const isProcess = input !== "" || given[0] === "settle";
+    return isProcess ? runAdmin(given, { variables, input }) : callAdmin(given, variables);
+  };
   const prints = async (command: string): Promise<string> => {
     const { code, out, err } = await runs(command);
     expect(code, `${command}: ${err}`).toBe(0);
