@@ -12,7 +12,7 @@ import type { Call, DoorSpeech } from "./door-speech.ts";
  * A conversation with three tool calls, begun at any door and wire, goes on at another after a 503: in a
  * long run every pair of wires meets once, at doors that take turns. All pairs at the chat door: providers-continue.
  */
-const APART = effort(3, 1);
+const APART = effort(6, 1);
 afterEach(() => {
   vi.restoreAllMocks();
 });

@@ -24,12 +24,15 @@ const FORMS = [
   ["JSON", false],
   ["a stream", true],
 ] as const;
-/** In a long run each wire in both forms over each door; else in one over each, which take turns. */
-const CASES = [SPEECH.responses, SPEECH.messages].flatMap((door, atDoor) =>
-  wiresOf(door).map((provider) => {
-    const turn = (PROVIDERS.indexOf(provider) + atDoor) % FORMS.length;
-    const forms = FORMS.filter((__, at) => IS_LONG || at === turn);
-    return { name: door.name, wire: provider.name, door, provider, forms };
+const THE_DOORS = [SPEECH.responses, SPEECH.messages];
+/** In a long run each wire in both forms over each door; else in one over one, which take turns. */
+const CASES = THE_DOORS.flatMap((door, atDoor) =>
+  wiresOf(door).flatMap((provider) => {
+    const turn = PROVIDERS.indexOf(provider);
+    if (!IS_LONG && turn % THE_DOORS.length !== atDoor) return [];
+    const form = Math.floor(turn / THE_DOORS.length) % FORMS.length;
+    const forms = FORMS.filter((__, at) => IS_LONG || at === form);
+    return [{ name: door.name, wire: provider.name, door, provider, forms }];
   }),
 );
 const PIXEL =

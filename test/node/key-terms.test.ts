@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { IS_LONG } from "../effort.ts";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
 import { call, openFar, statusOf } from "./support/far-keys.ts";
@@ -70,51 +71,61 @@ async function session(terms: object): Promise<{ readonly owner: Account; readon
   return { owner, one: { id, key: token } };
 }
 
-describe.each([
-  ["a key", "home", "eu", limited],
-  ["a key", "a peer", "us", limited],
-  ["a session", "home", "eu", session],
-  ["a session", "a peer", "us", session],
-] as const)("%s whose budget pays for 20 worst cases, at %s", (_kind, _name, where, make) => {
-  it.each([
-    ["streams", true],
-    ["JSON", false],
-  ])(
-    "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
-    async (_, stream) => {
-      const body = { ...STALL, stream };
-      const each = await worstCase(body);
-      const micros = AFFORDABLE * each;
-      const { owner, one } = await make({ budget_dollars: micros / 1e6 });
-      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
-      const { granted, refused } = await flood(owner, () =>
-        openChat(regions[where], one.key, body),
-      );
-      expect(granted).toHaveLength(AFFORDABLE);
-      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
-      for (const answer of refused) {
-        expect(answer).toMatchObject({
-          status: 402,
-          error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
-        });
-      }
-      expect(await owner.standing()).toMatchObject({ held_micro: micros, open_holds: AFFORDABLE });
-      await Promise.all(granted.map((connection) => connection.reset()));
-      await owner.resolved();
+const FORMS = [
+  ["streams", true],
+  ["JSON", false],
+] as const;
+/** In a long run each in both forms; else in one, and each two of kind, place and form meet once. */
+const formsOf = (turn: number) => FORMS.filter((_, at) => IS_LONG || at === turn);
 
-      // What is left of it is spent to its end, by answers that are charged.
-      const answered = await untilRefused(where, one, { ...ECHO, stream });
-      expect(answered).toBeGreaterThan(0);
-      await owner.resolved();
-      const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
-      const spent = -sumOf(charges);
-      expect(spent).toBeGreaterThan(0);
-      expect(spent).toBeLessThanOrEqual(micros);
-      expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
-      expect(await owner.differences()).toEqual([]);
-    },
-  );
-});
+describe.each([
+  ["a key", "home", "eu", limited, formsOf(0)],
+  ["a key", "a peer", "us", limited, formsOf(1)],
+  ["a session", "home", "eu", session, formsOf(1)],
+  ["a session", "a peer", "us", session, formsOf(0)],
+] as const)(
+  "%s whose budget pays for 20 worst cases, at %s",
+  (_kind, _name, where, make, forms) => {
+    it.each(forms)(
+      "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
+      async (_, stream) => {
+        const body = { ...STALL, stream };
+        const each = await worstCase(body);
+        const micros = AFFORDABLE * each;
+        const { owner, one } = await make({ budget_dollars: micros / 1e6 });
+        expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
+        const { granted, refused } = await flood(owner, () =>
+          openChat(regions[where], one.key, body),
+        );
+        expect(granted).toHaveLength(AFFORDABLE);
+        expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+        for (const answer of refused) {
+          expect(answer).toMatchObject({
+            status: 402,
+            error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
+          });
+        }
+        expect(await owner.standing()).toMatchObject({
+          held_micro: micros,
+          open_holds: AFFORDABLE,
+        });
+        await Promise.all(granted.map((connection) => connection.reset()));
+        await owner.resolved();
+
+        // What is left of it is spent to its end, by answers that are charged.
+        const answered = await untilRefused(where, one, { ...ECHO, stream });
+        expect(answered).toBeGreaterThan(0);
+        await owner.resolved();
+        const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
+        const spent = -sumOf(charges);
+        expect(spent).toBeGreaterThan(0);
+        expect(spent).toBeLessThanOrEqual(micros);
+        expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+        expect(await owner.differences()).toEqual([]);
+      },
+    );
+  },
+);
 
 /** Completions one after the other until the budget has no more: how many there were. */
 async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {

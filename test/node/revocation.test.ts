@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DONE, FINISH, usageChunk } from "../fixtures/openai-wire.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
+import { effort } from "../effort.ts";
 import { resolved } from "./support/money.ts";
 import { HELLO, stream } from "./support/stream-scripts.ts";
 import { CREDITS, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { Organization, World } from "./support/upstream-world.ts";
+
+const ROUNDS = effort(10, 40);
+const KILLS = effort(2, 5);
 
 /** Opens the upstream that holds its answers back. */
 let release: () => void = () => undefined;
@@ -85,9 +89,9 @@ async function withoutBook(work: () => Promise<void>): Promise<void> {
 
 describe("a revoked key at home", () => {
   it.each(["regional", "global"])(
-    "%s: 401 on the very next request after DELETE's answer, 40 of 40",
+    `%s: 401 on the very next request after DELETE's answer, ${ROUNDS} of ${ROUNDS}`,
     async (scope) => {
-      for (let round = 0; round < 40; round++) {
+      for (let round = 0; round < ROUNDS; round++) {
         const { id, key } = await makeKey(scope);
         expect((await chat(key)).status).toBe(200);
         expect((await revoke(id)).status).toBe(200);
@@ -204,8 +208,8 @@ describe("DELETE while something of ours is broken", () => {
     expect((await chat(key)).status).toBe(401);
   });
 
-  it("the region dies right after DELETE's answer: the key stays dead, 5 of 5", async () => {
-    for (let kill = 0; kill < 5; kill++) {
+  it(`the region dies right after DELETE's answer: the key stays dead, ${KILLS} of ${KILLS}`, async () => {
+    for (let kill = 0; kill < KILLS; kill++) {
       const { id, key } = await makeKey();
       expect((await chat(key)).status).toBe(200);
       expect((await revoke(id)).status).toBe(200);

@@ -24,7 +24,7 @@ it("in any order of requests, repeats, evictions, revocations, limits and time: 
       for (const each of one.commands) await world.run(each);
       expect(await differences(key.stub)).toEqual([]);
     }),
-    { numRuns: effort(16, 400), seed: 11, endOnFailure: true },
+    { numRuns: effort(8, 400), seed: 11, endOnFailure: true },
   );
   expect(
     result.failed ? `${fc.defaultReportMessage(result)} ${String(result.errorInstance)}` : "",

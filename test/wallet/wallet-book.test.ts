@@ -82,7 +82,7 @@ describe("the book", () => {
   it("equals the wallet after the first publish that gets through, whatever D1 did before", async () => {
     const result = await fc.check(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
-      { numRuns: effort(15, 40), seed: 11, endOnFailure: true },
+      { numRuns: effort(8, 40), seed: 11, endOnFailure: true },
     );
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });

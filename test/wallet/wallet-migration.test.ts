@@ -14,7 +14,7 @@ import {
 import type { Stub } from "./wallet-desk.ts";
 import { effort } from "../effort.ts";
 
-const WALLETS = effort(100, 1000);
+const WALLETS = effort(50, 1000);
 const AT_ONCE = 50;
 
 /** Gives a wallet an open hold and the tables of the first version, as a deploy finds it. */

@@ -52,8 +52,9 @@ export async function underWay(owner: Account): Promise<void> {
 
 /**
  * So many requests at once that are never answered, or stall in their stream, unless they are refused for
- * good. A region that is too busy for one says 503: it is sent again, as a client would. Away from home that
- * may leave a hold until it is made void, which others are refused for: their places are asked for again.
+ * good. A region that is too busy for one says 503: it is sent again, few at a time when the others are
+ * answered, or a slow machine would use up the key's minute. Away from home a 503 may leave a hold until it
+ * is made void, which others are refused for: their places are asked for again.
  */
 export async function flood(
   owner: Account,
@@ -62,8 +63,8 @@ export async function flood(
 ): Promise<Flood> {
   const open = new Set(await first());
   const refused: Refused[] = [];
+  let busy = 0; // to be sent again
   for (;;) {
-    let busy = 0;
     for (const connection of open) {
       const answer = refusalIn(connection);
       if (answer === null) continue;
@@ -77,8 +78,10 @@ export async function flood(
       return { granted: [...open], refused };
     }
     const missing = holds < AFFORDABLE && open.size < AFFORDABLE ? AFFORDABLE - open.size : 0;
+    const again = open.size <= AFFORDABLE ? Math.min(busy, AFFORDABLE) : 0;
+    busy -= again;
     // oxlint-disable-next-line no-await-in-loop -- the next attempt
-    for (const connection of await asked(ask, Math.max(busy, missing))) open.add(connection);
+    for (const connection of await asked(ask, Math.max(again, missing))) open.add(connection);
     await sleep(POLL_MS); // oxlint-disable-line no-await-in-loop -- until it happens
   }
 }
