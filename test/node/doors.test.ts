@@ -92,7 +92,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
   const cases = PLACES.flatMap((place) => shapes.map((stream) => ({ place, stream })));
   // In a long run in every case; else in each second one, which take turns.
   const turn = ROWS.indexOf(row);
-  const some = cases.filter((_, at) => IS_LONG || (at + (at >> 1) + turn) % 2 === 0);
+  const some = cases.filter((_, nth) => IS_LONG || (nth + (nth >> 1) + turn) % 2 === 0);
   const bodyOf = (model: string, stream = false, user?: string): object =>
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 

@@ -79,53 +79,50 @@ const FORMS = [
 const formsOf = (turn: number) => FORMS.filter((_, at) => IS_LONG || at === turn);
 
 describe.each([
-  ["a key", "home", "eu", limited, formsOf(0)],
-  ["a key", "a peer", "us", limited, formsOf(1)],
-  ["a session", "home", "eu", session, formsOf(1)],
-  ["a session", "a peer", "us", session, formsOf(0)],
-] as const)(
-  "%s whose budget pays for 20 worst cases, at %s",
-  (_kind, _name, where, make, forms) => {
-    it.each(forms)(
-      "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
-      async (_, stream) => {
-        const body = { ...STALL, stream };
-        const each = await worstCase(body);
-        const micros = AFFORDABLE * each;
-        const { owner, one } = await make({ budget_dollars: micros / 1e6 });
-        expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
-        const { granted, refused } = await flood(owner, () =>
-          openChat(regions[where], one.key, body),
-        );
-        expect(granted).toHaveLength(AFFORDABLE);
-        expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
-        for (const answer of refused) {
-          expect(answer).toMatchObject({
-            status: 402,
-            error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
-          });
-        }
-        expect(await owner.standing()).toMatchObject({
-          held_micro: micros,
-          open_holds: AFFORDABLE,
+  { kind: "a key", name: "home", where: "eu", make: limited, forms: formsOf(0) },
+  { kind: "a key", name: "a peer", where: "us", make: limited, forms: formsOf(1) },
+  { kind: "a session", name: "home", where: "eu", make: session, forms: formsOf(1) },
+  { kind: "a session", name: "a peer", where: "us", make: session, forms: formsOf(0) },
+] as const)("$kind whose budget pays for 20 worst cases, at $name", ({ where, make, forms }) => {
+  it.each(forms)(
+    "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
+    async (_, stream) => {
+      const body = { ...STALL, stream };
+      const each = await worstCase(body);
+      const micros = AFFORDABLE * each;
+      const { owner, one } = await make({ budget_dollars: micros / 1e6 });
+      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
+      const { granted, refused } = await flood(owner, () =>
+        openChat(regions[where], one.key, body),
+      );
+      expect(granted).toHaveLength(AFFORDABLE);
+      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+      for (const answer of refused) {
+        expect(answer).toMatchObject({
+          status: 402,
+          error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
         });
-        await Promise.all(granted.map((connection) => connection.reset()));
-        await owner.resolved();
+      }
+      expect(await owner.standing()).toMatchObject({
+        held_micro: micros,
+        open_holds: AFFORDABLE,
+      });
+      await Promise.all(granted.map((connection) => connection.reset()));
+      await owner.resolved();
 
-        // What is left of it is spent to its end, by answers that are charged.
-        const answered = await untilRefused(where, one, { ...ECHO, stream });
-        expect(answered).toBeGreaterThan(0);
-        await owner.resolved();
-        const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
-        const spent = -sumOf(charges);
-        expect(spent).toBeGreaterThan(0);
-        expect(spent).toBeLessThanOrEqual(micros);
-        expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
-        expect(await owner.differences()).toEqual([]);
-      },
-    );
-  },
-);
+      // What is left of it is spent to its end, by answers that are charged.
+      const answered = await untilRefused(where, one, { ...ECHO, stream });
+      expect(answered).toBeGreaterThan(0);
+      await owner.resolved();
+      const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
+      const spent = -sumOf(charges);
+      expect(spent).toBeGreaterThan(0);
+      expect(spent).toBeLessThanOrEqual(micros);
+      expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+      expect(await owner.differences()).toEqual([]);
+    },
+  );
+});
 
 /** Completions one after the other until the budget has no more: how many there were. */
 async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {

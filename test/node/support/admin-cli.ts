@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { run } from "../../../scripts/admin/command-line.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
@@ -57,26 +57,37 @@ async function captured(
   given: readonly string[],
   variables: Readonly<Record<string, string>>,
 ): Promise<Ran> {
-  const { stdout, stderr, env } = process;
-  const [toOut, toErr, codeBefore] = [stdout.write, stderr.write, process.exitCode];
+  const { env, exitCode } = process;
   const said = { out: "", err: "" };
+  const spies = [
+    vi.spyOn(process.stdout, "write").mockImplementation((part) => {
+      said.out += String(part);
+      return true;
+    }),
+    vi.spyOn(process.stderr, "write").mockImplementation((part) => {
+      said.err += String(part);
+      return true;
+    }),
+  ];
   const { TURNPIKE_URL: _url, TURNPIKE_ADMIN_TOKEN: _token, ...inherited } = env;
   process.env = { ...inherited, ...variables };
   process.exitCode = undefined;
-  stdout.write = (text: string | Uint8Array) => ((said.out += String(text)), true);
-  stderr.write = (text: string | Uint8Array) => ((said.err += String(text)), true);
   try {
-    const code = (await run(given)) ?? Number(process.exitCode ?? 0);
-    for (const text of [said.out, said.err]) {
-      assert.ok(!text.includes(ADMIN_TOKEN), "the token was said");
+    const code = (await run(given)) ?? endsWith();
+    for (const words of [said.out, said.err]) {
+      assert.ok(!words.includes(ADMIN_TOKEN), "the token was said");
     }
     return { code, ...said };
   } finally {
-    Object.assign(stdout, { write: toOut });
-    Object.assign(stderr, { write: toErr });
+    for (const spy of spies) spy.mockRestore();
     process.env = env;
-    process.exitCode = codeBefore;
+    process.exitCode = exitCode;
   }
+}
+
+/** What the process would end with now. */
+function endsWith(): number {
+  return Number(process.exitCode ?? 0);
 }
 
 /** An operator of one region, with the right token. A command is its words with spaces between. */

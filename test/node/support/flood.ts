@@ -65,13 +65,9 @@ export async function flood(
   const refused: Refused[] = [];
   let busy = 0; // to be sent again
   for (;;) {
-    for (const connection of open) {
-      const answer = refusalIn(connection);
-      if (answer === null) continue;
-      open.delete(connection);
-      if (answer.status === 503) busy += 1;
-      else refused.push(answer);
-    }
+    const answers = answered(open);
+    refused.push(...answers.filter(({ status }) => status !== 503));
+    busy += answers.filter(({ status }) => status === 503).length;
     const { open_holds: holds } = await owner.standing(); // oxlint-disable-line no-await-in-loop -- until it is so
     expect(holds).toBeLessThanOrEqual(AFFORDABLE);
     if (holds === AFFORDABLE && open.size === AFFORDABLE && busy === 0) {
@@ -84,6 +80,18 @@ export async function flood(
     for (const connection of await asked(ask, Math.max(again, missing))) open.add(connection);
     await sleep(POLL_MS); // oxlint-disable-line no-await-in-loop -- until it happens
   }
+}
+
+/** Takes out of `open` what was refused by now: the answers. */
+function answered(open: Set<RawConnection>): Refused[] {
+  const answers: Refused[] = [];
+  for (const connection of open) {
+    const answer = refusalIn(connection);
+    if (answer === null) continue;
+    open.delete(connection);
+    answers.push(answer);
+  }
+  return answers;
 }
 
 /** The error that a request was answered with; null while there is none. */
