@@ -244,7 +244,8 @@ export async function replay(steps: {
     count = events.value.filter(isOf).length;
   }
   let sent = 0;
-  for (let from = 0; from < count; from += REPLAY_MAX) {
+  // once at least: the queue knows whether the webhook is there
+  for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- a call has a size
     const queued = await steps.queue(events.value.slice(from, Math.min(from + REPLAY_MAX, count)));
     if (!queued.ok) return queued;
