@@ -55,6 +55,11 @@ export function grouped(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
+/** A whole number of what is named: `1 token`, `2 tokens`. */
+export function counted(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Tokens in short: `940`, `12.4k`, `3.1M`; cut, never raised. */
 export function short(count: number): string {
   const unit = [

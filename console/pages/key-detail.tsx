@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { sumOf } from "../lib/spend.ts";
-import { grouped } from "../lib/money.ts";
+import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -34,7 +34,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       >
         <p>
           {used
-            ? `${grouped(used.requests)} requests since yesterday used it.`
+            ? `${counted(used.requests, "request")} since yesterday used it.`
             : "Whatever uses it stops."}{" "}
           From the answer on, every request with it is refused, in every region. There is no way
           back.
@@ -87,7 +87,7 @@ function KeyFacts({
     <Dialog title={apiKey.name} onClose={onClose} wide>
       {used && (
         <p>
-          Since yesterday (UTC): <strong>{grouped(used.requests)}</strong> requests,{" "}
+          Since yesterday (UTC): <strong>{counted(used.requests, "request")}</strong>,{" "}
           <strong>
             <Money micros={used.micros} />
           </strong>

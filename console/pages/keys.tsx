@@ -119,7 +119,8 @@ function columnsAt(now: number): readonly Column<Key>[] {
       align: "right",
       wide: true,
       value: ({ tpm_limit }) => tpm_limit ?? null,
-      cell: ({ tpm_limit }) => (tpm_limit ? <Tokens count={tpm_limit} /> : ""),
+      cell: ({ tpm_limit }) =>
+        tpm_limit ? <Tokens count={tpm_limit} /> : <span class="muted">none</span>,
     },
     {
       id: "budget",

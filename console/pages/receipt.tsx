@@ -1,5 +1,5 @@
 import type { ListedGeneration } from "../api/types.ts";
-import { exact, grouped, spent } from "../lib/money.ts";
+import { counted, exact, spent } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -58,7 +58,7 @@ function Bill({ of }: { of: ListedGeneration }) {
             {of.lines.map(({ what, tokens, price, micro }) => (
               <tr key={what}>
                 <td>{WORDS[what]}</td>
-                <td class="right number">{grouped(tokens)} tokens</td>
+                <td class="right number">{counted(tokens, "token")}</td>
                 <td class="right number wide-only">× {spent(price)} a million</td>
                 <td class="right number">{exact(micro)}</td>
               </tr>
@@ -112,7 +112,7 @@ function RequestFacts({ of }: { of: ListedGeneration }) {
     ["Ended with", of.finish_reason],
     ["First byte", of.first_byte_ms === null ? null : took(of.first_byte_ms)],
     ["Took", of.duration_ms === null ? null : took(of.duration_ms)],
-    ["Of it reasoning", of.reasoning_tokens ? `${grouped(of.reasoning_tokens)} tokens` : null],
+    ["Of it reasoning", of.reasoning_tokens ? counted(of.reasoning_tokens, "token") : null],
     [
       "Key",
       of.key_id === null ? null : <a href={hrefOf(["keys", of.key_id])}>{nameOfKey(of.key_id)}</a>,

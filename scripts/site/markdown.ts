@@ -1,5 +1,5 @@
 import { Marked } from "marked";
-import type { Tokens } from "marked";
+import type { Token, Tokens } from "marked";
 import { slugOf } from "./slug.ts";
 
 export type Heading = { readonly depth: number; readonly title: string; readonly anchor: string };
@@ -36,9 +36,52 @@ export function renderMarkdown(
       },
     },
   });
-  const html = marked.parse(markdown, { async: false });
+  const html = partsOf(marked.lexer(markdown))
+    .map((part) =>
+      part.kind === "tabs"
+        ? tabsHtml(part, (tokens) => marked.parser(tokens))
+        : marked.parser(part.tokens),
+    )
+    .join("");
   const scrolling = html.replaceAll("<table>", '<div class="table" tabindex="0"><table>');
   return { html: scrolling.replaceAll("</table>", "</table></div>"), headings };
+}
+
+type Tab = { readonly name: string; readonly tokens: Token[] };
+type Tabs = { readonly kind: "tabs"; readonly number: number; readonly tabs: Tab[] };
+type Part = Tabs | { readonly kind: "tokens"; readonly tokens: Token[] };
+
+/**
+ * A page in parts: blocks right below each other that are marked (`sh tab: curl`) are the same thing said in several
+ * languages, each with what it answers.
+ */
+function partsOf(tokens: readonly Token[]): Part[] {
+  const parts: Part[] = [];
+  for (const token of tokens) {
+    const last = parts.at(-1);
+    const [, name] = token.type === "code" ? (/ tab: (\w+)/.exec(String(token["lang"])) ?? []) : [];
+    const isAnswer = token.type === "code" && /^(?:text|json)$/.test(String(token["lang"]));
+    if (name !== undefined) {
+      const tab = { name, tokens: [token] };
+      if (last?.kind === "tabs") last.tabs.push(tab);
+      else parts.push({ kind: "tabs", number: parts.length, tabs: [tab] });
+    } else if (last?.kind === "tabs" && (isAnswer || token.type === "space")) {
+      last.tabs.at(-1)?.tokens.push(token);
+    } else if (last?.kind === "tokens") last.tokens.push(token);
+    else parts.push({ kind: "tokens", tokens: [token] });
+  }
+  return parts;
+}
+
+/** Radio buttons, of which the style sheet shows what belongs to the chosen one: no script is needed. */
+function tabsHtml({ number, tabs }: Tabs, render: (tokens: Token[]) => string): string {
+  const name = `language-${number}`;
+  const buttons = tabs.map((tab, i) => {
+    const checked = i === 0 ? " checked" : "";
+    return `<input type="radio" name="${name}" id="${name}-${i}" value="${escape(tab.name)}"${checked}><label for="${name}-${i}">${escape(tab.name)}</label>`;
+  });
+  const panels = tabs.map(({ tokens }) => `<div class="tab">${render(tokens)}</div>`);
+  return `<fieldset class="tabs"><legend>Language</legend>${buttons.join("")}${panels.join("")}</fieldset>\n`;
 }
 
 /** Text as it may stand in HTML, also between quotes. */

@@ -22,6 +22,21 @@ for (const block of document.querySelectorAll("pre")) {
   block.append(button);
 }
 
+// The language that was chosen once is shown wherever there is a choice.
+function speak(language) {
+  for (const radio of document.querySelectorAll(".tabs > input")) {
+    if (radio.value === language) radio.checked = true;
+  }
+}
+speak(localStorage.getItem("language"));
+document.addEventListener("change", ({ target }) => {
+  if (!target.matches(".tabs > input")) return;
+  localStorage.setItem("language", target.value);
+  const before = target.getBoundingClientRect().top;
+  speak(target.value);
+  scrollBy(0, target.getBoundingClientRect().top - before); // what is above may have grown
+});
+
 const input = document.getElementById("search");
 const found = document.getElementById("found");
 let index;

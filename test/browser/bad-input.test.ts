@@ -152,6 +152,20 @@ describe("a cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
+  it("whose session is over, while the browser has it still, asks for a key again and is dropped", async () => {
+    const page = await login(empty.key);
+    const [cookie] = await page.context().cookies();
+    const ended = await fetch(`${browser.origin}/console/api/logout`, {
+      method: "POST",
+      headers: { origin: browser.origin, cookie: `${cookie?.name}=${cookie?.value}` },
+    });
+    expect(ended.status).toBe(204);
+    await page.goto("/console/#/keys");
+    await page.getByText(/This session has ended/).waitFor();
+    await page.getByLabel(LABEL).waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+  });
+
   it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
     "of somebody else (%j) opens nothing",
     async (value) => {

@@ -245,6 +245,28 @@ describe("money", () => {
   });
 });
 
+it("an export whose minute is full says how far it is, waits and goes on to the end", async () => {
+  const page = await login(owner.key);
+  await goTo(page, "End users");
+  let refused = 0;
+  await page.route(/\/console\/api\/v1\/users\?.*limit=100/, async (route) => {
+    if (++refused > 2) return route.continue();
+    // as the region writes it: what it means for a page is tested here, that it comes elsewhere
+    const error = { message: "Too many requests.", type: "rate_limit_exceeded", code: "requests" };
+    return route.fulfill({ status: 429, json: { error }, headers: { "retry-after": "1" } });
+  });
+  const downloading = page.waitForEvent("download");
+  await page.getByRole("button", { name: "CSV" }).click();
+  await page.getByRole("button", { name: /0 rows, stop/ }).waitFor();
+  const file = await (await downloading).createReadStream();
+  const chunks: Buffer[] = [];
+  for await (const chunk of file) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString();
+  for (const user of ["ann", "bob", HOSTILE]) expect(text).toContain(user);
+  expect(refused).toBe(3);
+  expect(await page.locator(".bad-text").count()).toBe(0);
+});
+
 it("everything is reached by the keyboard alone", async () => {
   const page = await login(owner.key);
   await page.keyboard.press("g");

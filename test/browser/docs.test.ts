@@ -32,13 +32,43 @@ describe("the documents", () => {
   });
 
   it("are read whole without script", async () => {
-    const page = await browser.open("/docs/errors", { ...DESKTOP, javaScriptEnabled: false });
-    expect(await page.locator("h2, h3").count()).toBeGreaterThan(10);
-    expect(await page.locator("nav a").count()).toBeGreaterThan(10);
+    const page = await browser.open("/docs/", { ...DESKTOP, javaScriptEnabled: false });
+    for (const name of PAGES) {
+      await page.goto(`/docs/${name}`);
+      expect(await page.locator("h1").isVisible(), name).toBe(true);
+      expect(await page.locator("main").textContent(), name).toMatch(/\w{3}/);
+      expect(await page.locator("nav.tree a").count(), name).toBeGreaterThan(10);
+    }
+    expect(page.faults).toEqual([]);
+  });
+
+  it("say in which language they speak, without script too, and by the keyboard", async () => {
+    const page = await browser.open("/docs/start", { ...DESKTOP, javaScriptEnabled: false });
+    const chat = page.getByRole("group", { name: "Language" }).first();
+    await chat.getByText('-H "$AUTH"').waitFor();
+    expect(await chat.getByText("from openai import").isVisible()).toBe(false);
+    await chat.getByText("Python", { exact: true }).click();
+    await chat.getByText("from openai import").waitFor();
+    expect(await chat.getByText('-H "$AUTH"').isVisible()).toBe(false);
+    await page.keyboard.press("ArrowLeft");
+    await chat.getByText("new OpenAI()").waitFor();
+    const plain = await page.request.get("/docs/start.md");
+    expect(await plain.text()).not.toContain("<");
+  });
+
+  it("go on in the language that was chosen, on every page", async () => {
+    const page = await browser.open("/docs/start");
+    const groups = page.getByRole("group", { name: "Language" });
+    await groups.last().getByText("Python", { exact: true }).click();
+    await groups.first().getByText("from openai import").waitFor();
+    await expectAccessible(page);
+    await page.goto("/docs/clients");
+    await groups.last().getByText("from anthropic import Anthropic").waitFor();
+    expect(page.faults).toEqual([]);
   });
 
   it("never scroll sideways on a phone", async () => {
-    for (const name of ["errors", "figures", "models-and-prices"]) {
+    for (const name of ["start", "errors", "figures", "models-and-prices"]) {
       const page = await browser.open(`/docs/${name}`, PHONE);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect(over, name).toBeLessThanOrEqual(0);

@@ -46,14 +46,16 @@ export function blocksOf(markdown: string): Block[] {
 
 /**
  * What can be run of a page: each `sh` block, with the `json` or `text` block right below it as its answer.
- * A block that cannot be run here says so and why: `sh no-run: <reason>`. Throws on any other `sh`.
+ * A block that cannot be run here says so and why: `sh no-run: <reason>`; one of several that say the same is
+ * `sh tab: <language>`. Throws on any other `sh`.
  */
 export function examplesOf(markdown: string): Example[] {
   const blocks = blocksOf(markdown);
   const lines = markdown.split("\n");
   return blocks.flatMap((block, index) => {
     if (!/^(sh|bash|shell|console)\b/.test(block.info) || NO_RUN.test(block.info)) return [];
-    if (block.info !== "sh") throw new Error(`line ${block.line}: \`\`\`${block.info} is not run`);
+    if (!/^sh(?: tab: \w+)?$/.test(block.info))
+      throw new Error(`line ${block.line}: \`\`\`${block.info} is not run`);
     const next = blocks[index + 1];
     const end = block.line + block.text.split("\n").length + 1;
     const isAnswer =
