@@ -59,18 +59,25 @@ function partsOf(tokens: readonly Token[]): Part[] {
   const parts: Part[] = [];
   for (const token of tokens) {
     const last = parts.at(-1);
-    const [, name] = token.type === "code" ? (/ tab: (\w+)/.exec(String(token["lang"])) ?? []) : [];
-    const isAnswer = token.type === "code" && /^(?:text|json)$/.test(String(token["lang"]));
-    if (name !== undefined) {
-      const tab = { name, tokens: [token] };
-      if (last?.kind === "tabs") last.tabs.push(tab);
-      else parts.push({ kind: "tabs", number: parts.length, tabs: [tab] });
-    } else if (last?.kind === "tabs" && (isAnswer || token.type === "space")) {
-      last.tabs.at(-1)?.tokens.push(token);
-    } else if (last?.kind === "tokens") last.tokens.push(token);
+    const { name, isAnswer } = roleOf(token);
+    if (name !== undefined && last?.kind === "tabs") last.tabs.push({ name, tokens: [token] });
+    else if (name !== undefined) parts.push(tabsOf(parts.length, { name, tokens: [token] }));
+    else if (last?.kind === "tabs" && isAnswer) last.tabs.at(-1)?.tokens.push(token);
+    else if (last?.kind === "tokens") last.tokens.push(token);
     else parts.push({ kind: "tokens", tokens: [token] });
   }
   return parts;
+}
+
+/** The language that a block is a tab for, and whether what stands behind a tab belongs to it. */
+function roleOf(token: Token): { readonly name: string | undefined; readonly isAnswer: boolean } {
+  const lang = token.type === "code" ? String(token["lang"]) : "";
+  const [, name] = / tab: (\w+)/.exec(lang) ?? [];
+  return { name, isAnswer: token.type === "space" || lang === "text" || lang === "json" };
+}
+
+function tabsOf(number: number, first: Tab): Tabs {
+  return { kind: "tabs", number, tabs: [first] };
 }
 
 /** Radio buttons, of which the style sheet shows what belongs to the chosen one: no script is needed. */

@@ -54,8 +54,9 @@ export function examplesOf(markdown: string): Example[] {
   const lines = markdown.split("\n");
   return blocks.flatMap((block, index) => {
     if (!/^(sh|bash|shell|console)\b/.test(block.info) || NO_RUN.test(block.info)) return [];
-    if (!/^sh(?: tab: \w+)?$/.test(block.info))
+    if (!/^sh(?: tab: \w+)?$/.test(block.info)) {
       throw new Error(`line ${block.line}: \`\`\`${block.info} is not run`);
+    }
     const next = blocks[index + 1];
     const end = block.line + block.text.split("\n").length + 1;
     const isAnswer =
