@@ -12,6 +12,7 @@ import { costFigures } from "./bench/figures.ts";
 import type { Measured } from "./bench/figures.ts";
 import { startGateway } from "./bench/gateway.ts";
 import { HELP } from "./bench/help.ts";
+import { hotFigures, measureHot } from "./bench/hot.ts";
 import { kneeFigures, measureKnees } from "./bench/knee-run.ts";
 import { latencyFigures, latencyTable, linkFigures } from "./bench/latency.ts";
 import { linkRoundTrip } from "./bench/link-time.ts";
@@ -39,11 +40,15 @@ const { values: options } = parseArgs({
     places: { type: "string" },
     requests: { type: "string", default: "10000" },
     knee: { type: "boolean", default: false },
+    hot: { type: "boolean", default: false },
+    instant: { type: "boolean", default: false },
+    seconds: { type: "string", default: "12" },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
-const rounds = Number(options.rounds ?? (options.open ? "5" : "20"));
+const rounds = Number(options.rounds ?? (options.open || options.hot ? "5" : "20"));
+const seconds = Number(options.seconds);
 const requests = Number(options.requests);
 const rates = options.rates === undefined ? RATES : ratesOf(options.rates);
 const places = options.places === undefined ? OPEN_PLACES : placesOf(options.places);
@@ -55,6 +60,8 @@ if (options.help) {
   misused("--rounds must be a whole number from 1");
 } else if (!Number.isSafeInteger(requests) || requests < rounds) {
   misused("--requests must be a whole number, at least that of the rounds");
+} else if (!Number.isSafeInteger(seconds) || seconds < 1) {
+  misused("--seconds must be a whole number from 1");
 } else if (rates === null) {
   misused("--rates takes requests a second with commas, those of streams after an s: 10,50,s20");
 } else if (places === null) {
@@ -71,6 +78,7 @@ async function main(): Promise<void> {
   const stops: Stoppable[] = [{ stop: closeConnections }];
   try {
     if (options.knee) await knee(directory, stops);
+    else if (options.hot) await hot(directory, stops);
     else if (options.doors) await doors(directory, stops);
     else if (options.open) await open(directory, stops);
     else if (options.against !== undefined) await against(options.against, directory, stops);
@@ -182,6 +190,25 @@ async function knee(directory: string, stops: Stoppable[]): Promise<void> {
   console.log(
     `\n${cpus().length} cores, which the load and the upstream share; JSON answered at once by the upstream. ` +
       `How: npm run bench -- --help`,
+  );
+}
+
+/** Ends with 1 when the others were slowed beyond the budget or refused, or the hot one was never shed. */
+async function hot(directory: string, stops: Stoppable[]): Promise<void> {
+  const asked = { rounds, seconds, isInstant: options.instant };
+  const measured = await measureHot(asked, directory, stops);
+  const figures = hotFigures(measured.pairs, measured.others);
+  const isShed = measured.pairs.some(({ beside }) =>
+    beside.hot.some(({ status }) => status === 503),
+  );
+  const isKept = isShed && figures.every((figure) => mark(figure) !== "OVER");
+  if (!isKept && !options.instant) process.exitCode = 1;
+  progress("");
+  if (options.json) return printJson(figures, { rounds });
+  console.log(table(figures));
+  console.log(
+    `\nMedians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
+      `each request was due; load, upstream and gateway on this machine. How: npm run bench -- --help`,
   );
 }
 

@@ -19,6 +19,11 @@ storage in memory where there is a tmpfs. About two minutes.
   --places P    with --open: some of home, home100, away, away100 (with a hundred organisations), with commas
   --rates R     with --open: requests a second, those of streams after an s; default 10,50,200,s20
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
+  --hot         instead of all that: what 24 organisations of a request a second wait for, without and
+                with one more that offers several times what it may have in flight
+  --seconds N   with --hot: measured time of each run, default 12
+  --instant     with --hot: the upstream answers JSON at once, so that the gateway's own work is all there is and
+                the hot one takes all of the processor: for honesty, misses are not failures
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
   --help        this text
 
@@ -48,6 +53,11 @@ turn, the other way round next time, 5 rounds unless --rounds says more, one org
 figure is the median of the rounds' own. JSON to its last byte; streams, of 60 words with one every 5 ms, to
 their first.
 
+How a hot organisation is measured: an open loop, 5 pairs of runs unless --rounds says more, what is due in the first
+5 s not counted. The upstream takes 50 ms to its first word and writes 25 a second; the others' streams have 25, the
+hot one's 50 to 150, over 20 keys. It ends with 1 when the others' p99 rises by more than 20 %, one of them is not
+served, or nothing of the hot one's is shed.
+
 Names of figures (--json; value, unit, and where there are any least, quartiles, budget, aim, mark):
   object calls before the upstream call | object calls after it | D1 queries before the upstream call
   CPU per JSON, floor | Turnpike | ratio            CPU per JSON at a peer, both regions [, ratio]
@@ -68,6 +78,8 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
       object calls before the upstream call | object calls after it | D1 queries before it |
       rows written in objects | rows written in D1, per completion, C | now
   with --doors: CPU per JSON | stream, door NAME [to chat]
+  with --hot: others' first byte | total, p50 | p99, alone | beside, in ms | rise, in %     others not served
+      hot one's shed     gateway's share of a core, alone | beside
   with --open: JSON at R/s | streams at R/s, PLACE: p50 | p99 | p99.9 over direct | over floor, in ms
       PLACE floor, home, away with one organisation | 100 organisations
       JSON at R/s, PLACE: p50 | p99 | p99.9 added, of the floor's      JSON at R/s: failed

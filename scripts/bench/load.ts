@@ -46,9 +46,8 @@ export async function run(load: Load): Promise<Sample[]> {
 }
 
 /** The body of a request, and what its whole answer ends with. */
-export function prepare({ kind, words, isTypical = false, isSteady = false }: Ask): Asked {
-  const paced = isTypical ? "typical" : "model";
-  const model = `bench/${isSteady ? "steady" : paced}`;
+export function prepare({ kind, words, pace }: Ask): Asked {
+  const model = `bench/${pace ?? "model"}`;
   const fields = { model, messages: MESSAGES, max_tokens: words, stream: kind === "stream" };
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
 }

@@ -13,11 +13,12 @@ export type Offer = {
   /** How long after the step's end an answer still counts. */
   readonly patienceMs: number;
 };
-/** An answer: how long after it was due its first byte and its last came, when that was, whether it was a whole 200. */
+/** An answer: how long after it was due its first byte and its last came, when that was, its status (0 for none), whether it was a whole 200. */
 export type Answered = {
   readonly firstByteMs: number;
   readonly ms: number;
   readonly atMs: number;
+  readonly status: number;
   readonly isOk: boolean;
 };
 
@@ -56,7 +57,7 @@ async function sendAll({ target, ask, rate, seconds }: Offer): Promise<Promise<A
     const { status, isWhole, firstByteMs } = await attempt(target, asked);
     const atMs = performance.now() - begunAt;
     const isOk = status === 200 && isWhole;
-    return { firstByteMs: lateMs + firstByteMs, ms: atMs - dueMs, atMs, isOk };
+    return { firstByteMs: lateMs + firstByteMs, ms: atMs - dueMs, atMs, status, isOk };
   };
   const all = Math.max(1, Math.round(rate * seconds));
   const sent: Promise<Answered>[] = [];

@@ -38,7 +38,7 @@ export const RATES: readonly Rate[] = [
 ];
 const ASKS: Readonly<Record<Rate["kind"], Ask>> = {
   json: { kind: "json", words: 256 },
-  stream: { kind: "stream", words: 60, isSteady: true },
+  stream: { kind: "stream", words: 60, pace: "steady" },
 };
 const ORGANIZATIONS = 100;
 const KEY_PER_SECOND = 1000 / 60;

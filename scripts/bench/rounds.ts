@@ -28,8 +28,8 @@ const SLICE = {
   stream: { ...STREAM_ASK, requests: 8, concurrency: 8 },
 } as const;
 const JSON_PASSES = 2; // a round, there and back
-const TYPICAL: Share = { ...STREAM_ASK, isTypical: true, requests: 24, concurrency: 24 };
-const CROWD: Share = { kind: "stream", words: 60, isSteady: true, requests: 64, concurrency: 64 };
+const TYPICAL: Share = { ...STREAM_ASK, pace: "typical", requests: 24, concurrency: 24 };
+const CROWD: Share = { kind: "stream", words: 60, pace: "steady", requests: 64, concurrency: 64 };
 /** What comes before every slice and does not count: a process that had nothing to do for a second is slow. */
 const AWAKENING = { words: 4, requests: 24 } as const;
 const ROUNDS_PER_TYPICAL = 5; // 4 s each
@@ -175,7 +175,7 @@ export async function cpuOfSlice(
   prepared?: (ask: Ask) => Asked,
 ): Promise<number> {
   const share: Share = typeof slice === "string" ? SLICE[slice] : slice;
-  await run({ ...share, ...AWAKENING, isTypical: false, isSteady: false, target, prepared });
+  await run({ ...share, ...AWAKENING, pace: undefined, target, prepared });
   await untilQuiet(target);
   const before = cpuUsed(target);
   await run({ ...share, target, prepared });

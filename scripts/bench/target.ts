@@ -28,10 +28,8 @@ export type Target = {
 export type Ask = {
   readonly kind: Kind;
   readonly words: number;
-  /** A word every 20 ms, as models write, instead of every 2 ms. */
-  readonly isTypical?: boolean;
-  /** A word every 5 ms. */
-  readonly isSteady?: boolean;
+  /** A word every 20 ms, as models write, every 5 ms, or after 50 ms every 40, instead of every 2 ms. */
+  readonly pace?: "typical" | "steady" | "slow" | undefined;
 };
 
 /** When the first byte of the body and the last came, in ms since the request was begun. */

@@ -5,6 +5,8 @@ import type { Figure } from "../../scripts/bench/figure.ts";
 import { costFigures } from "../../scripts/bench/figures.ts";
 import type { Measured } from "../../scripts/bench/figures.ts";
 import { HELP } from "../../scripts/bench/help.ts";
+import { hotFigures } from "../../scripts/bench/hot.ts";
+import type { HotRun } from "../../scripts/bench/hot.ts";
 import { kneeFigures } from "../../scripts/bench/knee-run.ts";
 import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
 import { openFigures, openTable } from "../../scripts/bench/open-figures.ts";
@@ -146,6 +148,38 @@ it("what a steady rate adds is over direct and over the floor, and a failure is 
   expect(placesOf("home,away100")).toEqual(["home", "away100"]);
   expect(placesOf("home,abroad")).toBeNull();
 });
+
+it("what others wait for beside a hot organisation is the median of the pairs' own rises", () => {
+  const figures = hotFigures(
+    [
+      { alone: hotRun(100), beside: hotRun(110, [200, 503, 503, 200]) },
+      { alone: hotRun(200), beside: hotRun(280, [503, 503, 503, 200]) },
+      { alone: hotRun(100), beside: hotRun(120, [200, 200, 503, 200], 500) },
+    ],
+    measured.others,
+  );
+  const rise = named(figures, "others' total, p99, rise");
+  expect(rise?.value).toBeCloseTo(20);
+  expect(named(figures, "others' first byte, p50, alone")?.value).toBe(50);
+  expect(named(figures, "others' first byte, p50, beside")?.value).toBe(60);
+  expect(named(figures, "hot one's shed")?.value).toBe(50);
+  expect(named(figures, "others not served")).toMatchObject({ value: 1, budget: 0 });
+  expect(namesOf(figures).filter((name) => name.endsWith("rise"))).toHaveLength(4);
+  const parts = new Set(namesOf(figures).flatMap((name) => name.split(", ")));
+  expect([...parts].filter((part) => !HELP.includes(part.replace("others' ", "")))).toEqual([]);
+});
+
+/** One answer to the others after `ms`, and the hot one's by status. */
+function hotRun(ms: number, hot: readonly number[] = [], status = 200): HotRun {
+  const answer = (is: number) => ({
+    firstByteMs: ms / 2,
+    ms,
+    atMs: ms,
+    status: is,
+    isOk: is === 200,
+  });
+  return { others: [answer(status)], hot: hot.map(answer), cpuPercent: 50 };
+}
 
 it("a figure that was not measured keeps no budget", () => {
   expect(mark({ name: "x", value: NaN, unit: "", budget: 3 })).toBe("OVER");

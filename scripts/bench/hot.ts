@@ -1,0 +1,140 @@
+import path from "node:path";
+import type { AdminClient } from "../admin-client.ts";
+import { cpuMicroseconds } from "../workerd.ts";
+import { startUpstream } from "./bare-workers.ts";
+import { estimate, quantile } from "./estimate.ts";
+import type { Figure } from "./figure.ts";
+import { openOrganization, startHome, targetOf } from "./gateway.ts";
+import { answersTo } from "./open-loop.ts";
+import type { Answered } from "./open-loop.ts";
+import { watchOthers } from "./others.ts";
+import { progress } from "./progress.ts";
+import type { Ask, Stoppable, Target } from "./target.ts";
+
+/** The other organisations' p99 may rise by so much beside a hot one, in percent. */
+export const RISE_PERCENT_MAX = 20;
+const OTHERS = 24;
+const HOT_KEYS = 20;
+/** Until the hot one has all that it may have in flight: what is due before does not count. */
+const RAMP_SECONDS = 5;
+
+export type HotOptions = {
+  /** Pairs of runs, one without the hot organisation and one with it. */
+  readonly rounds: number;
+  /** Measured time of each run. */
+  readonly seconds: number;
+  /** The upstream answers JSON at once, instead of writing as models do. */
+  readonly isInstant: boolean;
+};
+/** What one run says: answers to the others and to the hot one, and the gateway's CPU in percent of one core. */
+export type HotRun = {
+  readonly others: readonly Answered[];
+  readonly hot: readonly Answered[];
+  readonly cpuPercent: number;
+};
+export type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
+/** So many requests a second, asked with a target's keys in turn. */
+type Group = { readonly target: Target; readonly rate: number; readonly ask: Ask };
+
+const stream = (words: number): Ask => ({ kind: "stream", words, pace: "slow" });
+const AT_ONCE: Ask = { kind: "json", words: 256 };
+const LOADS = {
+  // a hot stream lasts 4 s on average: 128 at a time are 32 a second, and eight times that are offered
+  paced: { other: stream(25), hot: [50, 75, 125, 150].map(stream), rate: 64 },
+  instant: { other: AT_ONCE, hot: [AT_ONCE], rate: 320 },
+} as const;
+
+/** Takes pairs of runs in turn, there and back; `stops` gets what must be stopped afterwards. */
+export async function measureHot(
+  { rounds, seconds, isInstant }: HotOptions,
+  directory: string,
+  stops: Stoppable[],
+): Promise<{ readonly pairs: readonly HotPair[]; readonly others: Figure }> {
+  progress("starting, and making organisations");
+  const upstream = await startUpstream();
+  stops.push(upstream);
+  const home = await startHome({ upstream: upstream.base, directory: path.join(directory, "hot") });
+  stops.push(home);
+  const load = LOADS[isInstant ? "instant" : "paced"];
+  const keysOfOthers = await otherKeys(home.admin);
+  const keysOfHot = await openOrganization(home.admin, "regional", HOT_KEYS, "hot");
+  const others = { target: targetOf("home", [home], keysOfOthers), rate: OTHERS, ask: load.other };
+  const target = targetOf("home", [home], keysOfHot);
+  const hot = load.hot.map((ask) => ({ target, rate: load.rate, ask }));
+  progress("warming up");
+  await runOnce(home.pid, others, hot.slice(0, 1), 1);
+  const watched = watchOthers();
+  const pairs: HotPair[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    progress(`pair ${round} of ${rounds}`);
+    // each comes first every other time: what drifts over the minutes is in both
+    const before = round % 2 === 0 ? await runOnce(home.pid, others, hot, seconds) : null;
+    const alone = await runOnce(home.pid, others, [], seconds);
+    pairs.push({ alone, beside: before ?? (await runOnce(home.pid, others, hot, seconds)) });
+  }
+  return { pairs, others: watched() };
+}
+
+/** Medians over the pairs; a rise is the median of the pairs' own. */
+export function hotFigures(pairs: readonly HotPair[], others: Figure): Figure[] {
+  const times = (["firstByteMs", "ms"] as const).flatMap((moment) =>
+    ([0.5, 0.99] as const).flatMap((share): Figure[] => {
+      const of = (run: HotRun): number =>
+        quantile(
+          run.others.map((one) => one[moment]),
+          share,
+        );
+      const rises = pairs.map(({ alone, beside }) => (of(beside) / of(alone) - 1) * 100);
+      const name = `others' ${moment === "ms" ? "total" : "first byte"}, p${share * 100}`;
+      const budget = share === 0.99 ? { budget: RISE_PERCENT_MAX } : {};
+      return [
+        { name: `${name}, alone`, unit: "ms", ...estimate(pairs.map(({ alone }) => of(alone))) },
+        { name: `${name}, beside`, unit: "ms", ...estimate(pairs.map(({ beside }) => of(beside))) },
+        { name: `${name}, rise`, unit: "%", ...estimate(rises), ...budget },
+      ];
+    }),
+  );
+  const answers = pairs.flatMap(({ alone, beside }) => [...alone.others, ...beside.others]);
+  const ofHot = pairs.flatMap(({ beside }) => beside.hot);
+  const shed = ofHot.filter(({ status }) => status === 503).length;
+  const cpu = (of: keyof HotPair) => estimate(pairs.map((pair) => pair[of].cpuPercent));
+  const refused = answers.filter(({ isOk }) => !isOk).length;
+  return [
+    ...times,
+    { name: "others not served", value: refused, unit: "", budget: 0 },
+    {
+      name: "hot one's shed",
+      value: ofHot.length === 0 ? 0 : (100 * shed) / ofHot.length,
+      unit: "%",
+    },
+    { name: "gateway's share of a core, alone", unit: "%", ...cpu("alone") },
+    { name: "gateway's share of a core, beside", unit: "%", ...cpu("beside") },
+    others,
+  ];
+}
+
+async function otherKeys(admin: AdminClient): Promise<string[]> {
+  const slugs = Array.from({ length: OTHERS }, (_, i) => `other-${i}`);
+  return (
+    await Promise.all(slugs.map((slug) => openOrganization(admin, "regional", 1, slug)))
+  ).flat();
+}
+
+/** The others' requests, one a second of each, and those of the hot one, at the same time. */
+async function runOnce(
+  pid: number,
+  others: Group,
+  hot: readonly Group[],
+  seconds: number,
+): Promise<HotRun> {
+  const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
+  const counted = async (group: Group): Promise<readonly Answered[]> => {
+    const offered = { ...group, seconds: RAMP_SECONDS + seconds, patienceMs: 0 };
+    const answers = await answersTo(offered);
+    return answers.filter(({ atMs, ms }) => atMs - ms >= RAMP_SECONDS * 1000);
+  };
+  const [ofOthers, ...ofHot] = await Promise.all([counted(others), ...hot.map(counted)]);
+  const elapsedMs = performance.now() - begunAt;
+  const cpuPercent = (cpuMicroseconds(pid) - cpuBefore) / 10 / elapsedMs;
+  return { others: ofOthers, hot: ofHot.flat(), cpuPercent };
+}
