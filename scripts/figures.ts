@@ -3,12 +3,10 @@ import { spawnSync } from "node:child_process";
 import { constants } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { busyCores } from "./figures/busy-cores.ts";
-import { ROOT } from "./figures/child.ts";
-import { PRODUCERS } from "./figures/producers.ts";
-import type { Stamp } from "./figures/readme.ts";
-import { ROWS } from "./figures/rows.ts";
-import { runFigures } from "./figures/run.ts";
+import { ROOT } from "./figures/programs.ts";
+import { busyCores, PRODUCERS, runFigures } from "./figures/run.ts";
+import { ROWS } from "./figures/table.ts";
+import type { Stamp } from "./figures/table.ts";
 
 const MINUTES = Math.round(PRODUCERS.reduce((sum, { seconds }) => sum + seconds, 0) / 60);
 const HELP = `npm run figures [-- OPTIONS]

@@ -1,15 +1,26 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
-import { withBusyCores } from "./busy-cores.ts";
-import type { Producer } from "./producer.ts";
-import { commandOf, withFindings } from "./readme.ts";
-import type { Stamp } from "./readme.ts";
-import { missed, ROWS, unmeasured } from "./rows.ts";
-import type { Finding } from "./rows.ts";
+import { coresWorkedMs } from "../workerd.ts";
+import { FROM_BENCH } from "./from-bench.ts";
+import { FROM_TESTS } from "./from-tests.ts";
+import { MODEL_AND_MUTANTS } from "./mutants.ts";
+import { commandOf, missed, ROWS, unmeasured, withFindings } from "./table.ts";
+import type { Finding, Producer, Stamp } from "./table.ts";
 
 const TICK_MS = 5000;
 const WHY_CHARACTERS = 200;
+const SAMPLE_MS = 500;
+/** Below it, what the system itself does. */
+const NOTED_FROM = 0.2;
+
+/** Everything that measures, in the order of the rows; every row has one. */
+export const PRODUCERS: readonly Producer[] = [
+  MODEL_AND_MUTANTS,
+  ...FROM_TESTS,
+  ...FROM_BENCH,
+].toSorted((a, b) => (a.rows[0] ?? 0) - (b.rows[0] ?? 0));
 
 export type RunOptions = {
   /** The rows to measure. */
@@ -112,4 +123,17 @@ function asJson(findings: readonly Finding[], stamp: Stamp): object {
     return { ...finding, figure, target, command: commandOf(finding.row) };
   });
   return { ...stamp, rows };
+}
+
+/** How many cores are busy: those of other programs, when it is asked while nothing of ours runs. */
+export async function busyCores(): Promise<number> {
+  const [atMs, worked] = [performance.now(), coresWorkedMs()];
+  await sleep(SAMPLE_MS);
+  return (coresWorkedMs() - worked) / (performance.now() - atMs);
+}
+
+/** A timed figure's text, with the cores that other programs kept busy, if that is worth a word. */
+export function withBusyCores(text: string, cores: number): string {
+  if (cores < NOTED_FROM) return text;
+  return `${text} (other programs kept ${cores.toFixed(1)} cores busy)`;
 }

@@ -5,6 +5,7 @@ import { app } from "../../src/app.ts";
 import { randomBase62 } from "../../src/lib/id.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { effort } from "../effort.ts";
+import { measured } from "../measured.ts";
 
 const FORGED = effort(10_000, 100_000);
 /** Malformed, wrong tags, and prefixes of every kind; `a` is the id of the secret that mints. */
@@ -28,6 +29,7 @@ it(`${FORGED} forged keys: all 401, no object, no statement`, async () => {
     const response = await app.fetch(request, counted.bindings, context);
     if (response.status === 401) refused++;
   }
+  measured({ forged: refused, operations: counted.objects + counted.statements });
   expect(refused).toBe(FORGED);
   expect(counted).toMatchObject({ objects: 0, statements: 0 });
   expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length);

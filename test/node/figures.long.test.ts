@@ -2,12 +2,10 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Producer } from "../../scripts/figures/producer.ts";
-import { PRODUCERS } from "../../scripts/figures/producers.ts";
-import { ROWS } from "../../scripts/figures/rows.ts";
-import type { Finding } from "../../scripts/figures/rows.ts";
-import { runFigures } from "../../scripts/figures/run.ts";
+import { PRODUCERS, runFigures } from "../../scripts/figures/run.ts";
 import type { RunOptions } from "../../scripts/figures/run.ts";
+import { ROWS } from "../../scripts/figures/table.ts";
+import type { Finding, Producer } from "../../scripts/figures/table.ts";
 import { removeDirectory, tmpfsMount } from "../../scripts/tmpfs.ts";
 import { startProgram } from "./support/program.ts";
 
@@ -16,7 +14,7 @@ const STAMP = { date: "2026-11-21", commit: "abc1234" };
 const LATER = { date: "2026-12-01", commit: "def5678+" };
 const PATIENT = { timeout: 100_000 };
 const EXACT = 2;
-const OPEN = 13;
+const OPEN = 11;
 
 let directory: string;
 let readme: string;
@@ -113,8 +111,8 @@ describe("a run", () => {
 
   it("says beside the rows that are timed how busy the machine was, and beside no other", async () => {
     const broken = producing(OPEN, () => Promise.reject(new Error("not here")));
-    await run([good(9), good(6), broken], { busyCores: () => Promise.resolve(1.26) });
-    expect(line(9)).toContain("| figure 9 (other programs kept 1.3 cores busy) ");
+    await run([good(7), good(6), broken], { busyCores: () => Promise.resolve(1.26) });
+    expect(line(7)).toContain("| figure 7 (other programs kept 1.3 cores busy) ");
     expect(line(6)).toContain("| figure 6 ");
     expect(line(OPEN)).toContain("| not measured: not here ");
   });
@@ -186,7 +184,9 @@ describe("npm run figures", () => {
     );
     expect(line(5)).toContain("not measured yet");
     const { rows } = JSON.parse(readFileSync(json, "utf8")) as { rows: Finding[] };
-    expect(rows).toMatchObject([{ row: 6, isMet: true, values: { admitted: 60, inMemory: 300 } }]);
+    expect(rows).toMatchObject([
+      { row: 6, isMet: true, values: { evictedAdmitted: 60, offered: 300 } },
+    ]);
   });
 
   it("that is told to end leaves nothing behind", async () => {

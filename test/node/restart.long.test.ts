@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
+import { measured } from "../measured.ts";
 import { startKeptRegion } from "./support/two-regions.ts";
 
 const CREDITS = 10_000_000;
@@ -108,15 +109,18 @@ describe("a region killed again and again in mid-load", () => {
   it(`has lost no charge of an answered request, and every hold ends: ${ROUNDS} x ${REQUESTS} mixed requests`, async () => {
     const account = await Account.open(kept.region, { credits: CREDITS });
     const answered: Answered[] = [];
+    let lost = 0;
     for (let round = 1; round <= ROUNDS; round++) {
       answered.push(...(await killedInMidLoad(account, 10 * round)));
       const rows = await account.ledger();
       const { credits_micro } = await account.standing();
       expect(sumOf(rows)).toBe(credits_micro);
       const charges = new Map(rows.map((row) => [row.generation_id, -row.amount_micro]));
+      lost += answered.filter(({ id, cost }) => charges.get(id) !== cost).length;
       for (const { id, cost } of answered) expect(charges.get(id)).toBe(cost);
       expect(charges.size).toBe(rows.length);
     }
+    measured({ kills: ROUNDS, answered: answered.length, lost });
     expect(answered.length).toBeGreaterThanOrEqual(100);
     expect((await account.standing()).open_holds).toBeGreaterThan(0);
 

@@ -13,6 +13,7 @@ import { callAt, chatOf, send, sendAll, withUsage } from "./support/far-traffic.
 import type { Told } from "./support/far-traffic.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
+import { measured } from "../measured.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 
@@ -80,6 +81,8 @@ describe("regions killed at random moments, and back on their state", () => {
     await Promise.all([regions.restart("eu", later), regions.restart("us", later)]);
     await account.resolved();
     const charges = await expectAtRest(account);
+    const lost = paid.filter(({ id }) => !charges.has(id)).length;
+    measured({ kills: ROUNDS, answered: paid.length, lost, stranded: hanging.length });
     expectTold(charges, told);
     for (const id of hanging) expect(charges.has(id)).toBe(false);
     const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");

@@ -2,15 +2,14 @@ import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { SUITES } from "../../../scripts/figures/mutants.ts";
-import { mutated, survivorsOf } from "../../../scripts/figures/mutate.ts";
-import type { RanTest } from "../../../scripts/figures/vitest-report.ts";
+import { mutated, SUITES, survivorsOf } from "../../../scripts/figures/mutants.ts";
+import type { RanTest } from "../../../scripts/figures/programs.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 const read = (file: string): string => readFileSync(path.join(ROOT, file), "utf8");
 const scratch = path.join(tmpdir(), "copies");
 const suite = { test: "test/a.pure.test.ts", title: "never", mutants: [] };
-const mutant = { guard: "not one more", file: "src/a.ts", text: "< 1", mutated: "<= 1" };
+const mutant = { guard: "not one more", file: "src/a.ts", text: "< 1", other: "<= 1" };
 const copies = [
   { name: "intact-0", suite, mutant: null },
   { name: "mutant-0-0", suite, mutant },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import * as programs from "../../../scripts/figures/from-programs.ts";
-import type { Finding } from "../../../scripts/figures/rows.ts";
-import { readReport } from "../../../scripts/figures/vitest-report.ts";
+import * as programs from "../../../scripts/figures/from-bench.ts";
+import { readReport } from "../../../scripts/figures/programs.ts";
+import type { Finding } from "../../../scripts/figures/table.ts";
 
 const times = (place: string): object[] =>
   ["JSON, first byte", "JSON, total", "stream, first byte", "stream, total"].flatMap((what, i) =>

@@ -1,9 +1,14 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { withBusyCores } from "../../../scripts/figures/busy-cores.ts";
-import { commandOf, withFindings } from "../../../scripts/figures/readme.ts";
-import { missed, ROWS, unmeasured } from "../../../scripts/figures/rows.ts";
+import { withBusyCores } from "../../../scripts/figures/run.ts";
+import {
+  commandOf,
+  missed,
+  ROWS,
+  unmeasured,
+  withFindings,
+} from "../../../scripts/figures/table.ts";
 
 const STAMP = { date: "2026-11-21", commit: "abc1234" };
 const [BEGIN, END] = ["<!-- figures: begin -->", "<!-- figures: end -->"];
@@ -46,7 +51,7 @@ it.each([
 
 it("a run has failed when an exact target is missed, or any row has no figure, and not for any other miss", () => {
   const exact = ROWS.filter((row) => row.isExact).map(({ number }) => number);
-  expect(exact).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14, 15]);
+  expect(exact).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15]);
   for (const { number, isExact } of ROWS) {
     expect(missed([{ ...finding, row: number }])).toEqual([]);
     expect(missed([{ ...finding, row: number, isMet: false }])).toEqual(isExact ? [number] : []);

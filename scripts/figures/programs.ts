@@ -1,8 +1,64 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod/mini";
-import { lastWords, runChild } from "./child.ts";
-import type { ChildOptions } from "./child.ts";
+
+export const ROOT = path.join(import.meta.dirname, "../..");
+const BINARIES = path.join(ROOT, "node_modules/.bin");
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGTERM");
+});
+
+/** How a child process ended; a signal is null. */
+export type Ended = {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+export type ChildOptions = {
+  readonly directory?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Then it is ended with SIGTERM. */
+  readonly timeoutMs?: number;
+};
+
+/** Runs a program with the tools of `node_modules` first in its PATH, to its end; its output is kept. */
+export function runChild(
+  command: string,
+  parameters: readonly string[],
+  { directory = ROOT, variables = {}, timeoutMs = 600_000 }: ChildOptions = {},
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, parameters, {
+      cwd: directory,
+      timeout: timeoutMs,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: {
+        ...process.env,
+        PATH: `${BINARIES}${path.delimiter}${process.env["PATH"] ?? ""}`,
+        ...variables,
+      },
+    });
+    running.add(child);
+    let [stdout, stderr] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    child.on("error", reject);
+    child.on("close", (code) => {
+      running.delete(child);
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
+
+/** What a program that failed said of it, for an error's message. */
+export function lastWords({ stdout, stderr }: Ended): string {
+  const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => line.trim() !== "");
+  const line = lines.findLast((one) => /error/i.test(one)) ?? lines.at(-1) ?? "it said nothing";
+  return line.trim().slice(0, 200);
+}
 
 const test = z.object({
   fullName: z.string(),
@@ -51,20 +107,6 @@ export function sumOf(tests: readonly RanTest[], name: string): number {
   return tests.reduce((sum, one) => sum + (one.measured[name] ?? 0), 0);
 }
 
-/** How many tests failed. */
-export function failuresOf(tests: readonly RanTest[]): number {
-  return tests.filter((one) => !one.hasPassed).length;
-}
-
-/** A figure's text, with the tests that failed while it was taken. */
-export function withFailures(text: string, tests: readonly RanTest[]): string {
-  const failures = failuresOf(tests);
-  return failures === 0 ? text : `${text}; ${failures} of ${tests.length} tests failed`;
-}
-
-/** As `npm run test:long` runs a file: with all that it can try. */
-export const IN_FULL = { variables: { TURNPIKE_LONG: "1" } } as const;
-
 /**
  * Runs test files (and, with `name`, only the tests whose name matches) and answers with all that ran. The
  * temporary files are in `scratch`. Throws when nothing ran.
@@ -81,7 +123,6 @@ export async function runTests(
     readonly parameters?: readonly string[];
   } = {},
 ): Promise<readonly RanTest[]> {
-  const isLong = files.some((file) => file.includes(".long."));
   const output = path.join(scratch, `report-${process.hrtime.bigint()}.json`);
   const ended = await runChild(
     "vitest",
@@ -95,7 +136,7 @@ export async function runTests(
     ],
     {
       ...options,
-      variables: { TMPDIR: scratch, TURNPIKE_LONG: isLong ? "1" : "", ...options.variables },
+      variables: { TMPDIR: scratch, ...options.variables },
     },
   );
   let text: string;

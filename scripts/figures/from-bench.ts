@@ -1,16 +1,12 @@
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import * as z from "zod/mini";
 import { RISE_PERCENT_MAX } from "../bench/hot.ts";
-import { lastWords, ROOT, runChild } from "./child.ts";
-import type { Producer } from "./producer.ts";
-import type { Finding } from "./rows.ts";
-import { unmeasured } from "./rows.ts";
+import { lastWords, runChild } from "./programs.ts";
+import { unmeasured } from "./table.ts";
+import type { Finding, Producer } from "./table.ts";
 
 const said = z.object({
   figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()) })),
 });
-const packageJson = z.object({ scripts: z.record(z.string(), z.string()) });
 const FIRST_BYTE_BUDGET_MS = 3;
 /** Medians over the pairs in ms, and that of the pairs' own rises. */
 type Rise = { readonly without: number; readonly with: number; readonly risePercent: number };
@@ -100,18 +96,18 @@ export function hotFinding(figures: Figures): Finding {
   };
 }
 
-export const FROM_PROGRAMS: readonly Producer[] = [
+export const FROM_BENCH: readonly Producer[] = [
   {
     rows: [10],
     what: "npm run bench",
     seconds: 130,
-    produce: async () => [latencyFinding(readFigures(await outputOf("bench")))],
+    produce: async () => [latencyFinding(readFigures(await outputOf([])))],
   },
   {
     rows: [11],
     what: "npm run bench -- --knee",
     seconds: 95,
-    produce: async () => [kneeFinding(readFigures(await outputOf("bench", ["--knee"])))],
+    produce: async () => [kneeFinding(readFigures(await outputOf(["--knee"])))],
   },
   {
     rows: [16],
@@ -119,24 +115,16 @@ export const FROM_PROGRAMS: readonly Producer[] = [
     seconds: 160,
     produce: async () => {
       const options = ["--hot", "--rounds", String(HOT_PAIRS), "--seconds", "8"];
-      return [hotFinding(readFigures(await outputOf("bench", options)))];
+      return [hotFinding(readFigures(await outputOf(options)))];
     },
   },
 ];
 
-/**
- * What one of package.json's programs prints with `--json`. One that ends with 1 may have missed its own
- * budget: it is read all the same, if it printed anything.
- */
-async function outputOf(program: string, options: readonly string[] = []): Promise<string> {
-  const { scripts } = packageJson.parse(
-    JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8")),
-  );
-  if (scripts[program] === undefined) throw new Error(`there is no npm run ${program}`);
-  const parameters = ["run", "--silent", program, "--", ...options, "--json"];
-  const ended = await runChild("npm", parameters);
+/** What the bench prints with `--json`. One that ends with 1 has missed its own budget: it is read all the same. */
+async function outputOf(options: readonly string[]): Promise<string> {
+  const ended = await runChild("npm", ["run", "--silent", "bench", "--", ...options, "--json"]);
   const isRead = ended.code === 0 || (ended.code === 1 && ended.stdout.startsWith("{"));
-  if (!isRead) throw new Error(`npm run ${program} failed: ${lastWords(ended)}`);
+  if (!isRead) throw new Error(`npm run bench failed: ${lastWords(ended)}`);
   return ended.stdout;
 }
 

@@ -53,6 +53,14 @@ export function tokenBucket(limit: number): Register {
   };
 }
 
+/** Ours, and what others limit by. */
+export const REGISTERS: Readonly<Record<string, (limit: number) => Register>> = {
+  ours: exactLog,
+  "fixed window": fixedWindow,
+  "sliding counter": slidingCounter,
+  "token bucket": tokenBucket,
+};
+const LIMITS = [60, 1000];
 const MINUTES = 6;
 
 /** Times of requests for a limit, in order, ms from 0: what registers are tried by. */
@@ -79,6 +87,14 @@ export function worstMinute(register: Register, times: readonly number[]): numbe
     most = Math.max(most, last - first + 1);
   }
   return most;
+}
+
+/** The worst of a register over its limit, in all patterns and for limits of 60 and 1000. */
+export function worstRatio(make: (limit: number) => Register): number {
+  const ratios = LIMITS.flatMap((limit) =>
+    Object.values(PATTERNS).map((times) => worstMinute(make(limit), times(limit)) / limit),
+  );
+  return Math.max(...ratios);
 }
 
 /**

@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { quantile } from "../../scripts/bench/estimate.ts";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
+import { CHUNK, chunkOf, DONE, FINISH, OPENING, sse } from "../fixtures/openai-wire.ts";
+import { measured } from "../measured.ts";
+import { Account, answerOf } from "./support/account.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+import type { TwoRegions } from "./support/two-regions.ts";
+
+const CLIENTS = 160;
+const CALLERS = 16;
+const PACE_MS = 8;
+/** Words and marks that are one token each to the tokenizers of today's models. */
+const TOKENS = [
+  " the rain went over a small town and then it was very quiet again",
+  " she asked an important question but nobody there had the answer",
+  " we could see different people walking along the river in the morning",
+]
+  .flatMap((line) => line.split(/(?= )/))
+  .concat([",", "."]);
+/** Bytes of one token's event, roughly. */
+const EVENT_BYTES = sse(chunkOf({ content: " river" })).length;
+
+/** Output tokens that were sent for a request, by its user's text. */
+const sent = new Map<string, number>();
+let upstream: OpenAiMock;
+let regions: TwoRegions;
+beforeAll(async () => {
+  upstream = await startOpenAiMock();
+  upstream.script(writeCounted);
+  const model = {
+    id: "counted/model",
+    kind: "chat",
+    context: 128_000,
+    max_output: 4096,
+    price: { input: 1_000_000, output: 2_000_000 },
+    routes: [{ provider: "counted", upstream_id: "counted" }],
+  };
+  const provider = { id: "counted", base_url: upstream.url, regions: ["eu"] };
+  const bindings = {
+    PROVIDERS: JSON.stringify([provider]),
+    MODELS: JSON.stringify([model]),
+    DRAIN_S: "1",
+  };
+  regions = await startTwoRegions({ bindings });
+});
+afterAll(() => Promise.all([regions.stop(), upstream.close()]));
+
+/** A token in each event until the request's cap, and usage if it comes so far; counts what it has sent. */
+const writeCounted: MockScript = async ({ json }, response) => {
+  const { messages, max_tokens: cap } = json as unknown as {
+    messages: { content: string }[];
+    max_tokens: number;
+  };
+  const text = messages[0]?.content ?? "";
+  response.writeHead(200, { "content-type": "text/event-stream" }).write(sse(OPENING));
+  for (let token = 0; token < cap; token++) {
+    await sleep(PACE_MS);
+    if (response.destroyed) return true;
+    response.write(sse(chunkOf({ content: TOKENS[token % TOKENS.length] ?? "" })));
+    sent.set(text, token + 1);
+  }
+  const usage = { prompt_tokens: 20, completion_tokens: cap, total_tokens: 20 + cap };
+  response.end(`${sse(FINISH)}${sse({ ...CHUNK, choices: [], usage })}${DONE}`);
+  return true;
+};
+
+/** A client that resets its connection after so many bytes; its request's id, and its text. */
+async function leave(account: Account, n: number): Promise<{ id: string; text: string }> {
+  const text = `Tell me story number ${n} of the town by the river.`;
+  const connection = await account.open({
+    model: "counted/model",
+    messages: [{ role: "user", content: text }],
+    max_tokens: 40 + ((n * 37) % 460),
+    stream: true,
+  });
+  const bytes = (1 + ((n * 13) % 60)) * EVENT_BYTES;
+  await connection.readUntil(() => answerOf(connection).body.length >= bytes);
+  const id = answerOf(connection).headers.get("x-request-id") ?? "";
+  await connection.reset();
+  return { id, text };
+}
+
+it(`${CLIENTS} clients leave paced streams: each is charged, by usage or near to what was sent`, async () => {
+  const account = await Account.open(() => regions.eu, { credits: 1_000_000_000 });
+  const flights: { id: string; text: string }[] = [];
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (next < CLIENTS) flights.push(await leave(account, next++));
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+  await account.resolved();
+  const errors: Record<"reported" | "estimated", number[]> = { reported: [], estimated: [] };
+  for (const { id, text } of flights) {
+    const response = await account.call(`/generations/${id}`);
+    expect(response.status).toBe(200);
+    const { completion_tokens: billed, estimated } = (await response.json()) as {
+      completion_tokens: number;
+      estimated: boolean;
+    };
+    const truth = sent.get(text) ?? NaN;
+    errors[estimated ? "estimated" : "reported"].push((100 * (billed - truth)) / truth);
+  }
+  const off = errors.estimated.map(Math.abs);
+  const p95 = quantile(off, 0.95);
+  const reportedWorst = Math.max(0, ...errors.reported.map(Math.abs));
+  measured({ clients: CLIENTS, charged: flights.length, estimated: errors.estimated.length });
+  measured({ p50: quantile(off, 0.5), p95, bias: quantile(errors.estimated, 0.5), reportedWorst });
+  expect(errors.estimated.length).toBeGreaterThan(0);
+  expect(errors.reported.length).toBeGreaterThan(0);
+  expect(reportedWorst).toBe(0);
+  expect(p95).toBeLessThan(25);
+});

@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { mostWithin } from "../keys/registers.ts";
+import { measured } from "../measured.ts";
+import { Account } from "./support/account.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+import type { TwoRegions } from "./support/two-regions.ts";
+
+const LIMIT = 60;
+const EVICTIONS = 4;
+/** Longer than a minute: what a burst has used comes free, and is used by the flood at once. */
+const PRESSED_MS = 66_000;
+const EVERY_MS = 100;
+
+let regions: TwoRegions;
+beforeAll(async () => {
+  regions = await startTwoRegions();
+});
+afterAll(() => regions.stop());
+
+/** Whether one request is admitted by the key's limit. */
+async function admitted(account: Account): Promise<boolean> {
+  const response = await account.call("/models");
+  await response.body?.cancel();
+  expect([200, 429]).toContain(response.status);
+  return response.status === 200;
+}
+
+async function evictWallets({ eu }: TwoRegions): Promise<void> {
+  for (const id of await eu.miniflare.listDurableObjectIds("Wallet", "turnpike-eu")) {
+    await eu.miniflare.unsafeEvictDurableObject("turnpike-eu", "Wallet", { id });
+  }
+}
+
+it(`a key pressed for ${PRESSED_MS / 1000} s is admitted ${LIMIT} times in its fullest 60 s, and again when they are over`, async () => {
+  const account = await Account.open(() => regions.eu, { credits: 0, rpmLimit: LIMIT });
+  const admissions: { from: number; to: number }[] = [];
+  let asked = 0;
+  const press = async (): Promise<void> => {
+    asked++;
+    const from = performance.now();
+    if (await admitted(account)) admissions.push({ from, to: performance.now() });
+  };
+  const began = performance.now();
+  const calls = Array.from({ length: LIMIT }, press);
+  while (performance.now() - began < PRESSED_MS) {
+    await sleep(EVERY_MS);
+    calls.push(press());
+  }
+  await Promise.all(calls);
+  const most = mostWithin(admissions);
+  measured({ limit: LIMIT, most, admitted: admissions.length, asked });
+  expect(most).toBe(LIMIT);
+  expect(admissions.length).toBeGreaterThan(LIMIT);
+});
+
+it(`a key whose wallet is evicted after each of ${EVICTIONS} floods is admitted ${LIMIT} times in all`, async () => {
+  const account = await Account.open(() => regions.eu, { credits: 0, rpmLimit: LIMIT });
+  let inAll = 0;
+  for (let life = 0; life <= EVICTIONS; life++) {
+    if (life > 0) await evictWallets(regions);
+    const flood = await Promise.all(Array.from({ length: LIMIT }, () => admitted(account)));
+    inAll += flood.filter(Boolean).length;
+  }
+  measured({ evictions: EVICTIONS, offered: (EVICTIONS + 1) * LIMIT, evictedAdmitted: inAll });
+  expect(inAll).toBe(LIMIT);
+});
