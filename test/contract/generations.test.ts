@@ -48,6 +48,7 @@ describe("GET /v1/generations/{id}: 200", () => {
       status: "settled",
       held_micro: expect.any(Number),
       absorbed_micro: 0,
+      failed_attempts: [],
       lines: [
         {
           what: "input",
