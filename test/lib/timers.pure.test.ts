@@ -6,6 +6,7 @@ beforeEach(() => {
   vi.useFakeTimers({ now: 5_000_000 });
 });
 afterEach(() => {
+  vi.restoreAllMocks(); // first: a spy on a fake timer, restored later, would put the fake back for other files
   vi.useRealTimers();
 });
 
