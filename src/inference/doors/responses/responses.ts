@@ -1,4 +1,4 @@
-import { success } from "../../../lib/failure.ts";
+import { invalid, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import type { ChatBody, ChatMessage } from "../../core-request.ts";
 import type { Asked, Door, Reply } from "../door.ts";
@@ -106,6 +106,9 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
   const converted = messagesOf(input);
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
+  if (first.length + messages.length === 0) {
+    return invalid("input: at least one item must say something", "input");
+  }
   const after = new Map([...places].map(([index, place]) => [index + first.length, place]));
   return success({ messages: [...first, ...messages], left, places: after });
 }

@@ -167,6 +167,13 @@ describe("encrypted_content", () => {
   });
 });
 
+it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "of another" }]]])(
+  "refuses an input in which nothing is said, %j",
+  (input) => {
+    expect(parse({ input })).toMatchObject({ ok: false, failure: { param: "input" } });
+  },
+);
+
 it("answers any body with a request of the core or a 400, and never throws", () => {
   const part = fc.record({
     type: fc.constantFrom("input_text", "input_image", "input_file", "refusal", "x"),
@@ -247,5 +254,6 @@ it("answers any body with a request of the core or a 400, and never throws", () 
       const dropped = parsed.ok ? parsed.value.dropped : [];
       expect(dropped.every((word) => /^[\w.]{1,64}$/.test(word))).toBe(true);
     }),
+    { examples: [[{ input: [{ type: "reasoning" }] }]] },
   );
 });
