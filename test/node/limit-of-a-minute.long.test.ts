@@ -26,9 +26,14 @@ async function admitted(account: Account): Promise<boolean> {
   return response.status === 200;
 }
 
+/** Every wallet of the region, those of other tests too: one that is at rest already is as evicted as it can be. */
 async function evictWallets({ eu }: TwoRegions): Promise<void> {
   for (const id of await eu.miniflare.listDurableObjectIds("Wallet", "turnpike-eu")) {
-    await eu.miniflare.unsafeEvictDurableObject("turnpike-eu", "Wallet", { id });
+    await eu.miniflare
+      .unsafeEvictDurableObject("turnpike-eu", "Wallet", { id })
+      .catch((error: unknown) => {
+        if (!String(error).includes("not currently running")) throw error;
+      });
   }
 }
 
