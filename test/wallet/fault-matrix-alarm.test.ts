@@ -127,7 +127,9 @@ const CELLS: Cells = {
     await ran;
     const next = stubOf(orgId);
     valueOf(await next.balance());
-    expect(await alarmOf(next)).not.toBeNull();
+    // Overdue, it may be running already, and while it runs none is set.
+    const ranAgain = (await alarmOf(next)) !== null || (await expirations(next)) === 1;
+    expect(ranAgain).toBe(true);
     await runInDurableObject(next, (wallet: Wallet) => wallet.alarm());
     valueOf(await next.poke());
     expect(await expirations(next)).toBe(1);
