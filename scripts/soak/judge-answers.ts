@@ -303,21 +303,27 @@ const ALWAYS: ReadonlySet<string> = new Set([
 /** Of what was to be sent: a machine that drowns in its own load shows nothing of the gateway. */
 const LEFT_OUT_SHARE_MAX = 0.2;
 
-/** The load as it was meant and as it was: requests that were sent, and those left out at their time. */
-export type Load = { readonly lengthMs: number; readonly sent: number; readonly leftOut: number };
+/** When the load began and ended, Unix ms, and how many requests were sent, and left out at their time. */
+export type Load = {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly sent: number;
+  readonly leftOut: number;
+};
 
 /**
  * A run in which nothing was tried proves nothing. One shorter than a minute must have met some things,
  * and says of the others only how often it met them.
  */
-export function judgeReach(met: Met, { lengthMs, sent, leftOut }: Load): Verdict {
+export function judgeReach(met: Met, load: Load): Verdict {
+  const lengthMs = load.untilMs - load.fromMs;
   const entries = Object.entries(met);
   const broken = [...new Set([...ALWAYS, ...Object.keys(met)])]
     .filter((what) => (met[what] ?? 0) < 1)
     .filter((what) => lengthMs >= WHOLE_RUN_MS || ALWAYS.has(what))
     .map((what) => `no ${what}`);
   const figure = entries.map(([what, count]) => `${count} ${what}`).join(", ");
-  return unlessTooSlow({ promise: "everything was tried", figure, broken }, { sent, leftOut });
+  return unlessTooSlow({ promise: "everything was tried", figure, broken }, load);
 }
 
 /** A verdict that hangs on time: on a machine that could not send its load it says nothing of the gateway. */

@@ -1,4 +1,6 @@
 import type { RegionName } from "../region-names.ts";
+import { unlessTooSlow } from "./judge-answers.ts";
+import type { Load } from "./judge-answers.ts";
 import type { GrantLog } from "./judge-keys.ts";
 import type { Estate } from "./judge-money.ts";
 import type { Restart, Verdict } from "./trace.ts";
@@ -56,12 +58,12 @@ export type MemorySample = {
 
 /**
  * Every run resolves its own hold: one expires only where the region that ran its request was killed while
- * it ran. `load`: when the load began and ended.
+ * it ran. A machine too slow for its load runs requests for longer than that, and late: not judged there.
  */
 export function judgeExpiries(
   grants: readonly GrantLog[],
   restarts: readonly Restart[],
-  load: { readonly fromMs: number; readonly untilMs: number },
+  load: Load,
 ): Verdict {
   const spans = restarts.map((one) => ({ ...one, fromMs: one.fromMs - RUN_USUAL_MS }));
   const expired = grants.flatMap(({ orgId, expired: some }) =>
@@ -71,7 +73,7 @@ export function judgeExpiries(
     const mine = spans.filter((span) => span.region === region);
     return `${((100 * lengthWithin(mine, load)) / (load.untilMs - load.fromMs)).toFixed(0)} % of ${region}`;
   };
-  return {
+  const verdict = {
     promise: "holds expire only where a region was killed",
     figure: `${expired.length} expired, ${restarts.length} restarts, which excuse ${share("eu")}'s and ${share("us")}'s run`,
     broken: expired
@@ -87,6 +89,7 @@ export function judgeExpiries(
         return `${orgId}: a hold of ${at} expired, whose request ran in ${ranIn}, which was not killed then`;
       }),
   };
+  return unlessTooSlow(verdict, load);
 }
 
 /** How much of a time is within any of the spans, in ms. */

@@ -5,7 +5,7 @@ import {
   judgeUnavailable,
   unlessTooSlow,
 } from "./judge-answers.ts";
-import type { Met, Mishap, Parties, Room } from "./judge-answers.ts";
+import type { Load, Met, Mishap, Parties, Room } from "./judge-answers.ts";
 import { judgeBooks, judgeBounds, judgeCharges, judgeLedgers } from "./judge-money.ts";
 import { judgeLimits, judgePlaces, judgeRevocations } from "./judge-keys.ts";
 import type { Crowd, GrantLog, RegisterLog } from "./judge-keys.ts";
@@ -30,8 +30,7 @@ export type Evidence = {
   /** The longest that a hold may be open, in ms. */
   readonly holdMaxMs: number;
   readonly met: Met;
-  /** When the load began and ended, Unix ms, and what of it was not sent. */
-  readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
+  readonly load: Load;
   readonly crowds: readonly Crowd[];
   readonly mishaps: readonly Mishap[];
   readonly room: Room;
@@ -42,7 +41,6 @@ export function judge(evidence: Evidence): readonly Verdict[] {
   const { traces, estates, parties, windows, load, room } = evidence;
   const restarts = windows.filter(({ what }) => what === "kill");
   const afterMs = room.lingerMs + parties.runMaxMs;
-  const { fromMs, untilMs, leftOut } = load;
   return [
     judgeLedgers(estates),
     judgeBooks(estates),
@@ -52,12 +50,12 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     judgeRevocations(traces, parties.revocations),
     judgeLimits(traces, evidence.registers, evidence.grants),
     judgeAnswers(traces, restarts, parties),
-    unlessTooSlow(judgeUnavailable(traces, windows, room), { sent: traces.length, leftOut }),
+    unlessTooSlow(judgeUnavailable(traces, windows, room), load),
     judgePlaces(evidence.crowds, room.inFlightMax),
     judgeMishaps(evidence.mishaps, restarts),
     judgeBounds(evidence.readings, estates),
     judgeMemory(evidence.memory),
     judgeResidue(evidence.residues),
-    judgeReach(evidence.met, { lengthMs: untilMs - fromMs, sent: traces.length, leftOut }),
+    judgeReach(evidence.met, load),
   ];
 }

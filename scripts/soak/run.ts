@@ -91,7 +91,7 @@ async function load(
   const { traces, leftOut } = traffic;
   const verdicts = judge({
     ...(await gather(world, tenants, { traffic, revoking, faults, watch })),
-    load: { fromMs: startedMs, untilMs: endedMs, leftOut },
+    load: { fromMs: startedMs, untilMs: endedMs, sent: traces.length, leftOut },
     crowds,
   });
   const { events, remarkable } = world;

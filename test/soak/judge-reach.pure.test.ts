@@ -1,9 +1,10 @@
 import { expect, it } from "vitest";
 import { judgeReach } from "../../scripts/soak/judge-answers.ts";
+import { START } from "./a-run.ts";
 
 const MUST = { "answers of 200": 5, "forged keys refused": 2, "keys revoked": 1 };
-const LONG = { lengthMs: 60_000, sent: 80, leftOut: 20 };
-const SHORT = { ...LONG, lengthMs: 12_000 };
+const LONG = { fromMs: START, untilMs: START + 60_000, sent: 80, leftOut: 20 };
+const SHORT = { ...LONG, untilMs: START + 12_000 };
 
 it("a run of a minute or more that did not meet one thing proves nothing", () => {
   expect(judgeReach({ ...MUST, kills: 1 }, LONG).broken).toEqual([]);

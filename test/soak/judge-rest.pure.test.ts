@@ -60,7 +60,7 @@ describe("no open hold, nothing in an outbox", () => {
 
 describe("holds expire only where a region was killed", () => {
   const restarts = [{ region: "eu", fromMs: START, untilMs: START + 500 }] as const;
-  const load = { fromMs: START - 20_000, untilMs: START + 80_000 };
+  const load = { fromMs: START - 20_000, untilMs: START + 80_000, sent: 80, leftOut: 20 };
 
   it.each([-10_000, 0, 500])("is intact for one that was granted %i ms after the kill", (ms) => {
     const { broken, figure } = judgeExpiries(expiredAt(ms), restarts, load);
@@ -75,6 +75,15 @@ describe("holds expire only where a region was killed", () => {
 
   it("is broken by one whose request ran in the region that lived on", () => {
     expect(judgeExpiries(expiredAt(0, "us"), restarts, load).broken).toHaveLength(1);
+  });
+
+  it("is not judged by a machine that left out over a fifth of its requests, and broken by any other", () => {
+    const strangers = [...expiredAt(501), ...expiredAt(0, "us")];
+    expect(judgeExpiries(strangers, restarts, load).broken).toHaveLength(2);
+    expect(judgeExpiries(strangers, restarts, { ...load, leftOut: 21 })).toMatchObject({
+      broken: [],
+      notJudged: "the machine is too slow: 21 of 101 requests were left out",
+    });
   });
 
   it("says how much is excused, what two kills excuse counted once", () => {
