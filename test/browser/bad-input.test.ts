@@ -230,7 +230,26 @@ it("markup in every field that holds a name is text", async () => {
     await show(page, at);
     expect(await page.locator(".failed").count()).toBe(0);
   }
+  await show(page, "events?tab=Webhooks");
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await page.getByLabel("Address").fill(`https://hooks.example.com/${HOSTILE}`);
+  await page.getByRole("button", { name: "Make webhook" }).click();
+  await page.locator(".secret code").waitFor();
+  await page.reload();
+  await page.getByRole("cell", { name: "hooks.example.com" }).first().waitFor();
   const operator = await login(ADMIN_TOKEN);
+  operator.on("dialog", () => expect.unreachable("a script ran"));
+  await show(operator, "organizations");
+  await operator.getByRole("button", { name: "New organisation" }).click();
+  const dialog = operator.getByRole("dialog");
+  await dialog.getByLabel("Name", { exact: true }).fill(HOSTILE);
+  await dialog.getByLabel("Slug").fill("hostile-name");
+  await dialog.getByLabel("Its owner's address").fill(HOSTILE); // no address: refused, and said as text
+  await dialog.getByRole("button", { name: "Make organisation" }).click();
+  await dialog.getByText("must be an email address").first().waitFor();
+  await dialog.getByLabel("Its owner's address").fill("owner@example.com");
+  await dialog.getByRole("button", { name: "Make organisation" }).click();
+  await operator.locator(".secret code").waitFor();
   await show(operator, `organizations/${orgId}`);
   await operator.getByRole("button", { name: "Credit", exact: true }).click();
   await operator.getByLabel("Dollars").fill("1");
@@ -239,6 +258,7 @@ it("markup in every field that holds a name is text", async () => {
   await operator.getByRole("cell", { name: HOSTILE }).first().waitFor();
   for (const one of [page, operator]) {
     expect(await one.locator("script:not([src])").count()).toBe(0);
-    expect(one.faults).toEqual([]);
+    // The address that is none was refused, which the browser notes.
+    expect(one.faults.filter((fault) => !fault.includes("status of 400"))).toEqual([]);
   }
 });
