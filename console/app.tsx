@@ -103,7 +103,9 @@ function TopLine() {
   const { kind, organization, key, region, role } = who;
   return (
     <header class="top">
-      <strong class="organization">{organization?.name ?? "Operator"}</strong>
+      <strong class="organization" title={organization?.name}>
+        {organization?.name ?? "Operator"}
+      </strong>
       <Badge>{region.toUpperCase()}</Badge>
       {!isOperator(who) && !isLimited(who) && <Available />}
       <span class="spacer" />
@@ -132,9 +134,10 @@ function Available() {
   if (data === undefined) return <span class="available" />;
   return (
     <span class="available">
-      <Money micros={data.available_micro} kind="left" /> <span class="small muted">available</span>
+      <Money micros={data.available_micro} kind="left" />{" "}
+      <span class="small muted wide-only">available</span>
       {data.held_micro > 0 && (
-        <span class="small muted">
+        <span class="small muted wide-only">
           , <Money micros={data.held_micro} /> held
         </span>
       )}

@@ -22,13 +22,14 @@ const consoleAt = (url: string, key: string): string =>
 /** What to paste, region by region, and where things are. */
 export function welcome(demo: Demo, directory: string, showcase: Showcase | null): string {
   const shown = showcase?.owner_key ?? demo.eu.regional_key;
+  const whose = showcase === null ? "the EU's organisation" : "the organisation of 90 days";
   return [
     regionWords("EU", demo.eu),
     regionWords("US", demo.us),
     `Each organisation began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
     "Operate them with: npm run -s admin -- --help",
-    `Console  ${consoleAt(demo.eu.base_url, shown)}`,
-    `Operator ${consoleAt(demo.eu.base_url, demo.admin_token)}`,
+    `Console of ${whose}, as its owner:\n  ${consoleAt(demo.eu.base_url, shown)}`,
+    `Console of the EU, as an operator:\n  ${consoleAt(demo.eu.base_url, demo.admin_token)}`,
     "Stop with Ctrl-C.",
     "",
   ].join("\n");

@@ -9,6 +9,8 @@ import type { Program } from "../node/support/program.ts";
 import { DESKTOP, expectAccessible, launchBrowser, openPage, PHONE } from "./browser.ts";
 import type { Opened } from "./browser.ts";
 
+/** Which of its two schemes stands in the documents. */
+const PICTURED: Readonly<Record<string, string>> = { activity: "dark", requests: "light" };
 /** Where the documents' pictures go: TURNPIKE_PICTURES=docs/pictures makes them anew. */
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-demo-"));
 const pictures = path.resolve(process.env["TURNPIKE_PICTURES"] ?? path.join(directory, "pictures"));
@@ -71,7 +73,7 @@ it.each(["activity", "requests", "end-users", "keys"])(
       await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
       await expectAccessible(page);
       const file = path.join(pictures, `${name}${colorScheme === "dark" ? "-dark" : ""}.png`);
-      if (name === "activity" || (name === "requests" && colorScheme === "light")) {
+      if (PICTURED[name] === colorScheme) {
         await page.screenshot({ path: file });
       }
       expect(faults).toEqual([]);
@@ -132,5 +134,8 @@ it("the overview fits a phone", async () => {
   await page.locator("canvas").first().waitFor();
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(over).toBeLessThanOrEqual(0);
+  const name = page.locator(".organization");
+  expect(await name.textContent()).toBe("Northwind Labs");
+  expect(await name.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0); // whole
   expect(faults).toEqual([]);
 });
