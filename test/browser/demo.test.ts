@@ -40,7 +40,8 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-const consoleLink = (): string => /^Console\s+(\S+)$/m.exec(start.output())?.[1] ?? "";
+const consoleLink = (): string =>
+  /^Console of the organisation of 90 days.*:\s+(\S+)$/m.exec(start.output())?.[1] ?? "";
 
 /** The console as the printed link opens it: logged in already. */
 async function demoConsole(look: object = DESKTOP): Promise<Opened> {
