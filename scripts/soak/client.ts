@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Leave } from "./plan.ts";
-import type { Fate, Trace, Usage } from "./trace.ts";
+import type { Fate, Seen, Usage } from "./trace.ts";
 
 /** A client waits so long for the next byte, and for the whole of an answer. */
 const PATIENCE_MS = 90_000;
@@ -18,26 +18,6 @@ export type Call = {
   readonly leave: Leave | null;
   readonly isSlow: boolean;
 };
-/** What its client saw; as in `Trace`. */
-export type Seen = Pick<
-  Trace,
-  | "sentMs"
-  | "answeredMs"
-  | "firstByteMs"
-  | "endedMs"
-  | "fate"
-  | "received"
-  | "status"
-  | "id"
-  | "type"
-  | "code"
-  | "cost"
-  | "usage"
-  | "retryAfter"
-  | "isAdmitted"
-  | "isOrganizationLimit"
->;
-
 /** Unix ms with fractions: never steps back. */
 export function clockMs(): number {
   return performance.timeOrigin + performance.now();

@@ -1,5 +1,5 @@
 import type { RegionName } from "../region-names.ts";
-import type { Revocations } from "./judge-keys.ts";
+import type { Revocations } from "./judge-limits.ts";
 import { nameOf } from "./trace.ts";
 import type { FaultWindow, Restart, Trace, Verdict } from "./trace.ts";
 

@@ -1,5 +1,9 @@
 import { mintedAt } from "../../src/lib/id.ts";
-import { nameOf } from "./trace.ts";
+import type { RegionName } from "../region-names.ts";
+import { unlessTooSlow } from "./judge-answers.ts";
+import type { Load } from "./judge-answers.ts";
+import type { GrantLog } from "./judge-limits.ts";
+import { nameOf, seconds } from "./trace.ts";
 import type { Restart, Trace, Verdict } from "./trace.ts";
 import { MOCK_PRICES } from "./upstream.ts";
 
@@ -40,6 +44,21 @@ export type Estate = {
 /** An organisation's wallet while the load ran. */
 export type Reading = { readonly orgId: string; readonly balance: number; readonly held: number };
 
+/** An outbox at rest. */
+export type OutboxDepth = {
+  readonly region: RegionName;
+  readonly waiting: number;
+  readonly dead: number;
+  readonly parked: number;
+};
+/** What stood open at some moment of the run; ages in ms. */
+export type Depth = {
+  readonly atMs: number;
+  readonly openHolds: number;
+  readonly oldestHoldMs: number;
+  readonly waiting: number;
+  readonly oldestMessageMs: number;
+};
 const PAID = new Set(["usage", "shortfall", "rollup"]);
 
 /** Sum of the ledger, the running balance of its rows and credits less charges: all are the balance. */
@@ -275,4 +294,82 @@ function unmatched(charges: readonly Charge[], requests: readonly Trace[]): Char
     left.splice(found, 1);
     return [];
   });
+}
+
+/** The slowest request under load, by its client or its upstream, is over sooner: a kill takes no older one. */
+const RUN_USUAL_MS = 10_000;
+
+/**
+ * Every run resolves its own hold: one expires only where the region that ran its request was killed while
+ * it ran. A machine too slow for its load runs requests for longer than that, and late: not judged there.
+ */
+export function judgeExpiries(
+  grants: readonly GrantLog[],
+  restarts: readonly Restart[],
+  load: Load,
+): Verdict {
+  const spans = restarts.map((one) => ({ ...one, fromMs: one.fromMs - RUN_USUAL_MS }));
+  const expired = grants.flatMap(({ orgId, expired: some }) =>
+    some.map((one) => ({ orgId, ...one })),
+  );
+  const share = (region: RegionName): string => {
+    const mine = spans.filter((span) => span.region === region);
+    return `${((100 * lengthWithin(mine, load)) / (load.untilMs - load.fromMs)).toFixed(0)} % of ${region}`;
+  };
+  const verdict = {
+    promise: "holds expire only where a region was killed",
+    figure: `${expired.length} expired, ${restarts.length} restarts, which excuse ${share("eu")}'s and ${share("us")}'s run`,
+    broken: expired
+      .filter(
+        ({ grantedMs, ranIn }) =>
+          !spans.some(
+            ({ region, fromMs, untilMs }) =>
+              region === ranIn && grantedMs >= fromMs && grantedMs <= untilMs,
+          ),
+      )
+      .map(({ orgId, grantedMs, ranIn }) => {
+        const at = new Date(grantedMs).toISOString();
+        return `${orgId}: a hold of ${at} expired, whose request ran in ${ranIn}, which was not killed then`;
+      }),
+  };
+  return unlessTooSlow(verdict, load);
+}
+
+/** How much of a time is within any of the spans, in ms. */
+function lengthWithin(
+  spans: readonly Pick<Restart, "fromMs" | "untilMs">[],
+  within: { readonly fromMs: number; readonly untilMs: number },
+): number {
+  let [length, coveredMs] = [0, within.fromMs];
+  for (const { fromMs, untilMs } of spans.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    const endMs = Math.min(untilMs, within.untilMs);
+    length += Math.max(0, endMs - Math.max(fromMs, coveredMs));
+    coveredMs = Math.max(coveredMs, endMs);
+  }
+  return length;
+}
+
+/** Every hold ended and every message arrived; none was older than the longest that a hold may live. */
+export function judgeRest(
+  estates: readonly Estate[],
+  outboxes: readonly OutboxDepth[],
+  { depths, holdMaxMs }: { readonly depths: readonly Depth[]; readonly holdMaxMs: number },
+): Verdict {
+  const broken = estates
+    .filter(({ openHolds, held }) => openHolds !== 0 || held !== 0)
+    .map(({ orgId, openHolds, held }) => `${orgId}: ${openHolds} holds of ${held} micros open`);
+  for (const { region, waiting, dead, parked } of outboxes) {
+    if (waiting + dead + parked === 0) continue;
+    broken.push(`${region}: ${waiting} messages wait, ${dead} dead, ${parked} parked`);
+  }
+  const oldest = Math.max(0, ...depths.map(({ oldestHoldMs }) => oldestHoldMs));
+  if (oldest > holdMaxMs) broken.push(`a hold was open for ${oldest} ms, at most ${holdMaxMs}`);
+  const most = Math.max(0, ...depths.map(({ openHolds }) => openHolds));
+  const queued = Math.max(0, ...depths.map(({ waiting }) => waiting));
+  const message = Math.max(0, ...depths.map(({ oldestMessageMs }) => oldestMessageMs));
+  return {
+    promise: "no open hold, nothing in an outbox",
+    figure: `under load at most ${most} holds (oldest ${seconds(oldest)}), ${queued} messages (oldest ${seconds(message)})`,
+    broken,
+  };
 }

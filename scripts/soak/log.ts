@@ -3,7 +3,7 @@ import type { RegionName } from "../region-names.ts";
 import { clockMs } from "./client.ts";
 import { mishapIn } from "./judge-answers.ts";
 import type { Mishap } from "./judge-answers.ts";
-import type { MemorySample } from "./judge-rest.ts";
+import type { MemorySample } from "./judge-limits.ts";
 
 const MIB = 1024 * 1024;
 /** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
@@ -12,9 +12,13 @@ const REMARKABLE_MAX = 20;
 
 /** What the Workers logged, counted by event. */
 export class Log {
+  /** How many lines there were of each event. */
   readonly events = new Map<string, number>();
+  /** The first lines that are alerts or no event at all. */
   readonly remarkable: string[] = [];
+  /** Lines that should not have been logged. */
   readonly mishaps: Mishap[] = [];
+  /** The gateway's heap after each collection that was asked for. */
   readonly heaps: MemorySample[] = [];
 
   take(region: RegionName, { level, message }: LogLine): void {

@@ -1,20 +1,22 @@
 import { textTable } from "../table.ts";
-import type { Healed } from "./healing.ts";
+import { quantile } from "../quantile.ts";
+import type { Healed } from "./evidence.ts";
 import type { Done } from "./faults.ts";
+import { seconds } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
 const KINDS = ["json", "stream", "embeddings", "read", "forged", "wrong"] as const;
 const CASES_SHOWN = 10;
 
-/** Times in ms from when a request was to be sent. */
+/** Times in ms from when a request was to be sent; NaN, in JSON null, of none. */
 export type KindFigures = {
   readonly kind: string;
   readonly sent: number;
   readonly whole: number;
-  readonly firstByteP50: number | null;
-  readonly firstByteP99: number | null;
-  readonly p50: number | null;
-  readonly p99: number | null;
+  readonly firstByteP50: number;
+  readonly firstByteP99: number;
+  readonly p50: number;
+  readonly p99: number;
 };
 export type Report = {
   readonly seed: number;
@@ -35,16 +37,11 @@ export type Report = {
   readonly isJudged: boolean;
 };
 
-export type Ran = {
-  readonly seed: number;
+export type Ran = Pick<Report, "seed" | "leftOut" | "healed" | "remarkable" | "verdicts"> & {
   readonly loadMs: number;
-  readonly leftOut: number;
   readonly traces: readonly Trace[];
   readonly done: Done;
-  readonly healed: Healed;
   readonly events: ReadonlyMap<string, number>;
-  readonly remarkable: readonly string[];
-  readonly verdicts: readonly Verdict[];
 };
 
 export function reportOf(ran: Ran): Report {
@@ -94,7 +91,7 @@ function figuresOf(kind: string, traces: readonly Trace[]): KindFigures {
 /** The whole report for a terminal. */
 export function textOf(report: Report): string {
   const { verdicts, healed, leftOut } = report;
-  const time = `${(healed.tookMs / 1000).toFixed(1)} s`;
+  const time = seconds(healed.tookMs);
   return [
     `${report.seconds} s of load, ${report.perSecond} requests/s, seed ${report.seed}; ${leftOut} left out`,
     kindTable(report.kinds),
@@ -158,11 +155,6 @@ function listOf(counts: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-function milliseconds(value: number | null): string {
-  return value === null ? "-" : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
-}
-
-function quantile(values: readonly number[], share: number): number | null {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
+function milliseconds(value: number): string {
+  return Number.isNaN(value) ? "-" : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 }

@@ -1,19 +1,46 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { clockMs } from "./client.ts";
-import { crowdsOf } from "./crowds.ts";
-import { estatesOf, grantLogsOf, keysOf, registerLogsOf } from "./evidence.ts";
-import { Faults } from "./faults.ts";
-import { outboxDepth, quiet, residueOf } from "./healing.ts";
-import { judge } from "./judge.ts";
-import type { Met } from "./judge-answers.ts";
+import {
+  estatesOf,
+  grantLogsOf,
+  keysOf,
+  outboxDepth,
+  quiet,
+  registerLogsOf,
+  residueOf,
+} from "./evidence.ts";
+import { Faults, Revoking } from "./faults.ts";
+import {
+  judgeAnswers,
+  judgeMishaps,
+  judgeReach,
+  judgeUnavailable,
+  unlessTooSlow,
+} from "./judge-answers.ts";
+import type { Load, Met, Parties } from "./judge-answers.ts";
+import {
+  judgeLimits,
+  judgeMemory,
+  judgePlaces,
+  judgeResidue,
+  judgeRevocations,
+} from "./judge-limits.ts";
+import type { Crowd } from "./judge-limits.ts";
+import {
+  judgeBooks,
+  judgeBounds,
+  judgeCharges,
+  judgeExpiries,
+  judgeLedgers,
+  judgeRest,
+} from "./judge-money.ts";
 import { arrivals, faultPlan } from "./plan.ts";
 import { countBy, reportOf } from "./report.ts";
 import type { Report } from "./report.ts";
-import { Revoking } from "./revoking.ts";
 import { makeTenants, QUOTAS } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
-import { Traffic } from "./traffic.ts";
-import type { Trace } from "./trace.ts";
+import type { Trace, Verdict } from "./trace.ts";
+import { crowdsOf, Traffic } from "./traffic.ts";
 import { Watch } from "./watch.ts";
 import { DRAIN_MS, IN_FLIGHT_MAX, REGIONS, startWorld } from "./world.ts";
 import type { Times, World } from "./world.ts";
@@ -49,13 +76,13 @@ export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null
       if (made % 10 === 0) progress(`${made} of ${of} organisations made`);
     });
     if (stop.aborted) return null;
-    return await load(world, tenants, wish, stop);
+    return await underLoad(world, tenants, wish, stop);
   } finally {
     await world.stop();
   }
 }
 
-async function load(
+async function underLoad(
   world: World,
   tenants: readonly Tenant[],
   { seed, rate, minutes, progress }: Wish,
@@ -89,65 +116,81 @@ async function load(
   await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
   progress("reading ledgers, books and registers");
   const { traces, leftOut } = traffic;
-  const verdicts = judge({
-    ...(await gather(world, tenants, { traffic, revoking, faults, watch })),
-    load: { fromMs: startedMs, untilMs: endedMs, sent: traces.length, leftOut },
-    crowds,
-  });
+  const sent = { fromMs: startedMs, untilMs: endedMs, sent: traces.length, leftOut };
+  const seen = { traffic, revoking, faults, watch, crowds };
+  const verdicts = await verdictsOf(world, tenants, seen, sent);
   const { events, remarkable } = world;
   const { done } = faults;
   return reportOf({ seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts });
 }
 
-type Actors = {
+/** Those who have seen what happened. */
+type Witnesses = {
   readonly traffic: Traffic;
   readonly revoking: Revoking;
   readonly faults: Faults;
   readonly watch: Watch;
+  readonly crowds: readonly Crowd[];
 };
 
-async function gather(world: World, tenants: readonly Tenant[], actors: Actors) {
-  const { traffic, revoking, faults, watch } = actors;
-  const { regions, times, mishaps } = world;
+/** Every invariant, each with its figure and what broke it: of the regions at rest, and of all that was seen. */
+async function verdictsOf(
+  world: World,
+  tenants: readonly Tenant[],
+  witnesses: Witnesses,
+  load: Load,
+): Promise<readonly Verdict[]> {
+  const { regions, times, mishaps, heaps } = world;
+  const { readings, depths, memory } = witnesses.watch;
+  const { traces } = witnesses.traffic;
+  const { windows } = witnesses.faults;
+  const { revocations } = witnesses.revoking;
+  const kills = windows.filter(({ what }) => what === "kill");
   const keys = (await Promise.all(REGIONS.map((name) => keysOf(regions[name])))).flat().length;
   const residues = await Promise.all(REGIONS.map((name) => residueOf(regions[name], keys)));
   const estates = await estatesOf(world, tenants);
+  const outboxes = await Promise.all(REGIONS.map((name) => outboxDepth(regions[name])));
+  const registers = await registerLogsOf(world, tenants);
+  const grants = await grantLogsOf(world, tenants);
+  const runMaxMs = times.deadlineS * 1000;
+  const holdMaxMs = times.peerHoldS * 1000 + ALARM_SLACK_MS;
+  const parties = { ...partiesOf(tenants), revocations, runMaxMs };
+  const room = { inFlightMax: IN_FLIGHT_MAX, lingerMs: DRAIN_MS };
+  return [
+    judgeLedgers(estates),
+    judgeBooks(estates),
+    judgeRest(estates, outboxes, { depths, holdMaxMs }),
+    judgeExpiries(grants, kills, load),
+    judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
+    judgeRevocations(traces, revocations),
+    judgeLimits(traces, registers, grants),
+    judgeAnswers(traces, kills, parties),
+    unlessTooSlow(judgeUnavailable(traces, windows, room), load),
+    judgePlaces(witnesses.crowds, IN_FLIGHT_MAX),
+    judgeMishaps(mishaps, kills),
+    judgeBounds(readings, estates),
+    judgeMemory([...memory, ...heaps]),
+    judgeResidue(residues),
+    judgeReach(metBy(witnesses), load),
+  ];
+}
+
+/** Whose requests may be refused for what they are. */
+function partiesOf(tenants: readonly Tenant[]): Pick<Parties, "dry" | "capped" | "limited"> {
+  const idsOf = (some: (tenant: Tenant) => boolean): string[] =>
+    tenants.filter(some).map(({ orgId }) => orgId);
+  const capped = Object.keys(QUOTAS).filter((user) => QUOTAS[user] !== null);
   return {
-    traces: traffic.traces,
-    windows: faults.windows,
-    parties: {
-      dry: new Set(tenants.filter(({ role }) => role === "dry").map(({ orgId }) => orgId)),
-      capped: cappedUsers(tenants),
-      limited: new Set(tenants.filter(({ limit }) => limit !== null).map(({ orgId }) => orgId)),
-      revocations: revoking.revocations,
-      runMaxMs: times.deadlineS * 1000,
-    },
-    estates,
-    readings: watch.readings,
-    depths: watch.depths,
-    memory: [...watch.memory, ...world.heaps],
-    outboxes: await Promise.all(REGIONS.map((name) => outboxDepth(regions[name]))),
-    registers: await registerLogsOf(world, tenants),
-    grants: await grantLogsOf(world, tenants),
-    residues,
-    holdMaxMs: times.peerHoldS * 1000 + ALARM_SLACK_MS,
-    mishaps,
-    room: { inFlightMax: IN_FLIGHT_MAX, lingerMs: DRAIN_MS },
-    met: metBy(actors),
+    dry: new Set(idsOf(({ role }) => role === "dry")),
+    capped: new Set(
+      idsOf(({ role }) => role === "users").flatMap((id) => capped.map((user) => `${id} ${user}`)),
+    ),
+    limited: new Set(idsOf(({ limit }) => limit !== null)),
   };
 }
 
-function cappedUsers(tenants: readonly Tenant[]): Set<string> {
-  const capped = Object.entries(QUOTAS).filter(([, quota]) => quota !== null);
-  return new Set(
-    tenants
-      .filter(({ role }) => role === "users")
-      .flatMap(({ orgId }) => capped.map(([user]) => `${orgId} ${user}`)),
-  );
-}
-
 /** What the load met: a run without it proves nothing. */
-function metBy({ traffic, revoking, faults }: Actors): Met {
+function metBy({ traffic, revoking, faults }: Witnesses): Met {
   const { traces } = traffic;
   const count = (of: (trace: Trace) => boolean): number => traces.filter(of).length;
   const { done } = faults;
@@ -169,9 +212,7 @@ function metBy({ traffic, revoking, faults }: Actors): Met {
 }
 
 async function tell(
-  run: {
-    readonly traffic: Traffic;
-    readonly faults: Faults;
+  run: Pick<Witnesses, "traffic" | "faults"> & {
     readonly startedMs: number;
     readonly durationMs: number;
   },

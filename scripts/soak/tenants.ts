@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   createOrganization,
   patchOrganization,
@@ -54,6 +55,9 @@ export const QUOTAS: Readonly<Record<string, number | null>> = {
   fay: null,
 };
 const UNMADE = "fay";
+/** Of an operator's call, while its region may be away. */
+const ATTEMPTS = 40;
+const PAUSE_MS = 400;
 
 /** 40 organisations, half at home in each region: one hot, five with end users, five that run dry, five pressed. */
 export async function makeTenants(
@@ -136,4 +140,16 @@ async function makeEndUsers(url: string, key: string): Promise<void> {
     if (response.status !== 201) throw new Error(`POST /v1/users: ${await response.text()}`);
     await response.text();
   }
+}
+
+/** What an operator does who is told to come again; null after too many times. */
+export async function persist<T>(call: () => Promise<T>, stop: AbortSignal): Promise<T | null> {
+  for (let attempt = 1; attempt <= ATTEMPTS && !stop.aborted; attempt++) {
+    try {
+      return await call();
+    } catch {
+      await sleep(PAUSE_MS);
+    }
+  }
+  return null;
 }

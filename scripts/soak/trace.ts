@@ -16,21 +16,9 @@ export type Fate = "whole" | "left" | "cut" | "mute" | "broken" | "stuck";
 
 export type Usage = { readonly input: number; readonly output: number };
 
-/** A request as its client saw it. Times are Unix ms with fractions, of one clock. */
-export type Trace = {
-  readonly kind: Kind;
-  readonly shape: string;
-  readonly forced: Forced;
-  readonly region: RegionName;
-  /** Whose key it is; null for a forged one. */
-  readonly orgId: string | null;
-  /** The key's id; null for a forged one. */
-  readonly keyId: string | null;
-  readonly user: string | null;
-  /** Whether its client or its upstream takes its time: then its own times say nothing. */
-  readonly isSlow: boolean;
-  /** When it was to be sent, was sent, was answered with headers, began its body, and ended. */
-  readonly dueMs: number;
+/** What the client of a request saw. Times are Unix ms with fractions, of one clock. */
+export type Seen = {
+  /** When it was sent, was answered with headers, began its body, and ended. */
   readonly sentMs: number;
   readonly answeredMs: number | null;
   readonly firstByteMs: number | null;
@@ -56,6 +44,23 @@ export type Trace = {
   readonly isOrganizationLimit: boolean;
 };
 
+/** A request: what it was, and what its client saw. */
+export type Trace = Seen & {
+  readonly kind: Kind;
+  readonly shape: string;
+  readonly forced: Forced;
+  readonly region: RegionName;
+  /** Whose key it is; null for a forged one. */
+  readonly orgId: string | null;
+  /** The key's id; null for a forged one. */
+  readonly keyId: string | null;
+  readonly user: string | null;
+  /** Whether its client or its upstream takes its time: then its own times say nothing. */
+  readonly isSlow: boolean;
+  /** When it was to be sent. */
+  readonly dueMs: number;
+};
+
 /** Time during which a region was being restarted; its connections may fail. Unix ms. */
 export type Restart = {
   readonly region: RegionName;
@@ -79,4 +84,9 @@ export type Verdict = {
 export function nameOf(trace: Trace): string {
   const whose = trace.orgId === null ? "a forged key" : `organisation ${trace.orgId}`;
   return `${trace.shape} in ${trace.region} of ${whose}, request ${trace.id ?? "without an id"}`;
+}
+
+/** A time for a report's reader. */
+export function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
 }

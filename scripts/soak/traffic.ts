@@ -2,11 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/lib/id.ts";
 import type { RegionName } from "../region-names.ts";
 import { clockMs, send } from "./client.ts";
+import type { Crowd } from "./judge-limits.ts";
+import { LINGERING, unplanned, wordsOf } from "./plan.ts";
 import type { Arrival } from "./plan.ts";
-import { wordsOf } from "./shapes.ts";
 import { QUOTAS } from "./tenants.ts";
 import type { SoakedKey, Tenant } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
+import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
 /** Requests under way at a time: beyond it the machine is drowned, what is due is left out, and the report says so. */
@@ -103,4 +105,47 @@ function forgedErrand(which: number, at: number): Errand {
   const key =
     which < 0.2 ? "none" : prefix + (which < 0.4 ? randomBase62(12) : `a${randomBase62(39)}`);
   return { region, tenant: null, key: { id: null, key } };
+}
+
+/** Beside the hot organisation, so many in each region. */
+const OTHERS = 3;
+
+/**
+ * Sends, region after region, as many requests of each of some organisations at once as it may have in flight:
+ * of the hot one and of a few others, at home by all their keys, and by their global keys at the peer. Together
+ * they are a fraction of what an isolate takes.
+ */
+export async function crowdsOf(
+  tenants: readonly Tenant[],
+  traffic: Traffic,
+  inFlightMax: number,
+): Promise<readonly Crowd[]> {
+  const rich = tenants.filter(({ role }) => role === "any");
+  const some = [
+    ...tenants.filter(({ role }) => role === "hot"),
+    ...REGIONS.flatMap((name) => rich.filter(({ home }) => home === name).slice(0, OTHERS)),
+  ];
+  const crowds: Crowd[] = [];
+  for (const region of REGIONS) {
+    const filled = some.map((tenant) => crowdOf(tenant, region, { traffic, inFlightMax }));
+    // oxlint-disable-next-line no-await-in-loop -- one region after the other: a peer's requests are home's work too
+    crowds.push(...(await Promise.all(filled)));
+  }
+  return crowds;
+}
+
+function crowdOf(
+  tenant: Tenant,
+  region: RegionName,
+  { traffic, inFlightMax }: { readonly traffic: Traffic; readonly inFlightMax: number },
+): Promise<Crowd> {
+  const { home, regional, global } = tenant;
+  const keys = region === home ? [...regional, ...global] : global;
+  return Promise.all(
+    Array.from({ length: inFlightMax }, (_, i) => {
+      const key = keys[i % keys.length];
+      if (key === undefined) throw new Error("an organisation without a key");
+      return traffic.request(unplanned(LINGERING, true), { region, tenant, key });
+    }),
+  );
 }

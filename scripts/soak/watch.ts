@@ -3,12 +3,11 @@ import { getHealth, getOrganizations, postCredits } from "../admin-client.ts";
 import type { RegionName } from "../region-names.ts";
 import { residentBytes, workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
-import type { Reading } from "./judge-money.ts";
-import type { Depth, MemorySample } from "./judge-rest.ts";
-import { persist } from "./revoking.ts";
-import { TOP_UP_MICRO } from "./tenants.ts";
+import { walletsAt } from "./evidence.ts";
+import type { MemorySample } from "./judge-limits.ts";
+import type { Depth, Reading } from "./judge-money.ts";
+import { persist, TOP_UP_MICRO } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
-import { walletsAt } from "./wallets.ts";
 import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 

@@ -8,8 +8,6 @@ import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { Region } from "../region.ts";
 import type { RegionName } from "../region-names.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
-import type { Mishap } from "./judge-answers.ts";
-import type { MemorySample } from "./judge-rest.ts";
 import { Log } from "./log.ts";
 import { startUpstream } from "./upstream.ts";
 
@@ -27,21 +25,8 @@ export type SoakedRegion = Region & {
   /** Asks the entry around the gateway for a fault or for a look; throws while the region is away. */
   readonly control: <T>(what: What, body?: object) => Promise<T>;
 };
-export type World = {
-  readonly regions: Readonly<Record<RegionName, SoakedRegion>>;
-  /** Lines that the Workers logged, by their event, and the first of those that are alerts or no event at all. */
-  readonly events: ReadonlyMap<string, number>;
-  readonly remarkable: readonly string[];
-  /** Lines that should not have been logged. */
-  readonly mishaps: readonly Mishap[];
-  /** The gateway's heap after each collection that was asked for. */
-  readonly heaps: readonly MemorySample[];
-  /** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
-  readonly times: Times;
-  /** Where D1 and the objects are kept; gone after `stop`. */
-  readonly directory: string;
-  readonly stop: () => Promise<void>;
-};
+export type World = Awaited<ReturnType<typeof startWorld>>;
+/** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
 export type Times = {
   readonly deadlineS: number;
   readonly holdS: number;
@@ -54,7 +39,7 @@ export const IN_FLIGHT_MAX = 16;
 export const DRAIN_MS = 4000;
 
 /** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
-export async function startWorld(times: Times): Promise<World> {
+export async function startWorld(times: Times) {
   const directory = temporaryDirectory("turnpike-soak-");
   const removeAtExit = (): void => removeDirectory(directory);
   process.on("exit", removeAtExit); // whatever ends the run
@@ -90,15 +75,17 @@ export async function startWorld(times: Times): Promise<World> {
     return { ...region, admin, line: lines[name], control: controlOf(region.url) };
   };
   const regions = { eu: await start("eu", eu), us: await start("us", us) };
+  const { events, remarkable, mishaps, heaps } = log;
   return {
     regions,
-    directory,
     times,
-    events: log.events,
-    remarkable: log.remarkable,
-    mishaps: log.mishaps,
-    heaps: log.heaps,
-    stop: async () => {
+    events,
+    remarkable,
+    mishaps,
+    heaps,
+    /** Where D1 and the objects are kept; gone after `stop`. */
+    directory,
+    stop: async (): Promise<void> => {
       await Promise.allSettled(REGIONS.map((name) => regions[name].miniflare.dispose()));
       await Promise.allSettled([lines.eu.stop(), lines.us.stop(), upstream.stop()]);
       process.off("exit", removeAtExit);

@@ -1,4 +1,4 @@
-import type { RegisterLog } from "../../scripts/soak/judge-keys.ts";
+import type { RegisterLog } from "../../scripts/soak/judge-limits.ts";
 import type { Estate, LedgerRow } from "../../scripts/soak/judge-money.ts";
 import type { Trace } from "../../scripts/soak/trace.ts";
 import { mintId } from "../../src/lib/id.ts";

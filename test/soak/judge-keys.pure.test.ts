@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { judgeLimits, judgeRevocations, mostWithin } from "../../scripts/soak/judge-keys.ts";
+import { judgeLimits, judgeRevocations, mostWithin } from "../../scripts/soak/judge-limits.ts";
 import type { Trace } from "../../scripts/soak/trace.ts";
 import { logOf, range, refusalOf, START, traceOf } from "./a-run.ts";
 

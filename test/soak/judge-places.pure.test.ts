@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { judgePlaces } from "../../scripts/soak/judge-keys.ts";
+import { judgePlaces } from "../../scripts/soak/judge-limits.ts";
 import type { Trace } from "../../scripts/soak/trace.ts";
 import { range, refusalOf, START, traceOf } from "./a-run.ts";
 

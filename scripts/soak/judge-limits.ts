@@ -1,10 +1,23 @@
 import type { RegionName } from "../region-names.ts";
-import { nameOf } from "./trace.ts";
+import { quantile } from "../quantile.ts";
+import { nameOf, seconds } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
 const WINDOW_MS = 60_000;
 /** Of one machine's clock, read in two processes. */
 const CLOCK_SLACK_MS = 20;
+const MIB = 1024 * 1024;
+/** Least samples of a quarter of a life. */
+const SAMPLES_LEAST = 2;
+/**
+ * Growth from the second to the last quarter of a life. A heap after a collection is what is still in use: it
+ * grows with what is stored for a minute, no further. A process has the caches of every object's database
+ * too, which grow with what they hold, and what the runtime has not given back: only doubling is a leak.
+ */
+const GROWTH_MAX = {
+  heap: { share: 0.25, bytes: 4 * MIB },
+  process: { share: 1, bytes: 96 * MIB },
+} as const;
 
 /** When a key's DELETE was first sent, and when one was answered with 200; Unix ms, null while none was. */
 export type Revocation = { readonly deletingMs: number; readonly deletedMs: number | null };
@@ -26,6 +39,26 @@ export type GrantLog = {
   readonly granted: readonly number[];
   /** Those whose hold nobody resolved before its time was up: when granted, and the region that ran it. */
   readonly expired: readonly { readonly grantedMs: number; readonly ranIn: RegionName }[];
+};
+
+/** What a region is at rest: with its load gone, nothing is left to do, and nothing was left behind. */
+export type Residue = {
+  readonly region: RegionName;
+  /** Alarms of wallets and outboxes that went off in the last seconds, and how many of these objects there are. */
+  readonly alarms: number;
+  readonly objects: number;
+  /** Registers that have storage, and keys that were ever made. */
+  readonly registers: number;
+  readonly keys: number;
+};
+export type MemorySample = {
+  /** The gateway's own heap after a collection, or all of the process that runs it. */
+  readonly what: "heap" | "process";
+  readonly region: RegionName;
+  /** The process that was measured: another one after each restart. */
+  readonly pid: number;
+  readonly atMs: number;
+  readonly bytes: number;
 };
 
 /** A key is dead everywhere from the answer to its DELETE: what is sent later is 401, or our own 503. */
@@ -171,4 +204,79 @@ export function judgePlaces(crowds: readonly Crowd[], inFlightMax: number): Verd
 function togetherIn(crowd: Crowd): number {
   const firstEnd = Math.min(...crowd.map(({ endedMs }) => endedMs));
   return crowd.filter(({ answeredMs }) => answeredMs !== null && answeredMs < firstEnd).length;
+}
+
+/** At rest no alarm spins, and only keys that were made have a register. */
+export function judgeResidue(residues: readonly Residue[]): Verdict {
+  const broken = residues.flatMap(({ region, alarms, objects, registers, keys }) => [
+    ...(alarms > objects ? [`${region}: ${alarms} alarms of ${objects} objects at rest`] : []),
+    ...(registers > keys ? [`${region}: ${registers} registers of ${keys} keys`] : []),
+  ]);
+  const sum = (of: (one: Residue) => number): number =>
+    residues.reduce((all, one) => all + of(one), 0);
+  return {
+    promise: "no growth: alarms rest, forged keys leave nothing",
+    figure: `${sum((one) => one.alarms)} alarms at rest, ${sum((one) => one.registers)} registers, ${sum((one) => one.keys)} keys known`,
+    broken,
+  };
+}
+
+/**
+ * Memory of each region's longest life, a restart begins another: the median of its last quarter against
+ * that of its second, when it had warmed up.
+ */
+export function judgeMemory(samples: readonly MemorySample[]): Verdict {
+  const figures: string[] = [];
+  const broken: string[] = [];
+  for (const region of ["eu", "us"] as const) {
+    for (const what of ["heap", "process"] as const) {
+      const some = samples.filter((sample) => sample.region === region && sample.what === what);
+      const { figure, fault } = growthOf(what, longestLife(some));
+      if (figure !== null) figures.push(`${region} ${what} ${figure}`);
+      if (fault !== null) broken.push(`${region} ${what}: ${fault}`);
+    }
+  }
+  return { promise: "memory flat", figure: figures.join(", "), broken };
+}
+
+type Growth = { readonly figure: string | null; readonly fault: string | null };
+
+function growthOf(what: MemorySample["what"], life: readonly MemorySample[]): Growth {
+  const quarters = quartersOf(life);
+  if (quarters === null && what === "heap") {
+    return { figure: "not known", fault: null }; // V8 writes it in blocks, which a short life may not fill
+  }
+  if (quarters === null) return { figure: null, fault: "no life long enough to judge" };
+  const [early, late] = quarters;
+  const { bytes, share } = GROWTH_MAX[what];
+  const isGrown = late - early > Math.max(bytes, early * share);
+  return {
+    figure: `${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`,
+    fault: isGrown ? `grew from ${mib(early)} to ${mib(late)}` : null,
+  };
+}
+
+function longestLife(samples: readonly MemorySample[]): readonly MemorySample[] {
+  const lives = [...Map.groupBy(samples, ({ pid }) => pid).values()];
+  return lives.toSorted((one, other) => lengthOf(other) - lengthOf(one))[0] ?? [];
+}
+
+function quartersOf(life: readonly MemorySample[]): [number, number] | null {
+  const begin = life[0]?.atMs ?? 0;
+  const length = lengthOf(life);
+  const within = (from: number, to: number): number[] =>
+    life
+      .filter(({ atMs }) => atMs >= begin + from * length && atMs <= begin + to * length)
+      .map(({ bytes }) => bytes);
+  const [second, last] = [within(0.25, 0.5), within(0.75, 1)];
+  if (Math.min(second.length, last.length) < SAMPLES_LEAST) return null;
+  return [quantile(second, 0.5), quantile(last, 0.5)];
+}
+
+function lengthOf(life: readonly MemorySample[]): number {
+  return (life.at(-1)?.atMs ?? 0) - (life[0]?.atMs ?? 0);
+}
+
+function mib(bytes: number): string {
+  return `${(bytes / MIB).toFixed(1)} MiB`;
 }
