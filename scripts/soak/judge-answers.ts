@@ -174,12 +174,12 @@ export function judgeUnavailable(
     return status === 503 && code !== "upstream_overloaded"; // which `judgeAnswers` judges
   });
   const isShed = shedding(traces, room);
-  const isDrowned = drowning(traces);
+  const isExcused = drowning(traces);
   const unexplained = refused.filter(
     (trace) => !windows.some((one) => explains(one, trace)) && !isShed(trace),
   );
   const broken = unexplained
-    .filter((trace) => !isDrowned(trace))
+    .filter((trace) => !isExcused(trace))
     .map(
       (trace) =>
         `${nameOf(trace)}: 503 ${trace.code} after ${Math.round(trace.endedMs - trace.sentMs)} ms, and nothing was broken`,
@@ -235,13 +235,16 @@ function shedding(traces: readonly Trace[], room: Room): (trace: Trace) => boole
 /** Tells whether a call to the other region ran out of time while either region was slow to do nothing at all. */
 function drowning(traces: readonly Trace[]): (trace: Trace) => boolean {
   const slow = traces.filter(
-    ({ kind, fate, sentMs, endedMs }) =>
-      kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS,
+    (trace) => trace.kind === "forged" && trace.fate === "whole" && isDrowned(trace),
   );
   return ({ code, sentMs, endedMs }) =>
     code === "home_region_unreachable" &&
     endedMs - sentMs >= HOP_MS &&
     slow.some((one) => one.sentMs <= endedMs && one.endedMs >= sentMs);
+}
+
+function isDrowned({ sentMs, endedMs }: Trace): boolean {
+  return endedMs - sentMs >= DROWNED_MS;
 }
 
 /** A line of a Worker's log that must not be there, with its event. Unix ms. */
@@ -270,7 +273,7 @@ export function mishapIn(event: string, message: string): string | null {
 
 /** No bug, and no settlement that found no hold or no home, unless a region was killed just before. */
 export function judgeMishaps(mishaps: readonly Mishap[], kills: readonly Restart[]): Verdict {
-  const excused = mishaps.filter((mishap) => isExcused(mishap, kills));
+  const excused = mishaps.filter((mishap) => isOfKills(mishap, kills));
   const broken = mishaps
     .filter((mishap) => !excused.includes(mishap))
     .map(({ event, region, message }) => `${region}: ${event}: ${message.slice(0, 300)}`);
@@ -281,10 +284,10 @@ export function judgeMishaps(mishaps: readonly Mishap[], kills: readonly Restart
   };
 }
 
-function isExcused({ event, atMs }: Mishap, kills: readonly Restart[]): boolean {
-  const isOfKills = AFTER_A_KILL.some((one) => one === event);
+function isOfKills({ event, atMs }: Mishap, kills: readonly Restart[]): boolean {
+  const isPossible = AFTER_A_KILL.some((one) => one === event);
   return (
-    isOfKills &&
+    isPossible &&
     kills.some(({ fromMs, untilMs }) => atMs >= fromMs && atMs <= untilMs + KILL_NEAR_MS)
   );
 }
@@ -302,14 +305,31 @@ const ALWAYS: ReadonlySet<string> = new Set([
 ]);
 /** Of what was to be sent: a machine that drowns in its own load shows nothing of the gateway. */
 const LEFT_OUT_SHARE_MAX = 0.2;
+/** Of forged keys, that are refused as if drowned; a machine at ease has one in a hundred, around kills. */
+const DROWNED_SHARE_MAX = 0.1;
 
-/** When the load began and ended, Unix ms, and how many requests were sent, and left out at their time. */
+/** The load as it was meant and as it was. */
 export type Load = {
+  /** When it began and ended, Unix ms. */
   readonly fromMs: number;
   readonly untilMs: number;
+  /** Requests that were sent, and left out at their time. */
   readonly sent: number;
   readonly leftOut: number;
+  /** Forged keys that were refused, and those for which that took as long as on a drowned machine. */
+  readonly refused: number;
+  readonly drowned: number;
 };
+
+/** What was sent of a load, and how fast the machine was meanwhile. */
+export function loadOf(
+  traces: readonly Trace[],
+  load: Pick<Load, "fromMs" | "untilMs" | "leftOut">,
+): Load {
+  const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole");
+  const drowned = refused.filter(isDrowned).length;
+  return { ...load, sent: traces.length, refused: refused.length, drowned };
+}
 
 /**
  * A run in which nothing was tried proves nothing. One shorter than a minute must have met some things,
@@ -326,12 +346,20 @@ export function judgeReach(met: Met, load: Load): Verdict {
   return unlessTooSlow({ promise: "everything was tried", figure, broken }, load);
 }
 
-/** A verdict that hangs on time: on a machine that could not send its load it says nothing of the gateway. */
-export function unlessTooSlow(
-  verdict: Verdict,
-  { sent, leftOut }: Pick<Load, "sent" | "leftOut">,
-): Verdict {
-  if (leftOut <= (sent + leftOut) * LEFT_OUT_SHARE_MAX) return verdict;
-  const notJudged = `the machine is too slow: ${leftOut} of ${sent + leftOut} requests were left out`;
-  return { ...verdict, broken: [], notJudged };
+/** A verdict that hangs on time: on a machine that could not bear its load it says nothing of the gateway. */
+export function unlessTooSlow(verdict: Verdict, load: Omit<Load, "fromMs" | "untilMs">): Verdict {
+  const { sent, leftOut, refused, drowned } = load;
+  const due = sent + leftOut;
+  if (leftOut > due * LEFT_OUT_SHARE_MAX) {
+    return notJudged(verdict, `${leftOut} of ${due} requests were left out`);
+  }
+  if (drowned > refused * DROWNED_SHARE_MAX) {
+    const late = `${drowned} of ${refused} forged keys`;
+    return notJudged(verdict, `${late} were refused after ${DROWNED_MS} ms or more`);
+  }
+  return verdict;
+}
+
+function notJudged(verdict: Verdict, why: string): Verdict {
+  return { ...verdict, broken: [], notJudged: `the machine is too slow: ${why}` };
 }

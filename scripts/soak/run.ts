@@ -15,6 +15,7 @@ import {
   judgeMishaps,
   judgeReach,
   judgeUnavailable,
+  loadOf,
   unlessTooSlow,
 } from "./judge-answers.ts";
 import type { Load, Met, Parties } from "./judge-answers.ts";
@@ -116,7 +117,7 @@ async function underLoad(
   await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
   progress("reading ledgers, books and registers");
   const { traces, leftOut } = traffic;
-  const sent = { fromMs: startedMs, untilMs: endedMs, sent: traces.length, leftOut };
+  const sent = loadOf(traces, { fromMs: startedMs, untilMs: endedMs, leftOut });
   const seen = { traffic, revoking, faults, watch, crowds };
   const verdicts = await verdictsOf(world, tenants, seen, sent);
   const { events, remarkable } = world;
@@ -166,7 +167,7 @@ async function verdictsOf(
     judgeLimits(traces, registers, grants),
     judgeAnswers(traces, kills, parties),
     unlessTooSlow(judgeUnavailable(traces, windows, room), load),
-    judgePlaces(witnesses.crowds, IN_FLIGHT_MAX),
+    unlessTooSlow(judgePlaces(witnesses.crowds, IN_FLIGHT_MAX), load),
     judgeMishaps(mishaps, kills),
     judgeBounds(readings, estates),
     judgeMemory([...memory, ...heaps]),

@@ -1,9 +1,16 @@
 import { expect, it } from "vitest";
-import { judgeReach } from "../../scripts/soak/judge-answers.ts";
-import { START } from "./a-run.ts";
+import { judgeReach, loadOf } from "../../scripts/soak/judge-answers.ts";
+import { refusalOf, START, traceOf } from "./a-run.ts";
 
 const MUST = { "answers of 200": 5, "forged keys refused": 2, "keys revoked": 1 };
-const LONG = { fromMs: START, untilMs: START + 60_000, sent: 80, leftOut: 20 };
+const LONG = {
+  fromMs: START,
+  untilMs: START + 60_000,
+  sent: 80,
+  leftOut: 20,
+  refused: 50,
+  drowned: 5,
+};
 const SHORT = { ...LONG, untilMs: START + 12_000 };
 
 it("a run of a minute or more that did not meet one thing proves nothing", () => {
@@ -27,4 +34,21 @@ it("a machine that left out over a fifth of its requests is too slow to judge by
     });
     expect(judgeReach(MUST, load)).not.toHaveProperty("notJudged");
   }
+});
+
+it("so is one that refused over a tenth of the forged keys late, which asks nothing", () => {
+  const after = (ms: number) =>
+    refusalOf(401, "invalid_api_key", { kind: "forged", endedMs: START + ms });
+  const prompt = Array.from({ length: 27 }, () => after(499));
+  const late = [after(500), after(9000), after(16_000)];
+  const load = { fromMs: START, untilMs: START + 60_000, leftOut: 0 };
+  const others = [traceOf({ endedMs: START + 9000 })];
+  const bearable = loadOf([...prompt, ...late, ...others], load);
+  expect(bearable).toMatchObject({ sent: 31, refused: 30, drowned: 3 });
+  expect(judgeReach({ ...MUST, kills: 0 }, bearable).broken).toEqual(["no kills"]);
+  const drowned = loadOf([...prompt.slice(1), ...late, ...others], load);
+  expect(judgeReach({ ...MUST, kills: 0 }, drowned)).toMatchObject({
+    broken: [],
+    notJudged: "the machine is too slow: 3 of 29 forged keys were refused after 500 ms or more",
+  });
 });

@@ -56,7 +56,7 @@ describe("no open hold, nothing in an outbox", () => {
 
 describe("holds expire only where a region was killed", () => {
   const restarts = [{ region: "eu", fromMs: START, untilMs: START + 500 }] as const;
-  const sent = { sent: 80, leftOut: 20 };
+  const sent = { sent: 80, leftOut: 20, refused: 50, drowned: 5 };
   const load = { fromMs: START - 20_000, untilMs: START + 80_000, ...sent };
 
   it.each([-10_000, 0, 500])("is intact for one that was granted %i ms after the kill", (ms) => {
@@ -81,6 +81,7 @@ describe("holds expire only where a region was killed", () => {
       broken: [],
       notJudged: "the machine is too slow: 21 of 101 requests were left out",
     });
+    expect(judgeExpiries(strangers, restarts, { ...load, drowned: 6 }).broken).toEqual([]);
   });
 
   it("says how much is excused, what two kills excuse counted once", () => {
