@@ -1,32 +1,18 @@
 // npm run bench: what a completion costs, beside a bare pass-through Worker, in one run.
-import { cpus } from "node:os";
-import path from "node:path";
 import { parseArgs } from "node:util";
-import { againstFigures, commitOf, measureAgainst } from "./bench/against.ts";
-import { startBareWorker, startUpstream } from "./bench/bare-workers.ts";
-import { countCompletions } from "./bench/count.ts";
-import { doorFigures, measureDoors } from "./bench/doors.ts";
-import { mark, table } from "./bench/figure.ts";
-import type { Figure } from "./bench/figure.ts";
-import { costFigures } from "./bench/figures.ts";
-import type { Measured } from "./bench/figures.ts";
-import { startGateway } from "./bench/gateway.ts";
+import { measureAgainst } from "./bench/against.ts";
+import { measureCosts } from "./bench/costs.ts";
+import { measureDoors } from "./bench/doors.ts";
+import { mark, progress, table } from "./bench/figure.ts";
+import type { Report } from "./bench/figure.ts";
+import { openStage } from "./bench/gateway.ts";
+import type { Stage } from "./bench/gateway.ts";
 import { HELP } from "./bench/help.ts";
-import { hotFigures, measureHot } from "./bench/hot.ts";
-import { kneeFigures, measureKnees } from "./bench/knee-run.ts";
-import { latencyFigures, latencyTable, linkFigures } from "./bench/latency.ts";
-import { linkRoundTrip } from "./bench/link-time.ts";
-import { closeConnections } from "./bench/load.ts";
-import { openFigures, openTable } from "./bench/open-figures.ts";
+import { measureHot } from "./bench/hot.ts";
+import { measureKnees } from "./bench/knee.ts";
 import { measureOpen, OPEN_PLACES, placesOf, RATES, ratesOf } from "./bench/open.ts";
-import { watchOthers } from "./bench/others.ts";
-import { progress } from "./bench/progress.ts";
-import { measureRounds, requestsOf, warmUp } from "./bench/rounds.ts";
-import type { Stoppable } from "./bench/target.ts";
-import { removeDirectory, temporaryDirectory, tmpfsMount } from "./tmpfs.ts";
-import { cpuSource } from "./workerd.ts";
+import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 
-const KEY_PER_MINUTE = 1000;
 const LINK_MS_MAX = 1000; // a peer gives up on home after 2 s
 
 const { values: options } = parseArgs({
@@ -75,146 +61,40 @@ if (options.help) {
 async function main(): Promise<void> {
   const directory = temporaryDirectory("turnpike-bench-");
   process.on("exit", () => removeDirectory(directory)); // also after Ctrl-C
-  const stops: Stoppable[] = [{ stop: closeConnections }];
+  const stage = await openStage(directory);
   try {
-    if (options.knee) await knee(directory, stops);
-    else if (options.hot) await hot(directory, stops);
-    else if (options.doors) await doors(directory, stops);
-    else if (options.open) await open(directory, stops);
-    else if (options.against !== undefined) await against(options.against, directory, stops);
-    else report(await measure(directory, stops));
+    show(await measure(stage));
   } catch (error) {
     progress("");
     console.error(error);
     process.exitCode = 1;
   }
-  await Promise.allSettled(stops.map(({ stop }) => stop()));
+  await stage.stop();
 }
 
-async function measure(directory: string, stops: Stoppable[]): Promise<Measured> {
-  const kept = <T extends Stoppable>(started: T): T => {
-    stops.push(started);
-    return started;
-  };
-  progress("starting");
-  const direct = kept(await startUpstream());
-  const upstream = direct.base;
-  const floor = kept(await startBareWorker("floor", upstream));
-  const pump = kept(await startBareWorker("pump", upstream));
-  const keys = Math.ceil((1.5 * requestsOf(rounds)) / KEY_PER_MINUTE);
-  const gateway = kept(
-    await startGateway({ upstream, directory: path.join(directory, "gateway"), keys, linkMs }),
-  );
-  const { homeUrl, homeUrlFromFar } = gateway;
-  const targets = { direct, floor, pump, ...gateway };
-  progress("warming up, and counting rows and calls");
-  const counting = { upstream, directory: path.join(directory, "counting") };
-  const [counted] = await Promise.all([countCompletions(counting), warmUp(targets)]);
-  const link = homeUrlFromFar === null ? null : await linkRoundTrip(homeUrlFromFar, homeUrl);
-  const others = watchOthers();
-  const measured = await measureRounds(targets, rounds);
-  return { ...measured, counted, linkMs: link, others: others() };
+function measure(stage: Stage): Promise<Report> {
+  if (options.knee) return measureKnees(stage);
+  if (options.hot) return measureHot(stage, { rounds, seconds, isInstant: options.instant });
+  if (options.doors) return measureDoors(stage, rounds);
+  if (options.open) {
+    const asked = { rates: rates ?? RATES, places: places ?? OPEN_PLACES, requests, rounds };
+    return measureOpen(stage, asked);
+  }
+  if (options.against !== undefined) return measureAgainst(stage, options.against, rounds);
+  return measureCosts(stage, rounds, linkMs);
 }
 
-function report(measured: Measured): void {
-  const { samples, cpu } = measured;
-  const costs = costFigures(measured);
+/** Ends with 1 when what was measured is itself a failure. */
+function show({ figures, more, tables = [table(figures)], how, isMissed }: Report): void {
   progress("");
+  if (isMissed === true) process.exitCode = 1;
   if (options.json) {
-    printJson([...costs, ...latencyFigures(samples, measured.linkMs)], { rounds: cpu });
+    const marked = figures.map((figure) => ({ ...figure, mark: mark(figure) }));
+    console.log(JSON.stringify({ ...more, figures: marked }, null, 2));
     return;
   }
-  const link = linkFigures(samples, measured.linkMs);
-  const storage = tmpfsMount() === null ? "on disk (no tmpfs here)" : "in memory";
-  console.log(`${table(costs)}\n\n${latencyTable(samples)}`);
-  if (link.length > 0) console.log(`\n${table(link)}`);
-  console.log(
-    `\nMedians of ${cpu.json.length} JSON rounds, ${cpu.stream.length} of streams (200 words, one every 2 ms) and ` +
-      `${cpu.typical.length} at 20 ms a word; CPU of the workerd processes from ${cpuSource()}; storage ${storage}; ` +
-      `${cpus().length} cores; counts over ${measured.counted.completions} completions and one publish. ` +
-      `How: npm run bench -- --help`,
-  );
-}
-
-async function against(named: string, directory: string, stops: Stoppable[]): Promise<void> {
-  const commit = commitOf(named);
-  const measured = await measureAgainst(commit, rounds, directory, stops);
-  const figures = againstFigures(measured, commit);
-  progress("");
-  if (options.json) printJson(figures, { commit, rounds: measured.pairs });
-  else {
-    console.log(table(figures));
-    console.log(
-      `\n${rounds} rounds, both gateways in turn, there and back; a ratio is the median of the rounds' own. ` +
-        `How: npm run bench -- --help`,
-    );
-  }
-}
-
-async function doors(directory: string, stops: Stoppable[]): Promise<void> {
-  const measured = await measureDoors(rounds, directory, stops);
-  const figures = doorFigures(measured);
-  progress("");
-  if (options.json) printJson(figures, { rounds: measured });
-  else console.log(table(figures));
-}
-
-async function open(directory: string, stops: Stoppable[]): Promise<void> {
-  const asked = { rates: rates ?? RATES, places: places ?? OPEN_PLACES, requests, rounds };
-  const measured = await measureOpen(asked, directory, stops);
-  const figures = openFigures(measured.open, measured.others);
-  progress("");
-  if (options.json) printJson(figures, { rounds });
-  else {
-    console.log(`${table(figures)}\n\n${openTable(measured.open)}`);
-    console.log(
-      `\n${requests} requests a rate and place, in ${rounds} rounds there and back, of which all figures are the medians; ` +
-        `times from when each was due; streams: the first byte. How: npm run bench -- --help`,
-    );
-  }
-}
-
-async function knee(directory: string, stops: Stoppable[]): Promise<void> {
-  const knees = await measureKnees(directory, stops);
-  const figures = kneeFigures(knees);
-  progress("");
-  for (const which of ["all", "one"] as const) {
-    const text = `the knee of ${which} was not reached in time: it is higher, or no rate held`;
-    if (!knees[which].isFound) console.error(text);
-  }
-  if (options.json) {
-    printJson(figures, { steps: { all: knees.all.steps, one: knees.one.steps } });
-    return;
-  }
-  console.log(table(figures));
-  console.log(
-    `\n${cpus().length} cores, which the load and the upstream share; JSON answered at once by the upstream. ` +
-      `How: npm run bench -- --help`,
-  );
-}
-
-/** Ends with 1 when the others were slowed beyond the budget or refused, or the hot one was never shed. */
-async function hot(directory: string, stops: Stoppable[]): Promise<void> {
-  const asked = { rounds, seconds, isInstant: options.instant };
-  const measured = await measureHot(asked, directory, stops);
-  const figures = hotFigures(measured.pairs, measured.others);
-  const isShed = measured.pairs.some(({ beside }) =>
-    beside.hot.some(({ status }) => status === 503),
-  );
-  const isKept = isShed && figures.every((figure) => mark(figure) !== "OVER");
-  if (!isKept && !options.instant) process.exitCode = 1;
-  progress("");
-  if (options.json) return printJson(figures, { rounds });
-  console.log(table(figures));
-  console.log(
-    `\nMedians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
-      `each request was due; load, upstream and gateway on this machine. How: npm run bench -- --help`,
-  );
-}
-
-function printJson(figures: readonly Figure[], more: object): void {
-  const marked = figures.map((figure) => ({ ...figure, mark: mark(figure) }));
-  console.log(JSON.stringify({ ...more, figures: marked }, null, 2));
+  console.log(tables.join("\n\n"));
+  if (how !== undefined) console.log(`\n${how} How: npm run bench -- --help`);
 }
 
 function misused(what: string): void {

@@ -1,24 +1,27 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
-import { startBareWorker, startUpstream } from "./bare-workers.ts";
+import { quantile } from "../quantile.ts";
 import { countCompletions } from "./count.ts";
 import type { Counted } from "./count.ts";
-import { cpuOf, estimate, ratioOf } from "./estimate.ts";
-import type { CpuRound } from "./estimate.ts";
-import type { Figure } from "./figure.ts";
-import { startGateway } from "./gateway.ts";
-import type { Gateway } from "./gateway.ts";
-import { watchOthers } from "./others.ts";
-import { progress } from "./progress.ts";
-import { measurePairs, requestsOf, warm } from "./rounds.ts";
-import type { Pairs } from "./rounds.ts";
-import type { Place, Stoppable } from "./target.ts";
+import { cpuOf, estimate, progress, ratioOf, watchOthers } from "./figure.ts";
+import type { CpuRound, Figure, Report } from "./figure.ts";
+import { startBareWorker, startGateway } from "./gateway.ts";
+import type { Stage } from "./gateway.ts";
+import { turned } from "./load.ts";
+import type { Kind, Target } from "./load.ts";
+import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-const KEY_PER_MINUTE = 1000;
 /** What a change may make of the paid path's cost. */
 const RATIO_MAX = 1.03;
+
+/** The same gateway twice, as it is and as it was, and the floor beside both. */
+type PairedTargets = Readonly<
+  Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
+>;
+/** Rounds of CPU per request, and of the time to the first byte in ms: of each slice its median. */
+export type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
 
 export type Against = {
   readonly pairs: Pairs;
@@ -26,45 +29,69 @@ export type Against = {
   readonly others: Figure;
 };
 
-/** Measures this gateway and that of `commit` in turn; `stops` gets what must be stopped afterwards. */
-export async function measureAgainst(
-  commit: string,
-  rounds: number,
-  directory: string,
-  stops: Stoppable[],
-): Promise<Against> {
+/** Measures this gateway and that of the commit that is named, in turn. */
+export async function measureAgainst(stage: Stage, named: string, rounds: number): Promise<Report> {
+  const commit = commitOf(named);
   progress(`building ${commit}`);
-  const root = checkOut(commit, path.join(directory, "commit"));
-  const direct = await startUpstream();
-  stops.push(direct);
-  const floor = await startBareWorker("floor", direct.base);
-  stops.push(floor);
-  const keys = Math.ceil((1.5 * requestsOf(rounds)) / KEY_PER_MINUTE);
-  const start = async (name: string, options: { readonly root?: string }): Promise<Gateway> => {
-    const place = { upstream: direct.base, directory: path.join(directory, name) };
-    const gateway = await startGateway({ ...place, keys, ...options });
-    stops.push(gateway);
-    return gateway;
-  };
-  const now = await start("now", {});
-  const before = await start("before", { root });
+  const root = checkOut(commit, path.join(stage.directory, "commit"));
+  const floor = await startBareWorker(stage, "floor");
+  const keys = keysFor(rounds);
+  const now = await startGateway(stage, { place: "now", keys });
+  const before = await startGateway(stage, { place: "before", keys, root });
   const targets = {
     floor,
     home: now.home,
     peer: now.peer,
     homeBefore: { ...before.home, name: "home before" },
     peerBefore: { ...before.peer, name: "peer before" },
-  } as const;
+  };
   progress("warming up, and counting rows and calls");
   await warm(Object.values(targets));
-  const upstream = direct.base;
   const counted = {
-    now: await countCompletions({ upstream, directory: path.join(directory, "counting") }),
-    before: await countCompletions({ upstream, directory: path.join(directory, "counted"), root }),
+    now: await countCompletions(stage, { place: "counting" }),
+    before: await countCompletions(stage, { place: "counted", root }),
   };
   const others = watchOthers();
   const pairs = await measurePairs(targets, rounds);
-  return { pairs, counted, others: others() };
+  return {
+    figures: againstFigures({ pairs, counted, others: others() }, commit),
+    more: { commit, rounds: pairs },
+    how: `${rounds} rounds, both gateways in turn, there and back; a ratio is the median of the rounds' own.`,
+  };
+}
+
+/** Rounds in which both gateways take every slice one after the other, there and back. */
+export async function measurePairs(targets: PairedTargets, rounds: number): Promise<Pairs> {
+  const { floor, home, peer, homeBefore, peerBefore } = targets;
+  const cpu: Pairs["cpu"] = { json: [], stream: [] };
+  const firstByte: Pairs["firstByte"] = { json: [], stream: [] };
+  for (let round = 0; round < rounds; round++) {
+    progress(`round ${round + 1} of ${rounds}`);
+    const atHome = turned([homeBefore, home], round);
+    const all = [floor, ...atHome, ...turned([peerBefore, peer], round)];
+    for (let pass = 0; pass < JSON_PASSES; pass++) {
+      cpu.json.push(await cpuInTurn(turned(all, pass), "json"));
+      cpu.stream.push(await cpuInTurn(turned(atHome, pass), "stream"));
+    }
+    for (const kind of KINDS) {
+      for (let pass = 0; pass < 2; pass++) {
+        firstByte[kind].push(await firstBytes(turned([floor, ...atHome], pass), kind));
+      }
+    }
+  }
+  return { cpu, firstByte };
+}
+
+async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRound> {
+  const round: Record<string, number> = {};
+  for (const target of targets) {
+    const samples = await time(target, kind);
+    round[target.name] = quantile(
+      samples.map(({ firstByteMs }) => firstByteMs),
+      0.5,
+    );
+  }
+  return round;
 }
 
 /** Both gateways' figures, and of each the median of the rounds' own ratios. */
@@ -85,7 +112,7 @@ export function againstFigures({ pairs, counted, others }: Against, commit: stri
 type Side = "home" | "peer";
 
 function compared(what: string, commit: string, rounds: readonly CpuRound[], side: Side): Figure[] {
-  const before: Place = `${side} before`;
+  const before = `${side} before`;
   const bound = side === "home" ? { budget: RATIO_MAX } : {};
   return [
     { name: `${what}, ${commit}`, unit: "us", ...cpuOf(rounds, before) },
@@ -96,8 +123,8 @@ function compared(what: string, commit: string, rounds: readonly CpuRound[], sid
 
 /** Milliseconds over the floor's in the same round; each round's is the median of its slice. */
 function added(what: string, commit: string, rounds: readonly CpuRound[]): Figure[] {
-  const over = (place: Place): number[] =>
-    rounds.map((round) => (round[place] ?? NaN) - (round.floor ?? NaN));
+  const over = (place: string): number[] =>
+    rounds.map((round) => (round[place] ?? NaN) - (round["floor"] ?? NaN));
   const [before, now] = [over("home before"), over("home")];
   const more = now.map((ms, round) => ms - (before[round] ?? NaN));
   const ratios = now.map((ms, round) => ms / (before[round] ?? NaN));

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Counts } from "../workers/counts.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
-import type { GatewayOptions } from "./gateway.ts";
+import type { GatewayOptions, Stage } from "./gateway.ts";
 import { run, statusWithKey } from "./load.ts";
 
 const COUNTED = 200;
@@ -19,8 +19,8 @@ export type Counted = {
 };
 
 /** Runs the gateway with counters around it, one request after the other, until the wallet has published. */
-export async function countCompletions(options: GatewayOptions): Promise<Counted> {
-  const home = await startHome({ ...options, entry: "scripts/workers/counting.ts" });
+export async function countCompletions(stage: Stage, options: GatewayOptions): Promise<Counted> {
+  const home = await startHome(stage, { ...options, entry: "scripts/workers/counting.ts" });
   try {
     const target = targetOf("home", [home], await openOrganization(home.admin, "regional", 1));
     const read = async () => (await (await fetch(`${home.url}__counts`)).json()) as Counts;

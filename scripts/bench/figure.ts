@@ -1,6 +1,40 @@
+import { quantile } from "../quantile.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
-import type { Estimate } from "./estimate.ts";
+import { childPids, coresWorkedMs, cpuMicroseconds } from "../workerd.ts";
+
+/** CPU per request of one round, in microseconds, by place. */
+export type CpuRound = Readonly<Record<string, number>>;
+/** What rounds say: their median, their quartiles, and the least, which noise can only add to. */
+export type Estimate = {
+  readonly value: number;
+  readonly least: number;
+  readonly quartiles: readonly [low: number, high: number];
+};
+
+/** CPU per request at a place. */
+export function cpuOf(rounds: readonly CpuRound[], place: string): Estimate {
+  return estimate(rounds.map((round) => round[place] ?? NaN));
+}
+
+/**
+ * How often the CPU of one place goes into that of another: the median of the rounds' own ratios, so
+ * that what slows a whole round down cancels; the least is that of the two least CPU times.
+ */
+export function ratioOf(rounds: readonly CpuRound[], over: string, under: string): Estimate {
+  const ratios = rounds.map((round) => (round[over] ?? NaN) / (round[under] ?? NaN));
+  const least = cpuOf(rounds, over).least / cpuOf(rounds, under).least;
+  return { ...estimate(ratios), least };
+}
+
+/** The median of values, their quartiles, and the least. */
+export function estimate(values: readonly number[]): Estimate {
+  return {
+    value: quantile(values, 0.5),
+    least: Math.min(...values),
+    quartiles: [quantile(values, 0.25), quantile(values, 0.75)],
+  };
+}
 
 /** A figure with its budget, the most it may be; `aim` is where it should go. Names are in the help. */
 export type Figure = {
@@ -10,6 +44,19 @@ export type Figure = {
   readonly budget?: number;
   readonly aim?: number;
 } & Partial<Omit<Estimate, "value">>;
+
+/** What a mode of the bench has measured. */
+export type Report = {
+  readonly figures: readonly Figure[];
+  /** What `--json` says beside them. */
+  readonly more: object;
+  /** What a terminal shows; the table of the figures unless said. */
+  readonly tables?: readonly string[];
+  /** How they were taken, in words. */
+  readonly how?: string;
+  /** Whether the run has failed for what it measured. */
+  readonly isMissed?: boolean;
+};
 
 const COLUMNS: readonly Column[] = [
   { title: "figure" },
@@ -60,4 +107,26 @@ function cells(figure: Figure): string[] {
     aim?.toString() ?? "",
     mark(figure),
   ];
+}
+
+/**
+ * Watches what other programs take of this machine while figures are taken: the answer, when it is asked
+ * for, is how many cores they kept busy on average since. Far above 0 the times are theirs as well.
+ */
+export function watchOthers(): () => Figure {
+  const pids = [process.pid, ...childPids()];
+  const own = (): number => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
+  const begun = { atMs: performance.now(), busyMs: coresWorkedMs(), ownUs: own() };
+  return () => {
+    const ownMs = (own() - begun.ownUs) / 1000;
+    const elapsedMs = performance.now() - begun.atMs;
+    const cores = (coresWorkedMs() - begun.busyMs - ownMs) / elapsedMs;
+    return { name: "cores kept busy by other programs", value: Math.max(0, cores), unit: "" };
+  };
+}
+
+/** One line on the terminal that is written over, or one line each where nobody watches; "" clears it. */
+export function progress(what: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${what}`);
+  else if (what !== "") process.stderr.write(`${what}\n`);
 }

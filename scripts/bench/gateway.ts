@@ -1,4 +1,8 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import path from "node:path";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import { addCredits, createKey, createOrganization } from "../admin-client.ts";
 import type { AdminClient, Scope } from "../admin-client.ts";
 import { bundleWorker } from "../bundle.ts";
@@ -7,25 +11,31 @@ import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { LogLine, RegionOptions } from "../region.ts";
 import type { RegionName } from "../region-names.ts";
 import { workerdPid } from "../workerd.ts";
-import { completionsOf, startProgram } from "./bare-workers.ts";
-import type { Place, Stoppable, Target } from "./target.ts";
+import { closeConnections } from "./load.ts";
+import type { Target } from "./load.ts";
 
-export const ADMIN_TOKEN = "bench-admin-token".padEnd(40, "b");
+const ADMIN_TOKEN = "bench-admin-token".padEnd(40, "b");
 const LINK_SECRETS = { EU_SIGNS: "e".repeat(40), US_SIGNS: "u".repeat(40) };
 const ROOT = path.join(import.meta.dirname, "../..");
 const CREDITS_MICRO = 1_000_000_000_000;
 const RPM_LIMIT = 1000;
 
-export type GatewayOptions = {
-  /** Base URL of the upstream mock, without a slash at its end. */
+/** Something that runs beside this process until it is stopped. */
+export type Stoppable = { readonly stop: () => unknown };
+/** What every mode of the bench begins with: the upstream mock, a place for state, an end to what is started. */
+export type Stage = Stoppable & {
+  /** The upstream mock itself, without anything between. */
+  readonly direct: Target;
+  /** Its base URL, without a slash at its end. */
   readonly upstream: string;
   /** Where D1 and the objects live. */
   readonly directory: string;
-  /** Another checkout of the gateway than this one. */
-  readonly root?: string;
-  /** Vars over the bench's own. */
-  readonly bindings?: Readonly<Record<string, string>>;
+  /** Stops it with the stage. */
+  readonly keep: <T extends Stoppable>(started: T) => T;
 };
+
+/** Which checkout of the gateway runs, this one unless `root` names another, and in which part of the stage's directory. */
+export type GatewayOptions = { readonly place: string; readonly root?: string };
 /** A region of the gateway: where, how to reach its operator's door, and how to stop it. */
 export type RunningRegion = Stoppable & {
   readonly url: string;
@@ -33,7 +43,7 @@ export type RunningRegion = Stoppable & {
   readonly pid: number;
 };
 /** The gateway in both regions, each asked by its own target. */
-export type Gateway = Stoppable & {
+export type Gateway = {
   readonly home: Target;
   readonly peer: Target;
   /** The other region once more, behind a long link; null unless `linkMs` was given. */
@@ -45,52 +55,104 @@ export type Gateway = Stoppable & {
   readonly homeUrlFromFar: string | null;
 };
 
-/** Home in the EU, alone: no other region is known to it. */
+/** Starts the upstream mock. */
+export async function openStage(directory: string): Promise<Stage> {
+  const { url, stop } = await startProgram("upstream.ts");
+  const started: Stoppable[] = [{ stop: closeConnections }, { stop }];
+  return {
+    direct: { name: "direct", url: completionsOf(`${url}/`), keys: [], pids: [] },
+    upstream: url,
+    directory,
+    keep: (one) => {
+      started.push(one);
+      return one;
+    },
+    stop: () => Promise.allSettled(started.map((one) => one.stop())),
+  };
+}
+
+/** A program of this folder in a process of its own that listens on a loopback port; `stop` ends it. */
+export async function startProgram(
+  file: string,
+  words: readonly string[] = [],
+): Promise<Stoppable & { url: string }> {
+  const child = fork(path.join(import.meta.dirname, file), words);
+  const [port] = (await Promise.race([once(child, "message"), ended()])) as [number];
+  return { url: `http://${HOST}:${port}`, stop: () => child.connected && child.disconnect() };
+
+  async function ended(): Promise<never> {
+    const [code] = await once(child, "exit");
+    throw new Error(`${file} ended with ${code} before it listened`);
+  }
+}
+
+/** A bare Worker before the upstream, on a workerd of its own: the floor, or the pump. */
+export async function startBareWorker(
+  { upstream, keep }: Stage,
+  name: "floor" | "pump",
+): Promise<Target> {
+  const port = await freePort();
+  const { workerOptions } = unstable_getMiniflareWorkerOptions(
+    path.join(import.meta.dirname, "../../wrangler.toml"),
+    "eu",
+  );
+  const code = await bundleWorker(true, path.join(import.meta.dirname, `../workers/${name}.ts`));
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      host: HOST,
+      port,
+      cf: false,
+      workers: [
+        {
+          name,
+          compatibilityDate: workerOptions["compatibilityDate"] as string,
+          compatibilityFlags: workerOptions["compatibilityFlags"] as string[],
+          bindings: { UPSTREAM: upstream },
+          unsafeDirectSockets: [{ host: HOST, port: 0 }],
+          modules: [{ type: "ESModule", path: "index.js", contents: code }],
+        },
+      ],
+    }),
+  );
+  keep({ stop: () => miniflare.dispose() });
+  await miniflare.ready;
+  const url = completionsOf(String(await miniflare.unsafeGetDirectURL(name)));
+  return { name, url, keys: [], pids: [workerdPid(port)] };
+}
+
+/** Home in the EU, alone: no other region is known to it. Runs until it is stopped. */
 export async function startHome(
+  stage: Stage,
   options: GatewayOptions & { readonly entry?: string },
 ): Promise<RunningRegion> {
-  return startOne({ ...options, region: "eu", direct: true, peers: [] });
+  return startOne(stage, { ...options, region: "eu", direct: true, peers: [] });
 }
 
 /** Home in the EU and a peer in the US, linked; with `linkMs` also a peer whose link has that round trip. */
 export async function startGateway(
+  stage: Stage,
   options: GatewayOptions & { readonly keys: number; readonly linkMs?: number | undefined },
 ): Promise<Gateway> {
-  const { upstream, directory, keys, linkMs, root } = options;
-  const started: Stoppable[] = [];
-  const stop = (): Promise<unknown> => Promise.allSettled(started.map((one) => one.stop()));
-  const start = async (place: Place, region: RegionName, peerUrl: string, direct: number) => {
-    const one = await startOne({
-      upstream,
-      ...(root !== undefined && { root }),
-      directory: path.join(directory, place),
-      region,
-      direct,
-      peers: [{ region: region === "eu" ? "us" : "eu", url: peerUrl }],
-    });
-    started.push(one);
-    return one;
+  const { place, keys, linkMs, ...checkout } = options;
+  const start = async (name: string, region: RegionName, peerUrl: string, direct: number) => {
+    const peers = [{ region: region === "eu" ? "us" : "eu", url: peerUrl }] as const;
+    const own = { ...checkout, place: path.join(place, name), region, direct, peers };
+    return stage.keep(await startOne(stage, own));
   };
-  try {
-    const [euPort, usPort] = [await freePort(), await freePort()];
-    const homeUrl = `http://${HOST}:${euPort}`;
-    const home = await start("home", "eu", `http://${HOST}:${usPort}`, euPort);
-    const peer = await start("peer", "us", homeUrl, usPort);
-    const regional = await openOrganization(home.admin, "regional", keys);
-    const global = await openOrganization(home.admin, "global", keys);
-    const near: Target = targetOf("peer", [peer, home], global);
-    const { admin } = home;
-    const gateway = { home: targetOf("home", [home], regional), peer: near, homeUrl, admin, stop };
-    if (linkMs === undefined) return { ...gateway, farPeer: null, homeUrlFromFar: null };
-    const link = await startProgram("link.ts", [String(euPort), String(linkMs)]);
-    started.push(link);
-    const far = await start("far peer", "us", link.url, await freePort());
-    const farPeer = targetOf("far peer", [far, home], global);
-    return { ...gateway, farPeer, homeUrlFromFar: link.url };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  const [euPort, usPort] = [await freePort(), await freePort()];
+  const homeUrl = `http://${HOST}:${euPort}`;
+  const home = await start("home", "eu", `http://${HOST}:${usPort}`, euPort);
+  const peer = await start("peer", "us", homeUrl, usPort);
+  const regional = await openOrganization(home.admin, "regional", keys);
+  const global = await openOrganization(home.admin, "global", keys);
+  const near = targetOf("peer", [peer, home], global);
+  const { admin } = home;
+  const gateway = { home: targetOf("home", [home], regional), peer: near, homeUrl, admin };
+  if (linkMs === undefined) return { ...gateway, farPeer: null, homeUrlFromFar: null };
+  const link = stage.keep(await startProgram("link.ts", [String(euPort), String(linkMs)]));
+  const far = await start("far peer", "us", link.url, await freePort());
+  const farPeer = targetOf("far peer", [far, home], global);
+  return { ...gateway, farPeer, homeUrlFromFar: link.url };
 }
 
 /** An organisation with credits and so many keys of 1000 requests a minute. */
@@ -114,7 +176,7 @@ export async function openOrganization(
 
 /** A region asked with these keys; `regions` are all that its requests keep busy, it first. */
 export function targetOf(
-  name: Place,
+  name: string,
   regions: readonly [RunningRegion, ...RunningRegion[]],
   keys: readonly string[],
 ): Target {
@@ -126,8 +188,11 @@ export function targetOf(
 type OneOptions = GatewayOptions &
   Pick<RegionOptions, "region" | "peers"> & { direct: true | number; entry?: string };
 
-async function startOne(options: OneOptions): Promise<RunningRegion> {
-  const { region: name, peers, directory, direct, upstream, bindings, root = ROOT } = options;
+async function startOne(
+  { upstream, directory }: Stage,
+  options: OneOptions,
+): Promise<RunningRegion> {
+  const { region: name, peers, place, direct, root = ROOT } = options;
   const { entry = "src/index.ts" } = options;
   const problems: string[] = [];
   const port = await freePort();
@@ -135,7 +200,7 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
     region: name,
     port,
     peers,
-    directory,
+    directory: path.join(directory, place),
     direct,
     root,
     code: await bundleWorker(true, path.join(root, entry)),
@@ -145,7 +210,6 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
       // Plain HTTP between regions is for loopback, and only while the sandbox is on.
       ...(peers.length === 0 ? {} : { ...linkBindings(name, LINK_SECRETS), SANDBOX: "on" }),
       ...upstreamBindings(upstream),
-      ...bindings,
     },
     onLog: ({ level, message }: LogLine) => {
       if (level === "error" && problems.push(message) <= 5) process.stderr.write(`${message}\n`);
@@ -157,6 +221,11 @@ async function startOne(options: OneOptions): Promise<RunningRegion> {
     pid: workerdPid(port),
     stop: () => region.miniflare.dispose(),
   };
+}
+
+/** Where completions are asked for under a base URL that ends in a slash. */
+export function completionsOf(base: string): string {
+  return `${base}v1/chat/completions`;
 }
 
 /**

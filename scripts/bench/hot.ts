@@ -1,15 +1,12 @@
-import path from "node:path";
 import type { AdminClient } from "../admin-client.ts";
+import { quantile } from "../quantile.ts";
 import { cpuMicroseconds } from "../workerd.ts";
-import { startUpstream } from "./bare-workers.ts";
-import { estimate, quantile } from "./estimate.ts";
-import type { Figure } from "./figure.ts";
+import { estimate, mark, progress, watchOthers } from "./figure.ts";
+import type { Figure, Report } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
-import { answersTo } from "./open-loop.ts";
-import type { Answered } from "./open-loop.ts";
-import { watchOthers } from "./others.ts";
-import { progress } from "./progress.ts";
-import type { Ask, Stoppable, Target } from "./target.ts";
+import type { Stage } from "./gateway.ts";
+import { answersTo } from "./load.ts";
+import type { Answered, Ask, Target } from "./load.ts";
 
 /** The other organisations' p99 may rise by so much beside a hot one, in percent. */
 export const RISE_PERCENT_MAX = 20;
@@ -44,17 +41,11 @@ const LOADS = {
   instant: { other: AT_ONCE, hot: [AT_ONCE], rate: 320 },
 } as const;
 
-/** Takes pairs of runs in turn, there and back; `stops` gets what must be stopped afterwards. */
-export async function measureHot(
-  { rounds, seconds, isInstant }: HotOptions,
-  directory: string,
-  stops: Stoppable[],
-): Promise<{ readonly pairs: readonly HotPair[]; readonly others: Figure }> {
+/** Takes pairs of runs in turn, there and back. */
+export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
+  const { rounds, seconds, isInstant } = options;
   progress("starting, and making organisations");
-  const upstream = await startUpstream();
-  stops.push(upstream);
-  const home = await startHome({ upstream: upstream.base, directory: path.join(directory, "hot") });
-  stops.push(home);
+  const home = stage.keep(await startHome(stage, { place: "hot" }));
   const load = LOADS[isInstant ? "instant" : "paced"];
   const keysOfOthers = await otherKeys(home.admin);
   const keysOfHot = await openOrganization(home.admin, "regional", HOT_KEYS, "hot");
@@ -72,7 +63,17 @@ export async function measureHot(
     const alone = await runOnce(home.pid, others, [], seconds);
     pairs.push({ alone, beside: before ?? (await runOnce(home.pid, others, hot, seconds)) });
   }
-  return { pairs, others: watched() };
+  const figures = hotFigures(pairs, watched());
+  const isShed = pairs.some(({ beside }) => beside.hot.some(({ status }) => status === 503));
+  const isKept = isShed && figures.every((figure) => mark(figure) !== "OVER");
+  return {
+    figures,
+    more: { rounds },
+    isMissed: !isKept && !isInstant,
+    how:
+      `Medians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
+      `each request was due; load, upstream and gateway on this machine.`,
+  };
 }
 
 /** Medians over the pairs; a rise is the median of the pairs' own. */

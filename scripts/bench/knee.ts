@@ -1,11 +1,11 @@
-/** What an open loop of one rate saw: requests a second, and times in ms from when each was due. */
-export type Step = {
-  readonly offered: number;
-  /** Answered in full, with 200, by the end of the step and the patience after it. */
-  readonly achieved: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-};
+import { cpus } from "node:os";
+import { progress, watchOthers } from "./figure.ts";
+import type { Figure, Report } from "./figure.ts";
+import { openOrganization, startHome, targetOf } from "./gateway.ts";
+import type { RunningRegion, Stage } from "./gateway.ts";
+import { offer, run } from "./load.ts";
+import type { Step, Target } from "./load.ts";
+
 export type Knee = {
   /** The highest rate that held. */
   readonly last: Step;
@@ -70,4 +70,118 @@ export async function findKnee({ offer, low, from, isTimeUp }: KneeSearch): Prom
 /** Whether a load is borne: not much slower than a low one, and nearly all of it answered. */
 export function holds(step: Step, low: Step): boolean {
   return step.p99Ms <= SLOWER_MAX * low.p99Ms && step.achieved >= ACHIEVED_MIN * step.offered;
+}
+
+/** The knee of many organisations together, and of one alone, each with as many keys as it needs. */
+export type Knees = Readonly<Record<"all" | "one", Knee>> & { readonly others: Figure };
+
+const ASK = { kind: "json", words: 256 } as const;
+const ORGANIZATIONS = 50;
+const KEY_PER_SECOND = 1000 / 60;
+/** How far above what a closed loop reaches the open one may go before keys run out. */
+const ROOM = 1.6;
+const CALIBRATING = { keys: 20, warmUp: 3000, requests: 1500, concurrency: 16 } as const;
+/** Shares of what the closed loop reached, and how long they are offered. */
+const LOW = { share: 0.2, seconds: 2.5, times: 3 } as const;
+const FROM_SHARE = 0.4;
+const STEP_SECONDS = 3;
+/** All of it, but for the step that is under way then; each search gets half of what is left. */
+const BOUND_MS = 84_000;
+const LOW_PATIENCE_MS = 1000;
+
+/** Finds both knees, one after the other, within 90 s. */
+export async function measureKnees(stage: Stage): Promise<Report> {
+  const begunAt = performance.now();
+  const leftMs = (): number => BOUND_MS - (performance.now() - begunAt);
+  progress("starting");
+  const home = stage.keep(await startHome(stage, { place: "knee" }));
+  const reached = await closedLoopRate(home);
+  const keys = Math.ceil((reached * ROOM) / KEY_PER_SECOND);
+  progress(`a closed loop does ${Math.round(reached)} req/s: making keys for an open one`);
+  const ofOne = await openOrganization(home.admin, "regional", keys, "bench-one");
+  const many = await openMany(home, Math.ceil(keys / ORGANIZATIONS));
+  const others = watchOthers();
+  const all = await search("in all", targetOf("home", [home], many), reached, leftMs() / 2);
+  const target = targetOf("home", [home], ofOne);
+  const one = await search("of one organisation", target, reached, leftMs());
+  const figures = kneeFigures({ all, one, others: others() });
+  progress("");
+  for (const [which, { isFound }] of Object.entries({ all, one })) {
+    if (isFound) continue;
+    console.error(`the knee of ${which} was not reached in time: it is higher, or no rate held`);
+  }
+  return {
+    figures,
+    more: { steps: { all: all.steps, one: one.steps } },
+    how: `${cpus().length} cores, which the load and the upstream share; JSON answered at once by the upstream.`,
+  };
+}
+
+/** The knees as figures; the low load's times are what "below it" is compared with. */
+export function kneeFigures(knees: Knees): Figure[] {
+  const figures = (["all", "one"] as const).flatMap((which): Figure[] => {
+    const { low, last } = knees[which];
+    const name = which === "all" ? "knee in all" : "knee of one organisation";
+    return [
+      { name: `${name}, rate`, value: last.achieved, unit: "req/s" },
+      { name: `${name}, p50 at it`, value: last.p50Ms, unit: "ms" },
+      { name: `${name}, p99 at it`, value: last.p99Ms, unit: "ms" },
+      { name: `${name}, low load's rate`, value: low.achieved, unit: "req/s" },
+      { name: `${name}, low load's p50`, value: low.p50Ms, unit: "ms" },
+      { name: `${name}, low load's p99`, value: low.p99Ms, unit: "ms" },
+    ];
+  });
+  return [...figures, knees.others];
+}
+
+/** Requests a second that a closed loop gets answered: where the search for the knee begins. */
+async function closedLoopRate(home: RunningRegion): Promise<number> {
+  const { keys, warmUp, requests, concurrency } = CALIBRATING;
+  const target = targetOf("home", [home], await openOrganization(home.admin, "regional", keys));
+  await run({ ...ASK, target, requests: warmUp, concurrency });
+  const begunAt = performance.now();
+  await run({ ...ASK, target, requests, concurrency });
+  return (requests * 1000) / (performance.now() - begunAt);
+}
+
+async function openMany(home: RunningRegion, keysEach: number): Promise<string[]> {
+  const keys: string[][] = [];
+  for (let i = 0; i < ORGANIZATIONS; i++) {
+    keys.push(await openOrganization(home.admin, "regional", keysEach, `bench-${i}`));
+  }
+  // One key of each organisation after the other, not one organisation after the other.
+  return Array.from({ length: keysEach }, (_, i) =>
+    keys.flatMap((of) => of.slice(i, i + 1)),
+  ).flat();
+}
+
+async function search(
+  what: string,
+  target: Target,
+  reached: number,
+  limitMs: number,
+): Promise<Knee> {
+  const until = performance.now() + limitMs;
+  await run({ ...ASK, target, requests: target.keys.length, concurrency: 8 }); // keys' first use
+  const step = async (rate: number, seconds: number, patienceMs: number): Promise<Step> => {
+    progress(`the knee ${what}: ${Math.round(rate)} req/s`);
+    return offer({ target, ask: ASK, rate, seconds, patienceMs });
+  };
+  const lows: Step[] = [];
+  for (let i = 0; i < LOW.times; i++) {
+    lows.push(await step(LOW.share * reached, LOW.seconds, LOW_PATIENCE_MS));
+  }
+  const low = leastDisturbed(lows);
+  return findKnee({
+    low,
+    from: FROM_SHARE * reached,
+    offer: (rate) => step(rate, STEP_SECONDS, SLOWER_MAX * low.p99Ms),
+    isTimeUp: () => performance.now() > until,
+  });
+}
+
+/** Of steps of one low rate, which the machine's other work can only slow down, the one with the least p99. */
+function leastDisturbed([first, ...others]: readonly Step[]): Step {
+  if (first === undefined) throw new Error("no step was made");
+  return others.reduce((least, step) => (step.p99Ms < least.p99Ms ? step : least), first);
 }

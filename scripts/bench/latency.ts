@@ -1,14 +1,15 @@
+import { Agent, request } from "node:http";
+import { quantile } from "../quantile.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
-import { quantile } from "./estimate.ts";
 import { written } from "./figure.ts";
 import type { Figure } from "./figure.ts";
+import type { Kind, Sample } from "./load.ts";
 import type { Samples } from "./rounds.ts";
-import type { Kind, Place, Sample } from "./target.ts";
 
 /** Times in ms of one kind of request at one place, and what they are more than the same without the gateway. */
 type Row = {
-  readonly place: Place;
+  readonly place: string;
   readonly what: string;
   readonly count: number;
   readonly p50: Times;
@@ -16,7 +17,7 @@ type Row = {
 };
 type Times = { readonly ms: number; readonly overDirect: number; readonly overFloor: number };
 
-const GATEWAY: ReadonlySet<Place> = new Set(["home", "peer", "far peer"]);
+const GATEWAY: ReadonlySet<string> = new Set(["home", "peer", "far peer"]);
 const MOMENTS = { firstByteMs: "first byte", totalMs: "total" } as const;
 const NAMES = { json: "JSON", stream: "stream" } as const;
 const COLUMNS: readonly Column[] = [
@@ -31,8 +32,8 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** Every time as a figure: `home: JSON, first byte, p50`, and the same with `, over direct` and `, over floor`. */
-export function latencyFigures(samples: Samples, linkMs: number | null): Figure[] {
-  const times = rowsOf(samples).flatMap((row) =>
+export function latencyFigures(samples: Samples): Figure[] {
+  return rowsOf(samples).flatMap((row) =>
     (["p50", "p99"] as const).flatMap((share) => {
       const name = `${row.place}: ${row.what}, ${share}`;
       const { ms, overDirect, overFloor } = row[share];
@@ -43,7 +44,6 @@ export function latencyFigures(samples: Samples, linkMs: number | null): Figure[
       return all;
     }),
   );
-  return [...times, ...linkFigures(samples, linkMs)];
 }
 
 /** The same times as a table for a terminal, a row for each place, kind and moment. */
@@ -83,14 +83,44 @@ function rowsOf(samples: Samples): Row[] {
   );
 }
 
-function rowOf(samples: Samples, place: Place, kind: Kind, moment: keyof Sample): Row {
-  const of = (where: Place): number[] =>
+function rowOf(samples: Samples, place: string, kind: Kind, moment: keyof Sample): Row {
+  const of = (where: string): number[] =>
     (samples.get(where)?.[kind] ?? []).map((sample) => sample[moment]);
   const timesAt = (share: number): Times => {
     const ms = quantile(of(place), share);
-    const over = (where: Place): number => ms - quantile(of(where), share);
+    const over = (where: string): number => ms - quantile(of(where), share);
     return { ms, overDirect: over("direct"), overFloor: over("floor") };
   };
   const what = `${NAMES[kind]}, ${MOMENTS[moment]}`;
   return { place, what, count: of(place).length, p50: timesAt(0.5), p99: timesAt(0.99) };
+}
+
+const ASKED = 30;
+
+/** The round trip that a link adds, in ms: the median time of a call through it, less that of the same call past it. */
+export async function linkRoundTrip(throughUrl: string, pastUrl: string): Promise<number> {
+  const agent = new Agent({ keepAlive: true });
+  try {
+    const median = async (url: string): Promise<number> => {
+      const times: number[] = [];
+      for (let i = 0; i <= ASKED; i++) times.push(await timeOf(`${url}/healthz`, agent));
+      return quantile(times.slice(1), 0.5); // the first one opens the connection
+    };
+    return (await median(throughUrl)) - (await median(pastUrl));
+  } finally {
+    agent.destroy();
+  }
+}
+
+function timeOf(url: string, agent: Agent): Promise<number> {
+  const begunAt = performance.now();
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, { agent }, (response) => {
+      response.resume();
+      response.on("error", reject);
+      response.on("end", () => resolve(performance.now() - begunAt));
+    });
+    outgoing.on("error", reject);
+    outgoing.end();
+  });
 }

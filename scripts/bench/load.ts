@@ -1,12 +1,45 @@
 import { Agent, request as httpRequest } from "node:http";
-import type { Ask, Sample, Target } from "./target.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { quantile } from "../quantile.ts";
+
+export type Kind = "json" | "stream";
+
+/**
+ * Where a completion can be asked for: at the upstream mock itself ("direct"), at a bare pass-through Worker
+ * before it ("floor"), at a Worker that pumps it through ("pump"), or at the gateway: at "home", in the other
+ * region with a global key ("peer"), in one whose link to home is long ("far peer"), or at the gateway of the
+ * commit it is compared with ("home before").
+ */
+export type Target = {
+  readonly name: string;
+  /** Ends in /chat/completions. */
+  readonly url: string;
+  /** Used in turn; each may be used 1000 times a minute. */
+  readonly keys: readonly string[];
+  /** The workerd processes that a request keeps busy; none for the upstream itself. */
+  readonly pids: readonly number[];
+  /** How a request is written; a chat completion unless said. */
+  readonly ask?: (ask: Ask) => Asked;
+};
+
+/** What is asked for. `words` is the output cap, which is how many words a stream has. */
+export type Ask = {
+  readonly kind: Kind;
+  readonly words: number;
+  /** A word every 20 ms, as models write, every 5 ms, or after 50 ms every 40, instead of every 2 ms. */
+  readonly pace?: "typical" | "steady" | "slow" | undefined;
+};
+
+/** When the first byte of the body and the last came, in ms since the request was begun. */
+export type Sample = { readonly firstByteMs: number; readonly totalMs: number };
+
+/** A request ready to be sent any number of times. */
+export type Asked = { readonly body: string; readonly ending: string };
 
 export type Load = Ask & {
   readonly target: Target;
   readonly requests: number;
   readonly concurrency: number;
-  /** How the request is written; a chat completion unless said. */
-  readonly prepared?: ((ask: Ask) => Asked) | undefined;
 };
 /** How a request ended; status 0 when the connection did before the answer. */
 export type Outcome = Sample & {
@@ -15,9 +48,6 @@ export type Outcome = Sample & {
   /** The end of the body, or what broke the connection. */
   readonly tail: string;
 };
-/** A request ready to be sent any number of times. */
-export type Asked = { readonly body: string; readonly ending: string };
-
 /** A request that takes longer is given up: nothing here takes a tenth of it unless it hangs. */
 const PATIENCE_MS = 20_000;
 export const MESSAGES = [
@@ -32,7 +62,7 @@ const nextKey = new WeakMap<Target, number>();
 /** Sends requests, `concurrency` at a time, until so many are answered in full; any other answer throws. */
 export async function run(load: Load): Promise<Sample[]> {
   const { target, requests, concurrency } = load;
-  const asked = (load.prepared ?? prepare)(load);
+  const asked = prepare(target, load);
   const samples: Sample[] = [];
   let begun = 0;
   const worker = async (): Promise<void> => {
@@ -45,8 +75,17 @@ export async function run(load: Load): Promise<Sample[]> {
   return samples;
 }
 
-/** The body of a request, and what its whole answer ends with. */
-export function prepare({ kind, words, pace }: Ask): Asked {
+/** There and back: every second time the other way round. */
+export function turned<T>(list: readonly T[], turn: number): readonly T[] {
+  return turn % 2 === 0 ? list : list.toReversed();
+}
+
+/** The body of a request as a target takes it, and what its whole answer ends with. */
+export function prepare({ ask = chat }: Pick<Target, "ask">, asked: Ask): Asked {
+  return ask(asked);
+}
+
+function chat({ kind, words, pace }: Ask): Asked {
   const model = `bench/${pace ?? "model"}`;
   const fields = { model, messages: MESSAGES, max_tokens: words, stream: kind === "stream" };
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
@@ -54,7 +93,7 @@ export function prepare({ kind, words, pace }: Ask): Asked {
 
 /** The status of one completion with any key. */
 export async function statusWithKey(url: string, key: string): Promise<number> {
-  const { status } = await send({ url, key, ...prepare({ kind: "json", words: 256 }) });
+  const { status } = await send({ url, key, ...chat({ kind: "json", words: 256 }) });
   return status;
 }
 
@@ -110,4 +149,78 @@ function send(sent: Asked & { url: string; key: string }): Promise<Outcome> {
     });
     outgoing.end(sent.body);
   });
+}
+
+export type Offer = {
+  readonly target: Target;
+  readonly ask: Ask;
+  /** Requests a second, evenly spaced, whatever becomes of those before. */
+  readonly rate: number;
+  readonly seconds: number;
+  /** How long after the step's end an answer still counts. */
+  readonly patienceMs: number;
+};
+/** An answer: how long after it was due its first byte and its last came, when that was, its status (0 for none), whether it was a whole 200. */
+export type Answered = {
+  readonly firstByteMs: number;
+  readonly ms: number;
+  readonly atMs: number;
+  readonly status: number;
+  readonly isOk: boolean;
+};
+/** What an open loop of one rate saw: requests a second, and times in ms from when each was due. */
+export type Step = {
+  readonly offered: number;
+  /** Answered in full, with 200, by the end of the step and the patience after it. */
+  readonly achieved: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+};
+
+const TICK_MS = 1;
+
+/**
+ * Offers a rate for some seconds and waits for every answer. Times are from when a request was due, not
+ * from when it was sent, so that a queue before the gateway counts, also one in this process. Whatever is
+ * not a whole 200 (a shed 503 too) is not achieved.
+ */
+export async function offer(offered: Offer): Promise<Step> {
+  const { rate, seconds, patienceMs } = offered;
+  const answers = await answersTo(offered);
+  const good = answers.filter(({ isOk }) => isOk);
+  const inTime = good.filter(({ atMs }) => atMs <= seconds * 1000 + patienceMs);
+  const times = good.map(({ ms }) => ms);
+  return {
+    offered: rate,
+    achieved: (rate * inTime.length) / answers.length,
+    p50Ms: quantile(times, 0.5),
+    p99Ms: quantile(times, 0.99),
+  };
+}
+
+/** Every answer to what is offered, in the order in which they were due. */
+export async function answersTo(offered: Offer): Promise<readonly Answered[]> {
+  return Promise.all(await sendAll(offered));
+}
+
+async function sendAll({ target, ask, rate, seconds }: Offer): Promise<Promise<Answered>[]> {
+  const asked = prepare(target, ask);
+  const begunAt = performance.now();
+  const send = async (dueMs: number): Promise<Answered> => {
+    const lateMs = performance.now() - begunAt - dueMs;
+    const { status, isWhole, firstByteMs } = await attempt(target, asked);
+    const atMs = performance.now() - begunAt;
+    const isOk = status === 200 && isWhole;
+    return { firstByteMs: lateMs + firstByteMs, ms: atMs - dueMs, atMs, status, isOk };
+  };
+  const all = Math.max(1, Math.round(rate * seconds));
+  const sent: Promise<Answered>[] = [];
+  while (sent.length < all) {
+    const elapsedMs = performance.now() - begunAt;
+    while (sent.length < all && (sent.length * 1000) / rate <= elapsedMs) {
+      sent.push(send((sent.length * 1000) / rate));
+    }
+    await sleep(TICK_MS);
+  }
+  return sent;
 }

@@ -1,21 +1,18 @@
-import path from "node:path";
-import { startBareWorker, startUpstream } from "./bare-workers.ts";
-import type { Figure } from "./figure.ts";
-import { openOrganization, startGateway } from "./gateway.ts";
-import type { Gateway } from "./gateway.ts";
-import { attempt, prepare } from "./load.ts";
-import { answersTo } from "./open-loop.ts";
-import { watchOthers } from "./others.ts";
-import { progress } from "./progress.ts";
-import type { Ask, Stoppable, Target } from "./target.ts";
+import { quantile } from "../quantile.ts";
+import { textTable } from "../table.ts";
+import type { Column } from "../table.ts";
+import { estimate, progress, table, watchOthers, written } from "./figure.ts";
+import type { Estimate, Figure, Report } from "./figure.ts";
+import { openOrganization, startBareWorker, startGateway } from "./gateway.ts";
+import type { Stage } from "./gateway.ts";
+import { answersTo, attempt, prepare, turned } from "./load.ts";
+import type { Ask, Target } from "./load.ts";
 
 /** A steady rate: JSON, or streams of 60 words with one every 5 ms. */
 export type Rate = { readonly kind: "json" | "stream"; readonly perSecond: number };
 /** Where rates are offered beside the upstream itself and the floor, each with one organisation or a hundred. */
 export const OPEN_PLACES = ["home", "home100", "away", "away100"] as const;
 export type OpenPlace = (typeof OPEN_PLACES)[number];
-/** Everything that is asked, by what its figures call it. */
-type Places = Readonly<Record<string, Target>>;
 /** Of one rate: each place's times in ms, a list for each round. JSON: to the last byte; streams: to the first. */
 export type Open = {
   readonly rate: Rate;
@@ -45,58 +42,55 @@ const KEY_PER_SECOND = 1000 / 60;
 const WARM_SECONDS = 3;
 const DIRECT_SHARE = 0.25;
 
-/** Offers each rate to each place in turn, there and back; `stops` gets what must be stopped afterwards. */
-export async function measureOpen(
-  options: OpenOptions,
-  directory: string,
-  stops: Stoppable[],
-): Promise<{ readonly open: readonly Open[]; readonly others: Figure }> {
+/** Offers each rate to each place in turn, there and back. */
+export async function measureOpen(stage: Stage, options: OpenOptions): Promise<Report> {
+  const { requests, rounds } = options;
   progress("starting, and making organisations");
-  const places = await startPlaces(options, directory, stops);
-  for (const target of Object.values(places)) await wake(target, ASKS.json, WARMING);
+  const places = await startPlaces(stage, options);
+  for (const target of places) await wake(target, ASKS.json, WARMING);
   const others = watchOthers();
   const open: Open[] = [];
   for (const rate of options.rates) open.push(await measureRate(rate, places, options));
-  return { open, others: others() };
+  const figures = openFigures(open, others());
+  return {
+    figures,
+    more: { rounds },
+    tables: [table(figures), openTable(open)],
+    how:
+      `${requests} requests a rate and place, in ${rounds} rounds there and back, of which all figures are the medians; ` +
+      `times from when each was due; streams: the first byte.`,
+  };
 }
 
+/** Everything that is asked, by what its figures call it. */
 async function startPlaces(
+  stage: Stage,
   { rates, places }: OpenOptions,
-  directory: string,
-  stops: Stoppable[],
-): Promise<Places> {
-  const kept = <T extends Stoppable>(started: T): T => {
-    stops.push(started);
-    return started;
-  };
-  const direct = kept(await startUpstream());
-  const upstream = direct.base;
-  const floor = kept(await startBareWorker("floor", upstream));
+): Promise<readonly Target[]> {
+  const floor = await startBareWorker(stage, "floor");
   const fastest = Math.max(...rates.map(({ perSecond }) => perSecond));
   const keys = Math.ceil((1.5 * fastest) / KEY_PER_SECOND) + WARMING_KEYS;
-  const place = path.join(directory, "gateway");
-  const gateway = kept(await startGateway({ upstream, directory: place, keys }));
-  const many = async (scope: "regional" | "global"): Promise<readonly string[]> => {
+  const { home, peer, admin } = await startGateway(stage, { place: "gateway", keys });
+  const crowdOf = async (target: Target, scope: "regional" | "global"): Promise<Target> => {
     const made: string[] = [];
-    for (let i = 0; i < ORGANIZATIONS; i++) made.push(...(await organization(gateway, scope, i)));
-    return made;
+    for (let i = 0; i < ORGANIZATIONS; i++) {
+      made.push(...(await openOrganization(admin, scope, 1, `bench-${scope}-${i}`)));
+    }
+    return { ...target, keys: made };
   };
-  const started: Record<string, Target> = { direct, floor };
+  const started: Target[] = [stage.direct, floor];
+  const add = (name: string, target: Target): unknown => started.push({ ...target, name });
   const crowd = `${ORGANIZATIONS} organisations`;
-  if (places.includes("home")) started["home, one organisation"] = gateway.home;
-  if (places.includes("home100")) {
-    started[`home, ${crowd}`] = { ...gateway.home, keys: await many("regional") };
-  }
-  if (places.includes("away")) started["away, one organisation"] = gateway.peer;
-  if (places.includes("away100")) {
-    started[`away, ${crowd}`] = { ...gateway.peer, keys: await many("global") };
-  }
+  if (places.includes("home")) add("home, one organisation", home);
+  if (places.includes("home100")) add(`home, ${crowd}`, await crowdOf(home, "regional"));
+  if (places.includes("away")) add("away, one organisation", peer);
+  if (places.includes("away100")) add(`away, ${crowd}`, await crowdOf(peer, "global"));
   return started;
 }
 
 /** Lets Workers compile and keys be read from the book; what fails meanwhile does not matter. */
 async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
-  const asked = prepare(ask);
+  const asked = prepare(target, ask);
   let left = requests;
   const worker = async (): Promise<void> => {
     while (left-- > 0) await attempt(target, asked);
@@ -108,31 +102,27 @@ async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
 const WARMING = 2000;
 const WARMING_KEYS = 4;
 
-function organization(gateway: Gateway, scope: "regional" | "global", i: number) {
-  return openOrganization(gateway.admin, scope, 1, `bench-${scope}-${i}`);
-}
-
-async function measureRate(rate: Rate, places: Places, options: OpenOptions): Promise<Open> {
+async function measureRate(
+  rate: Rate,
+  places: readonly Target[],
+  options: OpenOptions,
+): Promise<Open> {
   const { kind, perSecond } = rate;
   const ask = ASKS[kind];
   const seconds = options.requests / options.rounds / perSecond;
-  const names = Object.keys(places);
-  const times: Record<string, number[][]> = Object.fromEntries(names.map((name) => [name, []]));
+  const times: Record<string, number[][]> = {};
   let failed = 0;
-  for (const target of Object.values(places)) {
-    await wake(target, ask, Math.max(target.keys.length, 20));
-  }
+  for (const target of places) await wake(target, ask, Math.max(target.keys.length, 20));
   for (let round = 0; round < options.rounds; round++) {
     progress(`${nameOf(rate)}: round ${round + 1} of ${options.rounds}`);
-    for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const target = places[name];
-      if (target === undefined) continue;
+    for (const target of turned(places, round)) {
       const offered = { target, ask, rate: perSecond, patienceMs: 0 };
       await answersTo({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) }); // awake, and not counted
-      const share = name === "direct" ? DIRECT_SHARE : 1;
+      const share = target.name === "direct" ? DIRECT_SHARE : 1;
       const answers = await answersTo({ ...offered, seconds: seconds * share });
       failed += answers.filter(({ isOk }) => !isOk).length;
-      times[name]?.push(answers.map(({ ms, firstByteMs }) => (kind === "json" ? ms : firstByteMs)));
+      const taken = answers.map(({ ms, firstByteMs }) => (kind === "json" ? ms : firstByteMs));
+      (times[target.name] ??= []).push(taken);
     }
   }
   return { rate, times, failed };
@@ -156,4 +146,88 @@ export function ratesOf(text: string): readonly Rate[] | null {
 export function placesOf(text: string): readonly OpenPlace[] | null {
   const places = text.split(",").map((word) => OPEN_PLACES.find((place) => place === word));
   return places.every((place) => place !== undefined) ? places : null;
+}
+
+const SHARES = { p50: 0.5, p99: 0.99, "p99.9": 0.999 } as const;
+/** How often what home adds at p99 may be what the floor adds. */
+const TAIL_MAX = 3;
+/** What every place is compared with. */
+const BASES = ["direct", "floor"] as const;
+const COLUMNS: readonly Column[] = [
+  { title: "added in ms" },
+  { title: "p50", align: "right" },
+  { title: "p99", align: "right" },
+  { title: "p99.9", align: "right" },
+  { title: "of the floor's: p50", align: "right" },
+  { title: "p99", align: "right" },
+  { title: "p99.9", align: "right" },
+  { title: "requests", align: "right" },
+];
+
+/** What each place adds over direct and over the floor: of the rounds' own, the median. */
+export function openFigures(open: readonly Open[], others: Figure): Figure[] {
+  return [...open.flatMap(figuresOf), others];
+}
+
+/** The same over direct as a table for a terminal, a row for each rate and place. */
+export function openTable(open: readonly Open[]): string {
+  const rows = open.flatMap(({ rate, times }) =>
+    placesIn(times).map((place) => rowOf(nameOf(rate), times, place)),
+  );
+  return textTable(COLUMNS, rows);
+}
+
+function rowOf(rate: string, times: Open["times"], place: string): string[] {
+  const added = textsOf((at) => addedIn(times, place, "direct", at));
+  const shares = place === "floor" ? ["", "", ""] : textsOf((at) => ofFloor(times, place, at));
+  return [`${rate}, ${place}`].concat(added, shares, String((times[place] ?? []).flat().length));
+}
+
+function textsOf(roundsAt: (at: number) => readonly number[]): string[] {
+  return Object.values(SHARES).map((at) => written(estimate(roundsAt(at)).value));
+}
+
+function placesIn(times: Open["times"]): string[] {
+  return Object.keys(times).filter((place) => place !== "direct");
+}
+
+function figuresOf({ rate, times, failed }: Open): Figure[] {
+  const rows = placesIn(times).flatMap((place) => placeFigures(nameOf(rate), times, place));
+  return [...rows, { name: `${nameOf(rate)}: failed`, value: failed, unit: "", budget: 0 }];
+}
+
+function placeFigures(rate: string, times: Open["times"], place: string): Figure[] {
+  const figures: Figure[] = [];
+  for (const [share, at] of Object.entries(SHARES)) {
+    for (const base of BASES.filter((one) => one !== place)) {
+      const name = `${rate}, ${place}: ${share} over ${base}`;
+      figures.push({ name, unit: "ms", ...medianOf(addedIn(times, place, base, at)) });
+    }
+    if (place === "floor") continue;
+    figures.push({
+      name: `${rate}, ${place}: ${share} added, of the floor's`,
+      unit: "x",
+      ...medianOf(ofFloor(times, place, at)),
+      ...(share === "p99" && place.startsWith("home") && { budget: TAIL_MAX }),
+    });
+  }
+  return figures;
+}
+
+function medianOf(rounds: readonly number[]): Pick<Estimate, "value" | "quartiles"> {
+  const { value, quartiles } = estimate(rounds);
+  return { value, quartiles };
+}
+
+/** Of each round, how often a place adds what the floor adds, over direct. */
+function ofFloor(times: Open["times"], place: string, at: number): number[] {
+  const floor = addedIn(times, "floor", "direct", at);
+  return addedIn(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
+}
+
+/** Of each round, what a place's quantile is more than another's. */
+function addedIn(times: Open["times"], place: string, base: string, at: number): number[] {
+  const of = (name: string): number[] => (times[name] ?? []).map((round) => quantile(round, at));
+  const bases = of(base);
+  return of(place).map((ms, round) => ms - (bases[round] ?? NaN));
 }

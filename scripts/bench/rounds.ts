@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMicroseconds } from "../workerd.ts";
-import { quantile } from "./estimate.ts";
-import type { CpuRound } from "./estimate.ts";
-import { run } from "./load.ts";
-import type { Asked } from "./load.ts";
-import { progress } from "./progress.ts";
-import type { Ask, Kind, Place, Sample, Target } from "./target.ts";
+import { progress } from "./figure.ts";
+import type { CpuRound } from "./figure.ts";
+import { run, turned } from "./load.ts";
+import type { Ask, Kind, Sample, Target } from "./load.ts";
 
 /** Rounds of CPU per request; `typical` are streams at a model's pace, `crowd` many short ones at once. */
 export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
-export type Samples = ReadonlyMap<Place, Readonly<Record<Kind, readonly Sample[]>>>;
+export type Samples = ReadonlyMap<string, Readonly<Record<Kind, readonly Sample[]>>>;
 export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>> & {
   readonly farPeer: Target | null;
 };
@@ -27,7 +25,7 @@ const SLICE = {
   floorJson: { ...JSON_ASK, requests: 300, concurrency: 8 }, // as long as the gateway's
   stream: { ...STREAM_ASK, requests: 8, concurrency: 8 },
 } as const;
-const JSON_PASSES = 2; // a round, there and back
+export const JSON_PASSES = 2; // a round, there and back
 const TYPICAL: Share = { ...STREAM_ASK, pace: "typical", requests: 24, concurrency: 24 };
 const CROWD: Share = { kind: "stream", words: 60, pace: "steady", requests: 64, concurrency: 64 };
 /** What comes before every slice and does not count: a process that had nothing to do for a second is slow. */
@@ -41,15 +39,21 @@ const TIMED = {
 const COLD = 2;
 /** With a far peer most of the time is the link's. */
 const FAR_CONCURRENCY = { json: 4, stream: 4 } as const;
-const KINDS = ["json", "stream"] as const;
+export const KINDS = ["json", "stream"] as const;
+const KEY_PER_MINUTE = 1000;
 
 /** A process is quiet when it has used so little CPU in so long. */
 const QUIET_US = 200;
 const QUIET_POLL_MS = 4;
 const QUIET_POLLS = 12;
 
-/** The most requests that `rounds` rounds send to one target, warm-up included. */
-export function requestsOf(rounds: number): number {
+/** How many keys a target needs for `rounds` rounds, were all of a minute, warm-up included; `times`: for so many targets. */
+export function keysFor(rounds: number, times = 1): number {
+  return Math.ceil((1.5 * times * requestsOf(rounds)) / KEY_PER_MINUTE);
+}
+
+/** The most requests that `rounds` rounds send to one target. */
+function requestsOf(rounds: number): number {
   const warming = WARMING.json.requests + WARMING.stream.requests;
   const timed = TIMED.json.requests + TIMED.stream.requests + 2 * COLD;
   const json = JSON_PASSES * (SLICE.json.requests + AWAKENING.requests);
@@ -57,13 +61,6 @@ export function requestsOf(rounds: number): number {
   const streams = slices + 3 * AWAKENING.requests;
   return warming + rounds * (json + streams + timed);
 }
-
-/** The same gateway twice, as it is and as it was, and the floor beside both. */
-type PairedTargets = Readonly<
-  Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
->;
-/** Rounds of CPU per request, and of the time to the first byte in ms: of each slice its median. */
-export type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
 
 /** Lets every Worker compile, every key be read from D1, every connection open. */
 export async function warmUp({ direct, floor, pump, home, peer, farPeer }: Targets): Promise<void> {
@@ -79,40 +76,6 @@ export async function warm(targets: readonly Target[]): Promise<void> {
   }
 }
 
-/** Rounds in which both gateways take every slice one after the other, there and back. */
-export async function measurePairs(targets: PairedTargets, rounds: number): Promise<Pairs> {
-  const { floor, home, peer, homeBefore, peerBefore } = targets;
-  const cpu: Pairs["cpu"] = { json: [], stream: [] };
-  const firstByte: Pairs["firstByte"] = { json: [], stream: [] };
-  for (let round = 0; round < rounds; round++) {
-    progress(`round ${round + 1} of ${rounds}`);
-    const atHome = turned([homeBefore, home], round);
-    const all = [floor, ...atHome, ...turned([peerBefore, peer], round)];
-    for (let pass = 0; pass < JSON_PASSES; pass++) {
-      cpu.json.push(await cpuInTurn(turned(all, pass), "json"));
-      cpu.stream.push(await cpuInTurn(turned(atHome, pass), "stream"));
-    }
-    for (const kind of KINDS) {
-      for (let pass = 0; pass < 2; pass++) {
-        firstByte[kind].push(await firstBytes(turned([floor, ...atHome], pass), kind));
-      }
-    }
-  }
-  return { cpu, firstByte };
-}
-
-async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRound> {
-  const round: Partial<Record<Place, number>> = {};
-  for (const target of targets) {
-    const samples = await time(target, kind);
-    round[target.name] = quantile(
-      samples.map(({ firstByteMs }) => firstByteMs),
-      0.5,
-    );
-  }
-  return round;
-}
-
 /** Rounds of short slices, one target after the other, the other way round in every second round. */
 export async function measureRounds(
   targets: Targets,
@@ -121,7 +84,7 @@ export async function measureRounds(
   const { direct, floor, pump, home, peer, farPeer } = targets;
   const cpu: Record<keyof Cpu, CpuRound[]> = { json: [], stream: [], typical: [], crowd: [] };
   const timed = [direct, floor, home, peer, ...(farPeer === null ? [] : [farPeer])];
-  const samples = new Map<Place, Lists>(timed.map(({ name }) => [name, { json: [], stream: [] }]));
+  const samples = new Map<string, Lists>(timed.map(({ name }) => [name, { json: [], stream: [] }]));
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}`);
     for (let pass = 0; pass < JSON_PASSES; pass++) {
@@ -138,16 +101,15 @@ export async function measureRounds(
   return { cpu, samples };
 }
 
-/** There and back: every second time the other way round. */
-function turned(list: readonly Target[], turn: number): readonly Target[] {
-  return turn % 2 === 0 ? list : list.toReversed();
-}
-
 type Lists = Record<Kind, Sample[]>;
 
 /** CPU per request of one target after the other; `share`: instead of the kind's own slice. */
-async function cpuInTurn(targets: readonly Target[], kind: Kind, share?: Share): Promise<CpuRound> {
-  const round: Partial<Record<Place, number>> = {};
+export async function cpuInTurn(
+  targets: readonly Target[],
+  kind: Kind,
+  share?: Share,
+): Promise<CpuRound> {
+  const round: Record<string, number> = {};
   for (const target of targets) {
     const isFloorJson = kind === "json" && target.name === "floor";
     round[target.name] = await cpuOfSlice(
@@ -160,7 +122,7 @@ async function cpuInTurn(targets: readonly Target[], kind: Kind, share?: Share):
 
 /** The same of all at once, which few streams at a slow pace allow: together they use a fraction of a core. */
 async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
-  const round: Partial<Record<Place, number>> = {};
+  const round: Record<string, number> = {};
   const measure = async (target: Target): Promise<void> => {
     round[target.name] = await cpuOfSlice(target, TYPICAL);
   };
@@ -168,22 +130,18 @@ async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
   return round;
 }
 
-/** CPU per request at a target, in microseconds; `prepared`: how it is written, where not as a chat. */
-export async function cpuOfSlice(
-  target: Target,
-  slice: Share | Kind,
-  prepared?: (ask: Ask) => Asked,
-): Promise<number> {
-  const share: Share = typeof slice === "string" ? SLICE[slice] : slice;
-  await run({ ...share, ...AWAKENING, pace: undefined, target, prepared });
+/** CPU per request at a target, in microseconds. */
+async function cpuOfSlice(target: Target, share: Share): Promise<number> {
+  await run({ ...share, ...AWAKENING, pace: undefined, target });
   await untilQuiet(target);
   const before = cpuUsed(target);
-  await run({ ...share, target, prepared });
+  await run({ ...share, target });
   await untilQuiet(target);
   return (cpuUsed(target) - before) / share.requests;
 }
 
-async function time(target: Target, kind: Kind): Promise<Sample[]> {
+/** Times of a slice of one kind. */
+export async function time(target: Target, kind: Kind): Promise<Sample[]> {
   const far = target.name === "far peer" ? { concurrency: FAR_CONCURRENCY[kind] } : {};
   const share = { ...TIMED[kind], ...far, target };
   const samples = await run({ ...share, requests: share.requests + COLD });

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { cpuOf, quantile, ratioOf } from "../../scripts/bench/estimate.ts";
-import type { CpuRound } from "../../scripts/bench/estimate.ts";
+import { cpuOf, ratioOf } from "../../scripts/bench/figure.ts";
+import type { CpuRound } from "../../scripts/bench/figure.ts";
+import { quantile } from "../../scripts/quantile.ts";
 
 const cpu = fc.double({ min: 50, max: 50_000, noNaN: true });
 const slower = fc.double({ min: 1, max: 20, noNaN: true });

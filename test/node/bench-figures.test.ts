@@ -2,16 +2,15 @@ import { expect, it } from "vitest";
 import { againstFigures } from "../../scripts/bench/against.ts";
 import { mark, table } from "../../scripts/bench/figure.ts";
 import type { Figure } from "../../scripts/bench/figure.ts";
-import { costFigures } from "../../scripts/bench/figures.ts";
-import type { Measured } from "../../scripts/bench/figures.ts";
+import { costFigures } from "../../scripts/bench/costs.ts";
+import type { Measured } from "../../scripts/bench/costs.ts";
 import { HELP } from "../../scripts/bench/help.ts";
 import { hotFigures } from "../../scripts/bench/hot.ts";
 import type { HotRun } from "../../scripts/bench/hot.ts";
-import { kneeFigures } from "../../scripts/bench/knee-run.ts";
-import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
-import { openFigures, openTable } from "../../scripts/bench/open-figures.ts";
-import { placesOf, ratesOf } from "../../scripts/bench/open.ts";
-import type { Kind, Place, Sample } from "../../scripts/bench/target.ts";
+import { kneeFigures } from "../../scripts/bench/knee.ts";
+import { latencyFigures, latencyTable, linkFigures } from "../../scripts/bench/latency.ts";
+import { openFigures, openTable, placesOf, ratesOf } from "../../scripts/bench/open.ts";
+import type { Kind, Sample } from "../../scripts/bench/load.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 
 /** 101 requests of which the first byte comes after base, base + 1, ... ms, and the last `rest` ms later. */
@@ -24,7 +23,7 @@ function samplesFrom(base: number, rest = 10): Record<Kind, Sample[]> {
   return { json: kind(0), stream: kind(1000) };
 }
 
-const samples = new Map<Place, Record<Kind, Sample[]>>([
+const samples = new Map<string, Record<Kind, Sample[]>>([
   ["direct", samplesFrom(1)],
   ["floor", samplesFrom(2)],
   ["home", samplesFrom(5)],
@@ -55,7 +54,6 @@ const measured: Measured = {
     },
     forged: 0,
   },
-  linkMs: null,
   others: { name: "cores kept busy by other programs", value: 0.1, unit: "" },
 };
 
@@ -186,7 +184,7 @@ it("a figure that was not measured keeps no budget", () => {
 });
 
 it("times at home and at a peer are over the upstream's own and over the floor's, at p50 and p99", () => {
-  const rows = latencyFigures(samples, null);
+  const rows = latencyFigures(samples);
   expect(named(rows, "home: JSON, first byte, p50")?.value).toBe(55);
   expect(named(rows, "home: JSON, first byte, p99, over direct")?.value).toBe(4);
   expect(named(rows, "home: stream, total, p99")?.value).toBe(1000 + 5 + 99 + 10);
@@ -199,7 +197,7 @@ it("times at home and at a peer are over the upstream's own and over the floor's
 });
 
 it("of a far peer's times, what they are more than the near one's is the link's", () => {
-  const rows = latencyFigures(withFarPeer, 45);
+  const rows = linkFigures(withFarPeer, 45);
   expect(named(rows, "link: round trip, p50")?.value).toBe(45);
   expect(named(rows, "far peer: JSON, first byte, p50, the link's part")?.value).toBe(90);
   expect(named(rows, "far peer: JSON, first byte, p50, the link's share")?.value).toBe(60);
@@ -228,7 +226,7 @@ it("figures keep their names, which other programs read and --help says", () => 
     "object calls and D1 queries by forged keys",
     "cores kept busy by other programs",
   ]);
-  const times = namesOf(latencyFigures(withFarPeer, 45));
+  const times = namesOf([...latencyFigures(withFarPeer), ...linkFigures(withFarPeer, 45)]);
   expect(times).toEqual([
     ...timesAt("direct", [""]),
     ...timesAt("floor", [""]),

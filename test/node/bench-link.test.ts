@@ -4,8 +4,8 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { afterEach, expect, it } from "vitest";
-import { startProgram } from "../../scripts/bench/bare-workers.ts";
-import type { Stoppable } from "../../scripts/bench/target.ts";
+import { startProgram } from "../../scripts/bench/gateway.ts";
+import type { Stoppable } from "../../scripts/bench/gateway.ts";
 
 const ROUND_TRIP_MS = 60;
 const open: Stoppable[] = [];

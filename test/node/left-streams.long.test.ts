@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { quantile } from "../../scripts/bench/estimate.ts";
+import { quantile } from "../../scripts/quantile.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
 import { CHUNK, chunkOf, DONE, FINISH, OPENING, sse } from "../fixtures/openai-wire.ts";

@@ -1,16 +1,21 @@
+import { cpus } from "node:os";
+import { quantile } from "../quantile.ts";
+import { tmpfsMount } from "../tmpfs.ts";
+import { cpuSource } from "../workerd.ts";
+import { countCompletions } from "./count.ts";
 import type { Counted } from "./count.ts";
-import { cpuOf, quantile, ratioOf } from "./estimate.ts";
-import type { CpuRound } from "./estimate.ts";
-import type { Figure } from "./figure.ts";
+import { cpuOf, progress, ratioOf, table, watchOthers } from "./figure.ts";
+import type { CpuRound, Figure, Report } from "./figure.ts";
+import { startBareWorker, startGateway } from "./gateway.ts";
+import type { Stage } from "./gateway.ts";
+import { latencyFigures, latencyTable, linkFigures, linkRoundTrip } from "./latency.ts";
+import { keysFor, measureRounds, warmUp } from "./rounds.ts";
 import type { Cpu, Samples } from "./rounds.ts";
-import type { Place } from "./target.ts";
 
 export type Measured = {
   readonly cpu: Cpu;
   readonly samples: Samples;
   readonly counted: Counted;
-  /** Round trip of the far peer's link in ms, measured; null without one. */
-  readonly linkMs: number | null;
   /** Of watchOthers. */
   readonly others: Figure;
 };
@@ -19,11 +24,43 @@ export type Measured = {
 const OBJECT_SECONDS_PER_CALL = 0.003;
 const BUDGET = 3.5;
 
+/** Measures a completion beside a bare Worker; with `linkMs` also at a peer whose link has that round trip. */
+export async function measureCosts(
+  stage: Stage,
+  rounds: number,
+  linkMs: number | undefined,
+): Promise<Report> {
+  progress("starting");
+  const floor = await startBareWorker(stage, "floor");
+  const pump = await startBareWorker(stage, "pump");
+  const gateway = await startGateway(stage, { place: "gateway", keys: keysFor(rounds), linkMs });
+  const { homeUrl, homeUrlFromFar } = gateway;
+  const targets = { direct: stage.direct, floor, pump, ...gateway };
+  progress("warming up, and counting rows and calls");
+  const counting = countCompletions(stage, { place: "counting" });
+  const [counted] = await Promise.all([counting, warmUp(targets)]);
+  const link = homeUrlFromFar === null ? null : await linkRoundTrip(homeUrlFromFar, homeUrl);
+  const others = watchOthers();
+  const { cpu, samples } = await measureRounds(targets, rounds);
+  const costs = costFigures({ cpu, samples, counted, others: others() });
+  const ofLink = linkFigures(samples, link);
+  const storage = tmpfsMount() === null ? "on disk (no tmpfs here)" : "in memory";
+  return {
+    figures: [...costs, ...latencyFigures(samples), ...ofLink],
+    more: { rounds: cpu },
+    tables: [table(costs), latencyTable(samples), ...(ofLink.length > 0 ? [table(ofLink)] : [])],
+    how:
+      `Medians of ${cpu.json.length} JSON rounds, ${cpu.stream.length} of streams (200 words, one every 2 ms) and ` +
+      `${cpu.typical.length} at 20 ms a word; CPU of the workerd processes from ${cpuSource()}; storage ${storage}; ` +
+      `${cpus().length} cores; counts over ${counted.completions} completions and one publish.`,
+  };
+}
+
 /** The figures of design's budgets, in their order; times are latency.ts's. */
 export function costFigures({ cpu, samples, counted, others }: Measured): Figure[] {
   const { counts, completions, forged } = counted;
   const per = (sum: number): number => sum / completions;
-  const firstByte = (place: Place): number =>
+  const firstByte = (place: string): number =>
     quantile(samples.get(place)?.stream.map(({ firstByteMs }) => firstByteMs) ?? [], 0.5);
   return [
     plain("object calls before the upstream call", per(counts.objectCallsBeforeUpstream), 2),
