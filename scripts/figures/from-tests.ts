@@ -29,6 +29,21 @@ function sums<N extends string>(tests: readonly RanTest[], ...names: N[]): Recor
   return Object.fromEntries(pairs) as Record<N, number>;
 }
 
+/** A row whose figures are the sums of these over its tests. */
+function summed<N extends string>(
+  row: number,
+  names: readonly N[],
+  read: (values: Record<N, number>, tests: readonly RanTest[]) => Omit<Reading, "values">,
+): TestedRow {
+  return {
+    row,
+    read: (tests) => {
+      const values = sums(tests, ...names);
+      return { ...read(values, tests), values };
+    },
+  };
+}
+
 /** What a row's tests say: met only if all passed, and those that failed are said. */
 export function testedFinding({ row, read }: TestedRow, tests: readonly RanTest[]): Finding {
   const { words, isMet, values } = read(tests);
@@ -37,63 +52,49 @@ export function testedFinding({ row, read }: TestedRow, tests: readonly RanTest[
   return { row, measured: words + failed, isMet: isMet && failures === 0, values };
 }
 
-export const RACES: TestedRow = {
-  row: 2,
-  read: (tests) => {
-    const values = sums(tests, "races", "requests", "served", "overspend", "belowZero");
-    const { races, requests, served, overspend, belowZero } = values;
-    return {
-      words: `${overspend} micros in ${races} races of ${requests / races} at once; ${served} of ${requests} served, balance below zero by ${belowZero}`,
-      isMet: overspend === 0 && belowZero === 0 && served > 0 && served < requests,
-      values,
-    };
-  },
-};
+export const RACES = summed(
+  2,
+  ["races", "requests", "served", "overspend", "belowZero"],
+  ({ races, requests, served, overspend, belowZero }) => ({
+    words: `${overspend} micros in ${races} races of ${requests / races} at once; ${served} of ${requests} served, balance below zero by ${belowZero}`,
+    isMet: overspend === 0 && belowZero === 0 && served > 0 && served < requests,
+  }),
+);
 
-export const SETTLEMENTS: TestedRow = {
-  row: 3,
-  read: (tests) => {
-    const values = sums(tests, "flights", "doubled", "reordered", "repeated");
-    const { flights, doubled, reordered, repeated } = values;
-    return {
-      words: `${repeated} of ${count(flights)} requests; ${doubled} messages doubled, ${reordered} reordered`,
-      isMet: flights > 0 && doubled > 0 && repeated === 0,
-      values,
-    };
-  },
-};
+export const SETTLEMENTS = summed(
+  3,
+  ["flights", "doubled", "reordered", "repeated"],
+  ({ flights, doubled, reordered, repeated }) => ({
+    words: `${repeated} of ${count(flights)} requests; ${doubled} messages doubled, ${reordered} reordered`,
+    isMet: flights > 0 && doubled > 0 && repeated === 0,
+  }),
+);
 
 const loadOf = (tests: readonly RanTest[]): string => {
   const { requests, organizations } = sums(tests, "requests", "organizations");
   return `${requests} requests, ${organizations} organisations, both regions`;
 };
 
-export const LEDGERS: TestedRow = {
-  row: 4,
-  read: (tests) => {
-    const values = sums(tests, "ledgerOff", "bookOff", "openHolds", "charges");
-    const { ledgerOff, bookOff, openHolds, charges } = values;
-    return {
-      words: `${ledgerOff}; ${bookOff} micros, ${openHolds} open holds (${loadOf(tests)})`,
-      isMet: ledgerOff === 0 && bookOff === 0 && openHolds === 0 && charges > 0,
-      values,
-    };
-  },
-};
+export const LEDGERS = summed(
+  4,
+  ["ledgerOff", "bookOff", "openHolds", "charges"],
+  ({ ledgerOff, bookOff, openHolds, charges }, tests) => ({
+    words: `${ledgerOff}; ${bookOff} micros, ${openHolds} open holds (${loadOf(tests)})`,
+    isMet: ledgerOff === 0 && bookOff === 0 && openHolds === 0 && charges > 0,
+  }),
+);
 
-export const SHORTFALLS: TestedRow = {
-  row: 15,
-  read: (tests) => {
-    const values = sums(tests, "shortfall", "charges", "estimated");
-    const { shortfall, charges, estimated } = values;
+export const SHORTFALLS = summed(
+  15,
+  ["shortfall", "charges", "estimated"],
+  ({ shortfall, charges, estimated }, tests) => {
     const share = ((100 * estimated) / charges).toFixed(1);
     return {
       words: `${shortfall} micros; ${share} % of ${charges} charges (${loadOf(tests)}, an eighth of the clients leave, with DRAIN_S 1)`,
       isMet: shortfall === 0 && charges > 0,
-      values,
     };
   },
-};
+);
 
 export const LIMIT: TestedRow = {
   row: 5,
@@ -116,18 +117,14 @@ export const LIMIT: TestedRow = {
   },
 };
 
-export const EVICTIONS: TestedRow = {
-  row: 6,
-  read: (tests) => {
-    const values = sums(tests, "evictedAdmitted", "offered", "evictions");
-    const { evictedAdmitted, offered, evictions } = values;
-    return {
-      words: `${evictedAdmitted} of ${offered} requests, ${evictions} evictions`,
-      isMet: evictedAdmitted === 60 && evictions > 0,
-      values,
-    };
-  },
-};
+export const EVICTIONS = summed(
+  6,
+  ["evictedAdmitted", "offered", "evictions"],
+  ({ evictedAdmitted, offered, evictions }) => ({
+    words: `${evictedAdmitted} of ${offered} requests, ${evictions} evictions`,
+    isMet: evictedAdmitted === 60 && evictions > 0,
+  }),
+);
 
 export const REVOCATIONS: TestedRow = {
   row: 7,
@@ -170,18 +167,10 @@ export const LEAVING: TestedRow = {
   },
 };
 
-export const FORGED: TestedRow = {
-  row: 9,
-  read: (tests) => {
-    const values = sums(tests, "forged", "operations");
-    const { forged, operations } = values;
-    return {
-      words: `${operations} for ${count(forged)} keys`,
-      isMet: operations === 0 && forged > 0,
-      values,
-    };
-  },
-};
+export const FORGED = summed(9, ["forged", "operations"], ({ forged, operations }) => ({
+  words: `${operations} for ${count(forged)} keys`,
+  isMet: operations === 0 && forged > 0,
+}));
 
 export const FUZZING: TestedRow = {
   row: 12,
@@ -201,18 +190,14 @@ export const FUZZING: TestedRow = {
   },
 };
 
-export const KILLS: TestedRow = {
-  row: 13,
-  read: (tests) => {
-    const values = sums(tests, "kills", "answered", "lost", "stranded");
-    const { kills, answered, lost, stranded } = values;
-    return {
-      words: `${lost} of ${count(answered)}, ${kills} kills in mid-load in both regions; ${stranded} streams that died with the peer were released`,
-      isMet: lost === 0 && kills > 0 && answered > 0,
-      values,
-    };
-  },
-};
+export const KILLS = summed(
+  13,
+  ["kills", "answered", "lost", "stranded"],
+  ({ kills, answered, lost, stranded }) => ({
+    words: `${lost} of ${count(answered)}, ${kills} kills in mid-load in both regions; ${stranded} streams that died with the peer were released`,
+    isMet: lost === 0 && kills > 0 && answered > 0,
+  }),
+);
 
 export const MATRIX: TestedRow = {
   row: 14,
