@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { judgeReach, loadOf } from "../../scripts/soak/judge-answers.ts";
+import type { Trace } from "../../scripts/soak/trace.ts";
 import { refusalOf, START, traceOf } from "./a-run.ts";
 
 const MUST = { "answers of 200": 5, "forged keys refused": 2, "keys revoked": 1 };
@@ -36,11 +37,14 @@ it("a machine that left out over a fifth of its requests is too slow to judge by
   }
 });
 
+/** A forged key that was refused so long after it was sent. */
+function refusedAfter(ms: number): Trace {
+  return refusalOf(401, "invalid_api_key", { kind: "forged", endedMs: START + ms });
+}
+
 it("so is one that refused over a tenth of the forged keys late, which asks nothing", () => {
-  const after = (ms: number) =>
-    refusalOf(401, "invalid_api_key", { kind: "forged", endedMs: START + ms });
-  const prompt = Array.from({ length: 27 }, () => after(499));
-  const late = [after(500), after(9000), after(16_000)];
+  const prompt = Array.from({ length: 27 }, () => refusedAfter(499));
+  const late = [refusedAfter(500), refusedAfter(9000), refusedAfter(16_000)];
   const load = { fromMs: START, untilMs: START + 60_000, leftOut: 0 };
   const others = [traceOf({ endedMs: START + 9000 })];
   const bearable = loadOf([...prompt, ...late, ...others], load);
