@@ -55,10 +55,11 @@ const DOOR_LOADS: Readonly<Record<string, DoorLoad>> = {
 /** Rounds in which every door takes a slice of each kind at home, in the opposite order each time. */
 export async function measureDoors(stage: Stage, rounds: number): Promise<Report> {
   const loads = Object.entries(DOOR_LOADS);
-  const keys = keysFor(rounds, loads.length);
-  const { home } = await startGateway(stage, { place: "gateway", keys });
+  const places = { place: "gateway", keys: keysFor(rounds, loads.length) };
+  const { home } = await startGateway(stage, places);
+  const { url, keys, pids } = home;
   const doors = loads.map(([name, { path: below, ask }]): Target => {
-    return { ...home, name, url: home.url.replace("chat/completions", below), ask };
+    return { name, url: url.replace("chat/completions", below), keys, pids, ask };
   });
   progress("warming up");
   for (const target of doors) {

@@ -3,7 +3,7 @@ import { progress, watchOthers } from "./figure.ts";
 import type { Figure, Report } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
 import type { RunningRegion, Stage } from "./gateway.ts";
-import { offer, run } from "./load.ts";
+import { offerRate, run } from "./load.ts";
 import type { Step, Target } from "./load.ts";
 
 export type Knee = {
@@ -165,7 +165,7 @@ async function search(
   await run({ ...ASK, target, requests: target.keys.length, concurrency: 8 }); // keys' first use
   const step = async (rate: number, seconds: number, patienceMs: number): Promise<Step> => {
     progress(`the knee ${what}: ${Math.round(rate)} req/s`);
-    return offer({ target, ask: ASK, rate, seconds, patienceMs });
+    return offerRate({ target, ask: ASK, rate, seconds, patienceMs });
   };
   const lows: Step[] = [];
   for (let i = 0; i < LOW.times; i++) {

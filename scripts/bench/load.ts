@@ -184,7 +184,7 @@ const TICK_MS = 1;
  * from when it was sent, so that a queue before the gateway counts, also one in this process. Whatever is
  * not a whole 200 (a shed 503 too) is not achieved.
  */
-export async function offer(offered: Offer): Promise<Step> {
+export async function offerRate(offered: Offer): Promise<Step> {
   const { rate, seconds, patienceMs } = offered;
   const answers = await answersTo(offered);
   const good = answers.filter(({ isOk }) => isOk);
@@ -199,14 +199,10 @@ export async function offer(offered: Offer): Promise<Step> {
 }
 
 /** Every answer to what is offered, in the order in which they were due. */
-export async function answersTo(offered: Offer): Promise<readonly Answered[]> {
-  return Promise.all(await sendAll(offered));
-}
-
-async function sendAll({ target, ask, rate, seconds }: Offer): Promise<Promise<Answered>[]> {
+export async function answersTo({ target, ask, rate, seconds }: Offer): Promise<Answered[]> {
   const asked = prepare(target, ask);
   const begunAt = performance.now();
-  const send = async (dueMs: number): Promise<Answered> => {
+  const answered = async (dueMs: number): Promise<Answered> => {
     const lateMs = performance.now() - begunAt - dueMs;
     const { status, isWhole, firstByteMs } = await attempt(target, asked);
     const atMs = performance.now() - begunAt;
@@ -218,9 +214,9 @@ async function sendAll({ target, ask, rate, seconds }: Offer): Promise<Promise<A
   while (sent.length < all) {
     const elapsedMs = performance.now() - begunAt;
     while (sent.length < all && (sent.length * 1000) / rate <= elapsedMs) {
-      sent.push(send((sent.length * 1000) / rate));
+      sent.push(answered((sent.length * 1000) / rate));
     }
     await sleep(TICK_MS);
   }
-  return sent;
+  return Promise.all(sent);
 }

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { findKnee, holds } from "../../scripts/bench/knee.ts";
 import type { Knee } from "../../scripts/bench/knee.ts";
-import { closeConnections, offer } from "../../scripts/bench/load.ts";
+import { closeConnections, offerRate } from "../../scripts/bench/load.ts";
 import type { Step } from "../../scripts/bench/load.ts";
 
 const LOW: Step = { offered: 10, achieved: 10, p50Ms: 2, p99Ms: 4 };
@@ -93,7 +93,7 @@ async function offerTo(listener: RequestListener, rate: number) {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   const target = { name: "direct", url, keys: [], pids: [] } as const;
   const ask = { kind: "json", words: 1 } as const;
-  return offer({ target, ask, rate, seconds: 0.4, patienceMs: 20_000 });
+  return offerRate({ target, ask, rate, seconds: 0.4, patienceMs: 20_000 });
 }
 
 it("what is shed, cut or broken off is offered and not achieved", async () => {
