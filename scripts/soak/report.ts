@@ -149,7 +149,8 @@ export function countBy<T>(all: readonly T[], name: (one: T) => string): Record<
   return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a));
 }
 
-function listOf(counts: Readonly<Record<string, number>>): string {
+/** Such counts as a line. */
+export function listOf(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
     .map(([name, count]) => `${name} ${count}`)
     .join(", ");

@@ -36,7 +36,7 @@ import {
   judgeRest,
 } from "./judge-money.ts";
 import { arrivals, faultPlan } from "./plan.ts";
-import { countBy, reportOf } from "./report.ts";
+import { countBy, listOf, reportOf } from "./report.ts";
 import type { Report } from "./report.ts";
 import { makeTenants, QUOTAS } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
@@ -224,16 +224,12 @@ async function tell(
   while (!end.aborted) {
     await sleep(PROGRESS_MS, undefined, { signal: end }).catch(() => undefined);
     if (end.aborted) return;
-    const { aborted, bookOutages, linkCuts, kills } = faults.done;
-    const statuses = countBy(traffic.traces, ({ status, fate }) => String(status ?? fate));
-    const seconds = Math.round((clockMs() - startedMs) / 1000);
+    const { traces, inFlight } = traffic;
+    const statuses = countBy(traces, ({ status, fate }) => String(status ?? fate));
+    const elapsed = Math.round((clockMs() - startedMs) / 1000);
     progress(
-      `${seconds} of ${durationMs / 1000} s: ${traffic.traces.length} ended, ${traffic.inFlight} under way; ` +
-        `${Object.entries(statuses)
-          .map(([status, many]) => `${status} x ${many}`)
-          .join(
-            ", ",
-          )}; ${aborted} objects aborted, ${bookOutages} book outages, ${linkCuts} cuts, ${kills} kills`,
+      `${elapsed} of ${durationMs / 1000} s: ${traces.length} ended, ${inFlight} under way; ` +
+        `${listOf(statuses)}; ${listOf(faults.done)}`,
     );
   }
 }
