@@ -1,4 +1,3 @@
-import { Agent, request } from "node:http";
 import { quantile } from "../quantile.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
@@ -99,28 +98,15 @@ const ASKED = 30;
 
 /** The round trip that a link adds, in ms: the median time of a call through it, less that of the same call past it. */
 export async function linkRoundTrip(throughUrl: string, pastUrl: string): Promise<number> {
-  const agent = new Agent({ keepAlive: true });
-  try {
-    const median = async (url: string): Promise<number> => {
-      const times: number[] = [];
-      for (let i = 0; i <= ASKED; i++) times.push(await timeOf(`${url}/healthz`, agent));
-      return quantile(times.slice(1), 0.5); // the first one opens the connection
-    };
-    return (await median(throughUrl)) - (await median(pastUrl));
-  } finally {
-    agent.destroy();
-  }
+  return (await callTime(throughUrl)) - (await callTime(pastUrl));
 }
 
-function timeOf(url: string, agent: Agent): Promise<number> {
-  const begunAt = performance.now();
-  return new Promise((resolve, reject) => {
-    const outgoing = request(url, { agent }, (response) => {
-      response.resume();
-      response.on("error", reject);
-      response.on("end", () => resolve(performance.now() - begunAt));
-    });
-    outgoing.on("error", reject);
-    outgoing.end();
-  });
+async function callTime(url: string): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i <= ASKED; i++) {
+    const begunAt = performance.now();
+    await (await fetch(`${url}/healthz`)).arrayBuffer();
+    times.push(performance.now() - begunAt);
+  }
+  return quantile(times.slice(1), 0.5); // the first one opens the connection
 }
