@@ -97,28 +97,25 @@ export function hotFinding(figures: Figures): Finding {
 }
 
 export const FROM_BENCH: readonly Producer[] = [
-  {
-    rows: [10],
-    what: "npm run bench",
-    seconds: 130,
-    produce: async () => [latencyFinding(readFigures(await outputOf([])))],
-  },
-  {
-    rows: [11],
-    what: "npm run bench -- --knee",
-    seconds: 95,
-    produce: async () => [kneeFinding(readFigures(await outputOf(["--knee"])))],
-  },
-  {
-    rows: [16],
-    what: "npm run bench -- --hot",
-    seconds: 160,
-    produce: async () => {
-      const options = ["--hot", "--rounds", String(HOT_PAIRS), "--seconds", "8"];
-      return [hotFinding(readFigures(await outputOf(options)))];
-    },
-  },
+  fromBench(10, 130, [], latencyFinding),
+  fromBench(11, 95, ["--knee"], kneeFinding),
+  fromBench(16, 160, ["--hot", "--rounds", String(HOT_PAIRS), "--seconds", "8"], hotFinding),
 ];
+
+/** A row that a mode of the bench measures. */
+function fromBench(
+  row: number,
+  seconds: number,
+  options: readonly string[],
+  read: (figures: Figures) => Finding,
+): Producer {
+  return {
+    rows: [row],
+    what: ["npm run bench --", ...options].join(" "),
+    seconds,
+    produce: async () => [read(readFigures(await outputOf(options)))],
+  };
+}
 
 /** What the bench prints with `--json`. One that ends with 1 has missed its own budget: it is read all the same. */
 async function outputOf(options: readonly string[]): Promise<string> {

@@ -8,10 +8,9 @@ type Reading = {
   readonly isMet: boolean;
   readonly values: Readonly<Record<string, number>>;
 };
-/** Files that run together, of `name` only the tests whose name matches; `inFull` as `npm run test:long` does. */
+/** Files that run together, with these parameters of vitest; `inFull` as `npm run test:long` does. */
 type Files = {
   readonly files: readonly string[];
-  readonly name?: string;
   readonly inFull?: true;
   readonly parameters?: readonly string[];
 };
@@ -228,25 +227,19 @@ export const FROM_TESTS: readonly Producer[] = [
     "limits of a minute",
     80,
     [LIMIT],
-    [
-      { files: ["test/keys/registers.pure.test.ts"] },
-      { ...long("limit-of-a-minute"), name: "a key pressed" },
-    ],
+    [{ files: ["test/keys/registers.pure.test.ts"] }, long("limit-of-a-minute", "a key pressed")],
   ),
   fromTests(
     "a wallet that is evicted",
     8,
     [EVICTIONS],
-    [{ ...long("limit-of-a-minute"), name: "a key whose wallet is evicted" }],
+    [long("limit-of-a-minute", "a key whose wallet is evicted")],
   ),
   fromTests(
     "revocation under load and with the link cut",
     20,
     [REVOCATIONS],
-    [
-      long("revocation-under-load"),
-      { ...long("global-revocation"), name: "503 at the peer, never 200" },
-    ],
+    [long("revocation-under-load"), long("global-revocation", "503 at the peer, never 200")],
   ),
   fromTests(
     "clients that leave",
@@ -271,8 +264,10 @@ export const FROM_TESTS: readonly Producer[] = [
   ),
 ];
 
-function long(name: string): Files {
-  return { files: [`test/node/${name}.long.test.ts`], inFull: true };
+/** A test of `npm run test:long`, or those of its tests that are called so. */
+function long(name: string, title?: string): Files {
+  const parameters = title === undefined ? [] : ["--testNamePattern", title];
+  return { files: [`test/node/${name}.long.test.ts`], inFull: true, parameters };
 }
 
 /** Rows that the same tests measure. */

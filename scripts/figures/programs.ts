@@ -108,36 +108,20 @@ export function sumOf(tests: readonly RanTest[], name: string): number {
 }
 
 /**
- * Runs test files (and, with `name`, only the tests whose name matches) and answers with all that ran. The
- * temporary files are in `scratch`. Throws when nothing ran.
+ * Runs test files, with more `parameters` for vitest, and answers with all tests that ran. The temporary files
+ * are in `scratch`. Throws when nothing ran.
  */
 export async function runTests(
   scratch: string,
   files: readonly string[],
-  {
-    name,
-    parameters = [],
-    ...options
-  }: ChildOptions & {
-    readonly name?: string;
-    readonly parameters?: readonly string[];
-  } = {},
+  options: ChildOptions & { readonly parameters?: readonly string[] } = {},
 ): Promise<readonly RanTest[]> {
+  const { parameters = [], variables, ...child } = options;
   const output = path.join(scratch, `report-${process.hrtime.bigint()}.json`);
   const ended = await runChild(
     "vitest",
-    [
-      "run",
-      ...files,
-      ...(name === undefined ? [] : ["--testNamePattern", name]),
-      "--reporter=json",
-      `--outputFile=${output}`,
-      ...parameters,
-    ],
-    {
-      ...options,
-      variables: { TMPDIR: scratch, ...options.variables },
-    },
+    ["run", ...files, "--reporter=json", `--outputFile=${output}`, ...parameters],
+    { ...child, variables: { TMPDIR: scratch, ...variables } },
   );
   let text: string;
   try {

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { watchOthers } from "../bench/figure.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
-import { coresWorkedMs } from "../workerd.ts";
 import { FROM_BENCH } from "./from-bench.ts";
 import { FROM_TESTS } from "./from-tests.ts";
 import { MODEL_AND_MUTANTS } from "./mutants.ts";
@@ -125,11 +125,11 @@ function asJson(findings: readonly Finding[], stamp: Stamp): object {
   return { ...stamp, rows };
 }
 
-/** How many cores are busy: those of other programs, when it is asked while nothing of ours runs. */
+/** How many cores other programs keep busy. */
 export async function busyCores(): Promise<number> {
-  const [atMs, worked] = [performance.now(), coresWorkedMs()];
+  const others = watchOthers();
   await sleep(SAMPLE_MS);
-  return (coresWorkedMs() - worked) / (performance.now() - atMs);
+  return others().value;
 }
 
 /** A timed figure's text, with the cores that other programs kept busy, if that is worth a word. */
