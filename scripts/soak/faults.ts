@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { deleteKey } from "../admin-client.ts";
+import { deleteKey, postMemberKey } from "../admin-client.ts";
 import { killRegion } from "../kill-region.ts";
 import type { RegionName } from "../region-names.ts";
 import { workerdPid } from "../workerd.ts";
@@ -7,12 +7,12 @@ import { clockMs } from "./client.ts";
 import type { Revocation } from "./judge-limits.ts";
 import { PLAIN, unplanned } from "./plan.ts";
 import type { PlannedFault } from "./plan.ts";
-import { makeKey, persist } from "./tenants.ts";
-import type { SoakedKey, Tenant } from "./tenants.ts";
+import { persist } from "./tenants.ts";
+import type { Tenant } from "./tenants.ts";
 import type { FaultWindow } from "./trace.ts";
 import type { Traffic } from "./traffic.ts";
 import { REGIONS } from "./world.ts";
-import type { SoakedRegion, World } from "./world.ts";
+import type { World } from "./world.ts";
 
 /** How often each fault was really done. */
 export type Done = {
@@ -129,8 +129,7 @@ const AGAIN_MS = [0, 20, 300, 1500, 6000, 15_000];
 /** Makes keys, uses them, and revokes them while they are in use: then they are used at once in both regions. */
 export class Revoking {
   readonly revocations = new Map<string, Revocation>();
-  /** Keys that were made, in all. */
-  made = 0;
+  #made = 0;
   readonly #world: World;
   readonly #tenants: readonly Tenant[];
   readonly #traffic: Traffic;
@@ -145,43 +144,29 @@ export class Revoking {
   async one(fault: Extract<PlannedFault, { what: "revoke" }>, stop: AbortSignal): Promise<void> {
     const tenant = this.#tenants[Math.floor(fault.which * this.#tenants.length)];
     if (tenant === undefined) throw new Error("no organisation to revoke a key of");
-    const home = this.#world.regions[tenant.home];
-    const wish = { name: `doomed ${++this.made}`, scope: fault.scope, rpm: RPM };
-    const key = await persist(() => makeKey(home, tenant, wish), stop);
+    const { orgId } = tenant;
+    const { admin } = this.#world.regions[tenant.home];
+    const wish = { name: `doomed ${++this.#made}`, scope: fault.scope, rpm_limit: RPM };
+    const key = await persist(() => postMemberKey(admin, tenant, wish), stop);
     if (key === null) return;
     const places = fault.scope === "global" ? (["eu", "us"] as const) : [tenant.home];
-    const use = () =>
-      Promise.all(
-        places.map((region) =>
-          this.#traffic.request(unplanned(anyOf(PLAIN)), { region, tenant, key }),
-        ),
-      );
+    const useIn = (region: RegionName) =>
+      this.#traffic.request(unplanned(anyOf(PLAIN)), { region, tenant, key });
+    const use = () => Promise.all(places.map(useIn));
     await use();
     const uses = [use(), use()]; // still under way while the key dies
-    const isDead = await this.#revoke(home, tenant, key, stop);
-    if (isDead) {
-      const deadMs = clockMs();
+    const deletingMs = clockMs();
+    this.revocations.set(key.id, { deletingMs, deletedMs: null });
+    if ((await persist(() => deleteKey(admin, { orgId, keyId: key.id }), stop)) !== null) {
+      const deletedMs = clockMs();
+      this.revocations.set(key.id, { deletingMs, deletedMs });
       for (const afterMs of AGAIN_MS) {
-        await sleep(Math.max(0, deadMs + afterMs - clockMs()));
+        await sleep(Math.max(0, deletedMs + afterMs - clockMs()));
         if (stop.aborted) break;
         await use();
       }
     }
     await Promise.all(uses);
-  }
-
-  async #revoke(
-    { admin }: SoakedRegion,
-    { orgId }: Tenant,
-    { id }: SoakedKey,
-    stop: AbortSignal,
-  ): Promise<boolean> {
-    const deletingMs = clockMs();
-    this.revocations.set(id, { deletingMs, deletedMs: null });
-    const done = await persist(() => deleteKey(admin, { orgId, keyId: id }), stop);
-    if (done === null) return false;
-    this.revocations.set(id, { deletingMs, deletedMs: clockMs() });
-    return true;
   }
 }
 

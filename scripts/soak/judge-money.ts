@@ -53,7 +53,6 @@ export type OutboxDepth = {
 };
 /** What stood open at some moment of the run; ages in ms. */
 export type Depth = {
-  readonly atMs: number;
   readonly openHolds: number;
   readonly oldestHoldMs: number;
   readonly waiting: number;

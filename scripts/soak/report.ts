@@ -8,59 +8,34 @@ import type { Trace, Verdict } from "./trace.ts";
 const KINDS = ["json", "stream", "embeddings", "read", "forged", "wrong"] as const;
 const CASES_SHOWN = 10;
 
-/** Times in ms from when a request was to be sent; NaN, in JSON null, of none. */
-export type KindFigures = {
-  readonly kind: string;
-  readonly sent: number;
-  readonly whole: number;
-  readonly firstByteP50: number;
-  readonly firstByteP99: number;
-  readonly p50: number;
-  readonly p99: number;
-};
-export type Report = {
+export type Ran = {
   readonly seed: number;
-  readonly seconds: number;
-  readonly perSecond: number;
+  readonly loadMs: number;
   /** Requests that were not sent, because too many were under way. */
   readonly leftOut: number;
-  readonly kinds: readonly KindFigures[];
-  readonly statuses: Readonly<Record<string, number>>;
-  readonly fates: Readonly<Record<string, number>>;
-  readonly faults: Readonly<Record<string, number>>;
-  readonly healed: Healed;
-  readonly events: Readonly<Record<string, number>>;
-  readonly remarkable: readonly string[];
-  readonly verdicts: readonly Verdict[];
-  /** Nothing is broken, as far as it could be judged. */
-  readonly isIntact: boolean;
-  readonly isJudged: boolean;
-};
-
-export type Ran = Pick<Report, "seed" | "leftOut" | "healed" | "remarkable" | "verdicts"> & {
-  readonly loadMs: number;
   readonly traces: readonly Trace[];
   readonly done: Done;
+  readonly healed: Healed;
   readonly events: ReadonlyMap<string, number>;
+  readonly remarkable: readonly string[];
+  readonly verdicts: readonly Verdict[];
 };
+export type Report = Readonly<ReturnType<typeof reportOf>>;
 
-export function reportOf(ran: Ran): Report {
-  const { traces, loadMs, verdicts } = ran;
+/** What a run was, in figures, as `--json` has it. */
+export function reportOf({ traces, loadMs, done, events, ...ran }: Ran) {
   return {
-    seed: ran.seed,
+    ...ran,
     seconds: Math.round(loadMs / 1000),
     perSecond: Math.round((traces.length / loadMs) * 10_000) / 10,
-    leftOut: ran.leftOut,
     kinds: KINDS.map((kind) => figuresOf(kind, traces)),
     statuses: countBy(traces, statusOf),
     fates: countBy(traces, ({ fate }) => fate),
-    faults: { ...ran.done },
-    healed: ran.healed,
-    events: Object.fromEntries([...ran.events].toSorted(([, a], [, b]) => b - a)),
-    remarkable: ran.remarkable,
-    verdicts,
-    isIntact: verdicts.every(({ broken }) => broken.length === 0),
-    isJudged: verdicts.every(({ notJudged }) => notJudged === undefined),
+    faults: { ...done },
+    events: Object.fromEntries([...events].toSorted(([, a], [, b]) => b - a)),
+    /** Nothing is broken, as far as it could be judged. */
+    isIntact: ran.verdicts.every(({ broken }) => broken.length === 0),
+    isJudged: ran.verdicts.every(({ notJudged }) => notJudged === undefined),
   };
 }
 
@@ -69,7 +44,8 @@ function statusOf({ status, type, code, fate }: Trace): string {
   return status === 200 ? "200" : `${status} ${code ?? type ?? "cut short"}`;
 }
 
-function figuresOf(kind: string, traces: readonly Trace[]): KindFigures {
+/** Times in ms from when a request was to be sent; NaN, in JSON null, of none. */
+function figuresOf(kind: string, traces: readonly Trace[]) {
   const some = traces.filter((trace) => trace.kind === kind);
   const isAnswer = ({ fate, status }: Trace): boolean =>
     fate === "whole" && (status === 200 || kind === "forged" || kind === "wrong");
@@ -125,7 +101,7 @@ function conclusion({ isIntact, isJudged, verdicts }: Report): string {
   return `not judged: ${why}; what was judged is intact`;
 }
 
-function kindTable(kinds: readonly KindFigures[]): string {
+function kindTable(kinds: Report["kinds"]): string {
   const titles = ["kind", "sent", "answered", "first byte p50", "p99", "whole p50", "p99"];
   return textTable(
     titles.map((title, i) => ({ title, align: i === 0 ? "left" : "right" })),

@@ -9,16 +9,10 @@ import type { Scope } from "../admin-client.ts";
 import { atOnce } from "../at-once.ts";
 import type { RegionName } from "../region-names.ts";
 import type { Sender } from "./plan.ts";
-import type { SoakedRegion, World } from "./world.ts";
+import type { World } from "./world.ts";
 
 /** A key under load. */
-export type SoakedKey = {
-  readonly id: string;
-  readonly key: string;
-  readonly scope: Scope;
-  /** Requests a minute, in each region. */
-  readonly limit: number;
-};
+export type SoakedKey = { readonly id: string; readonly key: string };
 export type Role = Exclude<Sender, "forger">;
 export type Tenant = {
   readonly orgId: string;
@@ -108,24 +102,13 @@ async function makeTenant({ regions }: World, index: number): Promise<Tenant> {
     const names = Array.from({ length: role === "hot" ? 3 : 1 }, (_, i) => `${scope} ${i}`);
     const owner = { orgId, memberId };
     return Promise.all(
-      names.map((one) => makeKey(regions[home], owner, { name: one, scope, rpm })),
+      names.map((one) => postMemberKey(admin, owner, { name: one, scope, rpm_limit: rpm })),
     );
   };
   const [regional, global] = [await keys("regional"), await keys("global")];
   if (role === "users") await makeEndUsers(`${url}v1/users`, regional[0]?.key ?? "");
   const credited = new Map([["first", amount_micro]]);
   return { orgId, memberId, home, role, limit, regional, global, credited };
-}
-
-/** One more key of a member. Throws what `postMemberKey` throws. */
-export async function makeKey(
-  { admin }: Pick<SoakedRegion, "admin">,
-  owner: Pick<Tenant, "orgId" | "memberId">,
-  wish: { readonly name: string; readonly scope: Scope; readonly rpm: number },
-): Promise<SoakedKey> {
-  const { name, scope, rpm } = wish;
-  const made = await postMemberKey(admin, owner, { name, scope, rpm_limit: rpm });
-  return { id: made.id, key: made.key, scope, limit: rpm };
 }
 
 async function makeEndUsers(url: string, key: string): Promise<void> {

@@ -9,7 +9,7 @@ import type { Depth, Reading } from "./judge-money.ts";
 import { persist, TOP_UP_MICRO } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
 import { REGIONS } from "./world.ts";
-import type { World } from "./world.ts";
+import type { SoakedRegion, World } from "./world.ts";
 
 /** Memory is measured so many times in a run, at most every three seconds. */
 const MEMORY_SAMPLES = 60;
@@ -63,39 +63,28 @@ export class Watch {
   }
 
   async #look(): Promise<void> {
-    const looks = await Promise.all(REGIONS.map((name) => this.#lookAt(name)));
-    const sum = (of: (one: Depth) => number): number =>
-      looks.reduce((all, one) => all + of(one), 0);
-    const most = (of: (one: Depth) => number): number => Math.max(...looks.map(of));
+    const regions = REGIONS.map((name) => this.#world.regions[name]);
+    const [wallets, healths] = await Promise.all([
+      Promise.all(regions.map((region) => walletsAt(region, this.#tenants))),
+      Promise.all(regions.map(({ admin }) => getHealth(admin))),
+      Promise.all(regions.map((region) => this.#read(region))),
+    ]);
+    const known = wallets.flat().filter((wallet) => wallet !== null);
+    const outboxes = healths.flatMap((health) => health.outboxes);
     this.depths.push({
-      atMs: clockMs(),
-      openHolds: sum((one) => one.openHolds),
-      oldestHoldMs: most((one) => one.oldestHoldMs),
-      waiting: sum((one) => one.waiting),
-      oldestMessageMs: most((one) => one.oldestMessageMs),
+      openHolds: known.reduce((sum, { open }) => sum + open, 0),
+      oldestHoldMs: Math.max(0, ...known.map(({ oldestMs }) => oldestMs ?? 0)),
+      waiting: outboxes.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0),
+      oldestMessageMs: Math.max(0, ...outboxes.map(({ oldest_ms }) => oldest_ms ?? 0)),
     });
   }
 
-  async #lookAt(name: RegionName): Promise<Depth> {
-    const region = this.#world.regions[name];
-    const { admin } = region;
-    const [page, health, wallets] = await Promise.all([
-      getOrganizations(admin, { limit: ORGANIZATIONS_MAX }).catch(() => ({ organizations: [] })), // no book
-      getHealth(admin),
-      walletsAt(region, this.#tenants),
-    ]);
-    for (const { id, credits_micro, held_micro } of page.organizations) {
+  async #read({ admin }: SoakedRegion): Promise<void> {
+    const page = await getOrganizations(admin, { limit: ORGANIZATIONS_MAX }).catch(() => null); // no book
+    for (const { id, credits_micro, held_micro } of page?.organizations ?? []) {
       if (credits_micro === null || held_micro === null) continue;
       this.readings.push({ orgId: id, balance: credits_micro, held: held_micro });
     }
-    const known = wallets.filter((wallet) => wallet !== null);
-    return {
-      atMs: clockMs(),
-      openHolds: known.reduce((sum, { open }) => sum + open, 0),
-      oldestHoldMs: Math.max(0, ...known.map(({ oldestMs }) => oldestMs ?? 0)),
-      waiting: health.outboxes.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0),
-      oldestMessageMs: Math.max(0, ...health.outboxes.map(({ oldest_ms }) => oldest_ms ?? 0)),
-    };
   }
 
   /** The same reference until it is answered, also when the load is over: granted once, and known. */

@@ -7,7 +7,7 @@ import { estateOf, range, START } from "./a-run.ts";
 const MIB = 1024 * 1024;
 const OUTBOX = { region: "eu", waiting: 0, dead: 0, parked: 0 } as const;
 const UNDER_LOAD = {
-  depths: [{ atMs: START, openHolds: 7, oldestHoldMs: 900, waiting: 3, oldestMessageMs: 800 }],
+  depths: [{ openHolds: 7, oldestHoldMs: 900, waiting: 3, oldestMessageMs: 800 }],
   holdMaxMs: 1000,
 };
 
