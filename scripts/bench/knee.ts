@@ -171,17 +171,12 @@ async function search(
   for (let i = 0; i < LOW.times; i++) {
     lows.push(await step(LOW.share * reached, LOW.seconds, LOW_PATIENCE_MS));
   }
-  const low = leastDisturbed(lows);
+  // the machine's other work can only slow a step down
+  const low = lows.reduce((least, one) => (one.p99Ms < least.p99Ms ? one : least));
   return findKnee({
     low,
     from: FROM_SHARE * reached,
     offer: (rate) => step(rate, STEP_SECONDS, SLOWER_MAX * low.p99Ms),
     isTimeUp: () => performance.now() > until,
   });
-}
-
-/** Of steps of one low rate, which the machine's other work can only slow down, the one with the least p99. */
-function leastDisturbed([first, ...others]: readonly Step[]): Step {
-  if (first === undefined) throw new Error("no step was made");
-  return others.reduce((least, step) => (step.p99Ms < least.p99Ms ? step : least), first);
 }
