@@ -34,16 +34,15 @@ export async function measureCosts(
   const floor = await startBareWorker(stage, "floor");
   const pump = await startBareWorker(stage, "pump");
   const gateway = await startGateway(stage, { place: "gateway", keys: keysFor(rounds), linkMs });
-  const { homeUrl, homeUrlFromFar } = gateway;
   const targets = { direct: stage.direct, floor, pump, ...gateway };
   progress("warming up, and counting rows and calls");
   const counting = countCompletions(stage, { place: "counting" });
   const [counted] = await Promise.all([counting, warmUp(targets)]);
-  const link = homeUrlFromFar === null ? null : await linkRoundTrip(homeUrlFromFar, homeUrl);
+  const linked = gateway.link === null ? null : await linkRoundTrip(gateway.link);
   const others = watchOthers();
   const { cpu, samples } = await measureRounds(targets, rounds);
   const costs = costFigures({ cpu, samples, counted, others: others() });
-  const ofLink = linkFigures(samples, link);
+  const ofLink = linkFigures(samples, linked);
   const storage = tmpfsMount() === null ? "on disk (no tmpfs here)" : "in memory";
   return {
     figures: [...costs, ...latencyFigures(samples), ...ofLink],

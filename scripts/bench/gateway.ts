@@ -42,19 +42,6 @@ export type RunningRegion = Stoppable & {
   readonly admin: AdminClient;
   readonly pid: number;
 };
-/** The gateway in both regions, each asked by its own target. */
-export type Gateway = {
-  readonly home: Target;
-  readonly peer: Target;
-  /** The other region once more, behind a long link; null unless `linkMs` was given. */
-  readonly farPeer: Target | null;
-  /** The operator's door at home. */
-  readonly admin: AdminClient;
-  /** Base URLs of home as the peer and as the far peer reach it. */
-  readonly homeUrl: string;
-  readonly homeUrlFromFar: string | null;
-};
-
 /** Starts the upstream mock. */
 export async function openStage(directory: string): Promise<Stage> {
   const { url, stop } = await startProgram("upstream.ts");
@@ -128,11 +115,14 @@ export async function startHome(
   return startOne(stage, { ...options, region: "eu", direct: true, peers: [] });
 }
 
-/** Home in the EU and a peer in the US, linked; with `linkMs` also a peer whose link has that round trip. */
+/**
+ * Home in the EU and a peer in the US, linked, each asked by its own target. With `linkMs` the other region once
+ * more, behind a link that has that round trip, and where home is asked through that link and past it.
+ */
 export async function startGateway(
   stage: Stage,
   options: GatewayOptions & { readonly keys: number; readonly linkMs?: number | undefined },
-): Promise<Gateway> {
+) {
   const { place, keys, linkMs, ...checkout } = options;
   const start = async (name: string, region: RegionName, peerUrl: string, direct: number) => {
     const peers = [{ region: region === "eu" ? "us" : "eu", url: peerUrl }] as const;
@@ -145,14 +135,17 @@ export async function startGateway(
   const peer = await start("peer", "us", homeUrl, usPort);
   const regional = await openOrganization(home.admin, "regional", keys);
   const global = await openOrganization(home.admin, "global", keys);
-  const near = targetOf("peer", [peer, home], global);
-  const { admin } = home;
-  const gateway = { home: targetOf("home", [home], regional), peer: near, homeUrl, admin };
-  if (linkMs === undefined) return { ...gateway, farPeer: null, homeUrlFromFar: null };
+  const near = {
+    home: targetOf("home", [home], regional),
+    peer: targetOf("peer", [peer, home], global),
+    /** The operator's door at home. */
+    admin: home.admin,
+  };
+  if (linkMs === undefined) return { ...near, farPeer: null, link: null };
   const link = stage.keep(await startProgram("link.ts", [String(euPort), String(linkMs)]));
   const far = await start("far peer", "us", link.url, await freePort());
   const farPeer = targetOf("far peer", [far, home], global);
-  return { ...gateway, farPeer, homeUrlFromFar: link.url };
+  return { ...near, farPeer, link: { through: link.url, past: homeUrl } };
 }
 
 /** An organisation with credits and so many keys of 1000 requests a minute. */

@@ -6,16 +6,6 @@ import type { Figure } from "./figure.ts";
 import type { Kind, Sample } from "./load.ts";
 import type { Samples } from "./rounds.ts";
 
-/** Times in ms of one kind of request at one place, and what they are more than the same without the gateway. */
-type Row = {
-  readonly place: string;
-  readonly what: string;
-  readonly count: number;
-  readonly p50: Times;
-  readonly p99: Times;
-};
-type Times = { readonly ms: number; readonly overDirect: number; readonly overFloor: number };
-
 const GATEWAY: ReadonlySet<string> = new Set(["home", "peer", "far peer"]);
 const MOMENTS = { firstByteMs: "first byte", totalMs: "total" } as const;
 const NAMES = { json: "JSON", stream: "stream" } as const;
@@ -74,7 +64,8 @@ export function linkFigures(samples: Samples, linkMs: number | null): Figure[] {
   return [{ name: "link: round trip, p50", value: linkMs, unit: "ms" }, ...shares];
 }
 
-function rowsOf(samples: Samples): Row[] {
+/** Times in ms of each kind of request at each place, and what they are more than those without the gateway. */
+function rowsOf(samples: Samples) {
   return [...samples.keys()].flatMap((place) =>
     (["json", "stream"] as const).flatMap((kind) =>
       (["firstByteMs", "totalMs"] as const).map((moment) => rowOf(samples, place, kind, moment)),
@@ -82,10 +73,10 @@ function rowsOf(samples: Samples): Row[] {
   );
 }
 
-function rowOf(samples: Samples, place: string, kind: Kind, moment: keyof Sample): Row {
+function rowOf(samples: Samples, place: string, kind: Kind, moment: keyof Sample) {
   const of = (where: string): number[] =>
     (samples.get(where)?.[kind] ?? []).map((sample) => sample[moment]);
-  const timesAt = (share: number): Times => {
+  const timesAt = (share: number) => {
     const ms = quantile(of(place), share);
     const over = (where: string): number => ms - quantile(of(where), share);
     return { ms, overDirect: over("direct"), overFloor: over("floor") };
@@ -97,8 +88,8 @@ function rowOf(samples: Samples, place: string, kind: Kind, moment: keyof Sample
 const ASKED = 30;
 
 /** The round trip that a link adds, in ms: the median time of a call through it, less that of the same call past it. */
-export async function linkRoundTrip(throughUrl: string, pastUrl: string): Promise<number> {
-  return (await callTime(throughUrl)) - (await callTime(pastUrl));
+export async function linkRoundTrip(urls: { through: string; past: string }): Promise<number> {
+  return (await callTime(urls.through)) - (await callTime(urls.past));
 }
 
 async function callTime(url: string): Promise<number> {

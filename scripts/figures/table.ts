@@ -124,7 +124,7 @@ export type Stamp = {
 };
 
 /** The cells of a row that a run replaces. */
-type Cells = { readonly measured: string; readonly date: string; readonly commit: string };
+type Cells = Stamp & { readonly measured: string };
 
 /** The command that measures one row. */
 export function commandOf(row: number): string {
