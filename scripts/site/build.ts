@@ -26,7 +26,7 @@ const KEPT = new Set([".gitignore", ".assetsignore"]);
 /** Groups of the tree at the left; every other page stands below the last one. */
 const TREE: readonly (readonly [string, readonly string[]])[] = [
   ["Begin", ["README", "start", "concepts", "clients", "sandbox"]],
-  ["Use it", ["console", "keys", "end-users", "usage", "errors", "limits", "idempotency", "regions", "api"]],
+  ["Use it", ["console", "keys", "end-users", "usage", "errors", "limits", "webhooks", "idempotency", "regions", "api"]],
   ["", ["models-and-prices"]],
   ["Run it", ["operate", "configuration", "metrics", "providers", "residency", "deploy"]],
   ["", ["security", "figures"]],
