@@ -22,25 +22,19 @@ export function Health() {
               inPanel
               facts={[
                 [
-                  "Book",
+                  "Database",
                   <Badge key="book" tone={book ? "good" : "bad"}>
                     {book ? "answers" : "away"}
                   </Badge>,
                 ],
                 ["Version", <code key="version">{version}</code>],
                 ...Object.entries(aliases).map(
-                  ([alias, model]) => [alias, <code key={alias}>{model}</code>] as const,
+                  ([alias, model]) => [`Alias ${alias}`, <code key={alias}>{model}</code>] as const,
                 ),
               ]}
             />
             <Panel title="Outboxes: what waits for a wallet or a peer">
-              <Grid
-                name="Outboxes"
-                columns={OUTBOXES}
-                rows={outboxes}
-                keyOf={({ name }) => name}
-                isSorted={false}
-              />
+              <Outboxes all={outboxes} />
             </Panel>
             <Panel title="Routes that are left alone for a while">
               {breakers.length === 0 ? (
@@ -58,6 +52,32 @@ export function Health() {
           </>
         )}
       </Shown>
+    </>
+  );
+}
+
+/** Those that hold something, or do not answer; the others are a number. */
+function Outboxes({ all }: { all: readonly Outbox[] }) {
+  const rows = all.filter(({ waiting, parked, dead }) =>
+    [waiting, parked, dead].some((count) => count !== 0),
+  );
+  const empty = all.length - rows.length;
+  return (
+    <>
+      {rows.length > 0 && (
+        <Grid
+          name="Outboxes"
+          columns={OUTBOXES}
+          rows={rows}
+          keyOf={({ name }) => name}
+          isSorted={false}
+        />
+      )}
+      {empty > 0 && (
+        <p class="good-text">
+          ● Empty: {empty} of {all.length}.
+        </p>
+      )}
     </>
   );
 }
