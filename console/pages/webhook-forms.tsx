@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
 import type { EventType } from "../lib/event-types.ts";
-import { grouped } from "../lib/money.ts";
+import { counted } from "../lib/money.ts";
 import { DAY, exactly, localMinute } from "../lib/time.ts";
 import { change } from "../state/reads.ts";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
@@ -141,7 +141,7 @@ export function ReplayEvents({ id, onClose }: Closing & { id: string }) {
   const [sum, setSum] = useState(0);
   const [told, setTold] = useState<Replay | null>(null);
   const more = told?.next_since ?? null;
-  const result = <p role="status">{grouped(sum)} events are on their way.</p>;
+  const result = <p role="status">On the way: {counted(sum, "event")}.</p>;
   if (told && more === null) {
     return (
       <Dialog title="Replay" onClose={onClose}>

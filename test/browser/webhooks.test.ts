@@ -31,6 +31,9 @@ beforeAll(async () => {
   await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
   url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
   owner = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, { rpmLimit: 1000 });
+  // As the documents' picture names them.
+  await browser.sql("UPDATE organizations SET name = 'Northwind Labs' WHERE id = ?", owner.orgId);
+  await browser.sql("UPDATE keys SET name = 'Server' WHERE org_id = ?", owner.orgId);
 });
 afterAll(() => {
   receiver.closeAllConnections();
@@ -91,7 +94,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
 
   await page.getByRole("button", { name: "Replay…" }).click();
   await inDialog(page, "Replay").click();
-  await page.getByText("1 events are on their way.").waitFor();
+  await page.getByText("On the way: 1 event.").waitFor();
   await expect.poll(() => ofType("settings.changed").length).toBe(2);
   expect(new Set(ofType("settings.changed").map(({ headers }) => headers["webhook-id"])).size).toBe(
     1,
@@ -101,7 +104,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   if (PICTURES !== undefined) await page.screenshot({ path: `${PICTURES}/webhook.png` });
 
   await page.getByRole("button", { name: "Rotate secret…" }).click();
-  await page.getByLabel("The secret of now ends").selectOption("0");
+  await page.getByLabel("The current secret ends").selectOption("0");
   await inDialog(page, "Rotate").click();
   const second = await secretShown(page);
   await page.getByRole("button", { name: "Test call" }).click();
