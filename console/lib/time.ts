@@ -3,18 +3,19 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** A moment as people say it: relative within a day, else its date in the reader's zone. */
-export function when(time: string | number, now: number): string {
+/** A moment as people say it: relative within a day, else its date in the reader's zone, `withClock` to the minute. */
+export function when(time: string | number, now: number, withClock = false): string {
   const at = new Date(time);
   const past = now - at.getTime();
   const size = Math.abs(past);
   if (size < 5 * SECOND) return "just now";
   if (size < DAY) return past > 0 ? `${duration(size)} ago` : `in ${duration(size)}`;
   const sameYear = at.getFullYear() === new Date(now).getFullYear();
-  return at.toLocaleDateString("en-GB", {
+  return at.toLocaleString("en-GB", {
     day: "numeric",
     month: "short",
     ...(!sameYear && { year: "numeric" }),
+    ...(withClock && { hour: "2-digit", minute: "2-digit" }),
   });
 }
 

@@ -4,6 +4,7 @@ import { EVENT_TYPES } from "../lib/event-types.ts";
 import { useCell } from "../state/cell.ts";
 import { hrefOf, route, useQuery } from "../state/route.ts";
 import { isManager, useSession } from "../state/session.ts";
+import { useKeyNames } from "../state/spend.ts";
 import { Badge, Head, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
@@ -42,6 +43,7 @@ function EventTabs({ current }: { current: string }) {
 function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
+  const nameOf = useNames();
   const { type, from, to } = query;
   const chosen = {
     ...(type && { type: type as Event["type"] }),
@@ -66,7 +68,7 @@ function EventList() {
         {() => (
           <Table
             name="Events"
-            columns={COLUMNS}
+            columns={columnsOf(nameOf)}
             rows={rows}
             keyOf={(event: Event) => event.id}
             open={setOpened}
@@ -74,8 +76,8 @@ function EventList() {
             filters={
               <>
                 <Choice name="type" label="Type" options={[["", "any type"], ...EVENT_TYPES]} />
-                <Day name="from" label="From day, UTC" />
-                <Day name="to" label="To day, UTC" />
+                <Day name="from" />
+                <Day name="to" />
                 <ClearFilters names={FILTERS} />
               </>
             }
@@ -85,43 +87,64 @@ function EventList() {
           />
         )}
       </Shown>
-      {opened && <Detail event={opened} onClose={() => setOpened(null)} />}
+      {opened && <Detail event={opened} nameOf={nameOf} onClose={() => setOpened(null)} />}
     </>
   );
 }
 
-const COLUMNS: readonly Column<Event>[] = [
-  {
-    id: "created",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
-  {
-    id: "type",
-    title: "What",
-    value: ({ type }) => type,
-    cell: ({ type }) => <Badge tone={LOUD.test(type) ? "warn" : "plain"}>{type}</Badge>,
-  },
-  { id: "subject", title: "Of", value: ({ subject }) => subjectText(subject) },
-  {
-    id: "actor",
-    title: "By",
-    value: ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
-  },
-];
+type NameOf = (id: string) => string;
 
-function subjectText(subject: unknown): string {
-  if (typeof subject === "string") return subject;
-  if (typeof subject !== "object" || subject === null) return "";
-  return Object.values(subject).join(" ");
+/** What a key or the organisation is called; any other id as it is. */
+function useNames(): NameOf {
+  const { organization } = useSession();
+  const nameOfKey = useKeyNames();
+  return (id) => (id === organization?.id ? organization.name : nameOfKey(id));
 }
 
-function Detail({ event, onClose }: { event: Event; onClose: () => void }) {
+/** Whom an event is about, as people know it: a member is removed with its id alone. */
+function subjectName({ subject, data }: Event, nameOf: NameOf): string {
+  return typeof data["email"] === "string" ? data["email"] : nameOf(subject);
+}
+
+function actorName({ actor }: Event, nameOf: NameOf): string {
+  if (actor.id === null) return actor.kind;
+  return `${actor.kind} ${actor.kind === "key" ? nameOf(actor.id) : actor.id}`;
+}
+
+function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
+  return [
+    {
+      id: "created",
+      title: "When",
+      value: ({ created_at }) => created_at,
+      cell: ({ created_at }) => <Time at={created_at} withClock />,
+    },
+    {
+      id: "type",
+      title: "What",
+      value: ({ type }) => type,
+      cell: ({ type }) => <Badge tone={LOUD.test(type) ? "warn" : "plain"}>{type}</Badge>,
+    },
+    {
+      id: "subject",
+      title: "Of",
+      value: ({ subject }) => subject,
+      cell: (event) => <span title={event.subject}>{subjectName(event, nameOf)}</span>,
+    },
+    {
+      id: "actor",
+      title: "By",
+      value: ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
+      cell: (event) => <span title={event.actor.id ?? ""}>{actorName(event, nameOf)}</span>,
+    },
+  ];
+}
+
+function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onClose: () => void }) {
   return (
     <Dialog title={event.type} onClose={onClose} wide>
       <p>
-        <Time at={event.created_at} /> by {event.actor.kind} {event.actor.id}
+        <Time at={event.created_at} /> by {actorName(event, nameOf)}: {subjectName(event, nameOf)}
       </p>
       <pre class="code">{JSON.stringify(event, null, 2)}</pre>
     </Dialog>

@@ -34,13 +34,33 @@ export function Tokens({ count }: { count: number }) {
   );
 }
 
+/** A model's id; on a phone without its maker. */
+export function ModelName({ id }: { id: string }) {
+  const own = id.slice(id.indexOf("/") + 1);
+  return (
+    <span title={id}>
+      <span class="maker">{id.slice(0, id.length - own.length)}</span>
+      {own}
+    </span>
+  );
+}
+
 /** A moment: relative, with its local time and UTC for who points at it. */
-export function Time({ at, none = "never" }: { at: string | number | null; none?: string }) {
+export function Time({
+  at,
+  none = "never",
+  withClock = false,
+}: {
+  at: string | number | null;
+  none?: string;
+  /** Whether a day of long ago has its hour and minute too: for rows that come many a day. */
+  withClock?: boolean;
+}) {
   const current = useNow();
   if (at === null) return <span class="muted">{none}</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={exactly(at)}>
-      {when(at, Math.max(current, Date.now() - 10_000))}
+      {when(at, Math.max(current, Date.now() - 10_000), withClock)}
     </time>
   );
 }

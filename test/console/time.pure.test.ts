@@ -29,6 +29,12 @@ describe("time", () => {
     expect(when(time, NOW)).toBe(text);
   });
 
+  it("of many rows a day is told to the minute, in the reader's zone", () => {
+    const at = new Date(2026, 9, 24, 9, 5).getTime();
+    expect([when(at, NOW, true), when(at, NOW)]).toEqual(["24 Oct, 09:05", "24 Oct"]);
+    expect(when(NOW - 60_000, NOW, true)).toBe("1 min ago");
+  });
+
   it("a request took what it took", () => {
     expect([85, 1_234, 12_345, 125_000].map(took)).toEqual(["85 ms", "1.23 s", "12.3 s", "2 min"]);
   });
