@@ -8,10 +8,10 @@ import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import type { Query } from "../state/route.ts";
 import { useKeyNames, useSpend } from "../state/spend.ts";
 import type { Range, SplitBy } from "../state/spend.ts";
-import { Count, Head, Money, Panel, Tokens, useNow } from "../ui/basics.tsx";
+import { Count, Head, ModelName, Money, Panel, Tokens, useNow } from "../ui/basics.tsx";
 import { Chart, Swatch } from "../ui/chart.tsx";
 import { Choice, Day } from "../ui/filters.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -36,6 +36,9 @@ const SPLITS = [
   ["key", "by key"],
   ["user", "by end user"],
 ] as const;
+const NO_USER = "without an end user";
+/** Groups that a chart names; the others are one. */
+const MOST = 7;
 /** How a list of requests names what is split by. */
 const FILTER_OF = { model: "model", key: "key_id", user: "external_id" } as const;
 
@@ -60,8 +63,8 @@ export function Activity() {
         <Choice name="range" label="Range" options={RANGES} />
         {query["range"] === "dates" && (
           <>
-            <Day name="from" label="From day, UTC" />
-            <Day name="to" label="To day, UTC" />
+            <Day name="from" />
+            <Day name="to" />
           </>
         )}
         <Choice name="metric" label="Show" options={METRICS} />
@@ -89,7 +92,7 @@ export function Activity() {
                   onSelect={pick}
                 />
               </Panel>
-              <Sums rows={own} by={by} />
+              <Sums rows={own} by={by} drawn={drawnOf(own, days, metric)} />
             </>
           );
         }}
@@ -103,8 +106,9 @@ function wordOf(list: readonly (readonly [string, string])[], name: string): str
 }
 
 function titleOf(metric: Drawn["metric"], by: SplitBy): string {
-  if (metric === "first_byte" || metric === "cache_share") return wordOf(METRICS, metric);
-  return `${wordOf(METRICS, metric)} ${wordOf(SPLITS, by)}`;
+  const isWhole = metric === "first_byte" || metric === "cache_share";
+  const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${wordOf(SPLITS, by)}`}`;
+  return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
 /** The days that are looked at: the last so many, or those of the address; at most 366. */
@@ -142,9 +146,11 @@ function Drawing({ rows, days, range, by, metric, onSelect }: Drawn) {
       <Chart name="Share from cache" days={days} series={series} kind="lines" show={percent} />
     );
   }
-  if (rows.length === 0) return <Empty text="Nothing was asked in these days." />;
-  const series = stacked(rows, days, { metric, most: 7 }).map(({ name, values }) => ({
-    label: by === "key" && name !== "other" ? nameOfKey(name) : (name ?? "none"),
+  if (rows.length === 0) {
+    return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
+  }
+  const series = stacked(rows, days, { metric, most: MOST }).map(({ name, values }) => ({
+    label: by === "key" && name !== "other" ? nameOfKey(name) : (name ?? NO_USER),
     slot: slotOf(by, name),
     values,
   }));
@@ -182,18 +188,36 @@ function FirstBytes({ range, days }: { range: Range; days: readonly string[] }) 
   );
 }
 
+/** The groups that have a colour of their own in the chart. */
+function drawnOf(
+  rows: readonly DayRow[],
+  days: readonly string[],
+  metric: Drawn["metric"],
+): ReadonlySet<string | null> {
+  if (metric === "first_byte" || metric === "cache_share") return new Set();
+  return new Set(stacked(rows, days, { metric, most: MOST }).map(({ name }) => name));
+}
+
 /** What each group came to; a row is looked at alone. */
-function Sums({ rows, by }: { rows: readonly DayRow[]; by: SplitBy }) {
+function Sums({
+  rows,
+  by,
+  drawn,
+}: {
+  rows: readonly DayRow[];
+  by: SplitBy;
+  drawn: ReadonlySet<string | null>;
+}) {
   const [query] = useQuery();
   const nameOfKey = useKeyNames();
   const total = sumOf(rows, "cost_micro");
   const sums = summed(rows);
   const nameOf = (group: string | null): string =>
-    by === "key" ? nameOfKey(group) : (group ?? "without an end user");
+    by === "key" ? nameOfKey(group) : (group ?? NO_USER);
   return (
     <Table
       name={`Activity ${by}`}
-      columns={columnsOf(by, total, nameOf)}
+      columns={[groupColumn(by, drawn, nameOf), ...columnsOf(total)]}
       rows={sums}
       keyOf={({ group }) => group ?? ""}
       open={({ group }) => {
@@ -215,22 +239,26 @@ function tokens(id: Metric, title: string): Column<Sum> {
   };
 }
 
-function columnsOf(
+function groupColumn(
   by: SplitBy,
-  total: number,
+  drawn: ReadonlySet<string | null>,
   nameOf: (group: string | null) => string,
-): readonly Column<Sum>[] {
+): Column<Sum> {
+  return {
+    id: "group",
+    title: { model: "Model", key: "Key", user: "End user" }[by],
+    value: ({ group }) => nameOf(group),
+    cell: ({ group }) => (
+      <>
+        <Swatch slot={drawn.has(group) ? slotOf(by, group) : null} />{" "}
+        {by === "model" ? <ModelName id={nameOf(group)} /> : nameOf(group)}
+      </>
+    ),
+  };
+}
+
+function columnsOf(total: number): readonly Column<Sum>[] {
   return [
-    {
-      id: "group",
-      title: { model: "Model", key: "Key", user: "End user" }[by],
-      value: ({ group }) => nameOf(group),
-      cell: ({ group }) => (
-        <>
-          <Swatch slot={slotOf(by, group)} /> {nameOf(group)}
-        </>
-      ),
-    },
     {
       id: "cost_micro",
       title: "Spend",
@@ -249,6 +277,7 @@ function columnsOf(
       id: "requests",
       title: "Requests",
       align: "right",
+      wide: true,
       value: ({ requests }) => requests,
       cell: ({ requests }) => <Count count={requests} />,
     },

@@ -20,7 +20,7 @@ export function Connect() {
     <>
       <Head
         title="Connect"
-        text={`Blocks for each client, with the address of ${region.toUpperCase()}. Put a key in place of $KEY.`}
+        text={`Blocks for each client, with the address of the ${region.toUpperCase()} region. Put a key in place of $KEY.`}
       >
         {session.get()?.key?.limited !== true && (
           <button type="button" class="primary" onClick={() => goTo(["keys"], { make: "1" })}>
@@ -51,8 +51,8 @@ export function Connect() {
                   {shown.parts.map(({ kind, text }) =>
                     kind === "code" ? <Code key={text} text={text} /> : <p key={text}>{text}</p>,
                   )}
-                  <p>
-                    <a href="/docs/clients">All of it in the documents</a>
+                  <p class="after-code">
+                    <a href="/docs/clients">More about each client</a>
                   </p>
                 </section>
               )}

@@ -35,7 +35,12 @@ export function EndUsers() {
     <>
       <Head
         title="End users"
-        text="Your own customers, by the name your requests give them in user. A quota that is used up refuses the next request."
+        text={
+          <>
+            Your own customers, by the name that your requests give them in <code>user</code>. A
+            quota that is used up refuses the next request.
+          </>
+        }
       >
         <button type="button" class="primary" onClick={() => setMaking(true)}>
           New end user
@@ -52,7 +57,7 @@ export function EndUsers() {
             pager={pager}
             filters={<Find />}
             empty={
-              <Empty text="No end user yet. One is made by the first request that names it in user, with the quotas of the settings." />
+              <Empty text="No end user yet. The first request that names one in its field user makes it, with the quotas of the settings." />
             }
           />
         )}
@@ -67,7 +72,7 @@ export function EndUsers() {
 function Find() {
   return (
     <input
-      class="filter"
+      type="search"
       data-filter
       aria-label="External id"
       placeholder="External id  ( / )"
@@ -116,10 +121,10 @@ function Quota({ spent, quota, name }: { spent: number; quota: number | null; na
   const share = quota === 0 ? 1 : spent / quota;
   const label = `${percent(Math.min(1, share))} of ${left(microsOf(quota))} a ${name}`;
   return (
-    <>
-      <Money micros={microsOf(spent)} />{" "}
+    <span class="quota">
+      <Money micros={microsOf(spent)} />
       <Bar used={microsOf(spent)} limit={microsOf(quota)} label={label} />
-    </>
+    </span>
   );
 }
 
@@ -176,8 +181,8 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
                 ["Since", <Time key="since" at={user.created_at} />],
               ]}
             />
-            <p>
-              <a href={hrefOf(["requests"], { external_id: externalId })}>Its requests</a>{" "}
+            <p class="actions">
+              <a href={hrefOf(["requests"], { external_id: externalId })}>Its requests</a>
               <a href={hrefOf(["activity"], { split: "user", user: externalId })}>Its activity</a>
             </p>
           </>

@@ -21,7 +21,7 @@ export function Keys() {
     <>
       <Head
         title="Keys"
-        text="Who may spend, and how much. A revoked key is dead at once, in every region."
+        text="Who may spend, and how much. Open a key to limit, rotate or revoke it; a revoked one is dead at once, in every region."
       >
         <button type="button" class="primary" onClick={() => setMaking(true)}>
           New key

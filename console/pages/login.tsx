@@ -7,7 +7,7 @@ import { Field, Form } from "../ui/dialog.tsx";
 
 const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
-  ["Billing", "the same, to read; and the ledger"],
+  ["Billing", "the same, to read"],
   ["Member", "its own keys and what they did"],
   ["Operator's token", "the region's organisations and their health"],
 ] as const;

@@ -23,7 +23,7 @@ export function OrganizationDetail({ id }: { id: string }) {
     <>
       <Head title={one?.name ?? "Organisation"} text={<code>{id}</code>}>
         <button type="button" onClick={() => goTo(["organizations"])}>
-          All
+          All organisations
         </button>
         <button type="button" onClick={() => setDoing("reconcile")}>
           Reconcile
@@ -182,12 +182,12 @@ function Keys({ id }: { id: string }) {
 }
 
 const LEDGER: readonly Column<LedgerRow>[] = [
-  { id: "seq", title: "Row", align: "right", value: ({ seq }) => seq },
+  { id: "seq", title: "Row", align: "right", wide: true, value: ({ seq }) => seq },
   {
     id: "at",
     title: "When",
     value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
+    cell: ({ created_at }) => <Time at={created_at} withClock />,
   },
   { id: "kind", title: "Kind", value: ({ kind }) => kind },
   {
@@ -218,7 +218,7 @@ function Ledger({ id }: { id: string }) {
   const query = { after_seq: after.at(-1) ?? 0, limit: ROWS };
   const read = useRead("GET /admin/v1/orgs/{id}/ledger", { path: { id }, query });
   return (
-    <Panel title="Ledger">
+    <Panel title="Ledger, oldest first">
       <Shown read={read} height={200}>
         {({ rows, next_after_seq: next }) => (
           <>

@@ -12,7 +12,7 @@ import type { Range, SplitBy } from "../state/spend.ts";
 import { Count, Head, Money, Panel, useNow } from "../ui/basics.tsx";
 import { Chart, Swatch } from "../ui/chart.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
-import { Empty, Shown, Skeleton } from "../ui/states.tsx";
+import { Empty, FirstSteps, Shown, Skeleton } from "../ui/states.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
@@ -131,7 +131,7 @@ function TopOf({ range, ...ranked }: Ranked & { range: Range }) {
 /** The five that spent most, each with its share. */
 function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undefined }) {
   const nameOfKey = useKeyNames();
-  if (rows === undefined) return <Panel title={title} children={<Skeleton height={180} />} />;
+  if (rows === undefined) return <Panel title={title} children={<Skeleton height={220} />} />;
   const total = sumOf(rows, "cost_micro");
   const top = summed(rows).slice(0, 5);
   const nameOf = (group: string | null): string => {
@@ -163,10 +163,9 @@ function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undef
               <span class="share number small muted">
                 {percent(total === 0 ? 0 : micros / total)}
               </span>
-              <span
-                class="share-bar"
-                style={{ width: `${total === 0 ? 0 : (100 * micros) / total}%` }}
-              />
+              <span class="share-track">
+                <span style={{ width: `${total === 0 ? 0 : (100 * micros) / total}%` }} />
+              </span>
             </a>
           </li>
         ))}
@@ -196,7 +195,7 @@ function Alerts() {
           <Count count={open.length - 1} /> more in 24 h.
         </>
       )}{" "}
-      <a href={hrefOf(["events"])}>Alerts</a>
+      <a href={hrefOf(["events"])}>See all</a>
     </p>
   );
 }
@@ -220,7 +219,14 @@ function OwnShare() {
 function Newest() {
   const read = useRead("GET /v1/generations", { query: { limit: 10 } }, { every: EVERY_MS });
   return (
-    <Panel title="Newest requests" aside={<a href={hrefOf(["requests"])}>All</a>}>
+    <Panel
+      title="Newest requests"
+      aside={
+        <a class="small" href={hrefOf(["requests"])}>
+          All requests
+        </a>
+      }
+    >
       <Shown read={read} height={400}>
         {({ generations }) =>
           generations.length === 0 ? (
@@ -239,10 +245,11 @@ function FirstRequest() {
   return (
     <div class="chart">
       <Empty
-        text="Nothing was asked yet. The first request shows here a moment after its answer:"
+        text="Nothing was asked yet. Put a key in place of $KEY; the first request shows here a moment after its answer:"
         command={`curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
   -d '{"model":"smart","messages":[{"role":"user","content":"Hello"}]}'`}
+        children={<FirstSteps />}
       />
     </div>
   );

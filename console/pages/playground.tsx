@@ -140,7 +140,7 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
           {area("tools", 6)}
         </Field>
       </details>
-      <Field label="At most so many tokens of answer">
+      <Field label="Longest answer, in tokens">
         <input
           type="number"
           min="1"
@@ -185,7 +185,7 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
 const perMillion = (dollars: string): string => `$${Number((Number(dollars) * 1e6).toFixed(4))}`;
 
 function priceOf({ pricing: { prompt, completion } }: ListedModel): string {
-  return `${perMillion(prompt)} in, ${perMillion(completion)} out for a million tokens`;
+  return `${perMillion(prompt)} in, ${perMillion(completion)} out per million tokens`;
 }
 
 /** What it may cost in micros: a token for each three letters, and all of the cap. */

@@ -9,7 +9,7 @@ import { Head, Money, useNow } from "../ui/basics.tsx";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
@@ -56,7 +56,12 @@ export function Requests() {
             open={(row) => goTo(["requests", row.id], query)}
             pager={pager}
             filters={<Filters />}
-            empty={<Empty text="No request yet. It shows here a moment after its answer." />}
+            empty={
+              <Empty
+                text="No request yet. The first one shows here a moment after its answer."
+                children={<FirstSteps />}
+              />
+            }
           />
         )}
       </Shown>
@@ -89,8 +94,8 @@ function Filters() {
       <Choice name="key_id" label="Key" options={[["", "any key"], ...keys]} />
       <Text name="external_id" label="End user" />
       <Choice name="status" label="Status" options={STATUSES} />
-      <Day name="from" label="From day, UTC" />
-      <Day name="to" label="To day, UTC" />
+      <Day name="from" />
+      <Day name="to" />
       <ClearFilters names={FILTERS} />
     </>
   );

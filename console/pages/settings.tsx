@@ -14,7 +14,7 @@ export function Settings() {
   const settings = useRead("GET /v1/orgs/{org_id}/settings", { path });
   return (
     <>
-      <Head title="Settings" text="Name, quotas of new end users, and the line for the balance." />
+      <Head title="Settings" text="Name, quotas of new end users, and when money counts as low." />
       <Panel title="Organisation">
         <Shown read={own} height={200}>
           {(one) => (

@@ -41,18 +41,18 @@ export function Text({ name, label }: { name: string; label: string }) {
   );
 }
 
-/** A UTC day in the filter line. */
-export function Day({ name, label }: { name: string; label: string }) {
+/** A UTC day in the filter line: the first or the last that is looked at. */
+export function Day({ name }: { name: "from" | "to" }) {
   const [query, update] = useQuery();
   return (
-    <input
-      class="filter"
-      type="date"
-      aria-label={label}
-      title={label}
-      value={query[name] ?? ""}
-      onChange={(event) => update({ [name]: event.currentTarget.value })}
-    />
+    <label class="day small" title="A day in UTC">
+      {name}
+      <input
+        type="date"
+        value={query[name] ?? ""}
+        onChange={(event) => update({ [name]: event.currentTarget.value })}
+      />
+    </label>
   );
 }
 

@@ -2,7 +2,7 @@ import type { ListedGeneration } from "../api/types.ts";
 import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Badge, Money, Time, Tokens } from "./basics.tsx";
+import { Badge, ModelName, Money, Time, Tokens } from "./basics.tsx";
 import { Grid } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
@@ -51,9 +51,14 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       id: "time",
       title: "Time",
       value: (row) => row.created_at,
-      cell: (row) => <Time at={row.created_at} />,
+      cell: (row) => <Time at={row.created_at} withClock />,
     },
-    { id: "model", title: "Model", value: (row) => row.model },
+    {
+      id: "model",
+      title: "Model",
+      value: (row) => row.model,
+      cell: ({ model }) => (model === null ? "" : <ModelName id={model} />),
+    },
     {
       id: "cost",
       title: "Cost",

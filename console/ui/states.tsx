@@ -5,6 +5,7 @@ import { duration } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { nextTry, tryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
 import { Code, Copy, useNow } from "./basics.tsx";
 
 /** Longer than this, what is awaited shows its shape. */
@@ -43,6 +44,23 @@ export function Empty({
       {command !== undefined && <Code text={command} />}
       {children}
     </div>
+  );
+}
+
+/** What somebody does who has not asked anything yet. */
+export function FirstSteps() {
+  const steps = [
+    ["Ask a model here", ["playground"]],
+    ["Connect your client", ["connect"]],
+  ] as const;
+  return (
+    <p class="actions">
+      {steps.map(([text, path]) => (
+        <a key={text} href={hrefOf(path)}>
+          {text}
+        </a>
+      ))}
+    </p>
   );
 }
 
