@@ -33,7 +33,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/orgs/:org_id/settings": [{ default_alert_threshold: 0.5 }],
 };
 
-/** Every path that speaks of refusals in OpenAI's words; test/node/doors.test.ts asks the others. */
+/** Every path that speaks of refusals in OpenAI's words; test/node/doors.long.test.ts asks the others. */
 const SPOKEN = PATHS.filter(({ path }) => !path.startsWith("/v1/messages"));
 export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.who.roles));
 /** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */

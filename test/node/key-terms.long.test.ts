@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { IS_LONG } from "../effort.ts";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
 import { call, openFar, statusOf } from "./support/far-keys.ts";
@@ -75,16 +74,14 @@ const FORMS = [
   ["streams", true],
   ["JSON", false],
 ] as const;
-/** In a long run each in both forms; else in one, and each two of kind, place and form meet once. */
-const formsOf = (turn: number) => FORMS.filter((_, at) => IS_LONG || at === turn);
 
 describe.each([
-  { kind: "a key", name: "home", where: "eu", make: limited, forms: formsOf(0) },
-  { kind: "a key", name: "a peer", where: "us", make: limited, forms: formsOf(1) },
-  { kind: "a session", name: "home", where: "eu", make: session, forms: formsOf(1) },
-  { kind: "a session", name: "a peer", where: "us", make: session, forms: formsOf(0) },
-] as const)("$kind whose budget pays for 20 worst cases, at $name", ({ where, make, forms }) => {
-  it.each(forms)(
+  { kind: "a key", name: "home", where: "eu", make: limited },
+  { kind: "a key", name: "a peer", where: "us", make: limited },
+  { kind: "a session", name: "home", where: "eu", make: session },
+  { kind: "a session", name: "a peer", where: "us", make: session },
+] as const)("$kind whose budget pays for 20 worst cases, at $name", ({ where, make }) => {
+  it.each(FORMS)(
     "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
     async (_, stream) => {
       const body = { ...STALL, stream };

@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
-import { effort } from "../effort.ts";
 import { askedOfEu, isBuriedAt, makeKey, openFar, revoke, statusOf } from "./support/far-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 
-const CALLERS = effort(40, 200);
+const CALLERS = 200;
 const RELAXED = { timeout: 100_000, interval: 20 };
 
 let regions: FaultyRegions;

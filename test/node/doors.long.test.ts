@@ -6,7 +6,6 @@ import type { DoorRow } from "../fixtures/doors-table.ts";
 import { answerNatively } from "../fixtures/native-mock.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { OpenAiMock } from "../fixtures/openai-mock.ts";
-import { IS_LONG } from "../effort.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { call, delivered } from "./support/far-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
@@ -90,9 +89,6 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
   const { path } = row;
   const shapes = row.streams ? [false, true] : [false];
   const cases = PLACES.flatMap((place) => shapes.map((stream) => ({ place, stream })));
-  // In a long run in every case; else in each second one, which take turns.
-  const turn = ROWS.indexOf(row);
-  const some = cases.filter((_, nth) => IS_LONG || (nth + (nth >> 1) + turn) % 2 === 0);
   const bodyOf = (model: string, stream = false, user?: string): object =>
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 
@@ -116,7 +112,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     },
   );
 
-  it.each(some)(
+  it.each(cases)(
     "goes on at the next route before the first byte: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
@@ -128,7 +124,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     },
   );
 
-  it.each(some)(
+  it.each(cases)(
     "refuses in its own shape when no route answers, and charges nothing: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
@@ -154,7 +150,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     },
   );
 
-  it.each(some)(
+  it.each(cases)(
     "runs once for an Idempotency-Key, and refuses its repeat in its own shape: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
