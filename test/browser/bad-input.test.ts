@@ -215,6 +215,12 @@ it("markup in every field that holds a name is text", async () => {
   await show(page, "keys");
   await page.getByRole("button", { name: "New key" }).click();
   await page.getByLabel("Name").fill(HOSTILE);
+  await page.getByText("Limits", { exact: true }).click();
+  await page.getByLabel("Models").fill(HOSTILE); // no model: refused, and said as text
+  await page.getByLabel("End user").fill(HOSTILE);
+  await page.getByRole("button", { name: "Make key" }).click();
+  await page.locator(".failed, .wrong").first().waitFor();
+  await page.getByLabel("Models").fill("");
   await page.getByRole("button", { name: "Make key" }).click();
   await page.locator(".secret code").waitFor();
   await page.reload();
@@ -225,6 +231,14 @@ it("markup in every field that holds a name is text", async () => {
   await page.getByRole("dialog").getByLabel("External id").fill(HOSTILE);
   await page.getByRole("button", { name: "Make end user" }).click();
   await page.getByRole("cell", { name: HOSTILE }).waitFor();
+  await show(page, "playground");
+  await page.getByLabel("Model").selectOption("sandbox/echo");
+  await page.getByLabel("System", { exact: true }).fill(HOSTILE);
+  await page.getByLabel("User", { exact: true }).fill(HOSTILE);
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.locator(".answer", { hasText: HOSTILE }).waitFor();
+  await show(page, "events");
+  await page.getByRole("cell", { name: HOSTILE }).first().waitFor(); // the key, by its name
   const hostile = encodeURIComponent(HOSTILE);
   for (const at of [`activity?split=model&model=${hostile}`, `requests?model=${hostile}`]) {
     await show(page, at);
@@ -232,11 +246,15 @@ it("markup in every field that holds a name is text", async () => {
   }
   await show(page, "events?tab=Webhooks");
   await page.getByRole("button", { name: "New webhook" }).click();
-  await page.getByLabel("Address").fill(`https://hooks.example.com/${HOSTILE}`);
+  const receiver = browser.origin.replace("localhost", "127.0.0.1"); // it answers 404, nobody else is asked
+  await page.getByLabel("Address").fill(`${receiver}/hook/${HOSTILE}`);
   await page.getByRole("button", { name: "Make webhook" }).click();
   await page.locator(".secret code").waitFor();
   await page.reload();
-  await page.getByRole("cell", { name: "hooks.example.com" }).first().waitFor();
+  await page
+    .getByRole("cell", { name: `${receiver}/hook/` })
+    .first()
+    .waitFor();
   const operator = await login(ADMIN_TOKEN);
   operator.on("dialog", () => expect.unreachable("a script ran"));
   await show(operator, "organizations");
