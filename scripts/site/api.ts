@@ -65,8 +65,23 @@ function table(parameters: NonNullable<Operation["parameters"]>): string {
   return ["| query | what |", "| --- | --- |", ...rows].join("\n");
 }
 
+/** Records of a list that an example shows: the third tells nobody more, and there are dozens of models. */
+const RECORDS_MOST = 2;
+
 function example(title: string, content: Content | undefined): string[] {
-  const shown = content?.["application/json"]?.example;
-  if (shown === undefined) return [];
-  return [`${title}:`, `\`\`\`json\n${JSON.stringify(shown, null, 2)}\n\`\`\``];
+  const whole = content?.["application/json"]?.example;
+  if (whole === undefined) return [];
+  let isCut = false;
+  const text = JSON.stringify(
+    whole,
+    (_, value: unknown) => {
+      const isLong = Array.isArray(value) && value.length > RECORDS_MOST;
+      if (!isLong || typeof value[0] !== "object") return value;
+      isCut = true;
+      return value.slice(0, RECORDS_MOST);
+    },
+    2,
+  );
+  const note = isCut ? ` (the first ${RECORDS_MOST} of each list)` : "";
+  return [`${title}${note}:`, `\`\`\`json\n${text}\n\`\`\``];
 }
