@@ -188,7 +188,7 @@ function FirstBytes({ range, days }: { range: Range; days: readonly string[] }) 
   );
 }
 
-/** The groups that have a colour of their own in the chart. */
+/** The groups that have a colour of their own in the chart; none where it has no groups. */
 function drawnOf(
   rows: readonly DayRow[],
   days: readonly string[],
@@ -250,7 +250,7 @@ function groupColumn(
     value: ({ group }) => nameOf(group),
     cell: ({ group }) => (
       <>
-        <Swatch slot={drawn.has(group) ? slotOf(by, group) : null} />{" "}
+        {drawn.size > 0 && <Swatch slot={drawn.has(group) ? slotOf(by, group) : null} />}{" "}
         {by === "model" ? <ModelName id={nameOf(group)} /> : nameOf(group)}
       </>
     ),

@@ -134,6 +134,7 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
     {
       id: "actor",
       title: "By",
+      wide: true,
       value: ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
       cell: (event) => <span title={event.actor.id ?? ""}>{actorName(event, nameOf)}</span>,
     },

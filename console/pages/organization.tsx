@@ -182,7 +182,7 @@ function Keys({ id }: { id: string }) {
 }
 
 const LEDGER: readonly Column<LedgerRow>[] = [
-  { id: "seq", title: "Row", align: "right", wide: true, value: ({ seq }) => seq },
+  { id: "seq", title: "Row", wide: true, value: ({ seq }) => seq },
   {
     id: "at",
     title: "When",
