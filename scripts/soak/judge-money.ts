@@ -295,19 +295,23 @@ function unmatched(charges: readonly Charge[], requests: readonly Trace[]): Char
   });
 }
 
-/** The slowest request under load, by its client or its upstream, is over sooner: a kill takes no older one. */
+/** A request under load is over sooner, where the machine bears it: a kill takes no older one. */
 const RUN_USUAL_MS = 10_000;
 
 /**
  * Every run resolves its own hold: one expires only where the region that ran its request was killed while
- * it ran. A machine too slow for its load runs requests for longer than that, and late: not judged there.
+ * it ran: in the last 10 s before, or for as long as any request of the region had been under way that a client
+ * still waited for. A machine too slow for its load runs requests for longer than that, and late: not judged there.
  */
 export function judgeExpiries(
   grants: readonly GrantLog[],
-  restarts: readonly Restart[],
+  {
+    restarts,
+    traces,
+  }: { readonly restarts: readonly Restart[]; readonly traces: readonly Trace[] },
   load: Load,
 ): Verdict {
-  const spans = restarts.map((one) => ({ ...one, fromMs: one.fromMs - RUN_USUAL_MS }));
+  const spans = restarts.map((one) => ({ ...one, fromMs: oldestOf(one, traces) }));
   const expired = grants.flatMap(({ orgId, expired: some }) =>
     some.map((one) => ({ orgId, ...one })),
   );
@@ -332,6 +336,13 @@ export function judgeExpiries(
       }),
   };
   return unlessTooSlow(verdict, load);
+}
+
+/** When the oldest request may have begun that a restart took, Unix ms. */
+function oldestOf({ region, fromMs }: Restart, traces: readonly Trace[]): number {
+  return traces
+    .filter((trace) => trace.region === region && trace.sentMs <= fromMs && trace.endedMs >= fromMs)
+    .reduce((oldest, { sentMs }) => Math.min(oldest, sentMs), fromMs - RUN_USUAL_MS);
 }
 
 /** How much of a time is within any of the spans, in ms. */

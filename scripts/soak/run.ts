@@ -161,7 +161,7 @@ async function verdictsOf(
     judgeLedgers(estates),
     judgeBooks(estates),
     judgeRest(estates, outboxes, { depths, holdMaxMs }),
-    judgeExpiries(grants, kills, load),
+    judgeExpiries(grants, { restarts: kills, traces }, load),
     judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
     judgeRevocations(traces, revocations),
     judgeLimits(traces, registers, grants),

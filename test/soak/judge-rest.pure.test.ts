@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { judgeMemory, judgeResidue } from "../../scripts/soak/judge-limits.ts";
 import type { MemorySample } from "../../scripts/soak/judge-limits.ts";
 import { judgeExpiries, judgeRest } from "../../scripts/soak/judge-money.ts";
-import { estateOf, range, START } from "./a-run.ts";
+import type { Trace } from "../../scripts/soak/trace.ts";
+import { estateOf, range, START, traceOf } from "./a-run.ts";
 
 const MIB = 1024 * 1024;
 const OUTBOX = { region: "eu", waiting: 0, dead: 0, parked: 0 } as const;
@@ -55,39 +56,50 @@ describe("no open hold, nothing in an outbox", () => {
 });
 
 describe("holds expire only where a region was killed", () => {
-  const restarts = [{ region: "eu", fromMs: START, untilMs: START + 500 }] as const;
+  const kill = { region: "eu", fromMs: START, untilMs: START + 500 } as const;
+  const killed = { restarts: [kill], traces: [] };
+  const none = { restarts: [], traces: [] };
+  const brokenWith = (trace: Trace, ms: number) =>
+    judgeExpiries(expiredAt(ms), { restarts: [kill], traces: [trace] }, load).broken.length;
   const sent = { sent: 80, leftOut: 20, refused: 50, drowned: 5 };
   const load = { fromMs: START - 20_000, untilMs: START + 80_000, ...sent };
 
   it.each([-10_000, 0, 500])("is intact for one that was granted %i ms after the kill", (ms) => {
-    const { broken, figure } = judgeExpiries(expiredAt(ms), restarts, load);
+    const { broken, figure } = judgeExpiries(expiredAt(ms), killed, load);
     expect(broken).toEqual([]);
     expect(figure).toBe("1 expired, 1 restarts, which excuse 11 % of eu's and 0 % of us's run");
   });
 
   it.each([-10_001, 501])("is broken by one of %i ms after it", (ms) => {
-    expect(judgeExpiries(expiredAt(ms), restarts, load).broken).toHaveLength(1);
-    expect(judgeExpiries(expiredAt(ms), [], load).broken).toHaveLength(1);
+    expect(judgeExpiries(expiredAt(ms), killed, load).broken).toHaveLength(1);
+    expect(judgeExpiries(expiredAt(ms), none, load).broken).toHaveLength(1);
   });
 
   it("is broken by one whose request ran in the region that lived on", () => {
-    expect(judgeExpiries(expiredAt(0, "us"), restarts, load).broken).toHaveLength(1);
+    expect(judgeExpiries(expiredAt(0, "us"), killed, load).broken).toHaveLength(1);
   });
 
   it("is not judged on a machine too slow for its load, and broken on any other", () => {
     const strangers = [...expiredAt(501), ...expiredAt(0, "us")];
-    expect(judgeExpiries(strangers, restarts, load).broken).toHaveLength(2);
-    expect(judgeExpiries(strangers, restarts, { ...load, leftOut: 21 })).toMatchObject({
+    expect(judgeExpiries(strangers, killed, load).broken).toHaveLength(2);
+    expect(judgeExpiries(strangers, killed, { ...load, leftOut: 21 })).toMatchObject({
       broken: [],
       notJudged: "the machine is too slow: 21 of 101 requests were left out",
     });
-    expect(judgeExpiries(strangers, restarts, { ...load, drowned: 6 }).broken).toEqual([]);
+    expect(judgeExpiries(strangers, killed, { ...load, drowned: 6 }).broken).toEqual([]);
+  });
+
+  it("is intact for one as old as a request that its region still ran when it was killed", () => {
+    const old = traceOf({ sentMs: START - 16_000, endedMs: START });
+    expect([brokenWith(old, -16_000), brokenWith(old, -16_001)]).toEqual([0, 1]);
+    expect(brokenWith({ ...old, endedMs: START - 1 }, -16_000)).toBe(1);
+    expect(brokenWith({ ...old, region: "us" }, -16_000)).toBe(1);
   });
 
   it("says how much is excused, what two kills excuse counted once", () => {
     const second = { region: "eu", fromMs: START + 5000, untilMs: START + 5500 } as const;
     const last = { region: "eu", fromMs: START + 79_000, untilMs: START + 90_000 } as const;
-    const { figure } = judgeExpiries([], [last, second, ...restarts], load);
+    const { figure } = judgeExpiries([], { restarts: [last, second, kill], traces: [] }, load);
     expect(figure).toContain("excuse 27 % of eu's"); // -10 to 5.5 s, and 69 to 80 s
   });
 });
