@@ -33,7 +33,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
     <>
       <Head title="Webhook" text={one && <span class="break">{one.url}</span>}>
         <button type="button" onClick={() => toWebhooks()}>
-          All
+          All webhooks
         </button>
         {one && (
           <>
