@@ -34,10 +34,9 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       >
         <p>
           {used
-            ? `${counted(used.requests, "request")} since yesterday used it.`
+            ? `It made ${counted(used.requests, "request")} since yesterday.`
             : "Whatever uses it stops."}{" "}
-          From the answer on, every request with it is refused, in every region. There is no way
-          back.
+          Every request with it is refused at once, in every region. There is no way back.
         </p>
       </Confirm>
     );

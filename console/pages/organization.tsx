@@ -174,7 +174,7 @@ function Keys({ id }: { id: string }) {
           onClose={() => setRevoking(null)}
           onDone={() => setRevoking(null)}
         >
-          <p>Every request with it is refused from the answer on, in every region.</p>
+          <p>Every request with it is refused at once, in every region. There is no way back.</p>
         </Confirm>
       )}
     </Panel>

@@ -49,8 +49,8 @@ export function Sessions() {
         >
           <p>
             It spent <Money micros={microsOf(ending.spent_dollars)} />
-            {ending.end_user !== null && ` for ${ending.end_user}`}. From the answer on, every
-            request with its token is refused, in every region.
+            {ending.end_user !== null && ` for ${ending.end_user}`}. Every request with its token is
+            refused at once, in every region.
           </p>
         </Confirm>
       )}
