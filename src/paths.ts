@@ -2,6 +2,8 @@ import { modelNames } from "./catalog/catalog.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import { listModelsRoute, readModelRoute } from "./catalog/models.route.ts";
 import type { AppContext } from "./http/context.ts";
+import { respond } from "./http/endpoint.ts";
+import type { Answer } from "./http/endpoint.ts";
 import { countTokensRoute } from "./inference/doors/messages/count-tokens.route.ts";
 import { DOORS } from "./inference/doors/doors.ts";
 import { deploymentOf } from "./inference/deployment.ts";
@@ -99,53 +101,53 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/models", "here", ANY, (c) => listModelsRoute(c, catalogOf(c))),
   path("GET /v1/models/:id{.+}", "here", ANY, (c) => readModelRoute(c, catalogOf(c))),
 
-  path("GET /v1/key", "home", ANY, ownKeyRoute),
-  path(
+  endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
+  endpoint(
     "POST /v1/keys/:id/rotate",
     "home",
     { ...MEMBERS, others: ["owner", "admin"] },
     rotateKeyRoute,
   ),
-  path("GET /v1/sessions", "home", OWN, listSessionsRoute),
-  path("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
-  path("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
+  endpoint("GET /v1/sessions", "home", OWN, listSessionsRoute),
+  endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
+  endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
 
-  path("GET /v1/balance", "managed", ANY, balanceRoute),
-  path("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
-  path("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
-  path("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
-  path("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
-  path("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
-  path("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
-  path("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),
-  path("POST /v1/webhooks", "managed", MANAGERS, createWebhookRoute),
-  path("GET /v1/webhooks/:id", "managed", MANAGERS, readWebhookRoute),
-  path("PATCH /v1/webhooks/:id", "managed", MANAGERS, patchWebhookRoute),
-  path("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
-  path("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
-  path("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
-  path("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
-  path("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
-  path("GET /v1/keys", "managed", OWN, listKeysRoute),
-  path("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),
-  path("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
+  endpoint("GET /v1/balance", "managed", ANY, balanceRoute),
+  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
+  endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
+  endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
+  endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
+  endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
+  endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
+  endpoint("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),
+  endpoint("POST /v1/webhooks", "managed", MANAGERS, createWebhookRoute),
+  endpoint("GET /v1/webhooks/:id", "managed", MANAGERS, readWebhookRoute),
+  endpoint("PATCH /v1/webhooks/:id", "managed", MANAGERS, patchWebhookRoute),
+  endpoint("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
+  endpoint("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
+  endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
+  endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
+  endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
+  endpoint("GET /v1/keys", "managed", OWN, listKeysRoute),
+  endpoint("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),
+  endpoint("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
     patchKeyRoute(c, namesOf(c)),
   ),
-  path("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
-  path("GET /v1/users", "managed", ANY, listEndUsersRoute),
-  path("POST /v1/users", "managed", ANY, putEndUserRoute),
-  path("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),
-  path("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
-  path("DELETE /v1/users/:external_id{.+}", "managed", ANY, deleteEndUserRoute),
-  path("GET /v1/orgs/:org_id", "managed", MEMBERS, readOrganizationRoute),
-  path(
+  endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  endpoint("GET /v1/users", "managed", ANY, listEndUsersRoute),
+  endpoint("POST /v1/users", "managed", ANY, putEndUserRoute),
+  endpoint("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),
+  endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
+  endpoint("DELETE /v1/users/:external_id{.+}", "managed", ANY, deleteEndUserRoute),
+  endpoint("GET /v1/orgs/:org_id", "managed", MEMBERS, readOrganizationRoute),
+  endpoint(
     "PATCH /v1/orgs/:org_id",
     "managed",
     { roles: ["owner"], member: "read" },
     patchOrganizationRoute,
   ),
-  path("GET /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, readSettingsRoute),
-  path("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
+  endpoint("GET /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, readSettingsRoute),
+  endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
 ];
 
 /** What costs money: a POST to one of these takes a place among what an isolate works on at once. */
@@ -167,6 +169,16 @@ export function isAnsweredAtHome(routedPath: string): boolean {
 function path(name: string, reach: Reach, who: Who, handle: Path["handle"]): Path {
   const [method, at] = name.split(" ") as [Path["method"], string];
   return { method, path: at, reach, who, handle };
+}
+
+/** One that manages something: its handler says what is answered, and `respond` answers it. */
+function endpoint(
+  name: string,
+  reach: "home" | "managed",
+  who: Who,
+  handle: (c: AppContext) => Promise<Answer>,
+): Path {
+  return path(name, reach, who, async (c) => respond(c, await handle(c)));
 }
 
 function catalogOf(c: AppContext): Catalog {

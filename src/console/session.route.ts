@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
-import { readFields } from "../http/read-fields.ts";
+import { readFields } from "../http/endpoint.ts";
 import { verifyKey } from "../keys/api-key.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";

@@ -1,14 +1,12 @@
-import type { Context } from "hono";
-import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
+import type { AppContext } from "../http/context.ts";
+import { created, readBody, readFields } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
-import { readFields } from "../http/read-fields.ts";
-import { MANAGEMENT_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Shown } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
-import { refuse } from "../lib/failure.ts";
+import { flat, refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
@@ -32,7 +30,6 @@ import { ownSessionView } from "./sessions.route.ts";
 import { standingView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
-type AppContext = Context<AppEnv>;
 type KeyServices = Omit<RevocationServices, "wallet" | "register"> & {
   readonly register: (
     keyHash: string,
@@ -50,13 +47,13 @@ type KeyServices = Omit<RevocationServices, "wallet" | "register"> & {
  * GET /v1/keys: the organisation's live keys and its newest 100 revoked ones, newest first; of a `member`
  * its own. `next_after`, where it is, asks for older ones: `?revoked=true&limit&after`.
  */
-export async function listKeysRoute(c: AppContext): Promise<Response> {
+export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const asked = keysQuery(c.req.url);
-  if (!asked.ok) return fail(c, asked.failure);
+  if (!asked.ok) return asked;
   const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), asked.value);
   const page = await askBook(read, "keys_unreadable", fieldsOf(c));
-  if (!page.ok) return fail(c, page.failure);
-  return c.json(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
+  if (!page.ok) return page;
+  return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
 /**
@@ -64,20 +61,19 @@ export async function listKeysRoute(c: AppContext): Promise<Response> {
  * what its maker may and no more. A caller that was revoked meanwhile is 401 and made nothing. With an
  * Idempotency-Key once a day: a repeat is 409 and names the key it made, with another body 422.
  */
-export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Response> {
+export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { config, member, admitted } = c.var;
-  const timeoutMs = config.numbers.BODY_TIMEOUT_MS;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
-  if (!name.ok) return fail(c, name.failure);
-  const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
-  if (!body.ok) return fail(c, body.failure);
+  if (!name.ok) return name;
+  const body = await readBody(c);
+  if (!body.ok) return body;
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = secretOf(keyHash, shown) ?? keyHash;
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), names };
   const fresh = await mintKeyOf(mint, { memberId: member.id, orgId }, fields.value);
-  if (!fresh.ok) return fail(c, fresh.failure);
+  if (!fresh.ok) return fresh;
   const { booked, key } = fresh.value;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
@@ -85,19 +81,18 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
     idempotency === null
       ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret })
       : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency });
-  const asked = await askBook(insert, "key_not_inserted", fieldsOf(c));
-  const inserted = asked.ok ? asked.value : asked;
-  if (!inserted.ok) return fail(c, inserted.failure);
-  return c.json({ ...keyRecord(inserted.value, config.region, mint.now), key }, 201);
+  const inserted = flat(await askBook(insert, "key_not_inserted", fieldsOf(c)));
+  if (!inserted.ok) return inserted;
+  return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
 }
 
 /**
  * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organisation, everyone else
  * its own and only to something tighter (403 `role_required`). What is new counts from the answer on.
  */
-export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Response> {
+export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";
   const mayWiden = member.role === "owner" || member.role === "admin";
@@ -109,28 +104,27 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<R
       fields: fields.value,
       mayWiden,
     });
-  const asked = await askBook(change, "key_not_changed", fieldsOf(c));
-  const changed = asked.ok ? asked.value : asked;
-  if (!changed.ok) return fail(c, changed.failure);
-  return c.json(keyRecord(changed.value, c.var.config.region, services.now));
+  const changed = flat(await askBook(change, "key_not_changed", fieldsOf(c)));
+  if (!changed.ok) return changed;
+  return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
 /** GET /v1/key: the calling key's record, what is left of each of its limits, and when it comes back. */
-export async function ownKeyRoute(c: AppContext): Promise<Response> {
+export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<BookedKey | null> => findKeyByHash(c.env.DB, keyHash);
   const booked = await askBook(read, "key_unreadable", fieldsOf(c));
-  if (!booked.ok) return fail(c, booked.failure);
-  if (booked.value === null) return fail(c, { kind: "invalid_api_key" });
+  if (!booked.ok) return booked;
+  if (booked.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
   const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown));
-  if (!standing.ok) return fail(c, standing.failure);
+  if (!standing.ok) return standing;
   if (shown?.session !== undefined) {
     const { limits } = standingView(standing.value);
-    return c.json({ ...ownSessionView(c, shown.session, standing.value), limits });
+    return success({ ...ownSessionView(c, shown.session, standing.value), limits });
   }
   const record = keyRecord(booked.value, c.var.config.region, nowMs);
-  return c.json({ ...record, ...standingView(standing.value) });
+  return success({ ...record, ...standingView(standing.value) });
 }
 
 /**
@@ -138,14 +132,14 @@ export async function ownKeyRoute(c: AppContext): Promise<Response> {
  * `overlap_seconds`. Owners and admins rotate any key of the organisation, everyone else its own, and a key with
  * limits itself. With the same Idempotency-Key, which it must have, a repeat within a day is the same secret.
  */
-export async function rotateKeyRoute(c: AppContext): Promise<Response> {
+export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const { admitted, config, member } = c.var;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const id = c.req.param("id") ?? "";
   const isForeign = id !== keyId || shown?.session !== undefined;
-  if (admitted.isLimited === true && isForeign) return fail(c, { kind: "key_is_limited" });
+  if (admitted.isLimited === true && isForeign) return refuse({ kind: "key_is_limited" });
   const asked = await rotationOf(c);
-  if (!asked.ok) return fail(c, asked.failure);
+  if (!asked.ok) return asked;
   const mayAny = member.role === "owner" || member.role === "admin";
   const owner = { orgId, memberId: mayAny ? null : member.id };
   const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
@@ -155,17 +149,15 @@ export async function rotateKeyRoute(c: AppContext): Promise<Response> {
       caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
       ...asked.value,
     });
-  const told = await askBook(rotate, "key_not_rotated", fieldsOf(c));
-  const rotated = told.ok ? told.value : told;
-  if (!rotated.ok) return fail(c, rotated.failure);
+  const rotated = flat(await askBook(rotate, "key_not_rotated", fieldsOf(c)));
+  if (!rotated.ok) return rotated;
   const record = keyRecord(rotated.value.booked, config.region, services.now);
-  return c.json(rotationView(rotated.value, record), 201);
+  return created(rotationView(rotated.value, record));
 }
 
 async function rotationOf(c: AppContext): Promise<Result<RotationAsked>> {
   const { orgId, keyId } = c.var.admitted.caller;
-  const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  const body = await readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
+  const body = await readBody(c);
   if (!body.ok) return body;
   const header = c.req.header("idempotency-key") ?? null;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
@@ -178,7 +170,7 @@ async function rotationOf(c: AppContext): Promise<Result<RotationAsked>> {
  * While the book is away a member's keys that were ever used can still be ended by another of its keys: the
  * record is then what is known without the book, which is told later.
  */
-export async function revokeKeyRoute(c: AppContext): Promise<Response> {
+export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
   const unread = c.get("memberUnread") as Failure | undefined;
@@ -187,23 +179,23 @@ export async function revokeKeyRoute(c: AppContext): Promise<Response> {
       ? await askBook(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))
       : refuse(unread);
   if (!found.ok) return revokeWithoutBook(c, id, found.failure);
-  if (found.value === null) return fail(c, { kind: "not_found", message: "No such key." });
+  if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
   const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
-  if (!revoked.ok) return fail(c, revoked.failure);
-  return c.json(keyRecord(revoked.value, config.region, now(c.env)));
+  if (!revoked.ok) return revoked;
+  return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
 /** For a key of the caller's own member that its wallet has met; `failure` for any other. */
-async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Response> {
+async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const used = await readObject(() => wallets.getByName(orgId).keyOf(id));
-  if (!used.ok || used.value === null || used.value.memberId !== memberId) return fail(c, failure);
+  if (!used.ok || used.value === null || used.value.memberId !== memberId) return refuse(failure);
   const { keyHash, scope, rpmLimit } = used.value;
   const key = { keyId: id, keyHash, orgId, scope, revokedAt: null };
   const revoked = await revokeKeyEverywhere(keyServices(c), key);
-  if (!revoked.ok) return fail(c, revoked.failure);
-  return c.json({ id, region: c.var.config.region, scope, rpm_limit: rpmLimit, revoked: true });
+  if (!revoked.ok) return revoked;
+  return success({ id, region: c.var.config.region, scope, rpm_limit: rpmLimit, revoked: true });
 }
 
 /** What calls about a key work with. */

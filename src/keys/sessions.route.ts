@@ -1,10 +1,9 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
-import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
+import type { AppContext } from "../http/context.ts";
+import { created, readFields } from "../http/endpoint.ts";
+import type { Answer, View } from "../http/endpoint.ts";
 import { parseQuery, wholeNumber } from "../http/parse-body.ts";
-import { readFields } from "../http/read-fields.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
@@ -78,29 +77,29 @@ type Used = {
  * POST /v1/sessions: 201, the record and, this once, its token. Nothing of it is stored before it is used. 400
  * with `param` for more than the calling key has; 403 `key_is_limited` for a session.
  */
-export async function createSessionRoute(c: Context<AppEnv>, names: ModelNames): Promise<Response> {
+export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { caller } = c.var.admitted;
-  if (caller.shown?.session !== undefined) return fail(c, { kind: "key_is_limited" });
+  if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const fields = await readFields(c, newSessionSchema, []);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const standing = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
-  if (!standing.ok) return fail(c, standing.failure);
+  if (!standing.ok) return standing;
   const models = allowedModels(fields.value.allowed_models ?? null, names);
-  if (!models.ok) return fail(c, models.failure);
+  if (!models.ok) return models;
   const named = { ...fields.value, allowed_models: models.value };
   const terms = termsOf(named, standing.value, now(c.env));
   const wider = wideness(terms, { standing: standing.value, names });
-  if (wider !== null) return fail(c, wider.failure);
+  if (wider !== null) return wider;
   const { keyHash, orgId, scope, home } = caller;
   const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
   const { session, token } = await mintSession(mint, terms);
   if (token.length > SESSION_TOKEN_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
     const long = `The token would be over ${SESSION_TOKEN_MAX} characters: name fewer models or origins.`;
-    return fail(c, invalid(long, param).failure);
+    return invalid(long, param);
   }
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
-  return c.json({ ...sessionView({ ...nothing, session, keyId: caller.keyId }), token }, 201);
+  return created({ ...sessionView({ ...nothing, session, keyId: caller.keyId }), token });
 }
 
 function termsOf(
@@ -173,7 +172,7 @@ export function sessionsQuery(url: string): Result<z.infer<typeof listQuery>> {
 }
 
 /** The JSON of a page of sessions. */
-export function sessionsView({ sessions, nextAfter }: UsedPage): Readonly<Record<string, unknown>> {
+export function sessionsView({ sessions, nextAfter }: UsedPage): View {
   return {
     sessions: sessions.map(sessionView),
     ...(nextAfter !== null && { next_after: nextAfter }),
@@ -184,21 +183,21 @@ export function sessionsView({ sessions, nextAfter }: UsedPage): Readonly<Record
  * GET /v1/sessions: those that were used and are alive, with what they spent, in the order of their minting; of
  * a `member` those of its keys, of a key with limits its own. `next_after`, where it is, asks for more.
  */
-export async function listSessionsRoute(c: Context<AppEnv>): Promise<Response> {
+export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
-    return fail(c, { kind: "key_is_limited" });
+    return refuse({ kind: "key_is_limited" });
   }
   const asked = sessionsQuery(c.req.url);
-  if (!asked.ok) return fail(c, asked.failure);
+  if (!asked.ok) return asked;
   const owner = ownerOf(c);
   const page = await readObject(() => walletOf(c).sessions({ owner, ...asked.value }));
-  return page.ok ? c.json(sessionsView(page.value)) : fail(c, page.failure);
+  return page.ok ? success(sessionsView(page.value)) : page;
 }
 
 /** DELETE /v1/sessions/{id}: 200, used or not, however often; it is dead everywhere from the answer on. */
-export async function endSessionRoute(c: Context<AppEnv>): Promise<Response> {
+export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
-  if (caller.shown?.session !== undefined) return fail(c, { kind: "key_is_limited" });
+  if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const id = c.req.param("id") ?? "";
   const owner = ownerOf(c);
   const isAny = owner.keyId === null && owner.memberId === null;
@@ -206,9 +205,9 @@ export async function endSessionRoute(c: Context<AppEnv>): Promise<Response> {
   const actor = { kind: "key", id: caller.keyId } as const;
   const { keySecrets } = c.var.config;
   const ending = await endingOf(id, { of, owner, actor, keySecrets, now: now(c.env) });
-  if (!ending.ok) return fail(c, ending.failure);
+  if (!ending.ok) return ending;
   const ended = await readObject(() => walletOf(c).endSession(ending.value));
-  return ended.ok ? c.json({ id, ended: true }) : fail(c, ended.failure);
+  return ended.ok ? success({ id, ended: true }) : ended;
 }
 
 /** What a wallet is asked to end; `not_found` for an id that no session has that may still live. */
@@ -234,13 +233,13 @@ export async function endingOf(
 const SPARE_MS = 60_000;
 
 /** Whose sessions the caller sees and ends. */
-function ownerOf(c: Context<AppEnv>): Owner {
+function ownerOf(c: AppContext): Owner {
   const { admitted, member } = c.var;
   if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
   return { keyId: null, memberId: member.role === "member" ? member.id : null };
 }
 
-function walletOf(c: Context<AppEnv>): SessionWallet {
+function walletOf(c: AppContext): SessionWallet {
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   return wallets.getByName(c.var.admitted.caller.orgId);
 }
@@ -264,11 +263,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: Used): object {
 }
 
 /** The same for the session that asks of itself. */
-export function ownSessionView(
-  c: Context<AppEnv>,
-  session: Session,
-  standing: KeyStanding,
-): object {
+export function ownSessionView(c: AppContext, session: Session, standing: KeyStanding): object {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const { keyId } = c.var.admitted.caller;
   return sessionView({ keyId, session, ...(standing.session ?? nothing) });

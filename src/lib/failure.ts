@@ -117,6 +117,11 @@ export function refuse(failure: Failure): Refusal {
   return { ok: false, failure };
 }
 
+/** What was asked of a result within another. */
+export function flat<T>(result: Result<Result<T>>): Result<T> {
+  return result.ok ? result.value : result;
+}
+
 /** A 400 with the offending field. */
 export function invalid(message: string, param: string | null = null): Refusal {
   return refuse({ kind: "invalid_request", message, param });

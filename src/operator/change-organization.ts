@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
+import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
-import type { Result } from "../lib/failure.ts";
 import { success } from "../lib/failure.ts";
 import { organizationChangeSchema } from "../organizations/organization.ts";
 import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
 import { followBook } from "../lib/follow-book.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
 /** `rpm_limit` null is none. */
@@ -21,7 +21,7 @@ export const organizationChange = z.extend(organizationChangeSchema, {
 export async function patchOrganization(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const id = request.params["id"] ?? "";

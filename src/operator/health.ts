@@ -1,3 +1,4 @@
+import type { View } from "../http/endpoint.ts";
 import { timestamp } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
@@ -6,14 +7,14 @@ import type { MetricName } from "../metrics/series.ts";
 import { bookAnswers } from "../organizations/organizations.store.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { BYTES_MAX } from "./depths.ts";
-import type { JsonObject, OperatorContext } from "./operator-context.ts";
+import type { OperatorContext } from "./operator-context.ts";
 
 /**
  * `GET /health`: what this deployment is and what its aliases mean, whether the book answers, what waits
  * in each outbox (null for one that cannot say), what the last sweep found, and which routes are left out,
  * until when. Each isolate knows only the routes that it has asked, so that two calls may name different ones.
  */
-export async function getHealth(context: OperatorContext): Promise<Result<JsonObject>> {
+export async function getHealth(context: OperatorContext): Promise<Result<View>> {
   const [book, sweep, ...outboxes] = await Promise.all([
     bookAnswers(context.db),
     lastSweep(context),
@@ -28,7 +29,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<JsonOb
 }
 
 /** Null before the first sweep, and where its figures cannot be read. */
-async function lastSweep(context: OperatorContext): Promise<JsonObject | null> {
+async function lastSweep(context: OperatorContext): Promise<View | null> {
   const counted = await context.counted().catch(() => null);
   if (counted === null || counted.gauges === null) return null;
   const { atMs, series } = counted.gauges;
@@ -45,7 +46,7 @@ async function lastSweep(context: OperatorContext): Promise<JsonObject | null> {
   };
 }
 
-async function outboxHealth(context: OperatorContext, name: string): Promise<JsonObject> {
+async function outboxHealth(context: OperatorContext, name: string): Promise<View> {
   try {
     const { waiting, dead, parked, oldestMs } = await context.outbox(name).depth();
     return { name, waiting, dead, parked, oldest_ms: oldestMs };

@@ -1,3 +1,5 @@
+import { created } from "../http/endpoint.ts";
+import type { Answer, View } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { changeKeyEverywhere } from "../keys/change-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
@@ -9,14 +11,11 @@ import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { rotateKeyEverywhere, rotationAsked, rotationView } from "../keys/rotation.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /** `GET /orgs/{id}/keys`: as `GET /v1/keys`, of all members. */
-export async function getKeys(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+export async function getKeys(context: OperatorContext, request: OperatorRequest): Promise<Answer> {
   const asked = keysQuery(request.url);
   if (!asked.ok) return asked;
   const found = await organizationOf(context, request);
@@ -27,10 +26,7 @@ export async function getKeys(
 }
 
 /** `GET /orgs/{id}/keys/{key_id}`. */
-export async function getKey(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+export async function getKey(context: OperatorContext, request: OperatorRequest): Promise<Answer> {
   const found = await keyOf(context, request);
   return found.ok ? success(withMember(context, found.value)) : found;
 }
@@ -39,7 +35,7 @@ export async function getKey(
 export async function patchKey(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], request.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(request);
@@ -58,7 +54,7 @@ export async function patchKey(
 export async function postRotation(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const { id, orgId } = namesOf(request);
   const asked = await rotationAsked({
     header: request.idempotencyKey,
@@ -74,14 +70,14 @@ export async function postRotation(
   const find = (): ReturnType<typeof findKey> => findKey(context.db, id, { orgId, memberId: null });
   const rotated = await rotateKeyEverywhere(context, { find, caller: null, ...asked.value });
   if (!rotated.ok) return rotated;
-  return success(rotationView(rotated.value, withMember(context, rotated.value.booked)));
+  return created(rotationView(rotated.value, withMember(context, rotated.value.booked)));
 }
 
 /** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */
 export async function deleteKey(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await keyOf(context, request);
   if (!found.ok) return found;
   const revoked = await revokeKeyEverywhere(context, found.value);
@@ -105,6 +101,6 @@ function noSuchKey(): Result<never> {
   return refuse({ kind: "not_found", message: "No such key." });
 }
 
-function withMember(context: OperatorContext, key: BookedKey): JsonObject {
+function withMember(context: OperatorContext, key: BookedKey): View {
   return { ...keyRecord(key, context.region, context.now), member_id: key.memberId };
 }

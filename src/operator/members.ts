@@ -1,4 +1,6 @@
 import * as z from "zod/mini";
+import { created } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { atMost } from "../lib/at-most.ts";
@@ -17,7 +19,7 @@ import {
   memberRecord,
   roleSchema,
 } from "../organizations/organization.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
@@ -33,7 +35,7 @@ export const memberChange = z.object({
 export async function getMembers(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
   const rows = await listMembers(context.db, found.value.id);
@@ -44,7 +46,7 @@ export async function getMembers(
 export async function postMember(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(newMember, MEMBER_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
@@ -56,14 +58,14 @@ export async function postMember(
     ...fields.value,
   };
   const added = await insertMember(context.db, member, context.actor);
-  return added.ok ? success(memberRecord(added.value)) : added;
+  return added.ok ? created(memberRecord(added.value)) : added;
 }
 
 /** `PATCH /orgs/{id}/members/{member_id}`: a new role acts on the member's next request. */
 export async function patchMember(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const changed = await updateMember(
@@ -83,7 +85,7 @@ export async function patchMember(
 export async function deleteMember(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const member = memberName(request);
   const removed = await removeMember(context.db, member, changedBy(context));
   if (!removed.ok) return removed;

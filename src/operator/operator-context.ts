@@ -1,7 +1,7 @@
 import type { KeySecret } from "../config.ts";
+import type { Answer } from "../http/endpoint.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
-import type { Result } from "../lib/failure.ts";
 import type { KeySecrets } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { ModelNames } from "../keys/terms.ts";
@@ -11,8 +11,6 @@ import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";
 import type { DeliveriesCalls } from "../webhooks/deliveries-contract.ts";
-
-export type JsonObject = { readonly [key: string]: unknown };
 
 /** The wallet calls that operators make. */
 export type OperatorWallet = Pick<
@@ -89,13 +87,9 @@ export type OperatorRequest = {
   readonly idempotencyKey: string | null;
 };
 
-/** One endpoint under `/admin/v1`; `path` in Hono's notation, `status` of its success. */
+/** One endpoint under `/admin/v1`; `path` in Hono's notation. */
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  readonly status: 200 | 201 | 202;
-  readonly handle: (
-    context: OperatorContext,
-    request: OperatorRequest,
-  ) => Promise<Result<JsonObject>>;
+  readonly handle: (context: OperatorContext, request: OperatorRequest) => Promise<Answer>;
 };

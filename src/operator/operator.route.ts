@@ -1,13 +1,15 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
-import type { Context, Next } from "hono";
+import type { Next } from "hono";
 import { modelNames } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
+import type { AppContext, AppEnv } from "../http/context.ts";
+import { readBody, respond } from "../http/endpoint.ts";
 import { refuseOtherMethods } from "../http/not-found.ts";
-import { MANAGEMENT_BYTES_MAX, readJson } from "../http/read-json.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { REGION_METRICS } from "../metrics/series.ts";
@@ -37,7 +39,7 @@ export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
   return routes;
 }
 
-async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+async function requireOperator(c: AppContext, next: Next): Promise<Response | undefined> {
   const authorization = c.req.header("authorization") ?? null;
   const { operators } = c.var.config;
   const name = vouchedOperator(c.req.raw) ?? (await operatorOf(authorization, operators));
@@ -48,7 +50,7 @@ async function requireOperator(c: Context<AppEnv>, next: Next): Promise<Response
 }
 
 async function answer(
-  c: Context<AppEnv>,
+  c: AppContext,
   endpoint: OperatorEndpoint,
   deployment: Deployment,
 ): Promise<Response> {
@@ -64,22 +66,19 @@ async function answer(
     const telling = context.wallet(orgId).takeEvents();
     c.executionCtx.waitUntil(telling.catch(() => undefined));
   }
-  return result.ok ? c.json(result.value, endpoint.status) : fail(c, result.failure);
+  return respond(c, result);
 }
 
 /** The JSON body of a POST or PATCH; a call that takes none may come without. */
-function bodyOf(
-  c: Context<AppEnv>,
-  endpoint: OperatorEndpoint,
-): ReturnType<typeof readJson> | Promise<{ readonly ok: true; readonly value: null }> {
-  const takesBody = endpoint.method === "POST" || endpoint.method === "PATCH";
+async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Result<unknown>> {
+  const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
-  if (!takesBody || isEmpty) return Promise.resolve({ ok: true, value: null });
-  const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  return readJson(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
+  if (!takesBody || isEmpty) return success(null);
+  const body = await readBody(c);
+  return body.ok ? success(body.value.json) : body;
 }
 
-function contextOf(c: Context<AppEnv>, { catalog, health }: Deployment): OperatorContext {
+function contextOf(c: AppContext, { catalog, health }: Deployment): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);

@@ -1,4 +1,6 @@
 import * as z from "zod/mini";
+import { created } from "../http/endpoint.ts";
+import type { Answer, View } from "../http/endpoint.ts";
 import { pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
@@ -20,7 +22,7 @@ import {
   findOrganization,
   listOrganizations,
 } from "../organizations/organizations.store.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 export const newOrganization = z.object({
   name: nameSchema,
@@ -47,7 +49,7 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 export async function postOrganization(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], request.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
@@ -86,14 +88,14 @@ export async function postOrganization(
     insertKeyStatement(context.db, booked, null),
     keyCreatedStatement(context.db, booked, actor),
   ];
-  const created = await createOrganization(context.db, { organization, owner, epoch, also, actor });
-  if (!created.ok) {
+  const booking = await createOrganization(context.db, { organization, owner, epoch, also, actor });
+  if (!booking.ok) {
     await wallet.discard().catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
     });
-    return created;
+    return booking;
   }
-  return success({
+  return created({
     organization: await withBalance(context, organization),
     member: memberRecord(owner),
     key: { ...keyRecord(booked, context.region, context.now), key },
@@ -104,7 +106,7 @@ export async function postOrganization(
 export async function getOrganizations(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseQuery(pageQuery, request.url);
   if (!fields.ok) return fields;
   const { limit, offset } = fields.value;
@@ -117,7 +119,7 @@ export async function getOrganizations(
 export async function getOrganization(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await organizationOf(context, request);
   return found.ok ? success(await withBalance(context, found.value)) : found;
 }
@@ -126,7 +128,7 @@ export async function getOrganization(
 export async function postMemberKey(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, request.body);
   if (!fields.ok) return fields;
   const { member_id: memberId = "", id: orgId = "" } = request.params;
@@ -135,7 +137,7 @@ export async function postMemberKey(
   const { booked, key } = fresh.value;
   const inserted = await insertKey(context.db, booked, null, { actor: context.actor });
   if (!inserted.ok) return inserted;
-  return success({ ...keyRecord(inserted.value, context.region, context.now), key });
+  return created({ ...keyRecord(inserted.value, context.region, context.now), key });
 }
 
 /** The organisation that the path names, or `not_found`. */
@@ -153,7 +155,7 @@ export async function organizationOf(
 export async function withBalance(
   context: OperatorContext,
   row: BookedOrganization,
-): Promise<JsonObject> {
+): Promise<View> {
   const balance = await context
     .wallet(row.id)
     .balance()

@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
+import type { Answer } from "../http/endpoint.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { invalid, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
 import { generationSchema, requestIdOf } from "../lib/generation.ts";
 import { micros } from "../lib/money.ts";
 import { organizationOf } from "./organizations.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 /** The log line `settlement_unsaved`, pasted whole or without what it says beside these. */
 export const unsaved = z.object({
@@ -24,7 +24,7 @@ export const unsaved = z.object({
 export async function postSettle(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseBody(unsaved, request.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
@@ -52,7 +52,7 @@ export async function postSettle(
 export async function postRebuildWallet(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
   const answer = await context.wallet(found.value.id).rebuild(found.value.id, context.actor);

@@ -1,16 +1,16 @@
+import type { Answer } from "../http/endpoint.ts";
 import { pageQuery, parseQuery } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
 import { eventQuery, eventsView, alertsView } from "../wallet/routes/reads.route.ts";
 import { usageQuery, usageView } from "../wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 /** `GET /orgs/{id}/usage?from&to&group_by&limit&after`: as `GET /v1/usage`. */
 export async function getUsage(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const asked = usageQuery(request.url, context.now);
   if (!asked.ok) return asked;
   const found = await organizationOf(context, request);
@@ -24,7 +24,7 @@ export async function getUsage(
 export async function getAlerts(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const page = parseQuery(pageQuery, request.url);
   if (!page.ok) return page;
   const found = await organizationOf(context, request);
@@ -38,7 +38,7 @@ export async function getAlerts(
 export async function getEvents(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const asked = eventQuery(request.url);
   if (!asked.ok) return asked;
   const found = await organizationOf(context, request);

@@ -1,7 +1,7 @@
 import { endingOf, sessionsQuery, sessionsView } from "../keys/sessions.route.ts";
 import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { Answer } from "../http/endpoint.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /** Of all keys. */
@@ -11,7 +11,7 @@ const ANYONES = { keyId: null, memberId: null };
 export async function getSessions(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const asked = sessionsQuery(request.url);
   if (!asked.ok) return asked;
   const found = await organizationOf(context, request);
@@ -25,7 +25,7 @@ export async function getSessions(
 export async function deleteSession(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
   const { id: orgId } = found.value;

@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Answer } from "../http/endpoint.ts";
 import { timestamp } from "../lib/clock.ts";
 import { micros } from "../lib/money.ts";
 import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 
 export const credit = z.object({
   amount_micro: z
@@ -23,7 +23,7 @@ const ledgerPage = z.object({
 export async function postCredits(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(credit, [], request.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
@@ -39,7 +39,7 @@ export async function postCredits(
 export async function getLedger(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseQuery(ledgerPage, request.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(context, request);
@@ -63,7 +63,7 @@ export async function getLedger(
 export async function postReconcile(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
   const answer = await context.wallet(found.value.id).reconcile();

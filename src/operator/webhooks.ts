@@ -1,6 +1,7 @@
+import { accepted } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
 import {
   deliveriesQuery,
   deliveriesView,
@@ -10,14 +11,14 @@ import {
   webhookView,
 } from "../webhooks/webhooks.route.ts";
 import { findWebhook, listWebhooks, noSuchWebhook } from "../webhooks/webhooks.store.ts";
-import type { JsonObject, OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /** `GET /orgs/{id}/webhooks`: as `GET /v1/webhooks`. */
 export async function getWebhooks(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const found = await organizationOf(context, request);
   if (!found.ok) return found;
   const rows = await listWebhooks(context.db, found.value.id);
@@ -28,7 +29,7 @@ export async function getWebhooks(
 export async function getDeliveries(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const asked = deliveriesQuery(request.url);
   if (!asked.ok) return asked;
   const { id, orgId } = namesOf(request);
@@ -41,7 +42,7 @@ export async function getDeliveries(
 export async function postTest(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const { id, orgId } = namesOf(request);
   const attempt = await context.deliveries(orgId).sendTest(orgId, id, context.actor);
   return attempt.ok ? success(testView(attempt.value)) : attempt;
@@ -51,15 +52,16 @@ export async function postTest(
 export async function postReplay(
   context: OperatorContext,
   request: OperatorRequest,
-): Promise<Result<JsonObject>> {
+): Promise<Answer> {
   const fields = parseFields(replaySchema, [], request.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(request);
   if ((await findWebhook(context.db, { id, orgId })) === null) return noSuchWebhook();
-  return replay({
+  const replayed = await replay({
     since: (limit) => context.wallet(orgId).eventsSince(fields.value.since, limit),
     queue: (events) => context.deliveries(orgId).replay(orgId, id, events),
   });
+  return replayed.ok ? accepted(replayed.value) : replayed;
 }
 
 function namesOf({ params }: OperatorRequest): { readonly id: string; readonly orgId: string } {

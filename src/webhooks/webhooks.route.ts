@@ -1,13 +1,13 @@
 import * as z from "zod/mini";
-import { fail } from "../http/context.ts";
 import type { AppContext } from "../http/context.ts";
+import { accepted, created, readFields } from "../http/endpoint.ts";
+import type { Answer, View } from "../http/endpoint.ts";
 import { moment, parseQuery, wholeNumber } from "../http/parse-body.ts";
-import { readFields } from "../http/read-fields.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { EVENT_TYPES } from "../lib/event.ts";
 import type { Actor, EventRecord } from "../lib/event.ts";
-import { refuse, success } from "../lib/failure.ts";
+import { flat, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
@@ -61,24 +61,24 @@ const page = z.object({
 });
 
 /** GET /v1/webhooks: all of them, without their secrets. */
-export async function listWebhooksRoute(c: AppContext): Promise<Response> {
+export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
-  if (!rows.ok) return fail(c, rows.failure);
-  return c.json({ webhooks: rows.value.map((row) => webhookView(row, now(c.env))) });
+  if (!rows.ok) return rows;
+  return success({ webhooks: rows.value.map((row) => webhookView(row, now(c.env))) });
 }
 
 /** POST /v1/webhooks: 201, the webhook and, this once, the secret that its messages are signed with. */
-export async function createWebhookRoute(c: AppContext): Promise<Response> {
+export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const { config, admitted } = c.var;
   const problem = webhookUrlProblem(fields.value.url, config.sandbox);
-  if (problem !== null) return fail(c, wrongUrl(problem).failure);
+  if (problem !== null) return wrongUrl(problem);
   const by = byOf(c);
   const id = mintId(WEBHOOK_ID, by.nowMs);
   const fresh = await freshSecret(c, id);
-  if (!fresh.ok) return fail(c, fresh.failure);
+  if (!fresh.ok) return fresh;
   const webhook: Webhook = {
     id,
     orgId: admitted.caller.orgId,
@@ -89,42 +89,41 @@ export async function createWebhookRoute(c: AppContext): Promise<Response> {
     createdAt: by.nowMs,
     changedAt: by.nowMs,
   };
-  const asked = await book(c, () => insertWebhook(c.env.DB, webhook, by));
-  const made = asked.ok ? asked.value : asked;
-  if (!made.ok) return fail(c, made.failure);
+  const made = flat(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
+  if (!made.ok) return made;
   // An answer without its secret would be of no use: the next event brings the object up to date as well.
   await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
-  return c.json({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret }, 201);
+  return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
 }
 
 /** GET /v1/webhooks/{id}. */
-export async function readWebhookRoute(c: AppContext): Promise<Response> {
+export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookAt(c);
-  return found.ok ? c.json(webhookView(found.value, now(c.env))) : fail(c, found.failure);
+  return found.ok ? success(webhookView(found.value, now(c.env))) : found;
 }
 
 /** PATCH /v1/webhooks/{id}: what is given counts from the answer on; `enabled: true` switches one on again. */
-export async function patchWebhookRoute(c: AppContext): Promise<Response> {
+export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const { url, types: wanted, enabled } = fields.value;
   const problem = url === undefined ? null : webhookUrlProblem(url, c.var.config.sandbox);
-  if (problem !== null) return fail(c, wrongUrl(problem).failure);
+  if (problem !== null) return wrongUrl(problem);
   const changed = await change(c, false, (before) => ({
     url: url ?? before.url,
     types: wanted === undefined ? before.types : wanted,
     secrets: before.secrets,
     disabledReason: reasonAfter(before.disabledReason, enabled),
   }));
-  return changed.ok ? c.json(webhookView(changed.value, now(c.env))) : fail(c, changed.failure);
+  return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
 }
 
 /** POST /v1/webhooks/{id}/rotate: 200 with a new secret; the one before signs as well until the overlap ends. */
-export async function rotateWebhookRoute(c: AppContext): Promise<Response> {
+export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookRotationSchema, []);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const fresh = await freshSecret(c, c.req.param("id") ?? "");
-  if (!fresh.ok) return fail(c, fresh.failure);
+  if (!fresh.ok) return fresh;
   const until = now(c.env) + (fields.value.overlap_seconds ?? OVERLAP_DAY_S) * 1000;
   const changed = await change(c, true, (before) => ({
     ...before,
@@ -133,34 +132,34 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Response> {
       ...before.secrets.slice(0, 1).map(({ sealed }) => ({ sealed, until })),
     ],
   }));
-  if (!changed.ok) return fail(c, changed.failure);
-  return c.json({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
+  if (!changed.ok) return changed;
+  return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
 
 /** DELETE /v1/webhooks/{id}: from the answer on nothing more is sent, but for what is under way. */
-export async function deleteWebhookRoute(c: AppContext): Promise<Response> {
+export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookAt(c);
-  if (!found.ok) return fail(c, found.failure);
+  if (!found.ok) return found;
   const { id, orgId } = found.value;
   const gone = await book(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
-  if (!gone.ok) return fail(c, gone.failure);
-  if (!gone.value) return fail(c, noSuchWebhook().failure);
+  if (!gone.ok) return gone;
+  if (!gone.value) return noSuchWebhook();
   const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
-  return told.ok ? c.json({ id, deleted: true }) : fail(c, told.failure);
+  return told.ok ? success({ id, deleted: true }) : told;
 }
 
 /** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
-export async function testWebhookRoute(c: AppContext): Promise<Response> {
+export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   const { orgId, keyId } = c.var.admitted.caller;
   const objects = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
   const actor = { kind: "key", id: keyId } as const;
   const test = { orgId, id: c.req.param("id") ?? "", actor };
   const answer = await sendTest(objects.getByName(orgId), test);
-  return answer.ok ? c.json(testView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(testView(answer.value)) : answer;
 }
 
 /** The JSON of what came of a test. */
-export function testView(attempt: Attempt): Readonly<Record<string, unknown>> {
+export function testView(attempt: Attempt): View {
   const { status, error, answer, durationMs } = attempt;
   return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }
@@ -189,28 +188,28 @@ export function deliveriesQuery(
 }
 
 /** The JSON of a page of deliveries. */
-export function deliveriesView(found: DeliveryPage): Readonly<Record<string, unknown>> {
+export function deliveriesView(found: DeliveryPage): View {
   return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
 }
 
 /** GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
-export async function deliveriesRoute(c: AppContext): Promise<Response> {
+export async function deliveriesRoute(c: AppContext): Promise<Answer> {
   const asked = deliveriesQuery(c.req.url);
-  if (!asked.ok) return fail(c, asked.failure);
+  if (!asked.ok) return asked;
   const found = await webhookAt(c);
-  if (!found.ok) return fail(c, found.failure);
+  if (!found.ok) return found;
   const { id } = found.value;
   const answer = await deliveriesOf(c, (object) => object.deliveries(id, asked.value));
-  return answer.ok ? c.json(deliveriesView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 
 /**
  * POST /v1/webhooks/{id}/replay { since }: sends again what the log has from then on, at most 1,000 events a call;
  * `next_since` asks for the rest, null when there is none.
  */
-export async function replayRoute(c: AppContext): Promise<Response> {
+export async function replayRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, replaySchema, []);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const { orgId } = c.var.admitted.caller;
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   type Log = {
@@ -222,7 +221,7 @@ export async function replayRoute(c: AppContext): Promise<Response> {
     queue: (events) =>
       deliveriesOf(c, (object) => object.replay(orgId, c.req.param("id") ?? "", events)),
   });
-  return replayed.ok ? c.json(replayed.value, 202) : fail(c, replayed.failure);
+  return replayed.ok ? accepted(replayed.value) : replayed;
 }
 
 /**
@@ -232,7 +231,7 @@ export async function replayRoute(c: AppContext): Promise<Response> {
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
   readonly queue: (events: readonly EventRecord[]) => Promise<Result<number>>;
-}): Promise<Result<Readonly<Record<string, unknown>>>> {
+}): Promise<Result<View>> {
   let events = await steps.since(REPLAY_MAX + 1);
   if (!events.ok) return events;
   const [first] = events.value;
@@ -329,7 +328,7 @@ async function freshSecret(c: AppContext, webhookId: string): Promise<Result<Fre
 }
 
 /** A webhook as it is shown, without its secrets. */
-export function webhookView(webhook: Webhook, nowMs: number): Readonly<Record<string, unknown>> {
+export function webhookView(webhook: Webhook, nowMs: number): View {
   const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
   return {
@@ -347,7 +346,7 @@ function time(at: number | null): string | null {
   return at === null ? null : timestamp(at);
 }
 
-function deliveryView(delivery: DeliveryRecord): Readonly<Record<string, unknown>> {
+function deliveryView(delivery: DeliveryRecord): View {
   return {
     id: delivery.id,
     event_id: delivery.eventId,

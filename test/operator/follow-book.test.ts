@@ -3,7 +3,7 @@ import { beforeEach, expect, it } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { followBook } from "../../src/lib/follow-book.ts";
-import type { JsonObject } from "../../src/operator/operator-context.ts";
+import type { View } from "../../src/http/endpoint.ts";
 import { WatchedBook } from "../keys/key-fixture.ts";
 import { call, makeOrganization, walletOf, wallets } from "./operator-fixture.ts";
 
@@ -11,7 +11,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-const patch = (id: string, body: unknown): Promise<Result<JsonObject>> =>
+const patch = (id: string, body: unknown): Promise<Result<View>> =>
   call("PATCH /orgs/:id", { params: { id }, body });
 const booked = (id: string): Promise<Record<string, unknown> | null> =>
   env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();

@@ -3,11 +3,8 @@ import { refuse, success } from "../../src/lib/failure.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import type {
-  JsonObject,
-  OperatorContext,
-  OperatorWallet,
-} from "../../src/operator/operator-context.ts";
+import type { View } from "../../src/http/endpoint.ts";
+import type { OperatorContext, OperatorWallet } from "../../src/operator/operator-context.ts";
 import type { Configuration } from "../../src/wallet/wallet-contract.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 
@@ -144,7 +141,7 @@ export function context(): OperatorContext {
 export async function call(
   target: string,
   options: { params?: Record<string, string>; query?: string; body?: unknown } = {},
-): Promise<Result<JsonObject>> {
+): Promise<Result<View>> {
   const endpoint = OPERATOR_ENDPOINTS.find((one) => `${one.method} ${one.path}` === target);
   if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
   return await endpoint.handle(context(), {
@@ -155,7 +152,7 @@ export async function call(
   });
 }
 
-export function valueOf(result: Result<JsonObject>): JsonObject {
+export function valueOf(result: Result<View>): View {
   if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.failure)}`);
   return result.value;
 }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { findKeyByHash, listKeys } from "../../src/keys/keys.store.ts";
 import { verifyKey } from "../../src/keys/api-key.ts";
 import type { Result } from "../../src/lib/failure.ts";
-import type { JsonObject } from "../../src/operator/operator-context.ts";
+import type { View } from "../../src/http/endpoint.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { call, makeOrganization, valueOf, wallets } from "./operator-fixture.ts";
@@ -19,7 +19,7 @@ afterEach(() => {
 it("credits need a whole amount and a reference, and an organisation that exists", async () => {
   const { organization } = await makeOrganization();
   const params = { id: organization.id };
-  const post = (body: unknown, id = organization.id): Promise<Result<JsonObject>> =>
+  const post = (body: unknown, id = organization.id): Promise<Result<View>> =>
     call("POST /orgs/:id/credits", { params: { id }, body });
   expect(valueOf(await post({ amount_micro: 500, reference: "a" }))).toEqual({
     credits_micro: 500,
@@ -71,7 +71,7 @@ it("credits need a whole amount and a reference, and an organisation that exists
 
 it("a member's new key is shown once, takes the defaults, and goes to no one else's member", async () => {
   const [one, two] = [await makeOrganization(), await makeOrganization()];
-  const post = (member_id: string, body: unknown): Promise<Result<JsonObject>> =>
+  const post = (member_id: string, body: unknown): Promise<Result<View>> =>
     call("POST /orgs/:id/members/:member_id/keys", {
       params: { id: one.organization.id, member_id },
       body,

@@ -1,13 +1,13 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
 import { calledBy } from "../../lib/caller.ts";
 import type { Called } from "../../lib/caller.ts";
-import { fail } from "../../http/context.ts";
-import type { AppEnv } from "../../http/context.ts";
+import type { AppContext } from "../../http/context.ts";
+import { created, readFields } from "../../http/endpoint.ts";
+import type { Answer, View } from "../../http/endpoint.ts";
 import { pageQuery, parseQuery } from "../../http/parse-body.ts";
-import { readFields } from "../../http/read-fields.ts";
 import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
+import { success } from "../../lib/failure.ts";
 import { DOLLARS_MAX, dollarsOf, microsOfDollars } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { EndUserChange, EndUserRecord, SettingsRecord } from "../wallet-contract.ts";
@@ -46,16 +46,16 @@ export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
 
 /** POST /v1/users: 201 with a new end user, what is left out by default; 200 with one that was there, changed. */
-export async function putEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, putBody, READ_ONLY);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
   const answer = await askOwnWallet(c, (wallet) =>
     wallet.putEndUser(externalId, changeOf(given), callOf(c)),
   );
-  if (!answer.ok) return fail(c, answer.failure);
-  const { created, endUser } = answer.value;
-  return c.json(endUserView(endUser), created ? 201 : 200);
+  if (!answer.ok) return answer;
+  const { created: isNew, endUser } = answer.value;
+  return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
 }
 
 const listQuery = z.extend(pageQuery, { after: z.optional(z.string("must be given once")) });
@@ -64,36 +64,36 @@ const listQuery = z.extend(pageQuery, { after: z.optional(z.string("must be give
  * GET /v1/users?limit&offset&after: end users with their spend of now, in the order of creation. With `after`, the
  * last answer's `next_after`, a page costs what it shows, however many come before it.
  */
-export async function listEndUsersRoute(c: Context<AppEnv>): Promise<Response> {
+export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(listQuery, c.req.url);
-  if (!page.ok) return fail(c, page.failure);
+  if (!page.ok) return page;
   const { limit, offset, after } = page.value;
   const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));
-  if (!answer.ok) return fail(c, answer.failure);
+  if (!answer.ok) return answer;
   const { endUsers, total, nextAfter } = answer.value;
   const users = endUsers.map(endUserView);
-  return c.json({ users, total, limit, offset, next_after: nextAfter });
+  return success({ users, total, limit, offset, next_after: nextAfter });
 }
 
 /** GET /v1/users/{external_id}: one end user with its spend of now, or 404. */
-export async function readEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+export async function readEndUserRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
-  return answer.ok ? c.json(endUserView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
 /** PATCH /v1/users/{external_id}: changes what is given, from the next request on; the record, or 404. */
-export async function patchEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const change = changeOf(fields.value);
   const answer = await askOwnWallet(c, (wallet) =>
     wallet.patchEndUser(externalIdOf(c), change, callOf(c)),
   );
-  return answer.ok ? c.json(endUserView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
 /** DELETE /v1/users/{external_id}: forgets an end user, or 404. Its requests in flight are charged all the same. */
-export async function deleteEndUserRoute(c: Context<AppEnv>): Promise<Response> {
+export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
   const externalId = externalIdOf(c);
   let attempts = 0;
   const answer = await askOwnWallet(c, (wallet) => {
@@ -102,18 +102,18 @@ export async function deleteEndUserRoute(c: Context<AppEnv>): Promise<Response> 
   });
   // An attempt whose answer was lost may have deleted it: then the next one finds nothing.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
-  if (!answer.ok && !isGone) return fail(c, answer.failure);
-  return c.json({ external_id: externalId, deleted: true });
+  if (!answer.ok && !isGone) return answer;
+  return success({ external_id: externalId, deleted: true });
 }
 
-/** The path's external_id, decoded once, slashes included. */
 /** What is looked at again where the change takes effect. */
-function callOf(c: Context<AppEnv>): Called {
+function callOf(c: AppContext): Called {
   const { keyHash, shown } = c.var.admitted.caller;
   return calledBy(keyHash, shown);
 }
 
-function externalIdOf(c: Context<AppEnv>): string {
+/** The path's external_id, decoded once, slashes included. */
+function externalIdOf(c: AppContext): string {
   return c.req.param("external_id") ?? "";
 }
 
@@ -126,7 +126,7 @@ function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
 }
 
 /** The end user of the interface. */
-function endUserView(endUser: EndUserRecord): Readonly<Record<string, unknown>> {
+function endUserView(endUser: EndUserRecord): View {
   return {
     id: endUser.id,
     external_id: endUser.externalId,
@@ -147,15 +147,15 @@ export const settingsBody = z.object({
 });
 
 /** GET /v1/orgs/{id}/settings: the four settings, always current. */
-export async function readSettingsRoute(c: Context<AppEnv>): Promise<Response> {
+export async function readSettingsRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
-  return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
 /** PATCH /v1/orgs/{id}/settings: changes what is given, for end users seen later; all four settings. */
-export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> {
+export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, settingsBody, []);
-  if (!fields.ok) return fail(c, fields.failure);
+  if (!fields.ok) return fields;
   const given = fields.value;
   const change = {
     defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
@@ -167,11 +167,11 @@ export async function patchSettingsRoute(c: Context<AppEnv>): Promise<Response> 
   const answer = await askOwnWallet(c, (wallet) =>
     wallet.patchSettings(change, callOf(c), { kind: "key", id: keyId }),
   );
-  return answer.ok ? c.json(settingsView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
 /** The organisation settings of the interface. */
-function settingsView(settings: SettingsRecord): Readonly<Record<string, unknown>> {
+function settingsView(settings: SettingsRecord): View {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),
     default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { fail } from "../../http/context.ts";
 import type { AppContext } from "../../http/context.ts";
+import type { Answer, View } from "../../http/endpoint.ts";
 import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { askBook } from "../../lib/ask-book.ts";
 import { timestamp } from "../../lib/clock.ts";
@@ -12,7 +12,7 @@ import type { GenerationRecord, HoldRecord, RequestRecord } from "../wallet-cont
 import { askOwnWallet } from "./reads.route.ts";
 import { DAY_MS, day, startOf } from "./usage.route.ts";
 
-type Handler = (c: AppContext) => Promise<Response>;
+type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 /** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
 export type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
@@ -42,20 +42,20 @@ const holdsQuery = z.object({ limit, after });
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
     const asked = parseQuery(query, c.req.url);
-    if (!asked.ok) return fail(c, asked.failure);
+    if (!asked.ok) return asked;
     const { from, to, model, key_id, external_id, status, ...page } = asked.value;
     const fromMs = startOf(from ?? "") ?? 0;
     const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
-    if (fromMs >= beforeMs) return fail(c, invalid("from must not be after to.", "from").failure);
+    if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
     const keys = await keysOf(c, memberKeys, key_id);
-    if (!keys.ok) return fail(c, keys.failure);
+    if (!keys.ok) return keys;
     const filter = { state: status, model, externalId: external_id, keyIds: keys.value };
     const answer = await askOwnWallet(c, (wallet) =>
       wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
     );
-    if (!answer.ok) return fail(c, answer.failure);
+    if (!answer.ok) return answer;
     const { requests, nextAfter } = answer.value;
-    return c.json({
+    return success({
       generations: requests.map(requestView),
       ...(nextAfter !== null && { next_after: nextAfter }),
     });
@@ -66,14 +66,14 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
 export function holdsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
     const page = parseQuery(holdsQuery, c.req.url);
-    if (!page.ok) return fail(c, page.failure);
+    if (!page.ok) return page;
     const keys = await keysOf(c, memberKeys, null);
-    if (!keys.ok) return fail(c, keys.failure);
+    if (!keys.ok) return keys;
     const asked = { ...page.value, keyIds: keys.value };
     const answer = await askOwnWallet(c, (wallet) => wallet.holds(asked));
-    if (!answer.ok) return fail(c, answer.failure);
+    if (!answer.ok) return answer;
     const { holds, nextAfter } = answer.value;
-    return c.json({
+    return success({
       holds: holds.map(holdView),
       ...(nextAfter !== null && { next_after: nextAfter }),
     });
@@ -102,9 +102,9 @@ async function keysOf(
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
     const found = await findGeneration(c);
-    if (!found.ok) return fail(c, found.failure);
+    if (!found.ok) return found;
     const seen = await mayBeSeen(c, found.value, findKey);
-    return seen.ok ? c.json(generationView(found.value)) : fail(c, seen.failure);
+    return seen.ok ? success(generationView(found.value)) : seen;
   };
 }
 
@@ -133,8 +133,6 @@ async function mayBeSeen(
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
-
-type View = Readonly<Record<string, unknown>>;
 
 /** The JSON of a settled request. */
 export function generationView(generation: GenerationRecord): View {

@@ -1,7 +1,6 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
-import { fail } from "../../http/context.ts";
-import type { AppEnv } from "../../http/context.ts";
+import type { AppContext } from "../../http/context.ts";
+import type { Answer, View } from "../../http/endpoint.ts";
 import { moment, pageQuery, parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { EVENT_TYPES } from "../../lib/event.ts";
@@ -18,7 +17,7 @@ import type { AlertPage, WalletCalls, EventPage, EventQuery } from "../wallet-co
  * only for calls whose repeat changes nothing more. Not answered: `storage_unavailable` or `overloaded`.
  */
 export function askOwnWallet<T>(
-  c: Context<AppEnv>,
+  c: AppContext,
   call: (wallet: WalletCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
@@ -27,11 +26,11 @@ export function askOwnWallet<T>(
 }
 
 /** GET /v1/balance: the posted balance, always current, and what of it requests under way hold. */
-export async function balanceRoute(c: Context<AppEnv>): Promise<Response> {
+export async function balanceRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.balance());
-  if (!answer.ok) return fail(c, answer.failure);
+  if (!answer.ok) return answer;
   const { creditsMicro, heldMicro } = answer.value;
-  return c.json({
+  return success({
     credits_micro: creditsMicro,
     credits_dollars: dollarsOf(creditsMicro),
     held_micro: heldMicro,
@@ -40,19 +39,19 @@ export async function balanceRoute(c: Context<AppEnv>): Promise<Response> {
 }
 
 /** GET /v1/alerts?limit&offset: crossings of quotas and of the balance's threshold, newest first. */
-export async function alertsRoute(c: Context<AppEnv>): Promise<Response> {
+export async function alertsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(pageQuery, c.req.url);
-  if (!page.ok) return fail(c, page.failure);
+  if (!page.ok) return page;
   const { limit, offset } = page.value;
   const answer = await askOwnWallet(c, (wallet) => wallet.alerts(limit, offset));
-  return answer.ok ? c.json(alertsView(answer.value, page.value)) : fail(c, answer.failure);
+  return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
 /** The JSON of a page of alerts, newest first; amounts in micros. */
 export function alertsView(
   page: AlertPage,
   asked: { readonly limit: number; readonly offset: number },
-): Readonly<Record<string, unknown>> {
+): View {
   const alerts = page.alerts.map((alert) => ({
     id: alert.id,
     kind: alert.kind,
@@ -87,19 +86,15 @@ export function eventQuery(url: string): Result<EventQuery> {
 }
 
 /** GET /v1/events?type&from&to&limit&after: what happened to the organisation, newest first. */
-export async function eventsRoute(c: Context<AppEnv>): Promise<Response> {
+export async function eventsRoute(c: AppContext): Promise<Answer> {
   const asked = eventQuery(c.req.url);
-  if (!asked.ok) return fail(c, asked.failure);
+  if (!asked.ok) return asked;
   const answer = await askOwnWallet(c, (wallet) => wallet.events(asked.value));
-  return answer.ok ? c.json(eventsView(answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
 /** The JSON of a page; `dropped` says what the log's bound has cost. */
-export function eventsView({
-  events,
-  nextAfter,
-  dropped,
-}: EventPage): Readonly<Record<string, unknown>> {
+export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   return {
     events: events.map(eventView),
     next_after: nextAfter,
@@ -108,7 +103,7 @@ export function eventsView({
 }
 
 /** The JSON of an event. */
-function eventView(event: EventRecord): Readonly<Record<string, unknown>> {
+function eventView(event: EventRecord): View {
   const { id, type, createdAt, actor, subject, data } = event;
   return { id, type, created_at: timestamp(createdAt), actor, subject, data };
 }

@@ -1,7 +1,6 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
-import { fail } from "../../http/context.ts";
-import type { AppEnv } from "../../http/context.ts";
+import type { AppContext } from "../../http/context.ts";
+import type { Answer, View } from "../../http/endpoint.ts";
 import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { now } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
@@ -12,12 +11,12 @@ import type { UsageAmounts, UsageGroupBy, UsagePage, UsageReport } from "../wall
 import { askOwnWallet } from "./reads.route.ts";
 
 /** GET /v1/usage?from&to&group_by&limit&after: what the organisation used and paid, always current. */
-export async function usageRoute(c: Context<AppEnv>): Promise<Response> {
+export async function usageRoute(c: AppContext): Promise<Answer> {
   const asked = usageQuery(c.req.url, now(c.env));
-  if (!asked.ok) return fail(c, asked.failure);
+  if (!asked.ok) return asked;
   const { from, to, groupBy, page } = asked.value;
   const answer = await askOwnWallet(c, (wallet) => wallet.usage(from, to, groupBy, page));
-  return answer.ok ? c.json(usageView(asked.value, answer.value)) : fail(c, answer.failure);
+  return answer.ok ? success(usageView(asked.value, answer.value)) : answer;
 }
 
 export const DAY_MS = 86_400_000;
@@ -74,10 +73,7 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
  * The JSON of a usage report; a group is a day, a model, a key's id or an external_id. `next_after` only
  * where more groups follow.
  */
-export function usageView(
-  asked: UsageQuery,
-  report: UsageReport,
-): Readonly<Record<string, unknown>> {
+export function usageView(asked: UsageQuery, report: UsageReport): View {
   return {
     from: asked.from,
     to: asked.to,
