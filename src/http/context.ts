@@ -14,7 +14,7 @@ import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
 import { givenId } from "./given-id.ts";
 import type { JsonObject } from "./json-text.ts";
-import { rateHeaders } from "./rate-headers.ts";
+import { setRateHeaders } from "./rate-headers.ts";
 import { logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
@@ -202,10 +202,8 @@ function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted |
 /** On every answer to an authenticated request, whatever its outcome. */
 function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted): void {
   headers.set("openai-organization", caller.orgId);
-  for (const [name, value] of Object.entries(rateHeaders(rate))) headers.set(name, value);
-  if (tokens === undefined) return;
-  const ofTokens = Object.entries(rateHeaders(tokens, "tokens"));
-  for (const [name, value] of ofTokens) headers.set(name, value);
+  setRateHeaders(headers, rate);
+  if (tokens !== undefined) setRateHeaders(headers, tokens, "tokens");
 }
 
 /**

@@ -1,15 +1,40 @@
 import type { RateState } from "../lib/caller.ts";
 
+const NAMES = {
+  requests: {
+    limit: "x-ratelimit-limit-requests",
+    remaining: "x-ratelimit-remaining-requests",
+    reset: "x-ratelimit-reset-requests",
+  },
+  tokens: {
+    limit: "x-ratelimit-limit-tokens",
+    remaining: "x-ratelimit-remaining-tokens",
+    reset: "x-ratelimit-reset-tokens",
+  },
+} as const;
+
 /** What is left of the key's requests or tokens, as OpenAI's headers tell it; resets are written `12s`, `1m0s`. */
 export function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens" = "requests",
 ): Record<string, string> {
   return {
-    [`x-ratelimit-limit-${what}`]: String(limit),
-    [`x-ratelimit-remaining-${what}`]: String(remaining),
-    [`x-ratelimit-reset-${what}`]: duration(resetMs),
+    [NAMES[what].limit]: String(limit),
+    [NAMES[what].remaining]: String(remaining),
+    [NAMES[what].reset]: duration(resetMs),
   };
+}
+
+/** The same on an answer. */
+export function setRateHeaders(
+  headers: Headers,
+  { limit, remaining, resetMs }: RateState,
+  what: "requests" | "tokens" = "requests",
+): void {
+  const names = NAMES[what];
+  headers.set(names.limit, String(limit));
+  headers.set(names.remaining, String(remaining));
+  headers.set(names.reset, duration(resetMs));
 }
 
 function duration(ms: number): string {

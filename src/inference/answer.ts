@@ -67,11 +67,9 @@ export function answerJson(
         run.refuse({ kind: "storage_unavailable" });
         return Promise.resolve(false);
       }
-      const headers = {
-        "content-type": "application/json",
-        "x-cost-micro": String(charged),
-        ...receiptHeaders(run, route),
-      };
+      const headers = receiptHeaders(run, route);
+      headers["content-type"] = "application/json";
+      headers["x-cost-micro"] = String(charged);
       run.answer(new Response(charged === cost ? body : written(charged), { headers }));
       return Promise.resolve(true);
     },
@@ -299,12 +297,14 @@ const WORD_MAX = 64;
 
 /** What the door left out, and then the route, in the door's words. Some are the client's own: as a header can hold them. */
 function droppedBy({ request }: Run, route: ServingRoute): string[] {
-  const { dropped, droppedNatively, paramOf } = request;
+  const { droppedNatively, paramOf } = request;
+  const dropped = route.isNative ? droppedNatively : request.dropped;
+  if (dropped.length === 0 && route.dropped.length === 0) return [];
   const there = route.dropped.flatMap((field) => {
     const param = paramOf === undefined ? field : paramOf(field);
     return param === null ? [] : [param.replaceAll(/[^\w.]/g, "_").slice(0, WORD_MAX)];
   });
-  const all = new Set([...(route.isNative ? droppedNatively : dropped), ...there]);
+  const all = new Set([...dropped, ...there]);
   return [...all].slice(0, DROPPED_MAX);
 }
 
@@ -324,8 +324,15 @@ function receiptOf(
 ): Receipt {
   const capLoweredByMoney = isCapLowered(run, route);
   const ended = Math.floor(run.services.now() / 1000);
-  const seen = { usage, costMicro, estimated, finishReason, capLoweredByMoney };
-  return { ...headOf(run), ...seen, ended };
+  return {
+    ...headOf(run),
+    usage,
+    costMicro,
+    estimated,
+    finishReason,
+    capLoweredByMoney,
+    ended,
+  };
 }
 
 function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {

@@ -72,23 +72,19 @@ function askedOf(
 ): Asked | null {
   const capped = routes[index];
   if (capped === undefined) return null;
-  return { ...routeOf(capped), attempts, ...failedThere(routes, failed) };
+  const asked = { ...routeOf(capped), attempts };
+  return failed.length === 0 ? asked : { ...asked, failed: failedThere(routes, failed) };
 }
 
-/** The attempts before as receipts name them; nothing at all where the first one served. */
+/** The attempts before as receipts name them. */
 function failedThere(
   routes: readonly CappedRoute[],
   failed: AskedThere["failed"],
-): { readonly failed?: readonly FailedAttempt[] } {
-  if (failed.length === 0) return {};
-  return {
-    failed: failed.flatMap(({ index, why }) => {
-      const route = routes[index]?.route;
-      return route === undefined
-        ? []
-        : [{ route: routeName(route.provider, route.upstreamId), why }];
-    }),
-  };
+): readonly FailedAttempt[] {
+  return failed.flatMap(({ index, why }) => {
+    const route = routes[index]?.route;
+    return route === undefined ? [] : [{ route: routeName(route.provider, route.upstreamId), why }];
+  });
 }
 
 /** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
@@ -107,7 +103,7 @@ function affordable(run: Run, { granted, tokens }: HoldGrant): CappedRoute[] {
           provider,
           upstreamId: route.upstreamId,
           cap: routeCap,
-          ...(native !== null && speaks(provider, route, native) && { native }),
+          native: native !== null && speaks(provider, route, native) ? native : undefined,
         },
       },
     ];
@@ -123,7 +119,7 @@ function tokensLeft({ request: { cap, prompt } }: Run, granted: number | undefin
 async function callRoute(
   run: Run,
   routes: readonly CappedRoute[],
-  told: Pick<FailoverOptions, "onAsked" | "onSpent">,
+  { onAsked, onSpent }: Required<Pick<FailoverOptions, "onAsked" | "onSpent">>,
 ): Promise<Result<Served>> {
   if (routes.length === 0) return refuse({ kind: "upstream_error" });
   const { kind, body, stream, user } = run.request;
@@ -139,7 +135,8 @@ async function callRoute(
       headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes),
       firstMs: numbers.UPSTREAM_FIRST_MS,
       after: run.timers.after,
-      ...told,
+      onAsked,
+      onSpent,
       mayRetry: () => !run.timer.clientGone,
     },
   );
@@ -157,13 +154,8 @@ function servingRoute(run: Run, served: Served, routes: readonly CappedRoute[]):
   if (capped === undefined) throw new Error("the route that served was not a candidate");
   const firstByteMs = run.services.now() - run.startedMs;
   const { attempts, failed, dropped } = served;
-  return {
-    ...routeOf(capped),
-    attempts,
-    dropped,
-    firstByteMs,
-    ...failedThere(routes, failed),
-  };
+  const serving = { ...routeOf(capped), attempts, dropped, firstByteMs };
+  return failed.length === 0 ? serving : { ...serving, failed: failedThere(routes, failed) };
 }
 
 function routeOf({

@@ -77,8 +77,19 @@ function common({ request, user, dropped, reply, paramOf, codeOf, native }: Aske
   const { kind, body } = request;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
-  const words = { reply, paramOf, codeOf };
-  return { kind, body, model, stream, user, dropped, droppedNatively, ...words, native };
+  return {
+    kind,
+    body,
+    model,
+    stream,
+    user,
+    dropped,
+    droppedNatively,
+    reply,
+    paramOf,
+    codeOf,
+    native,
+  };
 }
 
 /** A prompt as a native route is told it: with what only that wire has words for. */

@@ -19,7 +19,7 @@ export type Candidate = {
   readonly upstreamId: string;
   readonly cap: number | null;
   /** The request in this route's own wire, where it and the client speak it. */
-  readonly native?: NativeBody;
+  readonly native?: NativeBody | undefined;
 };
 
 /** What is asked of whichever route answers. */
@@ -60,13 +60,15 @@ export async function attempt(
 ): Promise<ProviderAnswer> {
   const controller = endingWith(options.signal);
   const { signal } = controller;
-  const { provider, ...route } = candidate;
+  const { provider, upstreamId, cap, native } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
   const sent = provider.send({
     ...request,
-    ...route,
+    upstreamId,
+    cap,
+    native,
     signal,
-    ...(options.onDropped !== undefined && { onDropped: options.onDropped }),
+    onDropped: options.onDropped,
     onDispatch: () => {
       limit.resume();
       if (!signal.aborted) options.onDispatch?.();

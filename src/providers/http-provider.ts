@@ -94,7 +94,7 @@ export async function post(
     return await fetch(url, {
       method: "POST",
       redirect: "manual", // a redirect would carry the key and the prompt to another host
-      headers: { "content-type": "application/json", "user-agent": "turnpike", ...headers },
+      headers: { ...headers, "content-type": "application/json", "user-agent": "turnpike" },
       signal: call.signal,
       // Node, where scripts run adapters, wants to be told that it may send before it is answered
       ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),
@@ -162,7 +162,7 @@ async function jsonAnswer(
   if (inside !== null) return failed(inside);
   const answer = wire.answer(raw, call, response.headers);
   if (answer === null) return failed({ kind: "retry", reason: "bad_answer" });
-  return "kind" in answer ? failed(answer) : { kind: "json", ...answer };
+  return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
 }
 
 const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;

@@ -38,7 +38,7 @@ export type ProviderCall = {
   /** The client's request, validated; the adapter forwards its allow-list of fields and drops the rest. */
   readonly body: JsonObject;
   /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
-  readonly native?: NativeBody;
+  readonly native?: NativeBody | undefined;
   readonly stream: boolean;
   readonly customer?: Customer;
   /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
@@ -55,7 +55,7 @@ export type ProviderCall = {
   /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
   readonly onDispatch?: () => void;
   /** Told which fields of `body` the request to the upstream leaves out though they ask for something. */
-  readonly onDropped?: (fields: readonly string[]) => void;
+  readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /** Told before the client's own servers are asked for images: until dispatch the time is not the upstream's. */
   readonly onDownload?: () => void;
 };

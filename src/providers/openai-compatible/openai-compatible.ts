@@ -62,6 +62,8 @@ function embedInBatches(wire: Wire, call: ProviderCall, size: number): Promise<P
 function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
   const base = trimmedUrl(baseUrl);
   const key = keyHeaders(profile, secret);
+  const streamHeaders = { accept: "text/event-stream", ...key };
+  const jsonHeaders = { accept: "application/json", ...key };
   return {
     id,
     streamType: "text/event-stream",
@@ -70,7 +72,7 @@ function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
       if (!("body" in request)) return Promise.resolve(request);
       return post(call, {
         url: base + (call.kind === "chat" ? profile.chatPath : profile.embeddingsPath),
-        headers: { accept: call.stream ? "text/event-stream" : "application/json", ...key },
+        headers: call.stream ? streamHeaders : jsonHeaders,
         body: JSON.stringify(request.body),
       });
     },

@@ -279,7 +279,6 @@ function storeGrant(
 ): boolean {
   const { memory, nowMs, sql } = desk;
   const { id, idempotency } = row.request;
-  const times = { admittedAt: nowMs, period: desk.period };
   const made = payer?.made ?? null;
   const write = (): boolean => {
     // Before its first request, which names it by its number.
@@ -287,7 +286,8 @@ function storeGrant(
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(desk, made);
     }
-    if (!insertRequest(sql, { ...row, ...times, state: "held", failure: null })) return false;
+    const held = { ...row, admittedAt: nowMs, period: desk.period, state: "held" as const };
+    if (!insertRequest(sql, { ...held, failure: null })) return false;
     if (firstUse !== null) insertSession(sql, firstUse, row.request.keyId);
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
