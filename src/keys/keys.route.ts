@@ -1,7 +1,8 @@
+import * as z from "zod/mini";
 import type { AppContext } from "../http/context.ts";
 import { created, readBody, readFields } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { parseFields } from "../http/parse-body.ts";
+import type { Answer, View } from "../http/endpoint.ts";
+import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Shown } from "../lib/caller.ts";
@@ -17,11 +18,16 @@ import { KEY_READ_ONLY, keyRecord } from "./booked-key.ts";
 import { changeKeyEverywhere } from "./change-key.ts";
 import type { ChangeServices } from "./change-key.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
-import { findKey, findKeyByHash, insertKey } from "./keys.store.ts";
-import type { KeyOwner } from "./keys.store.ts";
+import {
+  findKey,
+  findKeyByHash,
+  insertKey,
+  LISTED_REVOKED,
+  listKeys,
+  listRevokedKeys,
+} from "./keys.store.ts";
+import type { KeyOwner, ListPlace } from "./keys.store.ts";
 import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
-import { keysQuery, keysView, listedKeys } from "./listed-keys.ts";
-import type { KeysPage } from "./listed-keys.ts";
 import { rotateKeyEverywhere, rotationAsked, rotationView } from "./rotation.ts";
 import type { Rotation, RotationAsked, RotationServices } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
@@ -54,6 +60,52 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const page = await askBook(read, "keys_unreadable", fieldsOf(c));
   if (!page.ok) return page;
   return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
+}
+
+/** A page's last key as `next_after` names it: Unix ms, a dot, its id. */
+const place = z.pipe(
+  z.string("must be given once").check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
+  z.transform((text): ListPlace => {
+    const [createdAt = "", id = ""] = text.split(".");
+    return { createdAt: Number(createdAt), keyId: id };
+  }),
+);
+
+/** Which keys are listed: all live ones with the newest revoked, or, a page at a time, revoked ones. */
+const query = z.object({
+  revoked: z._default(z.enum(["true", "false"]), "false"),
+  limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),
+  after: z.optional(place),
+});
+type KeysQuery = z.infer<typeof query>;
+
+/** `revoked`, `limit` and `after` of a list's URL; 400 with `param`. */
+export function keysQuery(url: string): Result<KeysQuery> {
+  const fields = parseQuery(query, url);
+  return fields.ok ? success(fields.value) : fields;
+}
+
+/** Keys of one answer, and, where more revoked ones may follow, what asks for them with `revoked=true`. */
+type KeysPage = { readonly keys: readonly BookedKey[]; readonly nextAfter: string | null };
+
+/** What the book lists; throws when D1 fails. */
+export async function listedKeys(
+  db: D1Database,
+  owner: KeyOwner,
+  { revoked, limit, after }: KeysQuery,
+): Promise<KeysPage> {
+  const isPage = revoked === "true";
+  const keys = isPage
+    ? await listRevokedKeys(db, owner, { limit, after: after ?? null })
+    : await listKeys(db, owner);
+  const ended = keys.filter((key) => key.revokedAt !== null);
+  const last = ended.length === (isPage ? limit : LISTED_REVOKED) ? ended.at(-1) : undefined;
+  return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
+}
+
+/** The JSON of a list of keys, each as `record` shows it. */
+export function keysView({ keys, nextAfter }: KeysPage, record: (key: BookedKey) => object): View {
+  return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }
 
 /**

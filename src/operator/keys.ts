@@ -5,7 +5,7 @@ import { changeKeyEverywhere } from "../keys/change-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import type { BookedKey } from "../keys/booked-key.ts";
 import { findKey } from "../keys/keys.store.ts";
-import { keysQuery, keysView, listedKeys } from "../keys/listed-keys.ts";
+import { keysQuery, keysView, listedKeys } from "../keys/keys.route.ts";
 import { keyChangeSchema } from "../keys/new-key.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { rotateKeyEverywhere, rotationAsked, rotationView } from "../keys/rotation.ts";
