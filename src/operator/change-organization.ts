@@ -5,7 +5,7 @@ import { success } from "../lib/failure.ts";
 import { organizationChangeSchema } from "../organizations/organization.ts";
 import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
 import { followBook } from "../lib/follow-book.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
 /** `rpm_limit` null is none. */
@@ -18,32 +18,29 @@ export const organizationChange = z.extend(organizationChangeSchema, {
  * `PATCH /orgs/{id}`: the book first, so that a taken slug changes nothing, then its wallet, which
  * refuses what is paid while `status` is suspended and keeps the organisation's `rpm_limit`.
  */
-export async function patchOrganization(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseFields(organizationChange, SHOWN_READ_ONLY, request.body);
+export async function patchOrganization(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);
   if (!fields.ok) return fields;
-  const id = request.params["id"] ?? "";
+  const id = call.params["id"] ?? "";
   const { rpm_limit: rpmLimit, ...named } = fields.value;
   const changed = await updateOrganization(
-    context.db,
+    call.db,
     id,
     { ...named, rpmLimit },
     {
       keyId: null,
-      actor: context.actor,
-      nowMs: context.now,
+      actor: call.actor,
+      nowMs: call.now,
     },
   );
   if (!changed.ok) return changed;
   const followed = await followBook(changed.value, {
     tell: (row) =>
-      context
+      call
         .wallet(row.id)
         .configure({ rpmLimit: row.rpmLimit, suspended: row.status === "suspended" }),
-    reread: () => findOrganization(context.db, id),
+    reread: () => findOrganization(call.db, id),
     isSame: (one, other) => one.status === other.status && one.rpmLimit === other.rpmLimit,
   });
-  return followed.ok ? success(await withBalance(context, followed.value)) : followed;
+  return followed.ok ? success(await withBalance(call, followed.value)) : followed;
 }

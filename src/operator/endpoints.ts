@@ -59,9 +59,9 @@ function endpoint(
   return {
     method,
     path,
-    handle: async (context, request) => {
+    handle: async (call) => {
       try {
-        return await handle(context, request);
+        return await handle(call);
       } catch (error) {
         if (!isStorageError(error)) throw error;
         logWarning("operator_storage_failed", { method, path, reason: reasonOf(error) });

@@ -19,7 +19,7 @@ import {
   memberRecord,
   roleSchema,
 } from "../organizations/organization.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
@@ -32,48 +32,34 @@ export const memberChange = z.object({
 });
 
 /** `GET /orgs/{id}/members`. */
-export async function getMembers(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const found = await organizationOf(context, request);
+export async function getMembers(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
   if (!found.ok) return found;
-  const rows = await listMembers(context.db, found.value.id);
+  const rows = await listMembers(call.db, found.value.id);
   return success({ members: rows.map(memberRecord) });
 }
 
 /** `POST /orgs/{id}/members`: 409 for an address that a member has, in whatever case. */
-export async function postMember(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseFields(newMember, MEMBER_READ_ONLY, request.body);
+export async function postMember(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(newMember, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const member = {
     id: crypto.randomUUID(),
     orgId: found.value.id,
-    createdAt: context.now,
+    createdAt: call.now,
     ...fields.value,
   };
-  const added = await insertMember(context.db, member, context.actor);
+  const added = await insertMember(call.db, member, call.actor);
   return added.ok ? created(memberRecord(added.value)) : added;
 }
 
 /** `PATCH /orgs/{id}/members/{member_id}`: a new role acts on the member's next request. */
-export async function patchMember(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseFields(memberChange, MEMBER_READ_ONLY, request.body);
+export async function patchMember(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(memberChange, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
-  const changed = await updateMember(
-    context.db,
-    memberName(request),
-    fields.value,
-    changedBy(context),
-  );
+  const changed = await updateMember(call.db, memberName(call), fields.value, changedBy(call));
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
@@ -82,30 +68,24 @@ export async function patchMember(
  * until then, then the answer: from then on no request of the member is admitted. A 503 leaves the
  * member removed with some registers untold; a repeat tells them all again.
  */
-export async function deleteMember(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const member = memberName(request);
-  const removed = await removeMember(context.db, member, changedBy(context));
+export async function deleteMember(call: OperatorCall): Promise<Answer> {
+  const member = memberName(call);
+  const removed = await removeMember(call.db, member, changedBy(call));
   if (!removed.ok) return removed;
-  const told = await endAll(context, removed.value);
+  const told = await endAll(call, removed.value);
   return told.ok ? success({ id: member.id, deleted: true }) : told;
 }
 
 /** One key that could not be ended stops no other; then the first failure is the answer. */
-async function endAll(
-  context: OperatorContext,
-  keys: readonly EndedKey[],
-): Promise<Result<unknown>> {
-  const ended = await atMost(AT_ONCE, keys, (key) => revokeKeyEverywhere(context, key));
+async function endAll(call: OperatorCall, keys: readonly EndedKey[]): Promise<Result<unknown>> {
+  const ended = await atMost(AT_ONCE, keys, (key) => revokeKeyEverywhere(call, key));
   return ended.find((one) => !one.ok) ?? success(null);
 }
 
-function changedBy({ actor, now }: OperatorContext): ChangedBy {
+function changedBy({ actor, now }: OperatorCall): ChangedBy {
   return { actor, nowMs: now };
 }
 
-function memberName({ params }: OperatorRequest): MemberName {
+function memberName({ params }: OperatorCall): MemberName {
   return { id: params["member_id"] ?? "", orgId: params["id"] ?? "" };
 }

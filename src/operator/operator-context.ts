@@ -79,8 +79,8 @@ export type OperatorContext = {
   };
 };
 
-/** One request as the mount hands it over: path parameters, the URL with its query, the parsed body and the Idempotency-Key (null without). */
-export type OperatorRequest = {
+/** One call: what it works with, path parameters, the URL with its query, the parsed body and the Idempotency-Key (null without). */
+export type OperatorCall = OperatorContext & {
   readonly params: Readonly<Record<string, string>>;
   readonly url: string;
   readonly body: unknown;
@@ -91,5 +91,5 @@ export type OperatorRequest = {
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  readonly handle: (context: OperatorContext, request: OperatorRequest) => Promise<Answer>;
+  readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

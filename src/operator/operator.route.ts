@@ -59,8 +59,8 @@ async function answer(
   const context = contextOf(c, deployment);
   const params: Readonly<Record<string, string>> = c.req.param();
   const idempotencyKey = c.req.header("idempotency-key") ?? null;
-  const request = { params, url: c.req.url, body: body.value, idempotencyKey };
-  const result = await endpoint.handle(context, request);
+  const asked = { params, url: c.req.url, body: body.value, idempotencyKey };
+  const result = await endpoint.handle({ ...context, ...asked });
   const { id: orgId } = params;
   if (result.ok && endpoint.method !== "GET" && orgId !== undefined) {
     const telling = context.wallet(orgId).takeEvents();

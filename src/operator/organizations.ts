@@ -22,7 +22,7 @@ import {
   findOrganization,
   listOrganizations,
 } from "../organizations/organizations.store.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 
 export const newOrganization = z.object({
   name: nameSchema,
@@ -46,32 +46,29 @@ export const SHOWN_READ_ONLY: readonly string[] = [
  * A taken slug is `conflict` and discards the wallet; after any other failure of the batch the
  * wallet stays, because the organisation may exist. `rpm_limit` is the first key's.
  */
-export async function postOrganization(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], request.body);
+export async function postOrganization(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
   const organization: BookedOrganization = {
     id: crypto.randomUUID(),
     name,
     slug,
-    region: context.region,
+    region: call.region,
     isPersonal: is_personal === true ? 1 : 0,
     status: "active",
     rpmLimit: null,
-    createdAt: context.now,
+    createdAt: call.now,
   };
   const owner: BookedMember = {
     id: crypto.randomUUID(),
     orgId: organization.id,
     email: owner_email,
     role: "owner",
-    createdAt: context.now,
+    createdAt: call.now,
   };
   const first = await mintKeyOf(
-    context,
+    call,
     { memberId: owner.id, orgId: owner.orgId },
     {
       name: "First key",
@@ -81,14 +78,14 @@ export async function postOrganization(
   );
   if (!first.ok) return first;
   const { booked, key } = first.value;
-  const wallet = context.wallet(organization.id);
+  const wallet = call.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
-  const { actor } = context;
+  const { actor } = call;
   const also = [
-    insertKeyStatement(context.db, booked, null),
-    keyCreatedStatement(context.db, booked, actor),
+    insertKeyStatement(call.db, booked, null),
+    keyCreatedStatement(call.db, booked, actor),
   ];
-  const booking = await createOrganization(context.db, { organization, owner, epoch, also, actor });
+  const booking = await createOrganization(call.db, { organization, owner, epoch, also, actor });
   if (!booking.ok) {
     await wallet.discard().catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
@@ -96,67 +93,52 @@ export async function postOrganization(
     return booking;
   }
   return created({
-    organization: await withBalance(context, organization),
+    organization: await withBalance(call, organization),
     member: memberRecord(owner),
-    key: { ...keyRecord(booked, context.region, context.now), key },
+    key: { ...keyRecord(booked, call.region, call.now), key },
   });
 }
 
 /** `GET /orgs?limit&offset`. */
-export async function getOrganizations(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseQuery(pageQuery, request.url);
+export async function getOrganizations(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(pageQuery, call.url);
   if (!fields.ok) return fields;
   const { limit, offset } = fields.value;
-  const { rows, total } = await listOrganizations(context.db, { limit, offset });
-  const organizations = await Promise.all(rows.map((row) => withBalance(context, row)));
+  const { rows, total } = await listOrganizations(call.db, { limit, offset });
+  const organizations = await Promise.all(rows.map((row) => withBalance(call, row)));
   return success({ organizations, total, limit, offset });
 }
 
 /** `GET /orgs/{id}`. */
-export async function getOrganization(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const found = await organizationOf(context, request);
-  return found.ok ? success(await withBalance(context, found.value)) : found;
+export async function getOrganization(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  return found.ok ? success(await withBalance(call, found.value)) : found;
 }
 
 /** `POST /orgs/{id}/members/{member_id}/keys`: as `POST /v1/keys`, for any member. */
-export async function postMemberKey(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseFields(newKeySchema, KEY_READ_ONLY, request.body);
+export async function postMemberKey(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
-  const { member_id: memberId = "", id: orgId = "" } = request.params;
-  const fresh = await mintKeyOf(context, { memberId, orgId }, fields.value);
+  const { member_id: memberId = "", id: orgId = "" } = call.params;
+  const fresh = await mintKeyOf(call, { memberId, orgId }, fields.value);
   if (!fresh.ok) return fresh;
   const { booked, key } = fresh.value;
-  const inserted = await insertKey(context.db, booked, null, { actor: context.actor });
+  const inserted = await insertKey(call.db, booked, null, { actor: call.actor });
   if (!inserted.ok) return inserted;
-  return created({ ...keyRecord(inserted.value, context.region, context.now), key });
+  return created({ ...keyRecord(inserted.value, call.region, call.now), key });
 }
 
 /** The organisation that the path names, or `not_found`. */
-export async function organizationOf(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Result<BookedOrganization>> {
-  const row = await findOrganization(context.db, request.params["id"] ?? "");
+export async function organizationOf(call: OperatorCall): Promise<Result<BookedOrganization>> {
+  const row = await findOrganization(call.db, call.params["id"] ?? "");
   return row === null
     ? refuse({ kind: "not_found", message: "No such organization." })
     : success(row);
 }
 
 /** The organisation with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
-export async function withBalance(
-  context: OperatorContext,
-  row: BookedOrganization,
-): Promise<View> {
-  const balance = await context
+export async function withBalance(call: OperatorCall, row: BookedOrganization): Promise<View> {
+  const balance = await call
     .wallet(row.id)
     .balance()
     .catch(() => null);

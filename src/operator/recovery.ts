@@ -5,7 +5,7 @@ import { invalid, success } from "../lib/failure.ts";
 import { generationSchema, requestIdOf } from "../lib/generation.ts";
 import { micros } from "../lib/money.ts";
 import { organizationOf } from "./organizations.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 
 /** The log line `settlement_unsaved`, pasted whole or without what it says beside these. */
 export const unsaved = z.object({
@@ -21,20 +21,17 @@ export const unsaved = z.object({
  * `POST /orgs/{id}/settle`: charges what the log line `settlement_unsaved` says is due, once: a repeat
  * answers as the first time. `voided` and `unknown` charged nothing.
  */
-export async function postSettle(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseBody(unsaved, request.body);
+export async function postSettle(call: OperatorCall): Promise<Answer> {
+  const fields = parseBody(unsaved, call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const { request_id: id, org_id, cost_micro, generation } = fields.value;
   if (org_id !== undefined && org_id !== found.value.id) {
     return invalid("org_id must be the organization of the path.", "org_id");
   }
   const settlement = { id, cost: micros(cost_micro), generation };
-  const answer = await context.wallet(found.value.id).settle(settlement, context.actor);
+  const answer = await call.wallet(found.value.id).settle(settlement, call.actor);
   if (!answer.ok) return answer;
   const { value } = answer;
   const isSettled = value.kind === "settled";
@@ -49,13 +46,10 @@ export async function postSettle(
  * `POST /orgs/{id}/rebuild-wallet`: makes a lost wallet again from the book. 404 when the book has no
  * balance, 409 when the wallet is the book's own and nothing is to be rebuilt.
  */
-export async function postRebuildWallet(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const found = await organizationOf(context, request);
+export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
   if (!found.ok) return found;
-  const answer = await context.wallet(found.value.id).rebuild(found.value.id, context.actor);
+  const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });

@@ -4,45 +4,36 @@ import { success } from "../lib/failure.ts";
 import { eventQuery, eventsView, alertsView } from "../wallet/routes/reads.route.ts";
 import { usageQuery, usageView } from "../wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 
 /** `GET /orgs/{id}/usage?from&to&group_by&limit&after`: as `GET /v1/usage`. */
-export async function getUsage(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const asked = usageQuery(request.url, context.now);
+export async function getUsage(call: OperatorCall): Promise<Answer> {
+  const asked = usageQuery(call.url, call.now);
   if (!asked.ok) return asked;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const { from, to, groupBy, page } = asked.value;
-  const answer = await context.wallet(found.value.id).usage(from, to, groupBy, page);
+  const answer = await call.wallet(found.value.id).usage(from, to, groupBy, page);
   return answer.ok ? success(usageView(asked.value, answer.value)) : answer;
 }
 
 /** `GET /orgs/{id}/alerts?limit&offset`: as `GET /v1/alerts`. */
-export async function getAlerts(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const page = parseQuery(pageQuery, request.url);
+export async function getAlerts(call: OperatorCall): Promise<Answer> {
+  const page = parseQuery(pageQuery, call.url);
   if (!page.ok) return page;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const { limit, offset } = page.value;
-  const answer = await context.wallet(found.value.id).alerts(limit, offset);
+  const answer = await call.wallet(found.value.id).alerts(limit, offset);
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
 /** `GET /orgs/{id}/events?type&from&to&limit&after`: as `GET /v1/events`. */
-export async function getEvents(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const asked = eventQuery(request.url);
+export async function getEvents(call: OperatorCall): Promise<Answer> {
+  const asked = eventQuery(call.url);
   if (!asked.ok) return asked;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
-  const answer = await context.wallet(found.value.id).events(asked.value);
+  const answer = await call.wallet(found.value.id).events(asked.value);
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }

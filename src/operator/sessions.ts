@@ -1,37 +1,31 @@
 import { endingOf, sessionsQuery, sessionsView } from "../keys/sessions.route.ts";
 import { success } from "../lib/failure.ts";
 import type { Answer } from "../http/endpoint.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /** Of all keys. */
 const ANYONES = { keyId: null, memberId: null };
 
 /** `GET /orgs/{id}/sessions?limit&after`: as `GET /v1/sessions`, of all keys. */
-export async function getSessions(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const asked = sessionsQuery(request.url);
+export async function getSessions(call: OperatorCall): Promise<Answer> {
+  const asked = sessionsQuery(call.url);
   if (!asked.ok) return asked;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
-  const wallet = context.wallet(found.value.id);
+  const wallet = call.wallet(found.value.id);
   const page = await wallet.sessions({ owner: ANYONES, ...asked.value });
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
 /** `DELETE /orgs/{id}/sessions/{session_id}`: used or not, however often; dead everywhere from the answer on. */
-export async function deleteSession(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const found = await organizationOf(context, request);
+export async function deleteSession(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id: orgId } = found.value;
-  const id = request.params["session_id"] ?? "";
-  const ending = await endingOf(id, { ...context, of: { orgId }, owner: ANYONES });
+  const id = call.params["session_id"] ?? "";
+  const ending = await endingOf(id, { ...call, of: { orgId }, owner: ANYONES });
   if (!ending.ok) return ending;
-  const ended = await context.wallet(orgId).endSession(ending.value);
+  const ended = await call.wallet(orgId).endSession(ending.value);
   return ended.ok ? success({ id, ended: true }) : ended;
 }

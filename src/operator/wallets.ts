@@ -5,7 +5,7 @@ import { timestamp } from "../lib/clock.ts";
 import { micros } from "../lib/money.ts";
 import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
-import type { OperatorContext, OperatorRequest } from "./operator-context.ts";
+import type { OperatorCall } from "./operator-context.ts";
 
 export const credit = z.object({
   amount_micro: z
@@ -20,32 +20,26 @@ const ledgerPage = z.object({
 });
 
 /** `POST /orgs/{id}/credits`: adds, or corrects with a negative amount; once for each `reference`. */
-export async function postCredits(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseFields(credit, [], request.body);
+export async function postCredits(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(credit, [], call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const { amount_micro, reference } = fields.value;
-  const answer = await context
+  const answer = await call
     .wallet(found.value.id)
-    .credit({ amountMicro: micros(amount_micro), reference, actor: context.actor });
+    .credit({ amountMicro: micros(amount_micro), reference, actor: call.actor });
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 
 /** `GET /orgs/{id}/ledger?after_seq&limit`. */
-export async function getLedger(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const fields = parseQuery(ledgerPage, request.url);
+export async function getLedger(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(ledgerPage, call.url);
   if (!fields.ok) return fields;
-  const found = await organizationOf(context, request);
+  const found = await organizationOf(call);
   if (!found.ok) return found;
   const { after_seq, limit } = fields.value;
-  const answer = await context.wallet(found.value.id).ledger(after_seq, limit);
+  const answer = await call.wallet(found.value.id).ledger(after_seq, limit);
   if (!answer.ok) return answer;
   const rows = answer.value.rows.map((row) => ({
     seq: row.seq,
@@ -60,13 +54,10 @@ export async function getLedger(
 }
 
 /** `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, its holds and the book. */
-export async function postReconcile(
-  context: OperatorContext,
-  request: OperatorRequest,
-): Promise<Answer> {
-  const found = await organizationOf(context, request);
+export async function postReconcile(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
   if (!found.ok) return found;
-  const answer = await context.wallet(found.value.id).reconcile();
+  const answer = await call.wallet(found.value.id).reconcile();
   if (!answer.ok) return answer;
   const { creditsMicro, heldMicro, openHolds, differences } = answer.value;
   return success({

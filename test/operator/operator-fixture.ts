@@ -144,7 +144,8 @@ export async function call(
 ): Promise<Result<View>> {
   const endpoint = OPERATOR_ENDPOINTS.find((one) => `${one.method} ${one.path}` === target);
   if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
-  return await endpoint.handle(context(), {
+  return await endpoint.handle({
+    ...context(),
     params: options.params ?? {},
     url: `http://eu.test/admin/v1?${options.query ?? ""}`,
     body: options.body ?? null,

@@ -132,15 +132,15 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   });
   await registerOf(key).whose(); // it has met the key, with the old limit
   const wallet = () => stub as never;
-  const changing = patchKey(
-    { ...context(), register, wallet },
-    {
-      params: { id: booked.orgId, key_id: booked.keyId },
-      url: "",
-      body: { rpm_limit: 2 },
-      idempotencyKey: null,
-    },
-  );
+  const changing = patchKey({
+    ...context(),
+    register,
+    wallet,
+    params: { id: booked.orgId, key_id: booked.keyId },
+    url: "",
+    body: { rpm_limit: 2 },
+    idempotencyKey: null,
+  });
   await begun.promise;
   expect(await burst(key, 1)).toBe(1);
   may.resolve();
