@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { measureAgainst } from "./bench/against.ts";
 import { measureCosts } from "./bench/costs.ts";
 import { measureDoors } from "./bench/doors.ts";
+import { OTHERS, othersOf } from "./bench/beside.ts";
 import { mark, progress, table } from "./bench/figure.ts";
 import type { Report } from "./bench/figure.ts";
 import { openStage } from "./bench/gateway.ts";
@@ -24,6 +25,7 @@ const { values: options } = parseArgs({
     open: { type: "boolean", default: false },
     rates: { type: "string" },
     places: { type: "string" },
+    beside: { type: "string" },
     requests: { type: "string", default: "10000" },
     knee: { type: "boolean", default: false },
     hot: { type: "boolean", default: false },
@@ -38,6 +40,7 @@ const seconds = Number(options.seconds);
 const requests = Number(options.requests);
 const rates = options.rates === undefined ? RATES : ratesOf(options.rates);
 const places = options.places === undefined ? OPEN_PLACES : placesOf(options.places);
+const beside = options.beside === undefined ? [] : othersOf(options.beside);
 const linkMs = options["link-ms"] === undefined ? undefined : Number(options["link-ms"]);
 
 if (options.help) {
@@ -52,6 +55,8 @@ if (options.help) {
   misused("--rates takes requests a second with commas, those of streams after an s: 10,50,s20");
 } else if (places === null) {
   misused(`--places takes some of these with commas: ${OPEN_PLACES.join(", ")}`);
+} else if (beside === null || (beside.length > 0 && !options.open)) {
+  misused(`--beside, with --open, takes some of these with commas: ${OTHERS.join(", ")}`);
 } else if (linkMs !== undefined && !(linkMs > 0 && linkMs <= LINK_MS_MAX)) {
   misused(`--link-ms must be a number of ms, more than 0 and at most ${LINK_MS_MAX}`);
 } else {
@@ -77,8 +82,8 @@ function measure(stage: Stage): Promise<Report> {
   if (options.hot) return measureHot(stage, { rounds, seconds, isInstant: options.instant });
   if (options.doors) return measureDoors(stage, rounds);
   if (options.open) {
-    const asked = { rates: rates ?? RATES, places: places ?? OPEN_PLACES, requests, rounds };
-    return measureOpen(stage, asked);
+    const where = { places: places ?? OPEN_PLACES, beside: beside ?? [] };
+    return measureOpen(stage, { rates: rates ?? RATES, ...where, requests, rounds });
   }
   if (options.against !== undefined) return measureAgainst(stage, options.against, rounds);
   return measureCosts(stage, rounds, linkMs);

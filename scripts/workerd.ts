@@ -74,18 +74,18 @@ function fromPs(pid: number): number {
   return seconds * 1e6;
 }
 
-/** The processes that this one has started and that still run. */
-export function childPids(): number[] {
-  return childProcesses().map(({ pid }) => pid);
+/** The processes that one, this one unless said, has started and that still run. */
+export function childPids(parent = process.pid): number[] {
+  return childProcesses(parent).map(({ pid }) => pid);
 }
 
-function childProcesses(): { pid: number; command: string }[] {
+function childProcesses(of = process.pid): { pid: number; command: string }[] {
   const pids = attempt(() => readdirSync("/proc"))?.filter((name) => /^\d+$/.test(name));
-  if (pids === undefined) return childProcessesByPs();
+  if (pids === undefined) return childProcessesByPs(of);
   return pids.flatMap((pid) => {
     const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8")) ?? "";
     const parent = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1];
-    if (Number(parent) !== process.pid) return [];
+    if (Number(parent) !== of) return [];
     return [
       {
         pid: Number(pid),
@@ -95,11 +95,11 @@ function childProcesses(): { pid: number; command: string }[] {
   });
 }
 
-function childProcessesByPs(): { pid: number; command: string }[] {
+function childProcessesByPs(of: number): { pid: number; command: string }[] {
   const { stdout } = spawnSync("ps", ["-axo", "pid=,ppid=,args="], { encoding: "utf8" });
   return stdout.split("\n").flatMap((line) => {
     const [, pid, parent, command = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
-    return Number(parent) === process.pid ? [{ pid: Number(pid), command }] : [];
+    return Number(parent) === of ? [{ pid: Number(pid), command }] : [];
   });
 }
 

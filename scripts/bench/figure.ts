@@ -114,7 +114,8 @@ function cells(figure: Figure): string[] {
  * for, is how many cores they kept busy on average since. Far above 0 the times are theirs as well.
  */
 export function watchOthers(): () => Figure {
-  const pids = [process.pid, ...childPids()];
+  const children = childPids();
+  const pids = [process.pid, ...children, ...children.flatMap((pid) => childPids(pid))];
   const own = (): number => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
   const begun = { atMs: performance.now(), busyMs: coresWorkedMs(), ownUs: own() };
   return () => {

@@ -18,6 +18,9 @@ storage in memory where there is a tmpfs. About two minutes.
                 itself gets a quarter. With --rates 50,s20 --places home about 28 minutes, everywhere 65
   --places P    with --open: some of home, home100, away, away100 (with a hundred organisations), with commas
   --rates R     with --open: requests a second, those of streams after an s; default 10,50,200,s20
+  --beside G    with --open: the gateways portkey, litellm, or both with commas, each over the same upstream with its
+                defaults, litellm with two workers; each is installed in the user's cache folder (25 and 742 MB) and stays
+                there. One that cannot be is left out, and the run says so
   --knee        instead of all that: how many requests a second the machine bears; at most 90 s
   --hot         instead of all that: what 24 organisations of a request a second wait for, without and
                 with one more that offers several times what it may have in flight
@@ -81,8 +84,9 @@ Names of figures (--json; value, unit, and where there are any least, quartiles,
   with --hot: others' first byte | total, p50 | p99, alone | beside, in ms | rise, in %     others not served
       hot one's shed     gateway's share of a core, alone | beside
   with --open: JSON at R/s | streams at R/s, PLACE: p50 | p99 | p99.9 over direct | over floor, in ms
-      PLACE floor, home, away with one organisation | 100 organisations
-      JSON at R/s, PLACE: p50 | p99 | p99.9 added, of the floor's      JSON at R/s: failed
+      PLACE floor, home, away with one organisation | 100 organisations, portkey, litellm
+      JSON at R/s, PLACE: CPU per request [, of the floor's]: of its own processes while the rate was offered
+      JSON at R/s, PLACE: p50 | p99 | p99.9 added, of the floor's      JSON at R/s [, portkey | , litellm]: failed
   knee in all, rate | p50 at it | p99 at it | low load's rate | low load's p50 | low load's p99
   knee of one organisation, (the same six)
 `;

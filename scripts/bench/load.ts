@@ -8,7 +8,7 @@ export type Kind = "json" | "stream";
  * Where a completion can be asked for: at the upstream mock itself ("direct"), at a bare pass-through Worker
  * before it ("floor"), at a Worker that pumps it through ("pump"), or at the gateway: at "home", in the other
  * region with a global key ("peer"), in one whose link to home is long ("far peer"), or at the gateway of the
- * commit it is compared with ("home before").
+ * commit it is compared with ("home before"); or at another gateway, by its name.
  */
 export type Target = {
   readonly name: string;
@@ -16,8 +16,10 @@ export type Target = {
   readonly url: string;
   /** Used in turn; each may be used 1000 times a minute. */
   readonly keys: readonly string[];
-  /** The workerd processes that a request keeps busy; none for the upstream itself. */
+  /** The processes that a request keeps busy; none for the upstream itself. */
   readonly pids: readonly number[];
+  /** Sent with each request, besides its key. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** How a request is written; a chat completion unless said. */
   readonly ask?: (ask: Ask) => Asked;
 };
@@ -102,7 +104,8 @@ export function attempt(target: Target, asked: Asked): Promise<Outcome> {
   const turn = nextKey.get(target) ?? 0;
   nextKey.set(target, turn + 1);
   const key = target.keys[turn % target.keys.length] ?? "none";
-  return send({ url: target.url, key, ...asked });
+  const { url, headers } = target;
+  return send({ url, key, headers, ...asked });
 }
 
 /** Closes the kept connections, so that the process can end. */
@@ -116,7 +119,9 @@ async function complete(target: Target, asked: Asked): Promise<Sample> {
   throw new Error(`${target.name} answered ${asked.body} with ${outcome.status}: ${outcome.tail}`);
 }
 
-function send(sent: Asked & { url: string; key: string }): Promise<Outcome> {
+type Sent = Asked & { url: string; key: string; headers?: Target["headers"] };
+
+function send(sent: Sent): Promise<Outcome> {
   const begunAt = performance.now();
   return new Promise((resolve) => {
     let firstByteMs = 0;
@@ -131,6 +136,7 @@ function send(sent: Asked & { url: string; key: string }): Promise<Outcome> {
       agent,
       timeout: PATIENCE_MS,
       headers: {
+        ...sent.headers,
         authorization: `Bearer ${sent.key}`,
         "content-type": "application/json",
         "content-length": Buffer.byteLength(sent.body),

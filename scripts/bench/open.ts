@@ -1,8 +1,12 @@
 import { quantile } from "../quantile.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
-import { estimate, progress, table, watchOthers, written } from "./figure.ts";
-import type { Estimate, Figure, Report } from "./figure.ts";
+import { cpuMicroseconds } from "../workerd.ts";
+
+import { OTHERS, startOther } from "./beside.ts";
+import type { Other } from "./beside.ts";
+import { cpuOf, estimate, progress, ratioOf, table, watchOthers, written } from "./figure.ts";
+import type { CpuRound, Estimate, Figure, Report } from "./figure.ts";
 import { openOrganization, startBareWorker, startGateway } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
 import { answersTo, attempt, prepare, turned } from "./load.ts";
@@ -17,7 +21,10 @@ export type OpenPlace = (typeof OPEN_PLACES)[number];
 export type Open = {
   readonly rate: Rate;
   readonly times: Readonly<Record<string, readonly (readonly number[])[]>>;
-  readonly failed: number;
+  /** CPU per request of each place's own processes; of the upstream's there is none. */
+  readonly cpu: readonly CpuRound[];
+  /** Of each place, how many were not a whole 200. */
+  readonly failed: Readonly<Record<string, number>>;
 };
 export type OpenOptions = {
   readonly rates: readonly Rate[];
@@ -25,6 +32,8 @@ export type OpenOptions = {
   readonly requests: number;
   readonly places: readonly OpenPlace[];
   readonly rounds: number;
+  /** Other gateways, over the same upstream. */
+  readonly beside: readonly Other[];
 };
 
 export const RATES: readonly Rate[] = [
@@ -65,7 +74,7 @@ export async function measureOpen(stage: Stage, options: OpenOptions): Promise<R
 /** Everything that is asked, by what its figures call it. */
 async function startPlaces(
   stage: Stage,
-  { rates, places }: OpenOptions,
+  { rates, places, beside }: OpenOptions,
 ): Promise<readonly Target[]> {
   const floor = await startBareWorker(stage, "floor");
   const fastest = Math.max(...rates.map(({ perSecond }) => perSecond));
@@ -85,6 +94,10 @@ async function startPlaces(
   if (places.includes("home100")) add(`home, ${crowd}`, await crowdOf(home, "regional"));
   if (places.includes("away")) add("away, one organisation", peer);
   if (places.includes("away100")) add(`away, ${crowd}`, await crowdOf(peer, "global"));
+  for (const other of beside) {
+    const target = await startOther(stage, other);
+    if (target !== null) started.push(target);
+  }
   return started;
 }
 
@@ -111,21 +124,31 @@ async function measureRate(
   const ask = ASKS[kind];
   const seconds = options.requests / options.rounds / perSecond;
   const times: Record<string, number[][]> = {};
-  let failed = 0;
+  const cpu: CpuRound[] = [];
+  const failed: Record<string, number> = {};
   for (const target of places) await wake(target, ask, Math.max(target.keys.length, 20));
   for (let round = 0; round < options.rounds; round++) {
     progress(`${nameOf(rate)}: round ${round + 1} of ${options.rounds}`);
+    const cpuUs: Record<string, number> = {};
     for (const target of turned(places, round)) {
+      const { name } = target;
       const offered = { target, ask, rate: perSecond, patienceMs: 0 };
       await answersTo({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) }); // awake, and not counted
-      const share = target.name === "direct" ? DIRECT_SHARE : 1;
+      const share = name === "direct" ? DIRECT_SHARE : 1;
+      const usedUs = cpuOfTarget(target);
       const answers = await answersTo({ ...offered, seconds: seconds * share });
-      failed += answers.filter(({ isOk }) => !isOk).length;
+      cpuUs[name] = (cpuOfTarget(target) - usedUs) / answers.length;
+      failed[name] = (failed[name] ?? 0) + answers.filter(({ isOk }) => !isOk).length;
       const taken = answers.map(({ ms, firstByteMs }) => (kind === "json" ? ms : firstByteMs));
-      (times[target.name] ??= []).push(taken);
+      (times[name] ??= []).push(taken);
     }
+    cpu.push(cpuUs);
   }
-  return { rate, times, failed };
+  return { rate, times, cpu, failed };
+}
+
+function cpuOfTarget({ pids }: Target): number {
+  return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
 }
 
 /** How a rate is called in figures. */
@@ -161,7 +184,10 @@ const COLUMNS: readonly Column[] = [
   { title: "of the floor's: p50", align: "right" },
   { title: "p99", align: "right" },
   { title: "p99.9", align: "right" },
+  { title: "CPU in us", align: "right" },
+  { title: "of the floor's", align: "right" },
   { title: "requests", align: "right" },
+  { title: "failed", align: "right" },
 ];
 
 /** What each place adds over direct and over the floor: of the rounds' own, the median. */
@@ -171,16 +197,18 @@ export function openFigures(open: readonly Open[], others: Figure): Figure[] {
 
 /** The same over direct as a table for a terminal, a row for each rate and place. */
 export function openTable(open: readonly Open[]): string {
-  const rows = open.flatMap(({ rate, times }) =>
-    placesIn(times).map((place) => rowOf(nameOf(rate), times, place)),
-  );
+  const rows = open.flatMap((one) => placesIn(one.times).map((place) => rowOf(one, place)));
   return textTable(COLUMNS, rows);
 }
 
-function rowOf(rate: string, times: Open["times"], place: string): string[] {
+function rowOf({ rate, times, cpu, failed }: Open, place: string): string[] {
   const added = textsOf((at) => addedIn(times, place, "direct", at));
   const shares = place === "floor" ? ["", "", ""] : textsOf((at) => ofFloor(times, place, at));
-  return [`${rate}, ${place}`].concat(added, shares, String((times[place] ?? []).flat().length));
+  const used = written(cpuOf(cpu, place).value);
+  const usedShare = place === "floor" ? "" : written(ratioOf(cpu, place, "floor").value);
+  const requests = String((times[place] ?? []).flat().length);
+  const row = [`${nameOf(rate)}, ${place}`, ...added, ...shares, used, usedShare, requests];
+  return [...row, String(failed[place] ?? 0)];
 }
 
 function textsOf(roundsAt: (at: number) => readonly number[]): string[] {
@@ -191,9 +219,28 @@ function placesIn(times: Open["times"]): string[] {
   return Object.keys(times).filter((place) => place !== "direct");
 }
 
-function figuresOf({ rate, times, failed }: Open): Figure[] {
-  const rows = placesIn(times).flatMap((place) => placeFigures(nameOf(rate), times, place));
-  return [...rows, { name: `${nameOf(rate)}: failed`, value: failed, unit: "", budget: 0 }];
+function figuresOf({ rate, times, cpu, failed }: Open): Figure[] {
+  const name = nameOf(rate);
+  const rows = placesIn(times).flatMap((place) =>
+    placeFigures(name, times, place).concat(
+      cpuFigures(`${name}, ${place}: CPU per request`, cpu, place),
+    ),
+  );
+  const others = OTHERS.filter((other) => other in times);
+  const all = Object.values(failed).reduce((sum, some) => sum + some, 0);
+  const theirs = others.map((other) => ({ other, value: failed[other] ?? 0 }));
+  const ours = all - theirs.reduce((sum, { value }) => sum + value, 0);
+  return [
+    ...rows,
+    { name: `${name}: failed`, value: ours, unit: "", budget: 0 },
+    ...theirs.map(({ other, value }) => ({ name: `${name}, ${other}: failed`, value, unit: "" })),
+  ];
+}
+
+function cpuFigures(name: string, cpu: readonly CpuRound[], place: string): Figure[] {
+  const used: Figure = { name, unit: "us", ...cpuOf(cpu, place) };
+  if (place === "floor") return [used];
+  return [used, { name: `${name}, of the floor's`, unit: "x", ...ratioOf(cpu, place, "floor") }];
 }
 
 function placeFigures(rate: string, times: Open["times"], place: string): Figure[] {

@@ -1,5 +1,8 @@
+import { spawnSync } from "node:child_process";
+import path from "node:path";
 import { expect, it } from "vitest";
 import { againstFigures } from "../../scripts/bench/against.ts";
+import { othersOf } from "../../scripts/bench/beside.ts";
 import { mark, table } from "../../scripts/bench/figure.ts";
 import type { Figure } from "../../scripts/bench/figure.ts";
 import { costFigures } from "../../scripts/bench/costs.ts";
@@ -12,6 +15,8 @@ import { latencyFigures, latencyTable, linkFigures } from "../../scripts/bench/l
 import { openFigures, openTable, placesOf, ratesOf } from "../../scripts/bench/open.ts";
 import type { Kind, Sample } from "../../scripts/bench/load.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
+
+const BENCH = path.join(import.meta.dirname, "../../scripts/bench.ts");
 
 /** 101 requests of which the first byte comes after base, base + 1, ... ms, and the last `rest` ms later. */
 function samplesFrom(base: number, rest = 10): Record<Kind, Sample[]> {
@@ -127,24 +132,49 @@ it("what a steady rate adds is over direct and over the floor, and a failure is 
       [5, 5],
       [8, 8],
     ],
+    portkey: [
+      [4, 4],
+      [8, 8],
+    ],
   };
   const rate = { kind: "json", perSecond: 50 } as const;
-  const rows = openFigures([{ rate, times, failed: 1 }], measured.others);
+  const cpu = [
+    { floor: 100, "home, one organisation": 300, portkey: 200 },
+    { floor: 100, "home, one organisation": 500, portkey: 300 },
+  ];
+  const failed = { "home, one organisation": 1, portkey: 2 };
+  const rows = openFigures([{ rate, times, cpu, failed }], measured.others);
   expect(named(rows, "JSON at 50/s, floor: p50 over direct")?.value).toBe(1.5);
   const home = "JSON at 50/s, home, one organisation:";
   expect(named(rows, `${home} p50 over floor`)).toMatchObject({ value: 3, quartiles: [2.5, 3.5] });
   expect(named(rows, `${home} p99.9 over direct`)?.value).toBe(4.5);
   expect(named(rows, `${home} p99 added, of the floor's`)).toMatchObject({ value: 3, budget: 3 });
+  expect(named(rows, "JSON at 50/s, portkey: p50 added, of the floor's")?.value).toBe(2.5);
+  expect(named(rows, `${home} CPU per request, of the floor's`)?.value).toBe(4);
   expect(mark(named(rows, "JSON at 50/s: failed") as Figure)).toBe("OVER");
+  expect(named(rows, "JSON at 50/s: failed")?.value).toBe(1);
+  expect(named(rows, "JSON at 50/s, portkey: failed")).toMatchObject({ value: 2 });
   expect(ratesOf("10,s20")).toEqual([
     { kind: "json", perSecond: 10 },
     { kind: "stream", perSecond: 20 },
   ]);
   expect(ratesOf("10,fast")).toBeNull();
-  const line = /JSON at 50\/s, home, one organisation +4\.50 +4\.50 +4\.50 +3\.00 +3\.00 +3\.00 +4/;
-  expect(openTable([{ rate, times, failed: 0 }])).toMatch(line);
+  const line =
+    /JSON at 50\/s, home, one organisation +4\.50 +4\.50 +4\.50 +3\.00 +3\.00 +3\.00 +400 +4\.00 +4 +1$/m;
+  expect(openTable([{ rate, times, cpu, failed }])).toMatch(line);
   expect(placesOf("home,away100")).toEqual(["home", "away100"]);
   expect(placesOf("home,abroad")).toBeNull();
+});
+
+it("other gateways are measured by their names, each once, and an unknown name is refused", () => {
+  expect(othersOf("portkey")).toEqual(["portkey"]);
+  expect(othersOf("litellm,portkey,litellm")).toEqual(["litellm", "portkey"]);
+  for (const wrong of ["", "portkey,", "Portkey", "portkey,nobody"]) {
+    expect(othersOf(wrong)).toBeNull();
+    const run = spawnSync(process.execPath, [BENCH, "--open", "--beside", wrong]);
+    expect(run.status).toBe(2);
+    expect(String(run.stderr)).toMatch(/^--beside, with --open, .*: portkey, litellm\n/);
+  }
 });
 
 it("what others wait for beside a hot organisation is the median of the pairs' own rises", () => {

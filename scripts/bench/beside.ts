@@ -1,0 +1,248 @@
+import { execFile, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { freePort } from "../ports.ts";
+import { HOST } from "../region.ts";
+import { removeDirectory } from "../tmpfs.ts";
+import { childPids } from "../workerd.ts";
+import { progress } from "./figure.ts";
+import { completionsOf } from "./gateway.ts";
+import type { Stage, Stoppable } from "./gateway.ts";
+import { attempt, prepare } from "./load.ts";
+import type { Kind, Target } from "./load.ts";
+
+/** Other gateways that can be measured beside this one. */
+export const OTHERS = ["portkey", "litellm"] as const;
+export type Other = (typeof OTHERS)[number];
+
+/** `portkey,litellm`: these gateways, each once; null when one is none of them. */
+export function othersOf(text: string): readonly Other[] | null {
+  const others = text.split(",").map((word) => OTHERS.find((other) => other === word));
+  return others.every((other) => other !== undefined) ? [...new Set(others)] : null;
+}
+
+/** A program and its arguments. */
+type Command = readonly [program: string, ...words: string[]];
+/** Where one runs: its own folder, a free loopback port, and the upstream's base URL without a slash at its end. */
+type Place = { readonly folder: string; readonly port: number; readonly upstream: string };
+/** How a gateway is installed at a pinned version, started with its defaults, and asked. */
+type Recipe = {
+  readonly version: string;
+  /** How much is installed, in MB. */
+  readonly megabytes: number;
+  /** The package.json of its folder. */
+  readonly manifest?: object;
+  readonly install: (folder: string, version: string) => readonly Command[];
+  /** Its configuration, a file beside what is installed; none unless given. */
+  readonly config?: (place: Place) => string;
+  readonly start: (place: Place) => Command;
+  readonly env: Readonly<Record<string, string>>;
+  /** What each request says of where it goes. */
+  readonly headers?: (place: Place) => Readonly<Record<string, string>>;
+  /** The key that it takes; any unless given. */
+  readonly key?: string;
+};
+
+const CONFIG = "config.yaml";
+/** Written when all is installed: a folder without it is begun anew. */
+const INSTALLED = "installed";
+const INSTALL_MS_MAX = 600_000;
+const START_MS_MAX = 180_000;
+const STOP_MS_MAX = 10_000;
+const LOOK_MS = 250;
+
+/** Portkey listens on every address and has no option for one: a server's port is given its host before it starts. */
+const LOOPBACK_ONLY = `data:text/javascript,${encodeURIComponent(
+  `import { Server } from "node:net";
+const { listen } = Server.prototype;
+Server.prototype.listen = function (port, host, ...rest) {
+  return listen.call(this, port, typeof port === "number" ? "${HOST}" : host, ...rest);
+};`,
+)}`;
+
+/** The first that Portkey's range allows; with the newest it answers streams with 500 (github.com/Portkey-AI/gateway/issues/1389). */
+const PORTKEY_MANIFEST = { overrides: { "@hono/node-server": "1.3.3" } };
+/** The default is one, which 20 streams a second fill. */
+const LITELLM_WORKERS = 2;
+/** LiteLLM does not start without one. */
+const LITELLM_KEY = `sk-${randomBytes(32).toString("hex")}`;
+
+const RECIPES: Readonly<Record<Other, Recipe>> = {
+  // Sends nothing home by itself; "production" is without the console that shows each request.
+  portkey: {
+    version: "1.15.2",
+    megabytes: 25,
+    manifest: PORTKEY_MANIFEST,
+    install: (folder, version) => [
+      [
+        "npm",
+        "install",
+        `--prefix=${folder}`,
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--silent",
+        `@portkey-ai/gateway@${version}`,
+      ],
+    ],
+    start: ({ folder, port }) => [
+      process.execPath,
+      `--import=${LOOPBACK_ONLY}`,
+      path.join(folder, "node_modules/@portkey-ai/gateway/build/start-server.js"),
+      `--port=${port}`,
+      "--headless",
+    ],
+    env: { NODE_ENV: "production" },
+    headers: ({ upstream }) => ({
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `${upstream}/v1`,
+    }),
+  },
+  // docs.litellm.ai/docs/observability/telemetry; the price list is that of the package, not one that is fetched.
+  litellm: {
+    version: "1.106.2",
+    megabytes: 742,
+    install: (folder, version) => [
+      ["python3", "-m", "venv", folder],
+      [path.join(folder, "bin/pip"), "install", "--quiet", `litellm[proxy]==${version}`],
+    ],
+    config: ({ upstream }) => litellmConfig(`${upstream}/v1`),
+    start: ({ folder, port }) => [
+      path.join(folder, "bin/litellm"),
+      `--config=${path.join(folder, CONFIG)}`,
+      `--host=${HOST}`,
+      `--port=${port}`,
+      `--num_workers=${LITELLM_WORKERS}`,
+    ],
+    env: {
+      LITELLM_MASTER_KEY: LITELLM_KEY,
+      LITELLM_LOCAL_MODEL_COST_MAP: "True",
+      DO_NOT_TRACK: "1",
+    },
+    key: LITELLM_KEY,
+  },
+};
+
+/** JSON is YAML. */
+function litellmConfig(api_base: string): string {
+  const model_list = ["model", "steady"].map((name) => ({
+    model_name: `bench/${name}`,
+    litellm_params: { model: `openai/bench-${name}`, api_base, api_key: "bench" },
+  }));
+  return JSON.stringify({ model_list, litellm_settings: { telemetry: false } });
+}
+
+/** Installs a gateway unless it is, and starts it before the upstream mock; null, and a line that says why, if it cannot be. */
+export async function startOther(stage: Stage, other: Other): Promise<Target | null> {
+  try {
+    return await started(stage, other);
+  } catch (error) {
+    progress("");
+    const why = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
+    process.stderr.write(`goes on without ${other}: ${why}\n`);
+    return null;
+  }
+}
+
+async function started({ upstream, keep }: Stage, other: Other): Promise<Target> {
+  const { config, start, env, headers, key } = RECIPES[other];
+  const folder = await installed(other);
+  const place: Place = { folder, port: await freePort(), upstream };
+  if (config !== undefined) writeFileSync(path.join(folder, CONFIG), config(place));
+  progress(`starting ${other}`);
+  const [program, ...words] = start(place);
+  // None of this process's own settings: keys of providers and proxies among them would change what is measured.
+  const { PATH = "" } = process.env;
+  const child = spawn(program, words, {
+    cwd: folder,
+    env: { PATH, HOME: folder, ...env },
+    stdio: "ignore",
+  });
+  keep(stopping(child));
+  const target: Target = {
+    name: other,
+    url: completionsOf(`http://${HOST}:${place.port}/`),
+    keys: key === undefined ? [] : [key],
+    pids: [],
+    headers: headers?.(place) ?? {},
+  };
+  await answering(target, child);
+  return { ...target, pids: pidsOf(child) };
+}
+
+/** The folder of a gateway, with all of it in it: in the user's cache, so that the next run need not wait. */
+async function installed(other: Other): Promise<string> {
+  const { version, megabytes, manifest, install } = RECIPES[other];
+  const cache = process.env["XDG_CACHE_HOME"] ?? path.join(homedir(), ".cache");
+  const folder = path.join(cache, "turnpike-bench", `${other}-${version}`);
+  if (existsSync(path.join(folder, INSTALLED))) return folder;
+  progress(`installing ${other} ${version}, about ${megabytes} MB, in ${folder}`);
+  removeDirectory(folder);
+  mkdirSync(folder, { recursive: true });
+  if (manifest !== undefined) {
+    writeFileSync(path.join(folder, "package.json"), JSON.stringify(manifest));
+  }
+  const beganAt = performance.now();
+  for (const [program, ...words] of install(folder, version)) {
+    await promisify(execFile)(program, words, { cwd: folder, timeout: INSTALL_MS_MAX });
+  }
+  writeFileSync(path.join(folder, INSTALLED), version);
+  const seconds = Math.round((performance.now() - beganAt) / 1000);
+  progress(`installed ${other} ${version} in ${seconds} s`);
+  return folder;
+}
+
+/** It and its workers. */
+function pidsOf(child: ChildProcess): number[] {
+  const { pid } = child;
+  return pid === undefined || hasEnded(child) ? [] : [pid, ...childPids(pid)];
+}
+
+/** Ends it by its own process: at once when this one ends first. */
+function stopping(child: ChildProcess): Stoppable {
+  const kill = (): void => {
+    for (const pid of pidsOf(child).toReversed()) process.kill(pid, "SIGKILL");
+  };
+  process.on("exit", kill);
+  child.on("error", () => {
+    // What could not be started has no answer: `answering` says so.
+  });
+  return {
+    stop: async () => {
+      process.off("exit", kill);
+      if (hasEnded(child)) return;
+      const late = setTimeout(kill, STOP_MS_MAX);
+      child.kill();
+      await once(child, "exit");
+      clearTimeout(late);
+    },
+  };
+}
+
+/** Waits until it listens; what does not answer JSON and a stream in full then is not measured. */
+async function answering(target: Target, child: ChildProcess): Promise<void> {
+  const deadline = performance.now() + START_MS_MAX;
+  for (const kind of ["json", "stream"] satisfies Kind[]) {
+    const asked = prepare(target, { kind, words: 8, pace: "steady" });
+    let outcome = await attempt(target, asked);
+    while (outcome.status === 0 && !hasEnded(child) && performance.now() < deadline) {
+      await sleep(LOOK_MS);
+      outcome = await attempt(target, asked);
+    }
+    if (hasEnded(child)) throw new Error("it ended before it answered");
+    if (outcome.status !== 200 || !outcome.isWhole) {
+      const tail = outcome.tail.replaceAll("\n", " ");
+      throw new Error(`its answer to a ${kind} request is ${outcome.status} ${tail}`);
+    }
+  }
+}
+
+function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid === undefined || exitCode !== null || signalCode !== null;
+}
