@@ -171,10 +171,10 @@ it("other gateways are measured by their names, each once, and an unknown name i
   expect(othersOf("litellm,portkey,litellm")).toEqual(["litellm", "portkey"]);
   for (const wrong of ["", "portkey,", "Portkey", "portkey,nobody"]) {
     expect(othersOf(wrong)).toBeNull();
-    const run = spawnSync(process.execPath, [BENCH, "--open", "--beside", wrong]);
-    expect(run.status).toBe(2);
-    expect(String(run.stderr)).toMatch(/^--beside, with --open, .*: portkey, litellm\n/);
   }
+  const run = spawnSync(process.execPath, [BENCH, "--open", "--beside", "portkey,nobody"]);
+  expect(run.status).toBe(2);
+  expect(String(run.stderr)).toMatch(/^--beside, with --open, .*: portkey, litellm\n/);
 });
 
 it("what others wait for beside a hot organisation is the median of the pairs' own rises", () => {
