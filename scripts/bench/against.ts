@@ -6,7 +6,7 @@ import { countCompletions } from "./count.ts";
 import type { Counted } from "./count.ts";
 import { cpuOf, estimate, progress, ratioOf, watchOthers } from "./figure.ts";
 import type { CpuRound, Figure, Report } from "./figure.ts";
-import { startBareWorker, startGateway } from "./gateway.ts";
+import { openStage, startBareWorker, startGateway } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
 import { turned } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
@@ -15,6 +15,12 @@ import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts"
 const ROOT = path.join(import.meta.dirname, "../..");
 /** What a change may make of the paid path's cost. */
 const RATIO_MAX = 1.03;
+
+/**
+ * Two processes of one commit differ by up to 4 % for as long as they run (by what was begun first, by where it lies in
+ * memory): so both are begun anew after so many rounds, in the other order.
+ */
+const ROUNDS_OF_START = 10;
 
 /** The same gateway twice, as it is and as it was, and the floor beside both. */
 type PairedTargets = Readonly<
@@ -34,10 +40,45 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
   const commit = commitOf(named);
   progress(`building ${commit}`);
   const root = checkOut(commit, path.join(stage.directory, "commit"));
+  progress("counting rows and calls");
+  const counted = {
+    now: await countCompletions(stage, { place: "counting" }),
+    before: await countCompletions(stage, { place: "counted", root }),
+  };
+  const others = watchOthers();
+  const pairs: Pairs = { cpu: { json: [], stream: [] }, firstByte: { json: [], stream: [] } };
+  for (let first = 0; first < rounds; first += ROUNDS_OF_START) {
+    const some = Math.min(ROUNDS_OF_START, rounds - first);
+    const nth = first / ROUNDS_OF_START;
+    const began = await openStage(path.join(stage.directory, `start-${nth}`));
+    try {
+      progress(`rounds ${first + 1} to ${first + some} of ${rounds}: starting and warming up`);
+      const targets = await startBoth(began, root, { rounds: some, turn: nth });
+      await measurePairs(targets, some, pairs);
+    } finally {
+      await began.stop();
+    }
+  }
+  return {
+    figures: againstFigures({ pairs, counted, others: others() }, commit),
+    more: { commit, rounds: pairs },
+    how: `${rounds} rounds, both gateways in turn, there and back, begun anew every ${ROUNDS_OF_START}; a ratio is the median of the rounds' own.`,
+  };
+}
+
+/** Both gateways and the floor, warm; in every second turn the older one is begun first. */
+async function startBoth(
+  stage: Stage,
+  root: string,
+  { rounds, turn }: { readonly rounds: number; readonly turn: number },
+): Promise<PairedTargets> {
   const floor = await startBareWorker(stage, "floor");
   const keys = keysFor(rounds);
-  const now = await startGateway(stage, { place: "now", keys });
-  const before = await startGateway(stage, { place: "before", keys, root });
+  const startNow = () => startGateway(stage, { place: "now", keys });
+  const startBefore = () => startGateway(stage, { place: "before", keys, root });
+  const older = turn % 2 === 0 ? null : await startBefore();
+  const now = await startNow();
+  const before = older ?? (await startBefore());
   const targets = {
     floor,
     home: now.home,
@@ -45,26 +86,16 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
     homeBefore: { ...before.home, name: "home before" },
     peerBefore: { ...before.peer, name: "peer before" },
   };
-  progress("warming up, and counting rows and calls");
-  await warm(Object.values(targets));
-  const counted = {
-    now: await countCompletions(stage, { place: "counting" }),
-    before: await countCompletions(stage, { place: "counted", root }),
-  };
-  const others = watchOthers();
-  const pairs = await measurePairs(targets, rounds);
-  return {
-    figures: againstFigures({ pairs, counted, others: others() }, commit),
-    more: { commit, rounds: pairs },
-    how: `${rounds} rounds, both gateways in turn, there and back; a ratio is the median of the rounds' own.`,
-  };
+  await warm(turned(Object.values(targets), turn));
+  return targets;
 }
 
 /** Rounds in which both gateways take every slice one after the other, there and back. */
-export async function measurePairs(targets: PairedTargets, rounds: number): Promise<Pairs> {
-  const { floor, home, peer, homeBefore, peerBefore } = targets;
-  const cpu: Pairs["cpu"] = { json: [], stream: [] };
-  const firstByte: Pairs["firstByte"] = { json: [], stream: [] };
+async function measurePairs(
+  { floor, home, peer, homeBefore, peerBefore }: PairedTargets,
+  rounds: number,
+  { cpu, firstByte }: Pairs,
+): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}`);
     const atHome = turned([homeBefore, home], round);
@@ -79,7 +110,6 @@ export async function measurePairs(targets: PairedTargets, rounds: number): Prom
       }
     }
   }
-  return { cpu, firstByte };
 }
 
 async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRound> {
