@@ -98,7 +98,8 @@ export default defineConfig({
           name: "pure",
           ...patience,
           isolate: false, // a file loads in a second, and is over in less
-          sequence: { groupOrder: 2 },
+          maxWorkers: 3, // beside the regions, which leave a core idle while they wait
+          sequence: { groupOrder: 1 },
           ...testsIn("test/**/*.pure.test.ts"),
         },
       },
