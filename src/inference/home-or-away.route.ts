@@ -34,7 +34,9 @@ function requestOf({ caller, id, idempotency, request, services }: Run): HoldReq
   const { choices = 1, least = 0, whole = 0 } = cap ?? {};
   return {
     id,
-    ...bounds,
+    least: bounds.least,
+    sure: bounds.sure,
+    most: bounds.most,
     hasCap: cap === null || cap.isAsked,
     tokens: {
       prompt: prompt.bound,
@@ -115,9 +117,8 @@ function admitAndHold(
       if (answer.failure.kind === "invalid_api_key") forget();
       return answer;
     }
-    const { admitted, held } = answer.value;
-    const { limit, remaining, resetMs } = admitted;
-    c.set("admitted", { caller, rate: { limit, remaining, resetMs } });
+    const { rate, held } = answer.value;
+    c.set("admitted", { caller, rate });
     return held;
   };
   return reachObject(ask, { after, attemptsMax: ATTEMPTS });

@@ -20,7 +20,8 @@ export type StopReason = "deadline" | "drained";
  */
 export class RunTimer {
   readonly #stop = new Stop();
-  readonly #client: AbortSignal;
+  /** What the client's signal knows of the run: nothing once it is over, for the platform keeps signals for long. */
+  readonly #listening: { run: RunTimer | null };
   readonly #timers: Timers;
   readonly #drainMs: number;
   readonly #now: () => number;
@@ -29,7 +30,8 @@ export class RunTimer {
   readonly #whenGone: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
-    this.#client = client;
+    const listening: { run: RunTimer | null } = { run: this };
+    this.#listening = listening;
     this.#timers = timers;
     this.#drainMs = limits.drainMs;
     this.#now = limits.now ?? elapsedMs;
@@ -37,7 +39,7 @@ export class RunTimer {
       this.#end("deadline");
     });
     if (client.aborted) this.clientLeft();
-    else client.addEventListener("abort", this.#left);
+    else client.addEventListener("abort", () => listening.run?.clientLeft());
   }
 
   /** Aborted when the run must stop asking upstream. */
@@ -79,10 +81,8 @@ export class RunTimer {
    * listens to it: a run with all that it holds.
    */
   close(): void {
-    this.#client.removeEventListener("abort", this.#left);
+    this.#listening.run = null;
   }
-
-  readonly #left = (): void => this.clientLeft();
 
   #end(reason: StopReason): void {
     this.#reason ??= reason;

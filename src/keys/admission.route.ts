@@ -42,10 +42,12 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     if (c.req.method === "POST" && paidPaths.has(c.req.path)) {
-      const slot = inFlightOf(c).take(key.value.hash, declaredBytes(c), c.get("startedMs"));
+      const length = bodyLength(c);
+      const whole = length <= WHOLE_BYTES_MAX ? length : 0; // a larger one takes room as it comes
+      const slot = inFlightOf(c).take(key.value.hash, whole, c.get("startedMs"));
       c.set("slot", slot);
       if (typeof slot === "string") return next();
-      const caller = presumedCaller(c, key.value);
+      const caller = length > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key.value);
       if (caller !== undefined) {
         c.set("presumed", {
           caller,
@@ -64,10 +66,14 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
   const { keySecrets, region } = c.get("config");
   const authorization = c.req.header("authorization") ?? null;
   const apiKey = c.req.header("x-api-key") ?? null;
-  const origin = c.req.header("origin") ?? null;
-  const nowMs = c.get("startedMs");
-  const request = { authorization, apiKey, keySecrets, region, origin, now: nowMs };
-  const key = await verifyRequest(request);
+  const key = await verifyRequest({
+    authorization,
+    apiKey,
+    keySecrets,
+    region,
+    origin: () => c.req.header("origin") ?? null,
+    now: c.get("startedMs"),
+  });
   const origins = key.ok ? key.value.shown?.session?.origins : originsOfRefused(key.failure);
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
@@ -78,11 +84,10 @@ function originsOfRefused({ kind }: Failure): readonly string[] | null {
   return kind === "origin_not_allowed" ? [] : null;
 }
 
-/** Whose request it is that may wait for its admission: a large body would be read for a key that may be dead. */
+/** Whose request with a small body it is, which may wait for its admission: a large one would be read for a key that may be dead. */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
-  if (key.home !== config.region || bodyLength(c) > SMALL_BODY_BYTES) return undefined;
-  return callersOf(config).get(key);
+  return key.home === config.region ? callersOf(config).get(key) : undefined;
 }
 
 /** The keys of this home that this isolate has met. */
@@ -106,13 +111,7 @@ function makeRoom({ numbers }: Config): InFlight {
   });
 }
 
-/** What a body takes at once; 0 for a larger one, which takes as it comes. */
-function declaredBytes(c: Context<AppEnv>): number {
-  const declared = bodyLength(c);
-  return declared <= WHOLE_BYTES_MAX ? declared : 0;
-}
-
-/** As declared; Infinity where it is not. */
+/** A body's bytes as declared; Infinity where they are not. */
 function bodyLength(c: Context<AppEnv>): number {
   const declared = Number(c.req.header("content-length"));
   return declared > 0 ? declared : Infinity;

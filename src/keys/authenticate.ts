@@ -30,8 +30,8 @@ export type Verification = {
   readonly keySecrets: readonly KeySecret[];
   /** The region that was called. */
   readonly region: Region;
-  /** The header `Origin`, or null. */
-  readonly origin?: string | null;
+  /** The header `Origin`, or null; asked for of sessions alone. */
+  readonly origin?: () => string | null;
   /** Unix ms: a session that is over costs nobody a call. */
   readonly now?: number;
 };
@@ -70,16 +70,13 @@ export async function verifyRequest(request: Verification): Promise<Result<Verif
   return success(key);
 }
 
-function refuseSession(
-  { shown }: VerifiedKey,
-  { now = 0, origin = null }: Verification,
-): Refusal | null {
+function refuseSession({ shown }: VerifiedKey, { now = 0, origin }: Verification): Refusal | null {
   if (shown?.session === undefined) return null;
   const { expiresAt, origins } = shown.session;
   if (expiresAt + SESSION_SPARE_MS <= now) {
     return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
   }
-  const isFromElsewhere = origins !== null && !origins.includes(origin ?? "");
+  const isFromElsewhere = origins !== null && !origins.includes(origin?.() ?? "");
   return isFromElsewhere ? refuse({ kind: "origin_not_allowed" }) : null;
 }
 

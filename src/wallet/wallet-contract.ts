@@ -1,4 +1,4 @@
-import type { Called, Shown } from "../lib/caller.ts";
+import type { Called, RateState, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
@@ -42,7 +42,8 @@ export type HoldGrant = {
 };
 /** The key's place in its minute was taken, whatever became of the hold. */
 export type AdmittedHold = {
-  readonly admitted: AdmittedKey;
+  /** What is left of that minute. */
+  readonly rate: RateState;
   readonly held: Result<HoldGrant>;
 };
 

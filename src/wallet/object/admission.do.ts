@@ -1,5 +1,5 @@
 import { configOf } from "../../config.ts";
-import type { Called, Shown } from "../../lib/caller.ts";
+import type { Called, RateState, Shown } from "../../lib/caller.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
@@ -68,7 +68,7 @@ export function admitAndHold(
       const held = hold(desk, request, termsBy(place.value.record, shown));
       ({ isRepeat } = held);
       const admitted = isRepeat ? keys.standing(desk, keyHash, shown) : place.value.admitted;
-      return success({ admitted: admitted ?? place.value.admitted, held: held.answer });
+      return success({ rate: rateOf(admitted ?? place.value.admitted), held: held.answer });
     } finally {
       if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
     }
@@ -89,7 +89,11 @@ function replayFor(
   const admitted = keys.standing(desk, keyHash, shown);
   const live = keys.live(desk, keyHash, shown);
   const held = live.ok ? replay(desk, request, live.value.terms) : null;
-  return admitted === null || held === null ? null : success({ admitted, held });
+  return admitted === null || held === null ? null : success({ rate: rateOf(admitted), held });
+}
+
+function rateOf({ limit, remaining, resetMs }: AdmittedKey): RateState {
+  return { limit, remaining, resetMs };
 }
 
 /** See `WalletCalls.hold`. */

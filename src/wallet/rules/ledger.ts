@@ -133,6 +133,7 @@ const neededOf = (ask: Ask, rules: Rules): Micros =>
 
 /** The budgets that a request must fit into. */
 function budgetsOf({ budget, session = null }: Pick<Ask, "budget" | "session">): Budget[] {
+  if (budget === null && session === null) return [];
   return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
 }
 
