@@ -40,9 +40,8 @@ export type HoldGrant = {
   readonly granted: Micros;
   readonly tokens?: MinuteState & { readonly granted: number };
 };
-/** The key's place in its minute was taken, whatever became of the hold. */
+/** The key's place in its minute was taken, which leaves `rate`, whatever became of the hold. */
 export type AdmittedHold = {
-  /** What is left of that minute. */
   readonly rate: RateState;
   readonly held: Result<HoldGrant>;
 };

@@ -1,5 +1,5 @@
 import { configOf } from "../../config.ts";
-import type { Called, RateState, Shown } from "../../lib/caller.ts";
+import type { Called, Shown } from "../../lib/caller.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { inJurisdiction } from "../../lib/jurisdiction.ts";
@@ -11,7 +11,7 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold.do.ts";
-import { KeyAdmissions } from "./key-admissions.do.ts";
+import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import { standingBy } from "./key-terms.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
@@ -45,7 +45,8 @@ export function admit(gate: Gate, { keyHash, shown }: Called): Promise<Result<Ad
     const place = keys.place(desk, keyHash, shown);
     if (!place.ok) return place;
     keys.take(desk, place.value);
-    return success(place.value.admitted);
+    const { record, rate } = place.value;
+    return success(admittedBy(desk, record, rate, shown));
   });
 }
 
@@ -67,8 +68,8 @@ export function admitAndHold(
     try {
       const held = hold(desk, request, termsBy(place.value.record, shown));
       ({ isRepeat } = held);
-      const admitted = isRepeat ? keys.standing(desk, keyHash, shown) : place.value.admitted;
-      return success({ rate: rateOf(admitted ?? place.value.admitted), held: held.answer });
+      const before = isRepeat ? keys.standing(desk, keyHash, shown) : null;
+      return success({ rate: before ?? place.value.rate, held: held.answer });
     } finally {
       if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
     }
@@ -86,14 +87,10 @@ function replayFor(
   { called, request }: { readonly called: Called; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
   const { keyHash, shown } = called;
-  const admitted = keys.standing(desk, keyHash, shown);
+  const rate = keys.standing(desk, keyHash, shown);
   const live = keys.live(desk, keyHash, shown);
   const held = live.ok ? replay(desk, request, live.value.terms) : null;
-  return admitted === null || held === null ? null : success({ rate: rateOf(admitted), held });
-}
-
-function rateOf({ limit, remaining, resetMs }: AdmittedKey): RateState {
-  return { limit, remaining, resetMs };
+  return rate === null || held === null ? null : success({ rate, held });
 }
 
 /** See `WalletCalls.hold`. */
@@ -118,14 +115,13 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
   const { keys } = gate;
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
-    const admitted = keys.standing(desk, keyHash, shown);
-    if (!live.ok || admitted === null) return live.ok ? unavailable() : live;
-    const { limit, remaining, resetMs } = admitted;
+    const requests = keys.standing(desk, keyHash, shown);
+    if (!live.ok || requests === null) return live.ok ? unavailable() : live;
     const session = budgetOfSession(desk, shown?.session ?? null);
     const { books, row } = desk.memory;
     return success({
       ...standingBy(desk, live.value),
-      requests: { limit, remaining, resetMs },
+      requests,
       madeAt: row.madeAt,
       ...(session !== null && {
         session: {

@@ -5,7 +5,7 @@ import type { Refusal, Result } from "../../lib/failure.ts";
 import type { AdmittedKey, Identified, Register, Key, KeySecrets } from "../../lib/key.ts";
 import { isLiveSecret, secretsText } from "../../lib/key.ts";
 import { secretOf } from "../../lib/caller.ts";
-import type { Called, Shown } from "../../lib/caller.ts";
+import type { Called, RateState, Shown } from "../../lib/caller.ts";
 import { isLimited, NO_TERMS, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
@@ -64,8 +64,8 @@ export type Place = {
   readonly key: KnownKey;
   readonly record: LiveKey;
   readonly entry: StoredAdmission;
-  /** What the request hears that takes it. */
-  readonly admitted: AdmittedKey;
+  /** What is left of the minute once it is taken. */
+  readonly rate: RateState;
 };
 
 /**
@@ -165,14 +165,8 @@ export class KeyAdmissions {
       const { orgId } = desk.memory.row;
       return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
-    const { entry } = decision;
-    return success({
-      hash,
-      key,
-      record,
-      entry,
-      admitted: admittedBy(desk, record, { ...decision, shown }),
-    });
+    const { entry, remaining, resetMs } = decision;
+    return success({ hash, key, record, entry, rate: { limit, remaining, resetMs } });
   }
 
   /** Takes a place that was given in this turn. */
@@ -194,17 +188,16 @@ export class KeyAdmissions {
   }
 
   /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
-  standing(desk: Desk, hash: string, shown?: Shown): AdmittedKey | null {
+  standing(desk: Desk, hash: string, shown?: Shown): RateState | null {
     const key = this.#key(desk.sql, hash);
     const live = this.live(desk, hash, shown);
     if (key === null || !live.ok) return null;
     const { window } = key;
-    const record = live.value;
-    const next = window.decide(record.rpmLimit, desk.clockMs);
-    const left = next.admitted
-      ? { remaining: next.remaining + 1, resetMs: next.resetMs }
-      : { remaining: 0, resetMs: next.retryAfterMs };
-    return admittedBy(desk, record, { ...left, shown });
+    const { rpmLimit: limit } = live.value;
+    const next = window.decide(limit, desk.clockMs);
+    return next.admitted
+      ? { limit, remaining: next.remaining + 1, resetMs: next.resetMs }
+      : { limit, remaining: 0, resetMs: next.retryAfterMs };
   }
 
   /** Ends the key here for good, and says so once. */
@@ -355,23 +348,22 @@ export class KeyAdmissions {
   }
 }
 
-function admittedBy(
+/** What a request hears whose key has that left of its minute. */
+export function admittedBy(
   { memory }: Desk,
-  { keyId, memberId, scope, rpmLimit: limit, terms }: LiveKey,
-  {
-    remaining,
-    resetMs,
-    shown,
-  }: { readonly remaining: number; readonly resetMs: number; readonly shown: Shown | undefined },
+  { keyId, memberId, scope, terms }: LiveKey,
+  { limit, remaining, resetMs }: RateState,
+  shown: Shown | undefined,
 ): AdmittedKey {
   const { orgId } = memory.row;
-  const rate = { limit, remaining, resetMs };
   return {
     keyId,
     orgId,
     memberId,
     scope,
-    ...rate,
+    limit,
+    remaining,
+    resetMs,
     ...((isLimited(terms) || shown?.session !== undefined) && { isLimited: true }),
   };
 }
