@@ -175,8 +175,9 @@ export function judgeUnavailable(
   });
   const isShed = shedding(traces, room);
   const isExcused = drowning(traces);
+  const isNew = firstUses(traces);
   const unexplained = refused.filter(
-    (trace) => !windows.some((one) => explains(one, trace)) && !isShed(trace),
+    (trace) => !windows.some((one) => explains(one, trace, isNew)) && !isShed(trace),
   );
   const broken = unexplained
     .filter((trace) => !isExcused(trace))
@@ -207,14 +208,27 @@ function isAnswered({ status, fate }: Trace): boolean {
 }
 
 /** Whether the fault was on, or just over, while the request lived, where it could touch it. */
-function explains({ what, region, fromMs, untilMs }: FaultWindow, trace: Trace): boolean {
+function explains(
+  { what, region, fromMs, untilMs }: FaultWindow,
+  trace: Trace,
+  isNew: (trace: Trace) => boolean,
+): boolean {
   const isNear = trace.endedMs >= fromMs && trace.sentMs <= untilMs + RECOVERY_MS[what];
   if (!isNear) return false;
-  // only the line to the other region, and its life, can put home out of reach
+  // Only the line to the other region, and its life, can put home out of reach; and whose a key is that this region
+  // has not met, home says by its register and its book.
   if (trace.code === "home_region_unreachable") {
-    return region !== trace.region && (what === "link" || what === "kill");
+    return region !== trace.region && (what === "link" || what === "kill" || isNew(trace));
   }
   return trace.code === "storage_unavailable" || trace.code === "overloaded";
+}
+
+/** Tells whether nothing that its key was answered in its region before shows that the region knew whose it is. */
+function firstUses(traces: readonly Trace[]): (trace: Trace) => boolean {
+  const known = traces.filter(({ status }) => status !== null && status !== 503);
+  const byKey = Map.groupBy(known, ({ keyId, region }) => `${keyId} ${region}`);
+  return ({ keyId, region, sentMs }) =>
+    !(byKey.get(`${keyId} ${region}`) ?? []).some(({ endedMs }) => endedMs < sentMs);
 }
 
 /** Tells whether so many requests of its organisation were in flight in its region that it may be shed. */

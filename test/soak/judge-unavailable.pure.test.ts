@@ -63,9 +63,21 @@ describe("a 503 is near a fault that could bring it", () => {
       expect(broken([windowOf(what)], lost)).toEqual([]);
       expect(broken([windowOf(what, { region: "us" })], lost)).toHaveLength(1);
     }
+    const met = traceOf({ status: 200, region: "us", keyId: lost.keyId, endedMs: START + 20_000 });
     for (const what of ["abort", "book"] as const) {
-      expect(broken([windowOf(what)], lost)).toHaveLength(1);
+      expect(broken([windowOf(what)], met, lost)).toHaveLength(1);
     }
+  });
+
+  it("a key that the region has not met is asked of home's register and book, which may be away", () => {
+    const lost = refused("home_region_unreachable", 20_500, { region: "us", keyId: "new" });
+    const elsewhere = traceOf({ status: 200, region: "eu", keyId: "new", endedMs: START + 20_000 });
+    const later = traceOf({ status: 200, region: "us", keyId: "new", endedMs: START + 20_600 });
+    for (const what of ["abort", "book"] as const) {
+      expect(broken([windowOf(what)], elsewhere, lost, later)).toEqual([]);
+      expect(broken([windowOf(what, { region: "us" })], lost)).toHaveLength(1);
+    }
+    expect(broken([], lost)).toHaveLength(1);
   });
 
   it("on a machine that takes 500 ms to refuse a forged key, a hop may run out of its 2 s", () => {
