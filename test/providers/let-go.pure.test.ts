@@ -41,8 +41,12 @@ async function begun(provider: Provider, upstreamId: string) {
 /** Whether the stream began, and what is left of its prompt while it and its run go on. */
 async function keptBy(provider: Provider, upstreamId = "m") {
   const { prompt, stop, served } = await begun(provider, upstreamId);
-  await setImmediate(); // a WeakRef keeps its object for the turn that made it
-  collect();
+  // A WeakRef keeps its object for the turn that made it, and what a turn left behind may take a few more
+  // to be found. What a stream keeps is kept by every collection.
+  for (let turn = 0; turn < 20 && prompt.deref() !== undefined; turn++) {
+    await setImmediate();
+    collect();
+  }
   const hasBegun = served.ok && served.value.answer.kind === "stream" && !stop.aborted;
   return { hasBegun, prompt: prompt.deref() };
 }
