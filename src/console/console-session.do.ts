@@ -4,7 +4,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow, WINDOW_MS } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
-import type { RateState } from "../lib/caller.ts";
+import type { RateState } from "../lib/key-terms.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
 
 /** What a session may call in any 60 s, and how often a key or an operator may log in. */

@@ -1,5 +1,5 @@
 import type { VerifiedKey } from "../keys/api-key.ts";
-import type { RateState } from "../lib/caller.ts";
+import type { RateState } from "../lib/key-terms.ts";
 import type { Result } from "../lib/failure.ts";
 
 /** Who looks: a key by its hash, or an operator by the hash of the token; the text of neither is kept. */

@@ -1,4 +1,4 @@
-import type { RateState } from "../lib/caller.ts";
+import type { RateState } from "../lib/key-terms.ts";
 import type { Failure } from "../lib/failure.ts";
 
 /** A refusal as a client reads it; `headers` beside those that every refusal has. */

@@ -1,4 +1,4 @@
-import type { RateState } from "../lib/caller.ts";
+import type { RateState } from "../lib/key-terms.ts";
 
 const NAMES = {
   requests: {

@@ -1,7 +1,8 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
 import { secretOf } from "../lib/caller.ts";
-import type { Admitted, Caller, RateState, Region, Shown } from "../lib/caller.ts";
+import type { Admitted, Caller, Region, Shown } from "../lib/caller.ts";
+import type { RateState } from "../lib/key-terms.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { Key, Admission, AdmittedKey, Register } from "../lib/key.ts";

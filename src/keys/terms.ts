@@ -4,7 +4,7 @@ import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { BUDGET_PERIODS, NO_TERMS } from "../lib/key-terms.ts";
-import type { BudgetPeriod, KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
+import type { BudgetPeriod, KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
 import { DOLLARS_MAX, dollarsOf, microsOfDollars } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 
@@ -176,7 +176,7 @@ export function standingView({
   };
 }
 
-function minuteView({ limit, remaining, resetMs }: MinuteState): object {
+function minuteView({ limit, remaining, resetMs }: RateState): object {
   return { limit, remaining, reset_ms: resetMs };
 }
 

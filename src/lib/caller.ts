@@ -1,3 +1,4 @@
+import type { RateState } from "./key-terms.ts";
 import type { Key } from "./key.ts";
 import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
@@ -42,16 +43,10 @@ export type Member = {
   readonly suspended: boolean;
 };
 
-/** The key's rate limit after this request, for the x-ratelimit headers. */
-export type RateState = {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetMs: number;
-};
-
 /** An admitted request: who, and what is left of the key's minute. */
 export type Admitted = {
   readonly caller: Caller;
+  /** The key's rate limit after this request, for the x-ratelimit headers. */
   readonly rate: RateState;
   /** Of its token limit, once it holds; left out for a key without one. */
   readonly tokens?: RateState;

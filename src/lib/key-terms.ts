@@ -83,7 +83,7 @@ export function allowsModel(
 }
 
 /** What is left of a limit that counts over 60 s: `resetMs` until more is. */
-export type MinuteState = {
+export type RateState = {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
@@ -92,9 +92,9 @@ export type MinuteState = {
 /** How a key stands by its terms at this moment, as its organisation's wallet knows it. */
 export type KeyStanding = {
   readonly terms: KeyTerms;
-  readonly requests: MinuteState;
+  readonly requests: RateState;
   /** Null without a token limit. */
-  readonly tokens: MinuteState | null;
+  readonly tokens: RateState | null;
   /** Null without a budget. `resetsAt`: Unix ms; null for a budget that is for good. */
   readonly budget: {
     readonly spentMicro: Micros;

@@ -1,9 +1,9 @@
-import type { Called, RateState, Shown } from "../lib/caller.ts";
+import type { Called, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Key, KeySecrets, AdmittedKey } from "../lib/key.ts";
-import type { KeyStanding, KeyTerms, MinuteState } from "../lib/key-terms.ts";
+import type { KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
 import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/key-limits.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
@@ -38,7 +38,7 @@ export type HoldRequest = {
 /** `tokens`: what was granted of the key's token limit, and what is left of it; left out without one. */
 export type HoldGrant = {
   readonly granted: Micros;
-  readonly tokens?: MinuteState & { readonly granted: number };
+  readonly tokens?: RateState & { readonly granted: number };
 };
 /** The key's place in its minute was taken, which leaves `rate`, whatever became of the hold. */
 export type AdmittedHold = {

@@ -1,5 +1,5 @@
 import { budgetSpent } from "../../lib/key-terms.ts";
-import type { BudgetPeriod, KeySpend, KeyTerms, MinuteState } from "../../lib/key-terms.ts";
+import type { BudgetPeriod, KeySpend, KeyTerms, RateState } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Period } from "../../lib/period.ts";
@@ -116,7 +116,7 @@ export class TokenWindow {
   }
 
   /** What is left, and when the oldest of what counts will not any more. */
-  state(limit: number, nowMs: number): MinuteState {
+  state(limit: number, nowMs: number): RateState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();
     const resetMs = oldest === undefined ? 0 : Math.max(1, oldest.at + WINDOW_MS - nowMs);

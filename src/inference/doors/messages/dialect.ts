@@ -2,7 +2,7 @@ import type { Dialect, ErrorAnswer } from "../../../http/dialect.ts";
 import { wireOf } from "../../../http/failure-wire.ts";
 import type { Wire } from "../../../http/failure-wire.ts";
 import { elapsedMs } from "../../../lib/clock.ts";
-import type { RateState } from "../../../lib/caller.ts";
+import type { RateState } from "../../../lib/key-terms.ts";
 import type { Failure } from "../../../lib/failure.ts";
 
 /** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
