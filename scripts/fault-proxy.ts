@@ -8,8 +8,6 @@ import type { Reply } from "./proxy-reply.ts";
 import { seeded } from "./seeded.ts";
 
 const HOST = "127.0.0.1";
-/** A request that is to arrive late waits for a later one to pass, but not for ever. */
-const REORDER_MAX_MS = 300;
 
 /** What is done to a request, or to its reply on the way back. */
 const REQUEST_FAULTS = [
@@ -33,7 +31,7 @@ const REQUEST_FAULTS = [
   "duplicate",
   /** Forwarded twice, one after the other; the second reply is answered, as by a hop that tries again. */
   "resend",
-  /** Forwarded once a later request has passed (or none came for 300 ms). */
+  /** Forwarded once a later request has passed (or none came for `reorderMaxMs`). */
   "reorder",
   /** Not forwarded; answered with a 200 that is no JSON. */
   "garbage",
@@ -74,6 +72,8 @@ export class FaultProxy {
   readonly counts: Counts;
   /** How long `delay` and `delay-reply` wait. */
   delayMs = 100;
+  /** How long `reorder` waits for a later request: not for ever. */
+  reorderMaxMs = 300;
   readonly #server: Server;
   readonly #target: URL;
   #port = 0;
@@ -212,7 +212,9 @@ export class FaultProxy {
   async #laterOne(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held.push(resolve);
-    await Promise.race([promise, sleep(REORDER_MAX_MS)]);
+    const waited = setTimeout(resolve, this.reorderMaxMs);
+    await promise;
+    clearTimeout(waited);
   }
 
   #forward(request: IncomingMessage, body: Buffer): Promise<Reply> {
