@@ -8,7 +8,7 @@ import type { Told } from "./far-traffic.ts";
 import { operatorReads } from "./money.ts";
 import type { TestRegion, TwoRegions } from "./two-regions.ts";
 
-const EMPTY_WITHIN_MS = 60_000;
+const EMPTY_WITHIN_MS = 100_000;
 const POLL_MS = 50;
 /** Answers read at the same time. */
 const READERS = 8;
