@@ -10,6 +10,8 @@ export type RunLimits = {
   readonly now?: () => number;
 };
 
+type Listening = { run: RunTimer | null };
+
 /** Why a run was stopped from our side. */
 export type StopReason = "deadline" | "drained";
 
@@ -21,7 +23,7 @@ export type StopReason = "deadline" | "drained";
 export class RunTimer {
   readonly #stop = new Stop();
   /** What the client's signal knows of the run: nothing once it is over, for the platform keeps signals for long. */
-  readonly #listening: { run: RunTimer | null };
+  readonly #listening: Listening;
   readonly #timers: Timers;
   readonly #drainMs: number;
   readonly #now: () => number;
@@ -30,7 +32,7 @@ export class RunTimer {
   readonly #whenGone: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
-    const listening: { run: RunTimer | null } = { run: this };
+    const listening: Listening = { run: this };
     this.#listening = listening;
     this.#timers = timers;
     this.#drainMs = limits.drainMs;
@@ -39,7 +41,7 @@ export class RunTimer {
       this.#end("deadline");
     });
     if (client.aborted) this.clientLeft();
-    else client.addEventListener("abort", () => listening.run?.clientLeft());
+    else listen(client, listening);
   }
 
   /** Aborted when the run must stop asking upstream. */
@@ -88,4 +90,9 @@ export class RunTimer {
     this.#reason ??= reason;
     this.#stop.abort();
   }
+}
+
+/** By itself: functions made in one scope share what any of them names, as the constructor's do the run. */
+function listen(client: AbortSignal, listening: Listening): void {
+  client.addEventListener("abort", () => listening.run?.clientLeft());
 }

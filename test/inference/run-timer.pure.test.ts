@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Timers } from "../../src/lib/timers.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
@@ -72,3 +74,22 @@ it("listens to its client no longer once it is over", () => {
   client.abort();
   expect([told, timer.clientGone]).toEqual([[], false]);
 });
+
+it("is not kept by its client's signal once it is over", async () => {
+  vi.useRealTimers();
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const client = new AbortController();
+  const run = overRun(client.signal);
+  await new Promise((resolve) => setTimeout(resolve)); // what was just made is kept until the turn ends
+  collect();
+  expect([run.deref(), client.signal.aborted]).toEqual([undefined, false]);
+});
+
+function overRun(client: AbortSignal): WeakRef<RunTimer> {
+  const timers = new Timers();
+  const timer = new RunTimer(client, timers, LIMITS);
+  timers.close();
+  timer.close();
+  return new WeakRef(timer);
+}
