@@ -117,7 +117,7 @@ function admitAndHold(
       if (answer.failure.kind === "invalid_api_key") forget();
       return answer;
     }
-    const { rate, held } = answer.value;
+    const { admitted: rate, held } = answer.value;
     c.set("admitted", { caller, rate });
     return held;
   };

@@ -40,9 +40,9 @@ export type HoldGrant = {
   readonly granted: Micros;
   readonly tokens?: RateState & { readonly granted: number };
 };
-/** The key's place in its minute was taken, which leaves `rate`, whatever became of the hold. */
+/** The key's place in its minute was taken, which leaves `admitted`, whatever became of the hold. */
 export type AdmittedHold = {
-  readonly rate: RateState;
+  readonly admitted: RateState;
   readonly held: Result<HoldGrant>;
 };
 

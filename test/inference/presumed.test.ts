@@ -9,6 +9,7 @@ import { app } from "../../src/app.ts";
 import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import type { Wallet } from "../../src/index.ts";
+import type { WalletCalls } from "../../src/wallet/wallet-contract.ts";
 import { declared } from "../fixtures/declared.ts";
 
 const HELLO = JSON.stringify({
@@ -16,9 +17,13 @@ const HELLO = JSON.stringify({
   messages: [{ role: "user", content: "one two three" }],
 });
 
+type Held = Awaited<ReturnType<WalletCalls["admitAndHold"]>>;
+
 /** One isolate's bindings, telling of every call to an object: "WALLET admit". */
 class Isolate {
   readonly calls: string[] = [];
+  /** What becomes of an answer of `admitAndHold` before it is heard. */
+  heard = (answer: Held): unknown => answer;
   readonly #env: Env = Object.create(env, {
     KEY_REGISTER: { value: this.#told("KEY_REGISTER") },
     WALLET: { value: this.#told("WALLET") },
@@ -50,7 +55,8 @@ class Isolate {
           if (typeof call !== "function") return call;
           return (...args: unknown[]): unknown => {
             this.calls.push(`${name} ${String(method)}`);
-            return Reflect.apply(call, stub, args);
+            const answer: unknown = Reflect.apply(call, stub, args);
+            return method === "admitAndHold" ? (answer as Promise<Held>).then(this.heard) : answer;
           };
         },
       });
@@ -84,6 +90,18 @@ async function revoke(): Promise<void> {
 it("a key that the isolate has met is admitted in the call that holds, with what is left of its minute", async () => {
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
   expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
+  expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
+  expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
+});
+
+it("a wallet in use, which goes on with the version before for minutes after a deploy, is understood", async () => {
+  await isolate.ask(account.key);
+  isolate.heard = (answer) => {
+    if (!answer.ok) return answer;
+    const { admitted, held } = answer.value;
+    const who = { keyId: account.keyId, orgId: account.orgId, memberId: "m", scope: "regional" };
+    return { ok: true, value: { admitted: { ...who, ...admitted }, held } };
+  };
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });

@@ -30,9 +30,9 @@ describe("a repeat of a request whose answer was lost", () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
     for (let i = 1; i <= 4; i++) {
-      const { rate, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
+      const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
       expect(valueOf(held).granted).toBe(60);
-      expect(rate).toMatchObject({ limit: 3, remaining: 2 });
+      expect(admitted).toMatchObject({ limit: 3, remaining: 2 });
       expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
       await evict(key);
     }
@@ -43,8 +43,8 @@ describe("a repeat of a request whose answer was lost", () => {
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
     await evict(key);
-    const { rate, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
-    expect([rate.remaining, valueOf(held).granted]).toEqual([0, 60]);
+    const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, request));
+    expect([admitted.remaining, valueOf(held).granted]).toEqual([0, 60]);
     expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(1)))).toMatchObject({
       kind: "rate_limited",
     });

@@ -18,7 +18,7 @@ describe("a granted one", () => {
     const { hash, stub } = key;
     const answer = valueOf(await stub.admitAndHold(hash, holdOf(30, { most: micros(200) })));
     expect(answer).toEqual({
-      rate: { limit: 3, remaining: 2, resetMs: MINUTE_MS },
+      admitted: { limit: 3, remaining: 2, resetMs: MINUTE_MS },
       held: { ok: true, value: { granted: 100 } },
     });
     expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
@@ -87,8 +87,8 @@ describe("an admission counts, whatever its hold is refused for:", () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 5 });
     await arrange(key);
     const before = valueOf(await key.stub.balance());
-    const { rate, held } = valueOf(await key.stub.admitAndHold(key.hash, holdOf(10)));
-    expect(rate).toMatchObject({ limit: 4, remaining: 3 });
+    const { admitted, held } = valueOf(await key.stub.admitAndHold(key.hash, holdOf(10)));
+    expect(admitted).toMatchObject({ limit: 4, remaining: 3 });
     expect(failureOf(held)).toMatchObject(refusal);
     expect(valueOf(await key.stub.balance())).toEqual(before);
     await evict(key);

@@ -69,7 +69,7 @@ export function admitAndHold(
       const held = hold(desk, request, termsBy(place.value.record, shown));
       ({ isRepeat } = held);
       const before = isRepeat ? keys.standing(desk, keyHash, shown) : null;
-      return success({ rate: before ?? place.value.rate, held: held.answer });
+      return success({ admitted: before ?? place.value.rate, held: held.answer });
     } finally {
       if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
     }
@@ -87,10 +87,10 @@ function replayFor(
   { called, request }: { readonly called: Called; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
   const { keyHash, shown } = called;
-  const rate = keys.standing(desk, keyHash, shown);
+  const admitted = keys.standing(desk, keyHash, shown);
   const live = keys.live(desk, keyHash, shown);
   const held = live.ok ? replay(desk, request, live.value.terms) : null;
-  return rate === null || held === null ? null : success({ rate, held });
+  return admitted === null || held === null ? null : success({ admitted, held });
 }
 
 /** See `WalletCalls.hold`. */
