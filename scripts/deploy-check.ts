@@ -1,17 +1,18 @@
 // npm run deploy:check: whether a region's configuration is fit for `wrangler deploy`, before it.
 // Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
 import path from "node:path";
-import { Command, CommanderError, Option } from "commander";
-import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
+import { Option } from "commander";
+import type { Command } from "commander";
+import { WrongUsage } from "./admin/arguments.ts";
 import { targetOf } from "./admin/target.ts";
 import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
 import type { SecretNames } from "./deploy/secrets.ts";
+import { programOf, runProgram } from "./program.ts";
 import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 const NOT_READY = 1;
-const WRONG_USAGE = 2;
 
 type Options = {
   readonly env: RegionName;
@@ -22,37 +23,27 @@ type Options = {
   readonly json?: true;
 };
 
-process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
-process.exitCode = await run(process.argv.slice(2));
-
-async function run(given: readonly string[]): Promise<number> {
-  try {
-    refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
-    const options = program().parse(given, { from: "user" }).opts<Options>();
-    const running =
-      options.live === undefined ? null : targetOf({ url: options.live }, process.env);
-    const { check } = await import("./deploy/check.ts"); // it loads wrangler, which takes a second
-    const report = await check({
-      region: options.env,
-      file: path.resolve(options.config),
-      names: options.set,
-      running,
-      isAccepted: options.acceptAliasChange === true,
-      today: Date.now(),
-    });
-    process.stdout.write(`${options.json === true ? jsonOf(report) : wordsOf(report)}\n`);
-    return isReady(report) ? 0 : NOT_READY;
-  } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
-    if (!(thrown instanceof WrongUsage)) throw thrown;
-    process.stderr.write(`error: ${thrown.message}\n`);
-    return WRONG_USAGE;
-  }
-}
+await runProgram(async (given) => {
+  const options = program().parse(given, { from: "user" }).opts<Options>();
+  const running = options.live === undefined ? null : targetOf({ url: options.live }, process.env);
+  const { check } = await import("./deploy/check.ts"); // it loads wrangler, which takes a second
+  const report = await check({
+    region: options.env,
+    file: path.resolve(options.config),
+    names: options.set,
+    running,
+    isAccepted: options.acceptAliasChange === true,
+    today: Date.now(),
+  });
+  process.stdout.write(`${options.json === true ? jsonOf(report) : wordsOf(report)}\n`);
+  return isReady(report) ? 0 : NOT_READY;
+});
 
 function program(): Command {
-  return new Command("npm run -s deploy:check --")
-    .description("Checks a region's configuration before `wrangler deploy`. Changes nothing.")
+  return programOf(
+    "deploy:check",
+    "Checks a region's configuration before `wrangler deploy`. Changes nothing.",
+  )
     .addOption(
       new Option("--env <region>", "the region").choices(REGION_NAMES).makeOptionMandatory(),
     )
@@ -65,8 +56,6 @@ function program(): Command {
     .option("--live <url>", "compare aliases with the region that runs at this address")
     .option("--accept-alias-change", "an embedding alias may come to mean another model")
     .option("--json", "print the report as JSON")
-    .showHelpAfterError("(--help says more)")
-    .exitOverride()
     .addHelpText(
       "after",
       `

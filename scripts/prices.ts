@@ -1,35 +1,29 @@
 // npm run prices: the built-in models' list prices, each with the day on which it was looked up.
 // Ends with 0; with --strict 1 when a price is stale; 2 when it was called wrongly.
-import { Command, CommanderError } from "commander";
+import type { Command } from "commander";
 import { whole } from "./admin/arguments.ts";
 import { PRICE_DAYS } from "./price-age.ts";
 import { jsonOfPrices, pricedRoutes, tableOfPrices } from "./prices-table.ts";
+import { programOf, runProgram } from "./program.ts";
 
 const STALE = 1;
-const WRONG_USAGE = 2;
 const DAYS_MAX = 36_500;
 
 type Options = { readonly olderThan: number; readonly json?: true; readonly strict?: true };
 
-process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
-process.exitCode = run(process.argv.slice(2));
-
-function run(given: readonly string[]): number {
-  try {
-    const options = program().parse(given, { from: "user" }).opts<Options>();
-    const routes = pricedRoutes(Date.now(), options.olderThan);
-    const said = options.json === true ? jsonOfPrices(routes) : tableOfPrices(routes);
-    process.stdout.write(`${said}\n`);
-    return options.strict === true && routes.some(({ stale }) => stale) ? STALE : 0;
-  } catch (thrown) {
-    if (!(thrown instanceof CommanderError)) throw thrown;
-    return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
-  }
-}
+await runProgram((given) => {
+  const options = program().parse(given, { from: "user" }).opts<Options>();
+  const routes = pricedRoutes(Date.now(), options.olderThan);
+  const said = options.json === true ? jsonOfPrices(routes) : tableOfPrices(routes);
+  process.stdout.write(`${said}\n`);
+  return options.strict === true && routes.some(({ stale }) => stale) ? STALE : 0;
+});
 
 function program(): Command {
-  return new Command("npm run -s prices --")
-    .description("Lists the built-in models' prices and the days on which they were looked up.")
+  return programOf(
+    "prices",
+    "Lists the built-in models' prices and the days on which they were looked up.",
+  )
     .option(
       "--older-than <days>",
       "a price that was seen longer ago is stale",
@@ -38,8 +32,6 @@ function program(): Command {
     )
     .option("--json", "print an array, prices in micros per million tokens")
     .option("--strict", "end with 1 when a price is stale")
-    .showHelpAfterError("(--help says more)")
-    .exitOverride()
     .addHelpText(
       "after",
       `

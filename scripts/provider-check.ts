@@ -1,7 +1,8 @@
 // npm run provider-check: a provider's live wire against what its adapter expects, with your own key.
 // Ends with 0; 1 when a check failed or a variable is missing; 2 when it was called wrongly.
-import { Command, CommanderError, Option } from "commander";
-import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
+import { Option } from "commander";
+import type { Command } from "commander";
+import { programOf, runProgram } from "./program.ts";
 import { runChecks } from "./provider-check/checks.ts";
 import type { Finding } from "./provider-check/checks.ts";
 import { recordFetch } from "./provider-check/recorded-fetch.ts";
@@ -12,7 +13,6 @@ import type { RegionName } from "./region-names.ts";
 import { printable } from "./table.ts";
 
 const FAILED = 1;
-const WRONG_USAGE = 2;
 
 type Options = {
   readonly region?: RegionName;
@@ -22,22 +22,10 @@ type Options = {
   readonly json?: true;
 };
 
-process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
-process.exitCode = await run(process.argv.slice(2));
-
-async function run(given: readonly string[]): Promise<number> {
-  try {
-    refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
-    const program = programOf();
-    program.parse(given, { from: "user" });
-    return await checked(program.args[0] ?? "", program.opts<Options>());
-  } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
-    if (!(thrown instanceof WrongUsage)) throw thrown;
-    process.stderr.write(`error: ${thrown.message}\n`);
-    return WRONG_USAGE;
-  }
-}
+await runProgram((given) => {
+  const program = providerCheck().parse(given, { from: "user" });
+  return checked(program.args[0] ?? "", program.opts<Options>());
+});
 
 async function checked(provider: string, options: Options): Promise<number> {
   const subject = subjectOf(provider, options, process.env);
@@ -84,11 +72,11 @@ function wordsOfMissing(provider: string, { missing, known }: Missing): string {
   return `error: ${provider} needs ${missing.join(" and ")} in the environment, as the region has it.`;
 }
 
-function programOf(): Command {
-  return new Command("npm run -s provider-check --")
-    .description(
-      "Asks a provider, with your own key, for a chat, a stream, tools, JSON, embeddings and errors,\nand compares each answer with what this Worker's adapter expects. Costs a fraction of a cent.",
-    )
+function providerCheck(): Command {
+  return programOf(
+    "provider-check",
+    "Asks a provider, with your own key, for a chat, a stream, tools, JSON, embeddings and errors,\nand compares each answer with what this Worker's adapter expects. Costs a fraction of a cent.",
+  )
     .argument("<provider>", "its id, e.g. openai, anthropic, bedrock")
     .addOption(
       new Option("--region <region>", "the region whose host is called").choices(REGION_NAMES),
@@ -97,8 +85,6 @@ function programOf(): Command {
     .option("--embeddings <id>", "the catalogue's embedding model; else its cheapest")
     .option("--raw", "print what went over the wire also for checks that pass")
     .option("--json", "print the findings as JSON")
-    .showHelpAfterError("(--help says more)")
-    .exitOverride()
     .addHelpText(
       "after",
       `
