@@ -31,6 +31,7 @@ type Check = {
   readonly run: () => Promise<string>;
 };
 
+const NO_MODEL = { upstreamId: "turnpike-no-such-model" };
 const PROMPT = "Answer with the single word: ready";
 const SCHEMA = {
   type: "object",
@@ -78,9 +79,9 @@ function checksOf({ provider, stranger, chat, embeddings }: Subject): Check[] {
   const [kind, target] =
     chat === null ? (["embeddings", embeddings] as const) : (["chat", chat] as const);
   if (target === null) return checks;
-  checks.push({ name: "no such model", run: () => unknownModelCheck(provider, kind) });
+  checks.push({ name: "no such model", run: () => disabledCheck(provider, kind, NO_MODEL) });
   if (stranger !== null) {
-    checks.push({ name: "wrong key", run: () => wrongKeyCheck(stranger, kind, target) });
+    checks.push({ name: "wrong key", run: () => disabledCheck(stranger, kind, target) });
   }
   return checks;
 }
@@ -156,19 +157,13 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
   return `${sizes[0]} dimensions, ${usage === null ? "no usage: estimated" : usageNote(usage, target)}`;
 }
 
-async function unknownModelCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
-  const target = { upstreamId: "turnpike-no-such-model" };
-  const failure = failed(await ask(provider, target, bodyFor(kind), { kind }));
-  expect(failure.kind === "disabled", `kind disabled, not ${JSON.stringify(failure)}`);
-  return `${failure.reason}: the route would be left out`;
-}
-
-async function wrongKeyCheck(
-  stranger: Provider,
+/** A model that is not there, or a key that nobody issued: the route is left out. */
+async function disabledCheck(
+  provider: Provider,
   kind: "chat" | "embeddings",
-  target: Target,
+  target: Pick<Target, "upstreamId">,
 ): Promise<string> {
-  const failure = failed(await ask(stranger, target, bodyFor(kind), { kind }));
+  const failure = failed(await ask(provider, target, bodyFor(kind), { kind }));
   expect(failure.kind === "disabled", `kind disabled, not ${JSON.stringify(failure)}`);
   return `${failure.reason}: the route would be left out`;
 }
