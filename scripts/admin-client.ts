@@ -1,6 +1,6 @@
 import type * as record from "./admin/records.ts";
 import { ask, pathOf } from "./admin/transport.ts";
-import type { AdminClient } from "./admin/transport.ts";
+import type { AdminClient, Call } from "./admin/transport.ts";
 
 /**
  * The calls of `/admin/v1` that scripts, tests and the operator's CLI make, each named as its
@@ -25,8 +25,7 @@ export function getOrganization(admin: AdminClient, orgId: string) {
 
 /** `status`, `name`, `slug`, `rpm_limit` (null for none): any of them. */
 export function patchOrganization(admin: AdminClient, orgId: string, body: object) {
-  const path = pathOf("orgs", orgId);
-  return ask<record.Organization>(admin, { method: "PATCH", path, body });
+  return ask<record.Organization>(admin, { method: "PATCH", path: pathOf("orgs", orgId), body });
 }
 
 export function getMembers(admin: AdminClient, orgId: string) {
@@ -43,36 +42,8 @@ export function postMember(
   return ask<record.Member>(admin, { method: "POST", path, body });
 }
 
-export function patchMember(
-  admin: AdminClient,
-  member: { readonly orgId: string; readonly memberId: string },
-  body: { readonly role: record.Role },
-) {
-  const path = pathOf("orgs", member.orgId, "members", member.memberId);
-  return ask<record.Member>(admin, { method: "PATCH", path, body });
-}
-
-/** Removes a member; its keys are revoked. */
-export function deleteMember(
-  admin: AdminClient,
-  member: { readonly orgId: string; readonly memberId: string },
-) {
-  const path = pathOf("orgs", member.orgId, "members", member.memberId);
-  return ask<record.Deleted>(admin, { method: "DELETE", path });
-}
-
-export function getKeys(admin: AdminClient, orgId: string) {
-  const path = pathOf("orgs", orgId, "keys");
-  return ask<{ keys: readonly record.MemberKey[] }>(admin, { method: "GET", path });
-}
-
 /** One key of an organisation. */
 type KeyPath = { readonly orgId: string; readonly keyId: string };
-
-export function getKey(admin: AdminClient, { orgId, keyId }: KeyPath) {
-  const path = pathOf("orgs", orgId, "keys", keyId);
-  return ask<record.MemberKey>(admin, { method: "GET", path });
-}
 
 export function patchKey(
   admin: AdminClient,
@@ -80,13 +51,13 @@ export function patchKey(
   body: { readonly name?: string; readonly rpm_limit?: number },
 ) {
   const path = pathOf("orgs", orgId, "keys", keyId);
-  return ask<record.MemberKey>(admin, { method: "PATCH", path, body });
+  return ask<record.Key>(admin, { method: "PATCH", path, body });
 }
 
 /** Revokes a key. */
 export function deleteKey(admin: AdminClient, { orgId, keyId }: KeyPath) {
   const path = pathOf("orgs", orgId, "keys", keyId);
-  return ask<record.MemberKey>(admin, { method: "DELETE", path });
+  return ask<record.Key>(admin, { method: "DELETE", path });
 }
 
 export function postMemberKey(
@@ -118,15 +89,19 @@ export function getLedger(
   return ask<record.LedgerPage>(admin, { method: "GET", path, query });
 }
 
-/** `from` and `to` are days, `YYYY-MM-DD`, both inclusive. All groups, however many pages they are. */
-export async function getUsage(
+/** `from` and `to` are days, `YYYY-MM-DD`, both inclusive. */
+export function getUsage(
   admin: AdminClient,
   orgId: string,
   query: Readonly<Record<"from" | "to" | "group_by", string | undefined>>,
 ): Promise<record.Usage> {
-  const path = pathOf("orgs", orgId, "usage");
+  return wholeUsage(admin, { method: "GET", path: pathOf("orgs", orgId, "usage"), query });
+}
+
+/** All groups of a call for usage, however many pages they are. */
+export async function wholeUsage(admin: AdminClient, call: Call): Promise<record.Usage> {
   const asked = (after?: string) =>
-    ask<record.UsagePage>(admin, { method: "GET", path, query: { ...query, after } });
+    ask<record.UsagePage>(admin, { ...call, query: { ...call.query, after } });
   const { next_after: second, ...usage } = await asked();
   const data = [...usage.data];
   for (let after = second; after !== undefined;) {
@@ -138,11 +113,6 @@ export async function getUsage(
   return { ...usage, data };
 }
 
-export function getAlerts(admin: AdminClient, orgId: string, page: Page = {}) {
-  const path = pathOf("orgs", orgId, "alerts");
-  return ask<record.Alerts>(admin, { method: "GET", path, query: page });
-}
-
 export function postReconcile(admin: AdminClient, orgId: string) {
   const path = pathOf("orgs", orgId, "reconcile");
   return ask<record.Reconciliation>(admin, { method: "POST", path });
@@ -151,11 +121,6 @@ export function postReconcile(admin: AdminClient, orgId: string) {
 export function postSettle(admin: AdminClient, orgId: string, body: record.UnsavedSettlement) {
   const path = pathOf("orgs", orgId, "settle");
   return ask<record.Settlement>(admin, { method: "POST", path, body });
-}
-
-export function postRebuildWallet(admin: AdminClient, orgId: string) {
-  const path = pathOf("orgs", orgId, "rebuild-wallet");
-  return ask<record.Standing>(admin, { method: "POST", path });
 }
 
 export function getHealth(admin: AdminClient) {
@@ -196,13 +161,4 @@ export async function createKey(admin: AdminClient, made: NewKey): Promise<strin
   const limit = rpmLimit === undefined ? {} : { rpm_limit: rpmLimit };
   const { key } = await postMemberKey(admin, made, { name, scope, ...limit });
   return key;
-}
-
-/** Adds credits, in micros; the same reference again adds nothing. */
-export async function addCredits(
-  admin: AdminClient,
-  credit: { readonly orgId: string; readonly amountMicro: number; readonly reference: string },
-): Promise<void> {
-  const { orgId, amountMicro, reference } = credit;
-  await postCredits(admin, orgId, { amount_micro: amountMicro, reference });
 }

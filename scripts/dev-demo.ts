@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { addCredits, createKey, createOrganization } from "./admin-client.ts";
+import { createKey, createOrganization, postCredits } from "./admin-client.ts";
 import type { Region } from "./region.ts";
 import type { RegionName } from "./region-names.ts";
 
@@ -64,7 +64,8 @@ async function ensureOrganization(
     name: "demo global",
     scope: "global",
   });
-  await addCredits(admin, { orgId, amountMicro: DEMO_CREDITS_MICRO, reference: "demo credits" });
+  const credits = { amount_micro: DEMO_CREDITS_MICRO, reference: "demo credits" };
+  await postCredits(admin, orgId, credits);
   return { base_url, admin_url, org_id: orgId, regional_key: key, global_key };
 }
 

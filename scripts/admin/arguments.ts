@@ -42,11 +42,6 @@ export function whole(least: number, most: number): (text: string) => number {
   };
 }
 
-/** Requests per minute of an organisation, or `none`. */
-export function limitOrNone(text: string): number | null {
-  return text === "none" ? null : whole(1, Number.MAX_SAFE_INTEGER)(text);
-}
-
 /** Dollars to whole micros, digit by digit: a float would turn 8.2 into 8199999.999999999 micros. */
 export function microsOfDollarText(text: string): number {
   const [, sign, dollars, decimals = ""] = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(text) ?? [];

@@ -1,36 +1,35 @@
-import { Command, CommanderError, Option } from "commander";
-import { refuseSecrets, WrongUsage } from "./arguments.ts";
+import { Option } from "commander";
+import type { Command } from "commander";
+import { endOf, programOf } from "../program.ts";
 import { addDerivedCommands } from "./derived-commands.ts";
-import { addKeyCommands } from "./key-commands.ts";
-import { addMemberCommands } from "./member-commands.ts";
-import { addMoneyCommands } from "./money-commands.ts";
-import { addOrganizationCommands } from "./organization-commands.ts";
 import { addRepairCommands } from "./repair-commands.ts";
-import { addReportCommands } from "./report-commands.ts";
 import { examples, NotFound, note } from "./session.ts";
 import { Refused, Unreachable } from "./transport.ts";
 import { printable } from "../table.ts";
 
 const REFUSED = 1;
-const WRONG_USAGE = 2;
 
 /**
  * Does what these arguments ask, and says it on stdout and stderr. Resolves to what the program ends
  * with when it did not do what it was asked; null when it did, as far as `process.exitCode` says.
  */
-export async function run(given: readonly string[]): Promise<number | null> {
-  try {
-    refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
-    await program().parseAsync(given, { from: "user" });
-    return null;
-  } catch (error) {
-    return endedBy(error);
-  }
+export function run(given: readonly string[]): Promise<number | null> {
+  return endOf(given, async () => {
+    try {
+      await program().parseAsync(given, { from: "user" });
+      return null;
+    } catch (error) {
+      if (error instanceof Refused) sayRefused(error);
+      else if (error instanceof Unreachable) saySilent(error);
+      else if (error instanceof NotFound) note(`error: ${error.message}`);
+      else throw error;
+      return REFUSED;
+    }
+  });
 }
 
 function program(): Command {
-  const admin = new Command("npm run -s admin --")
-    .description("Operates a region of Turnpike.")
+  const admin = programOf("admin", "Operates a region of Turnpike.")
     .option("--url <url>", "the region's address, with or without /admin/v1; or TURNPIKE_URL")
     .addOption(
       new Option("--local <region>", "a region that npm start runs here")
@@ -39,16 +38,9 @@ function program(): Command {
     )
     .option("--json", "print answers as they are")
     .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError("(--help says more)")
-    .exitOverride();
-  addOrganizationCommands(admin);
-  addMemberCommands(admin);
-  addKeyCommands(admin);
-  addMoneyCommands(admin);
-  addReportCommands(admin);
-  addRepairCommands(admin);
+    .configureHelp({ showGlobalOptions: true });
   addDerivedCommands(admin);
+  addRepairCommands(admin);
   admin.addHelpText(
     "after",
     `
@@ -60,19 +52,6 @@ Environment:
 Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.`,
   );
   return examples(admin, "orgs list --local eu", "health --url https://eu.example.com");
-}
-
-function endedBy(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
-  if (error instanceof WrongUsage) {
-    note(`error: ${error.message}`);
-    return WRONG_USAGE;
-  }
-  if (error instanceof Refused) sayRefused(error);
-  else if (error instanceof Unreachable) saySilent(error);
-  else if (error instanceof NotFound) note(`error: ${error.message}`);
-  else throw error;
-  return REFUSED;
 }
 
 /** The answer's own words, and everything else it says on a line of its own. */

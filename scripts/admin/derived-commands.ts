@@ -1,154 +1,88 @@
-import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
-import * as z from "zod";
-import { textTable } from "../table.ts";
-import { idText, organizationName, WrongUsage } from "./arguments.ts";
-import { does, examples, group, note, organizationId, show } from "./session.ts";
+import { WrongUsage } from "./arguments.ts";
+import { BY_HAND, GROUPS, ROWS, SAMPLES } from "./commands.ts";
+import type { Row } from "./commands.ts";
+import { addParameter, flagOf, isPlaced, parametersOf } from "./parameters.ts";
+import type { Described, Parameter } from "./parameters.ts";
+import { does, examples, group, memberId, note, organizationId, show } from "./session.ts";
+import type { Session } from "./session.ts";
 import { ask, pathOf } from "./transport.ts";
 import type { Call } from "./transport.ts";
-import { fields } from "./words.ts";
+import { fields, filled, table, textOf } from "./words.ts";
+import type { Answer } from "./words.ts";
 
-/** What is read of an operation's description. */
-type Described = {
-  readonly summary: string;
-  readonly query?: readonly { readonly name: string; readonly schema: Schema }[];
-  readonly body?: z.ZodType;
-};
 /** Described beside the Worker's own types, which programs for Node are not compiled with. */
 const DESCRIPTIONS: string = "../openapi/operator-operations.ts";
 const { OPERATOR_OPERATIONS } = (await import(DESCRIPTIONS)) as {
-  readonly OPERATOR_OPERATIONS: Readonly<Record<string, Described>>;
+  readonly OPERATOR_OPERATIONS: Operations;
 };
+type Operations = Readonly<Record<string, Described>>;
 
-/** A command, and the operation below `/admin/v1` that says all the rest of it: what it takes and does. */
+/** A row with all that it does not say, and what reads each of its parameters. */
 type Derived = {
-  readonly command: string;
-  readonly operation: `${Call["method"]} /${string}`;
-  /** What follows the organisation in its example. */
-  readonly example: string;
-  /** Of a list: the columns that are shown. */
-  readonly columns?: readonly string[];
+  readonly row: Row;
+  readonly method: Call["method"];
+  readonly path: string;
+  readonly hasBody: boolean;
+  readonly parameters: ReadonlyMap<Parameter, () => unknown>;
 };
+type Options = { readonly all?: true; readonly idempotencyKey?: string };
 
-const KEY = "key_0VbYLVeiej0Be1V2ivdE8L5o";
-const HOOK = "whk_0VbYLVeiej0Be1V2ivdE8L5o";
-const ORG = "/orgs/{id}";
-const WEBHOOK = `${ORG}/webhooks/{webhook_id}` as const;
-const DERIVED: readonly Derived[] = [
-  {
-    command: "keys change",
-    operation: `PATCH ${ORG}/keys/{key_id}`,
-    example: `${KEY} --budget-dollars 20 --budget-period month`,
-  },
-  {
-    command: "keys rotate",
-    operation: `POST ${ORG}/keys/{key_id}/rotate`,
-    example: `${KEY} --overlap-seconds 3600 --idempotency-key leak-1`,
-  },
-  {
-    command: "sessions list",
-    operation: `GET ${ORG}/sessions`,
-    example: "--limit 20",
-    columns: ["id", "key_id", "end_user", "spent_dollars", "budget_dollars", "expires_at"],
-  },
-  {
-    command: "sessions end",
-    operation: `DELETE ${ORG}/sessions/{session_id}`,
-    example: `ses_${"0".repeat(40)}`,
-  },
-  {
-    command: "events",
-    operation: `GET ${ORG}/events`,
-    example: "--type key.rotated --from 2026-11-01",
-    columns: ["created_at", "type", "actor", "subject", "id"],
-  },
-  {
-    command: "webhooks list",
-    operation: `GET ${ORG}/webhooks`,
-    example: "",
-    columns: ["id", "url", "enabled", "disabled_reason", "types"],
-  },
-  {
-    command: "webhooks deliveries",
-    operation: `GET ${WEBHOOK}/deliveries`,
-    example: HOOK,
-    columns: ["created_at", "type", "state", "attempts", "status", "error", "event_id"],
-  },
-  { command: "webhooks test", operation: `POST ${WEBHOOK}/test`, example: HOOK },
-  {
-    command: "webhooks replay",
-    operation: `POST ${WEBHOOK}/replay`,
-    example: `${HOOK} --since 2026-11-21`,
-  },
-];
-
-const GROUPS: Readonly<Record<string, string>> = {
-  sessions: "short-lived tokens of an organisation's keys",
-  webhooks: "where an organisation's events are sent",
-};
-
-/** Null as an option: commander makes an empty text of null itself. */
-const NONE = Symbol("none");
-
-/** A parameter's JSON Schema, as far as an option reads it. */
-type Schema = {
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly (string | null)[];
-  readonly anyOf?: readonly Schema[];
-  readonly default?: unknown;
-};
-type Parameter = { readonly name: string; readonly schema: Schema; readonly isRequired: boolean };
-
-/** Adds the commands whose flags and words are those of their operations. */
-export function addDerivedCommands(program: Command): void {
-  for (const row of DERIVED) addDerived(program, row);
+/** Adds a command for each operation that has none by hand, and for `more`: its flags, their bounds and its words are the operation's. */
+export function addDerivedCommands(program: Command, more: Operations = {}): void {
+  const operations = { ...OPERATOR_OPERATIONS, ...more };
+  const known = new Set<string>([...BY_HAND, ...ROWS.map(({ operation }) => operation)]);
+  const others = Object.keys(operations)
+    .map((name) => name.replace("/admin/v1", "") as Row["operation"])
+    .filter((operation) => !known.has(operation));
+  const first = new Map<string, string[]>();
+  for (const row of [...ROWS, ...others.map((operation): Row => ({ operation }))]) {
+    const [name, example] = addDerived(program, row, operations);
+    first.set(name, [...(first.get(name) ?? []), example]);
+  }
+  for (const one of program.commands.filter(({ commands }) => commands.length > 0)) {
+    examples(one, ...(first.get(one.name()) ?? []));
+  }
 }
 
-function addDerived(program: Command, row: Derived): void {
-  const { command: words, operation, example, columns } = row;
-  const [method, path] = operation.split(" ") as [Call["method"], string];
-  const described = OPERATOR_OPERATIONS[`${method} /admin/v1${path}`];
-  if (described === undefined) throw new Error(`nothing describes ${operation}`);
-  const command = place(program, words).description(described.summary.replaceAll("`", ""));
-  const names = [...path.matchAll(/\{(\w+?)(?:_id)?\}/g)].map(([, name = ""]) => name);
-  for (const name of names) {
-    if (name === "id") command.argument("<org>", "id or slug", organizationName);
-    else command.argument(`<${name}>`, `the ${name}'s id`, idText);
+/** Adds one command. Its first word, and its first example. */
+function addDerived(program: Command, row: Row, operations: Operations): [string, string] {
+  const described = operations[row.operation.replace(" ", " /admin/v1")];
+  if (described === undefined) throw new Error(`nothing describes ${row.operation}`);
+  const [method, path] = row.operation.split(" ") as [Call["method"], string];
+  const name = row.command ?? nameOf(method, path);
+  const { summary, body, errors = [] } = described;
+  const says = `${summary.charAt(0).toLowerCase()}${summary.slice(1)}`.replaceAll("`", "");
+  const command = place(program, name).description(row.says ?? says);
+  const asked = { ...row, isChange: method === "PATCH" };
+  const parameters = parametersOf(path, described, row);
+  const readers = parameters.map((one) => [one, addParameter(command, one, asked)] as const);
+  if (errors.includes("idempotency_mismatch")) {
+    const why = "names the call: a repeat with it changes nothing";
+    command.requiredOption("--idempotency-key <text>", why);
   }
-  const query = (described.query ?? []).map(({ name, schema }) => {
-    return { name, schema, isRequired: false };
-  });
-  const body = bodyOf(described.body);
-  for (const parameter of [...query, ...body]) command.addOption(optionOf(parameter));
-  const isNamed = path.endsWith("/rotate");
-  if (isNamed) {
-    const says = "names the call: a repeat with it changes nothing";
-    command.requiredOption("--idempotency-key <text>", says);
+  if (row.widths !== undefined) {
+    command.option("--all", "all rows, page by page; with --json one answer a line");
   }
-  examples(command, `${words} --local eu example ${example}`.trim());
-  does(command, async (session, [org, id]: [string, string?], given: Record<string, unknown>) => {
-    const filled = path.split("/").filter((segment) => segment !== "");
-    const orgId = await organizationId(session, org);
-    const ids = [orgId, id ?? ""];
-    const segments = filled.map((one) => (one.startsWith("{") ? (ids.shift() ?? "") : one));
-    const sent = valuesOf(body, given);
-    if (method === "PATCH" && Object.keys(sent).length === 0) {
-      throw new WrongUsage("Say what to change: --help lists it.");
-    }
-    const answer = await ask<Record<string, unknown>>(session.admin, {
-      method,
-      path: pathOf(...segments),
-      query: valuesOf(query, given) as Call["query"] & object,
-      ...(body.length > 0 && { body: sent }),
-      ...(isNamed && { idempotencyKey: String(given["idempotencyKey"]) }),
-    });
-    show(session, answer, () => wordsOf(answer, columns));
-    for (const next of ["after", "since"]) {
-      const at = answer[`next_${next}`];
-      if (typeof at === "string") note(`Go on with --${next} ${at}`);
-    }
-    if (typeof answer["key"] === "string") note("The key is shown this once: keep it now.");
+  if (row.more !== undefined) command.addHelpText("after", `\n${row.more}`);
+  const derived = { row, method, path, hasBody: body !== undefined, parameters: new Map(readers) };
+  does(command, (session, _: unknown, options: Options) => run(derived, session, options));
+  const ids = parameters.filter((one) => one.where === "path" && isPlaced(one, row));
+  const samples = ids.map((one) => SAMPLES[one.name] ?? `<${one.name}>`);
+  const lines = (row.examples ?? [""]).map((one) => {
+    return [name, "--local eu", ...samples, one].join(" ").trimEnd();
   });
+  examples(command, ...lines);
+  return [name.split(" ")[0] ?? name, lines[0] ?? name];
+}
+
+/** `keys list`, `keys show`, `webhooks test`: the path's noun and what is done with it. */
+function nameOf(method: Call["method"], path: string): string {
+  const [first = "", ...more] = path.split("/").filter((part) => /^[a-z]/.test(part));
+  const [noun = first, deed] = more;
+  if (deed !== undefined) return `${noun} ${deed}`;
+  const read = path.endsWith("}") ? "show" : "list";
+  return `${noun} ${{ GET: read, POST: "create", PATCH: "change", DELETE: "remove" }[method]}`;
 }
 
 /** The command of these words, in its group. */
@@ -159,69 +93,133 @@ function place(program: Command, words: string): Command {
   return (known ?? group(program, first, GROUPS[first] ?? first)).command(second);
 }
 
-function bodyOf(schema: z.ZodType | undefined): Parameter[] {
-  if (schema === undefined) return [];
-  const { properties = {}, required = [] } = z.toJSONSchema(schema, {
-    io: "input",
-    unrepresentable: "any",
-  }) as { properties?: Record<string, Schema>; required?: readonly string[] };
-  return Object.entries(properties).map(([name, one]) => {
-    return { name, schema: one, isRequired: required.includes(name) };
-  });
-}
-
-function optionOf({ name, schema, isRequired }: Parameter): Option {
-  const { enum: choice = [] } = schema;
-  const types = [schema.type ?? []].flat();
-  const kinds: readonly Schema[] = schema.anyOf ?? types.map((type) => ({ type, enum: choice }));
-  const isNullable = kinds.some(({ type }) => type === "null");
-  const kind = kinds.find(({ type }) => type !== "null") ?? schema;
-  const choices = kind.enum?.filter((one) => one !== null) ?? [];
-  const flag = `--${name.replaceAll("_", "-")} <${kind.type === "array" ? "a,b" : "value"}>`;
-  const says = [choices.join(", "), ...(isNullable ? ["none"] : [])].filter((one) => one !== "");
-  const option = new Option(flag, says.join(", or ")).makeOptionMandatory(isRequired);
-  return option.argParser((text) => {
-    if (isNullable && text === "none") return NONE;
-    if (choices.length > 0 && !choices.includes(text)) {
-      throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
-    }
-    if (kind.type === "array") return text.split(",");
-    if (kind.type !== "number" && kind.type !== "integer") return text;
-    const number = Number(text);
-    if (text.trim() !== "" && Number.isFinite(number)) return number;
-    throw new InvalidArgumentError("It must be a number.");
-  });
-}
-
-/** What was given of these parameters, under the names that the region knows. */
-function valuesOf(parameters: readonly Parameter[], given: Record<string, unknown>): object {
-  const named = parameters.map(({ name }) => [name, given[camelCase(name)]] as const);
-  const told = named.filter(([, value]) => value !== undefined);
-  return Object.fromEntries(told.map(([name, value]) => [name, value === NONE ? null : value]));
-}
-
-function camelCase(name: string): string {
-  return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-}
-
-/** A list as a table of its columns, anything else field by field. */
-function wordsOf(answer: Record<string, unknown>, columns: readonly string[] | undefined): string {
-  if (columns === undefined) {
-    return fields(Object.entries(answer).map(([name, value]) => [name, textOf(value)]));
+async function run(derived: Derived, session: Session, options: Options): Promise<void> {
+  const { row } = derived;
+  const body = bodyOf(derived);
+  const call = await callOf(derived, session, body, options);
+  if (options.all === true) return printWhole(derived, session, call);
+  const answer = await (row.asks ?? ask<Answer>)(session.admin, call);
+  show(session, answer, () => wordsOf(derived, answer));
+  if (row.note !== undefined) {
+    const changes = Object.entries(body).map(([name, to]) => `${name} is now ${textOf("", to)}`);
+    const { id: org } = told(derived, "path");
+    note(filled(row.note, { ...answer, org, changes: changes.join(", ") }));
   }
-  const list = Object.values(answer).find((value) => Array.isArray(value)) as
-    | readonly Record<string, unknown>[]
-    | undefined;
-  const titles = columns.map((title) => ({ title: title.replaceAll("_", " ") }));
-  return textTable(
-    titles,
-    (list ?? []).map((row) => columns.map((name) => textOf(row[name]))),
-  );
+  sayMore(derived, answer, call.query?.["limit"]);
 }
 
-function textOf(value: unknown): string {
-  if (value === null || value === undefined) return "none";
-  if (Array.isArray(value)) return value.map(textOf).join(",");
-  if (typeof value === "object") return Object.values(value).map(textOf).join(":");
-  return typeof value === "string" ? value : JSON.stringify(value);
+/** What is sent. Throws `WrongUsage` for a change of nothing, and for what the row refuses. */
+function bodyOf(derived: Derived): Answer {
+  const { row, method, parameters } = derived;
+  const body = { ...told(derived, "body"), ...row.sends };
+  if (method === "PATCH" && Object.keys(body).length === 0) {
+    const flags = [...parameters.keys()].filter(({ where }) => where === "body");
+    throw new WrongUsage(
+      row.takes === undefined
+        ? "Say what to change: --help lists it."
+        : `Give ${flags.map(({ name }) => flagOf(name)).join(" or ")}.`,
+    );
+  }
+  const wrong = row.refuses?.(body) ?? null;
+  if (wrong !== null) throw new WrongUsage(wrong);
+  return body;
+}
+
+/** What was given of a part of the call, under the names that the region knows. */
+function told({ parameters }: Derived, part: Parameter["where"]): Answer {
+  const asked = [...parameters].filter(([{ where }]) => where === part);
+  const values = asked.map(([{ name }, read]) => [name, read()] as const);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+async function callOf(
+  derived: Derived,
+  session: Session,
+  body: Answer,
+  { idempotencyKey }: Options,
+): Promise<Call> {
+  const { method, path, hasBody } = derived;
+  return {
+    method,
+    path: await filledPath(session, path, told(derived, "path")),
+    query: told(derived, "query") as Call["query"] & object,
+    ...(hasBody && { body }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
+}
+
+/** The path with ids for what was named by slug or address. Throws `NotFound`. */
+async function filledPath(session: Session, path: string, named: Answer): Promise<string> {
+  const { id: org, member_id: member } = named;
+  const ids = { ...named };
+  if (typeof org === "string") ids["id"] = await organizationId(session, org);
+  if (typeof org === "string" && typeof member === "string") {
+    ids["member_id"] = await memberId(session, { org, id: String(ids["id"]) }, member);
+  }
+  const parts = path.slice(1).split("/");
+  return pathOf(...parts.map((one) => String(one.startsWith("{") ? ids[one.slice(1, -1)] : one)));
+}
+
+function wordsOf(derived: Derived, answer: Answer, head = true): string {
+  const { words, columns, widths = [] } = derived.row;
+  if (typeof words === "function") return words(answer);
+  if (words !== undefined) return filled(words, answer);
+  const list = listOf(derived, answer);
+  return list === null
+    ? fields(answer, columns)
+    : table(list, columns ?? Object.keys(list[0] ?? {}).join(", "), { widths, head });
+}
+
+/** What a list holds; null for one record. */
+function listOf({ method, path }: Derived, answer: Answer): readonly Answer[] | null {
+  if (method !== "GET" || path.endsWith("}")) return null;
+  return (Object.values(answer).find((value) => Array.isArray(value)) ?? null) as
+    | readonly Answer[]
+    | null;
+}
+
+/** Prints a list page by page, each as large as the region makes one. */
+async function printWhole(derived: Derived, session: Session, call: Call): Promise<void> {
+  const parameters = [...derived.parameters.keys()];
+  const limit = parameters.find(({ name }) => name === "limit")?.schema.maximum ?? 1;
+  const query: Record<string, string | number | undefined> = { ...call.query, limit };
+  for (let printed = 0; ;) {
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+    const page = await ask<Answer>(session.admin, { ...call, query });
+    const rows = listOf(derived, page)?.length ?? 0;
+    if (printed === 0 || rows > 0) show(session, page, () => wordsOf(derived, page, printed === 0));
+    printed += rows;
+    note(`${printed} rows`);
+    const next = nextOf(derived, page, limit);
+    if (next === null) return;
+    query[next.name] = next.value;
+  }
+}
+
+/** What asks for more of a list, and how it is said; null at its end. */
+function nextOf(
+  derived: Derived,
+  answer: Answer,
+  limit: unknown,
+): { readonly name: string; readonly value: string | number } | null {
+  const shown = listOf(derived, answer)?.length;
+  for (const { name } of derived.parameters.keys()) {
+    const value = answer[`next_${name}`];
+    if (typeof value === "string") return { name, value };
+    if (typeof value === "number" && shown === limit) return { name, value }; // it is there at the end as well
+  }
+  return null;
+}
+
+/** Says how a list goes on, and that a key is not shown again. */
+function sayMore(derived: Derived, answer: Answer, limit: unknown): void {
+  const { total, offset, key } = answer;
+  const shown = listOf(derived, answer)?.length ?? 0;
+  if (typeof total === "number" && typeof offset === "number" && offset + shown < total) {
+    note(`${shown} of ${total}; go on with --offset ${offset + shown}`);
+  }
+  const next = nextOf(derived, answer, limit);
+  if (next !== null) note(`Go on with ${flagOf(next.name)} ${next.value}`);
+  const secret = typeof key === "object" && key !== null && "key" in key ? key.key : key;
+  if (typeof secret === "string") note("The key is shown this once: keep it now.");
 }

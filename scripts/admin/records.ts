@@ -1,11 +1,7 @@
 // What `/admin/v1` answers, as far as the programs here read it. Money in micros, times in ISO 8601.
 
 export type Scope = "regional" | "global";
-export const SCOPES = ["regional", "global"] as const;
-export type Role = (typeof ROLES)[number];
-export const ROLES = ["owner", "admin", "billing", "member"] as const;
-export type GroupBy = (typeof GROUPINGS)[number];
-export const GROUPINGS = ["day", "model", "key", "user"] as const;
+export type Role = "owner" | "admin" | "billing" | "member";
 
 /** Null where the organisation's wallet did not answer. */
 export type Standing = {
@@ -13,41 +9,10 @@ export type Standing = {
   readonly held_micro: number | null;
   readonly open_holds: number | null;
 };
-export type Organization = Standing & {
-  readonly id: string;
-  readonly name: string;
-  readonly slug: string;
-  readonly region: string;
-  readonly is_personal: boolean;
-  readonly created_at: string;
-  readonly status: "active" | "suspended";
-  readonly rpm_limit: number | null;
-};
-export type Organizations = {
-  readonly organizations: readonly Organization[];
-  readonly total: number;
-  readonly limit: number;
-  readonly offset: number;
-};
-export type Member = {
-  readonly id: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly created_at: string;
-};
-export type Key = {
-  readonly id: string;
-  readonly name: string;
-  readonly prefix: string;
-  readonly region: string;
-  readonly scope: Scope;
-  readonly rpm_limit: number;
-  readonly created_at: string;
-  readonly last_used_at: string | null;
-  readonly revoked: boolean;
-};
-/** As operators see it: with whose it is. */
-export type MemberKey = Key & { readonly member_id: string };
+export type Organization = Standing & { readonly id: string; readonly slug: string };
+export type Organizations = { readonly organizations: readonly Organization[] };
+export type Member = { readonly id: string; readonly email: string };
+export type Key = { readonly id: string; readonly name: string };
 /** As it is answered once, when it is made. */
 export type FreshKey = Key & { readonly key: string };
 export type CreatedOrganization = {
@@ -55,7 +20,6 @@ export type CreatedOrganization = {
   readonly member: Member;
   readonly key: FreshKey;
 };
-export type Deleted = { readonly id: string; readonly deleted: true };
 
 export type LedgerRow = {
   readonly seq: number;
@@ -77,28 +41,12 @@ export type UsageAmounts = {
 export type Usage = {
   readonly from: string;
   readonly to: string;
-  readonly group_by: GroupBy;
+  readonly group_by: string;
   readonly data: readonly (UsageAmounts & { readonly group: string | null })[];
   readonly total: UsageAmounts;
 };
 /** Some of its groups; `next_after` where more follow. */
 export type UsagePage = Usage & { readonly next_after?: string };
-export type Alert = {
-  readonly id: string;
-  readonly kind: string;
-  readonly external_id: string | null;
-  readonly period: string | null;
-  readonly threshold: number | null;
-  readonly limit_micro: number | null;
-  readonly value_micro: number;
-  readonly created_at: string;
-};
-export type Alerts = {
-  readonly alerts: readonly Alert[];
-  readonly total: number;
-  readonly limit: number;
-  readonly offset: number;
-};
 
 export type Reconciliation = Standing & {
   readonly differences: readonly {

@@ -1,22 +1,20 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
-import { getHealth, postRebuildWallet, postReconcile, postSettle } from "../admin-client.ts";
-import { printable, textTable } from "../table.ts";
-import type { Column } from "../table.ts";
+import { getHealth, postReconcile, postSettle } from "../admin-client.ts";
+import { printable } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
-import type { Health, Outbox, Reconciliation, Settlement } from "./records.ts";
+import type { Health, Reconciliation, Settlement } from "./records.ts";
 import { does, examples, fail, note, organizationId, organizations, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { Refused } from "./transport.ts";
 import { unsavedSettlements } from "./unsaved-settlements.ts";
-import { count, dollars, fields, standingFields } from "./words.ts";
+import { fields, table } from "./words.ts";
 
-/** `reconcile`, `settle`, `rebuild-wallet`, `health`: whether all is well, and what to do when not. */
+/** `reconcile`, `settle`, `health`: what asks more than once, or judges what is answered. */
 export function addRepairCommands(program: Command): void {
   addReconcile(program);
   addSettle(program);
-  addRebuild(program);
   addHealth(program);
 }
 
@@ -34,7 +32,7 @@ function addReconcile(program: Command): void {
     if (org === undefined) return reconcileAll(session);
     const answer = await postReconcile(session.admin, await organizationId(session, org));
     show(session, answer, () => {
-      const standing = fields(standingFields(answer));
+      const standing = fields(answer, STANDING);
       return isEqual(answer)
         ? `${standing}\n\nNo differences.`
         : `${standing}\n\n${differenceTable([{ slug: org, ...answer }])}`;
@@ -42,6 +40,8 @@ function addReconcile(program: Command): void {
     if (!isEqual(answer)) fail();
   });
 }
+
+const STANDING = "credits_micro, held_micro, open_holds";
 
 type Compared = Reconciliation & { readonly slug: string };
 
@@ -73,21 +73,10 @@ function isEqual({ differences }: Reconciliation): boolean {
 }
 
 function differenceTable(compared: readonly Compared[]): string {
-  const columns: readonly Column[] = [
-    { title: "organisation" },
-    { title: "what" },
-    { title: "expected", align: "right" },
-    { title: "found", align: "right" },
-  ];
-  const rows = compared.flatMap(({ slug, differences }) =>
-    differences.map(({ what, expected, found }) => [
-      slug,
-      what,
-      String(expected ?? "nothing"),
-      String(found ?? "nothing"),
-    ]),
+  return table(
+    compared.flatMap(({ slug, differences }) => differences.map((one) => ({ slug, ...one }))),
+    "slug organisation, what, >expected, >found",
   );
-  return textTable(columns, rows);
 }
 
 function addSettle(program: Command): void {
@@ -111,7 +100,9 @@ function addSettle(program: Command): void {
         fail();
       }
     }
-    show(session, { settlements: posted }, () => settlementTable(posted));
+    show(session, { settlements: posted }, () =>
+      table(posted, "request_id request, result, >charged_micro, >shortfall_micro"),
+    );
   });
 }
 
@@ -123,37 +114,6 @@ function readLog(file: string | undefined): string {
   } catch (error) {
     throw new WrongUsage(`The log cannot be read: ${error instanceof Error ? error.message : ""}`);
   }
-}
-
-function settlementTable(
-  posted: readonly ({ readonly request_id: string } & Settlement)[],
-): string {
-  const columns: readonly Column[] = [
-    { title: "request" },
-    { title: "result" },
-    { title: "charged", align: "right" },
-    { title: "shortfall", align: "right" },
-  ];
-  const rows = posted.map(({ request_id, result, charged_micro, shortfall_micro }) => [
-    request_id,
-    result,
-    dollars(charged_micro),
-    dollars(shortfall_micro),
-  ]);
-  return textTable(columns, rows);
-}
-
-function addRebuild(program: Command): void {
-  const rebuild = program
-    .command("rebuild-wallet")
-    .description("restore a lost wallet from the database; a healthy one is left alone")
-    .argument("<org>", "id or slug", organizationName);
-  examples(rebuild, "rebuild-wallet --local eu example");
-  does(rebuild, async (session, [org]: [string]) => {
-    const answer = await postRebuildWallet(session.admin, await organizationId(session, org));
-    show(session, answer, () => fields(standingFields(answer)));
-    note(`The wallet of ${org} was rebuilt from the database.`);
-  });
 }
 
 function addHealth(program: Command): void {
@@ -191,35 +151,12 @@ function healthWords(health: Health): string {
   const busy = outboxes.filter(
     ({ waiting, dead, parked }) => waiting !== 0 || dead !== 0 || parked !== 0,
   );
-  const head = fields([
-    ["region", region],
-    ["version", version],
-    ["database", book ? "answers" : "does not answer"],
-    ["outboxes", `${outboxes.length - busy.length} of ${outboxes.length} empty`],
-  ]);
-  const parts = [head];
-  if (busy.length > 0) parts.push(outboxTable(busy));
-  if (breakers.length > 0) {
-    const rows = breakers.map(({ route, state, until }) => [route, state, until]);
-    parts.push(textTable([{ title: "route" }, { title: "state" }, { title: "until" }], rows));
+  const empty = `${outboxes.length - busy.length} of ${outboxes.length} empty`;
+  const database = book ? "answers" : "does not answer";
+  const parts = [fields({ region, version, database, outboxes: empty })];
+  if (busy.length > 0) {
+    parts.push(table(busy, "name outbox, >waiting, >dead, >parked, >oldest_ms"));
   }
+  if (breakers.length > 0) parts.push(table(breakers, "route, state, until"));
   return parts.join("\n\n");
-}
-
-function outboxTable(outboxes: readonly Outbox[]): string {
-  const columns: readonly Column[] = [
-    { title: "outbox" },
-    { title: "waiting", align: "right" },
-    { title: "dead", align: "right" },
-    { title: "parked", align: "right" },
-    { title: "oldest ms", align: "right" },
-  ];
-  const rows = outboxes.map(({ name, waiting, dead, parked, oldest_ms }) => [
-    name,
-    count(waiting),
-    count(dead),
-    count(parked),
-    count(oldest_ms),
-  ]);
-  return textTable(columns, rows);
 }

@@ -73,18 +73,20 @@ export async function organizationId(session: Session, name: string): Promise<st
   throw new NotFound(`No organisation of this region has the slug ${name}.`);
 }
 
-/** The ids of an organisation and one of its members, named by id or email address. */
-export async function memberIds(
+/**
+ * The id of a member who is named by id or email address; `org` is what the organisation was called.
+ * Throws `NotFound`.
+ */
+export async function memberId(
   session: Session,
-  organization: string,
+  organization: { readonly org: string; readonly id: string },
   member: string,
-): Promise<{ readonly orgId: string; readonly memberId: string }> {
-  const orgId = await organizationId(session, organization);
-  if (isId(member)) return { orgId, memberId: member };
-  const { members } = await getMembers(session.admin, orgId);
+): Promise<string> {
+  if (isId(member)) return member;
+  const { members } = await getMembers(session.admin, organization.id);
   const found = members.find(({ email }) => email.toLowerCase() === member.toLowerCase());
-  if (found === undefined) throw new NotFound(`No member of ${organization} has this address.`);
-  return { orgId, memberId: found.id };
+  if (found === undefined) throw new NotFound(`No member of ${organization.org} has this address.`);
+  return found.id;
 }
 
 /** Every organisation of the region, page by page. */
@@ -94,15 +96,4 @@ export async function* organizations(session: Session): AsyncGenerator<Organizat
     yield* page.organizations;
     if (page.organizations.length < LIST_PAGE) return;
   }
-}
-
-/** Says on stderr that a list has more than was shown. */
-export function noteRest(page: {
-  readonly shown: number;
-  readonly offset: number;
-  readonly total: number;
-}): void {
-  const { shown, offset, total } = page;
-  if (offset + shown >= total) return;
-  note(`${shown} of ${total}; go on with --offset ${offset + shown}`);
 }

@@ -1,130 +1,123 @@
-import { textTable } from "../table.ts";
-import type { Column } from "../table.ts";
-import type { Member, MemberKey, Organization, Standing } from "./records.ts";
+import { printable, textTable } from "../table.ts";
 
 const MICROS_PER_DOLLAR = 1_000_000n;
 /** What stands where the region could not say. */
 const UNKNOWN = "unknown";
 
+/** A record as the region answers it. */
+export type Answer = Readonly<Record<string, unknown>>;
+
+/** What null means, by its field; else `none`, and nothing in a table. */
+const ABSENT: Readonly<Record<string, string>> = {
+  credits_micro: UNKNOWN,
+  held_micro: UNKNOWN,
+  open_holds: UNKNOWN,
+  waiting: UNKNOWN,
+  dead: UNKNOWN,
+  parked: UNKNOWN,
+  oldest_ms: UNKNOWN,
+  last_used_at: "never",
+  rpm_limit: "no limit of its own",
+  group: "(none)",
+  expected: "nothing",
+  found: "nothing",
+};
+const LABELS: Readonly<Record<string, string>> = {
+  rpm_limit: "requests per minute",
+  tpm_limit: "tokens per minute",
+  revoked: "state",
+};
+
 /** Micros as dollars with 6 decimals, exact. */
-export function dollars(micros: number | null): string {
-  if (micros === null) return UNKNOWN;
+export function dollars(micros: number): string {
   const whole = BigInt(Math.abs(micros));
   const decimals = String(whole % MICROS_PER_DOLLAR).padStart(6, "0");
   return `${micros < 0 ? "-" : ""}${whole / MICROS_PER_DOLLAR}.${decimals}`;
 }
 
-/** Micros in both units. */
-export function money(micros: number | null): string {
-  return micros === null ? UNKNOWN : `${dollars(micros)} dollars (${micros} micros)`;
-}
-
-/** A time to the second. */
-export function time(timestamp: string | null): string {
-  return timestamp === null ? "never" : timestamp.replace(/\.\d+Z$/, "Z");
-}
-
-/** Named values, one a line. */
-export function fields(rows: readonly (readonly [string, string])[]): string {
+/**
+ * A record field by field: of these, with commas between, those that it has, `*` the others; else all.
+ */
+export function fields(answer: Answer, columns = "*"): string {
+  const named = columns.split(", ");
+  const others = Object.keys(answer).filter((name) => !named.includes(name));
+  const names = named.flatMap((name) => (name === "*" ? others : [name]));
+  const rows = names
+    .filter((name) => name in answer)
+    .map((name) => [labelOf(name), textOf(name, answer[name])]);
   return textTable([{ title: "" }, { title: "" }], rows, false);
 }
 
-export function organizationFields(organization: Organization): string {
-  const { id, slug, name, region, status, rpm_limit, is_personal, created_at } = organization;
-  return fields([
-    ["id", id],
-    ["slug", slug],
-    ["name", name],
-    ["region", region],
-    ["status", status],
-    ["requests per minute", rpm_limit === null ? "no limit of its own" : String(rpm_limit)],
-    ["personal", is_personal ? "yes" : "no"],
-    ["created", time(created_at)],
-    ...standingFields(organization),
-  ]);
-}
+/** How a table is laid out: columns at least so wide, so that the pages of one list line up; no titles without `head`. */
+type Layout = { readonly widths?: readonly number[]; readonly head?: boolean };
 
-export function standingFields(standing: Standing): [string, string][] {
-  return [
-    ["credits", money(standing.credits_micro)],
-    ["held", money(standing.held_micro)],
-    ["open holds", count(standing.open_holds)],
-  ];
-}
-
-export function count(number: number | null): string {
-  return number === null ? UNKNOWN : String(number);
-}
-
-const ORGANIZATION_COLUMNS: readonly Column[] = [
-  { title: "slug" },
-  { title: "name" },
-  { title: "status" },
-  { title: "dollars", align: "right" },
-  { title: "open holds", align: "right" },
-  { title: "id" },
-];
-
-export function organizationTable(organizations: readonly Organization[]): string {
-  const rows = organizations.map(({ slug, name, status, credits_micro, open_holds, id }) => [
-    slug,
-    name,
-    status,
-    dollars(credits_micro),
-    count(open_holds),
-    id,
-  ]);
-  return textTable(ORGANIZATION_COLUMNS, rows);
-}
-
-export function memberTable(members: readonly Member[]): string {
-  const columns = [{ title: "email" }, { title: "role" }, { title: "since" }, { title: "id" }];
-  return textTable(
-    columns,
-    members.map(({ email, role, created_at, id }) => [email, role, time(created_at), id]),
+/**
+ * A list as a table. Columns have commas between; each is a field, with a title after it where the field's
+ * label is not it; of `reference|generation_id` the one that is there. `>` before it aligns right, `=` is
+ * the value as it was answered.
+ */
+export function table(
+  list: readonly Answer[],
+  columns: string,
+  { widths = [], head = true }: Layout = {},
+): string {
+  const shown = columns.split(", ").map((column) => {
+    const [, marks = "", names = "", title = ""] = /^([>=]*)(\S+) ?(.*)$/.exec(column) ?? [];
+    return {
+      names: names.split("|"),
+      title,
+      isRight: marks.includes(">"),
+      isRaw: marks.includes("="),
+    };
+  });
+  const titles = shown.map(({ names: [name = ""], title, isRight, isRaw }, i) => ({
+    title: title || (isRaw ? name.replaceAll("_", " ") : labelOf(name)),
+    align: isRight ? ("right" as const) : ("left" as const),
+    least: widths[i] ?? 0,
+  }));
+  const rows = list.map((row) =>
+    shown.map(({ names, isRaw }) => {
+      const name = names.find((one) => row[one] !== null) ?? names[0] ?? "";
+      return isRaw ? textOf("", row[name]) : textOf(name, row[name], true);
+    }),
   );
+  return textTable(titles, rows, head);
 }
 
-const KEY_COLUMNS: readonly Column[] = [
-  { title: "id" },
-  { title: "name" },
-  { title: "prefix" },
-  { title: "scope" },
-  { title: "rpm", align: "right" },
-  { title: "state" },
-  { title: "last used" },
-  { title: "member" },
-];
-
-export function keyTable(keys: readonly MemberKey[]): string {
-  const rows = keys.map((key) => [
-    key.id,
-    key.name,
-    key.prefix,
-    key.scope,
-    String(key.rpm_limit),
-    stateOf(key),
-    time(key.last_used_at),
-    key.member_id,
-  ]);
-  return textTable(KEY_COLUMNS, rows);
+/** A text with every `{field}` or `{record.field}` of the answer filled in. */
+export function filled(text: string, answer: Answer): string {
+  return text.replaceAll(/\{([\w.]+)\}/g, (_, at: string) => {
+    const names = at.split(".");
+    const value = names.reduce<unknown>((part, name) => (part as Answer | null)?.[name], answer);
+    return printable(textOf(names.at(-1) ?? "", value));
+  });
 }
 
-export function keyFields(key: MemberKey): string {
-  return fields([
-    ["id", key.id],
-    ["name", key.name],
-    ["prefix", key.prefix],
-    ["region", key.region],
-    ["scope", key.scope],
-    ["requests per minute", String(key.rpm_limit)],
-    ["state", stateOf(key)],
-    ["created", time(key.created_at)],
-    ["last used", time(key.last_used_at)],
-    ["member", key.member_id],
-  ]);
+function labelOf(name: string): string {
+  return LABELS[name] ?? name.replaceAll(/^is_|_(?:at|id|micro)$/g, "").replaceAll("_", " ");
 }
 
-function stateOf(key: { readonly revoked: boolean }): string {
-  return key.revoked ? "revoked" : "live";
+/** A field's value: times to the second, money in dollars, and outside of tables in micros as well. */
+export function textOf(name: string, value: unknown, isCell = false): string {
+  if (value === null || value === undefined) return ABSENT[name] ?? (isCell ? "" : "none");
+  if (typeof value === "object") {
+    const parts = Object.values(value).map((one) => textOf("", one));
+    return parts.join(Array.isArray(value) ? "," : ":");
+  }
+  return scalarText(name, value, isCell);
+}
+
+function scalarText(name: string, value: unknown, isCell: boolean): string {
+  if (typeof value === "boolean") return boolText(name, value);
+  if (typeof value === "number" && name.endsWith("_micro")) {
+    return isCell ? dollars(value) : `${dollars(value)} dollars (${value} micros)`;
+  }
+  if (typeof value !== "string") return JSON.stringify(value);
+  return name.endsWith("_at") ? value.replace(/\.\d+Z$/, "Z") : value;
+}
+
+function boolText(name: string, value: boolean): string {
+  if (name === "revoked") return value ? "revoked" : "live";
+  if (name.startsWith("is_")) return value ? "yes" : "no";
+  return String(value);
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
-import { addCredits, createKey, createOrganization } from "../admin-client.ts";
+import { createKey, createOrganization, postCredits } from "../admin-client.ts";
 import type { AdminClient, Scope } from "../admin-client.ts";
 import { bundleWorker } from "../bundle.ts";
 import { freePort } from "../ports.ts";
@@ -161,7 +161,7 @@ export async function openOrganization(
     ownerEmail: `owner@${slug}.example`,
     keyScope: scope,
   });
-  await addCredits(admin, { orgId, amountMicro: CREDITS_MICRO, reference: "bench" });
+  await postCredits(admin, orgId, { amount_micro: CREDITS_MICRO, reference: "bench" });
   const names = Array.from({ length: keys }, (_, i) => `bench ${i}`);
   const made = { orgId, memberId, scope, rpmLimit: RPM_LIMIT };
   return Promise.all(names.map((name) => createKey(admin, { ...made, name })));

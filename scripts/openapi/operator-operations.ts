@@ -43,14 +43,16 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 200: record.heldOrganizations },
     { query: PAGE },
   ),
-  operator(`GET ${ORG}`, "One organisation", { 200: record.heldOrganization }),
+  operator(`GET ${ORG}`, "An organisation with its credits and open holds", {
+    200: record.heldOrganization,
+  }),
   operator(
     `PATCH ${ORG}`,
     "Rename, suspend, resume or limit an organisation",
     { 200: record.heldOrganization },
     { body: organizationChange, errors: ["conflict"] },
   ),
-  operator(`GET ${ORG}/members`, "Its members with their roles", { 200: record.members }),
+  operator(`GET ${ORG}/members`, "Members with their roles", { 200: record.members }),
   operator(
     `POST ${ORG}/members`,
     "Add a member",
@@ -75,7 +77,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 201: record.freshMemberKey },
     { body: newKeySchema, errors: ["too_many_keys"] },
   ),
-  operator(`GET ${ORG}/keys`, "Keys of the organisation", { 200: record.memberKeys }),
+  operator(`GET ${ORG}/keys`, "All keys, revoked ones too", { 200: record.memberKeys }),
   operator(`GET ${KEY}`, "One key", { 200: record.memberKey }),
   operator(
     `PATCH ${KEY}`,
@@ -115,7 +117,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   ),
   operator(
     `GET ${ORG}/ledger`,
-    "Every charge, credit and correction",
+    "Every charge, credit and correction of an organisation, oldest first",
     { 200: record.ledger },
     {
       query: [whole("after_seq", 0, Number.MAX_SAFE_INTEGER, 0), whole("limit", 1, 1000, 100)],
@@ -126,13 +128,13 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   }),
   operator(
     `GET ${ORG}/usage`,
-    "Spend by day, model, key or end user",
+    "Requests, tokens and cost of an organisation, by day, model, key or end user",
     { 200: spent.usage },
     { query: USAGE },
   ),
   operator(
     `GET ${ORG}/alerts`,
-    "Its alerts, newest first",
+    "Quotas nearly used up and low balances, newest first",
     { 200: record.alerts },
     { query: PAGE },
   ),

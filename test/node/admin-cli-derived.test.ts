@@ -1,4 +1,11 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { Command } from "commander";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import * as z from "zod";
+import { addDerivedCommands } from "../../scripts/admin/derived-commands.ts";
 import { Account } from "./support/account.ts";
 import { startOperator } from "./support/admin-cli.ts";
 import type { Operator } from "./support/admin-cli.ts";
@@ -35,7 +42,7 @@ it("a key is rotated with an overlap and changed; a repeat is the same secret; t
   const changed = await operator.prints(
     `keys change ${orgId} ${keyId} --budget-dollars 0 --budget-period day --allowed-models smart,sandbox/echo`,
   );
-  expect(changed).toMatch(/allowed_models +smart,sandbox\/echo\n/);
+  expect(changed).toMatch(/allowed models +smart,sandbox\/echo\n/);
   expect(await statusWith(fresh.key)).toBe(402);
   await operator.prints(
     `keys change ${orgId} ${keyId} --budget-dollars none --budget-period none --allowed-models none`,
@@ -73,10 +80,79 @@ it.each([
   ["keys change ORG key_1 --budget-dollars much", 2, /must be a number/],
   ["keys change ORG key_1 --budget-period year", 2, /Allowed choices are day, week, month/],
   ["keys rotate ORG key_1 --overlap-seconds 0", 2, /--idempotency-key/],
-  ["keys change ORG key_1 --rpm-limit 0", 1, /param rpm_limit/],
+  ["keys change ORG key_1 --rpm-limit 0", 2, /whole number from 1 to 1000/],
+  ["keys change ORG key_1 --rpm-limit none", 2, /whole number from 1 to 1000/],
+  ["keys change ORG KEY --allowed-models no-such-model", 1, /param allowed_models/],
+  ["keys create ORG --member owner@example.com --name A --scope none", 2, /Allowed choices are/],
   ["webhooks test ORG whk_none", 1, /status 404/],
 ])("%s ends with %i", async (command, code, words) => {
-  const ran = await operator.runs(command.replace("ORG", account.orgId));
+  const ran = await operator.runs(command.replace("ORG", account.orgId).replace("KEY", keyId));
   expect(ran, ran.err).toMatchObject({ code, out: "" });
   expect(ran.err).toMatch(words);
+});
+
+it.each([
+  ["keys change", /--rpm-limit <number> +requests per minute, 1 to 1000\n/],
+  ["keys change", /--budget-period <period> [^-]+, or none\s+\(choices: "day", "week", "month"\)/],
+  ["keys create", /--member <member> +whose it is: id or email address\n/],
+  ["ledger", /--after <seq> +only rows after this one \(default: 0\)\n/],
+  ["credits add", /\nThe same reference again adds nothing, so a repeat is safe\.\n/],
+])("%s --help says what may be given", async (command, words) => {
+  expect(await operator.prints(`${command} --help`)).toMatch(words);
+});
+
+const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
+const TAGS = "/admin/v1/orgs/{id}/tags";
+const fresh = z.object({
+  colour: z.enum(["red", "blue"]),
+  weight: z.int().min(1).max(9).nullish(),
+  is_loud: z.boolean().optional(),
+});
+const LIMIT = { name: "limit", schema: { type: "integer", minimum: 1, maximum: 9, default: 5 } };
+const MADE_UP = {
+  [`GET ${TAGS}`]: { summary: "Its tags", query: [LIMIT] },
+  [`POST ${TAGS}`]: { summary: "Add a tag", body: fresh },
+  [`GET ${TAGS}/{tag_id}`]: { summary: "One tag" },
+  [`PATCH ${TAGS}/{tag_id}`]: { summary: "Change a tag", body: fresh.partial() },
+  [`DELETE ${TAGS}/{tag_id}`]: { summary: "Remove a tag" },
+  [`POST ${TAGS}/{tag_id}/paint`]: { summary: "Paint a tag" },
+};
+
+it.each([
+  [`create ${ORG} --colour red --loud`, "POST", "", { colour: "red", is_loud: true }],
+  [`list ${ORG}`, "GET", "?limit=5", null],
+  [`show ${ORG} tag_1`, "GET", "/tag_1", null],
+  [`change ${ORG} tag_1 --weight none`, "PATCH", "/tag_1", { weight: null }],
+  [`remove ${ORG} tag_1`, "DELETE", "/tag_1", null],
+  [`paint ${ORG} tag_1`, "POST", "/tag_1/paint", null],
+])("an operation that is described has a command: tags %s", async (words, method, at, body) => {
+  const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
+  const asked: unknown[] = [];
+  const server = createServer((request, response) => {
+    void text(request).then((sent) => {
+      asked.push([request.method, request.url, sent === "" ? null : JSON.parse(sent)]);
+      return response.end(JSON.stringify(words.startsWith("list") ? { tags: [tag] } : tag));
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  vi.stubEnv("TURNPIKE_ADMIN_TOKEN", "t".repeat(40));
+  const out = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const err = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const program = new Command().exitOverride().option("--url <url>");
+  addDerivedCommands(program, MADE_UP);
+  try {
+    await program.parseAsync(["tags", ...words.split(" "), "--url", url], { from: "user" });
+    expect(asked).toEqual([[method, `/admin/v1/orgs/${ORG}/tags${at}`, body]]);
+    const printed = words.startsWith("list")
+      ? /^id +tokens per minute +created\n-+\ntag_1 +2026-11-21T09:00:00Z\n$/
+      : /^id +tag_1\ntokens per minute +none\ncreated +2026-11-21T09:00:00Z\n$/;
+    expect(out.mock.calls.join("")).toMatch(printed);
+    expect(err.mock.calls.join("")).toBe("");
+  } finally {
+    out.mockRestore();
+    err.mockRestore();
+    vi.unstubAllEnvs();
+    server.close();
+  }
 });

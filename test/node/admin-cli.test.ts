@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { addCredits } from "../../scripts/admin-client.ts";
+import { postCredits } from "../../scripts/admin-client.ts";
 import { Account } from "./support/account.ts";
 import { runAdmin, startOperator } from "./support/admin-cli.ts";
 import type { Operator } from "./support/admin-cli.ts";
@@ -71,6 +71,9 @@ describe("an operator's day", () => {
     expect(await statusWith(key)).toBe(200);
     const changed = await runs("members role third dev@example.com billing");
     expect(changed).toMatchObject({ code: 0, err: "dev@example.com is now billing.\n" });
+    expect(changed.out).toMatch(
+      /^email +role +since +id\n-+\ndev@example\.com +billing +\S+Z +\S+\n$/,
+    );
     expect(await prints("members list third")).toMatch(/dev@example\.com +billing/);
     expect(await prints("members remove third dev@example.com")).toMatch(
       /^Removed member .{36}; its keys are revoked\.\n$/,
@@ -102,10 +105,12 @@ describe("an operator's day", () => {
       organization: { id: string };
       key: { id: string };
     }>(`${CREATE} --name Fifth --slug fifth`);
-    expect(await operator.prints(`keys limit ${organization.id} ${key.id} 9`)).toMatch(
-      /requests per minute +9\n/,
-    );
-    expect(await operator.prints(`keys rename fifth ${key.id} Old`)).toMatch(/name +Old\n/);
+    const limited = await operator.runs(`keys limit ${organization.id} ${key.id} 9`);
+    expect(limited.err).toBe(`${key.id} may now be used 9 times a minute.\n`);
+    expect(limited.out).toMatch(/requests per minute +9\nstate +live\n/);
+    const renamed = await operator.runs(`keys rename fifth ${key.id} Old`);
+    expect(renamed.err).toBe(`${key.id} has its new name.\n`);
+    expect(renamed.out).toMatch(/name +Old\n/);
   });
 });
 
@@ -132,7 +137,7 @@ describe("money", () => {
     for (let from = 0; from < 1005; from += 67) {
       const some = Array.from({ length: 67 }, (_, i) => `r${from + i}`);
       await Promise.all(
-        some.map((reference) => addCredits(admin, { orgId, amountMicro: 1, reference })),
+        some.map((reference) => postCredits(admin, orgId, { amount_micro: 1, reference })),
       );
     }
     const table = await operator.runs(`ledger ${orgId} --all`);
@@ -156,6 +161,9 @@ describe("money", () => {
     const table = await operator.prints(`usage ${spender.orgId} --group-by model`);
     const figures = `1 +\\d+ +\\d+ +0\\.${String(cost).padStart(6, "0")} +${cost}\n`;
     expect(table).toMatch(new RegExp(`sandbox/echo +${figures}total +${figures}`));
+    expect(await operator.prints(`usage ${spender.orgId} --group-by day,model`)).toMatch(
+      new RegExp(`day +model .+\\n-+\\n20\\S+ +sandbox/echo +${figures}total +${figures}`),
+    );
     const january = `usage ${spender.orgId} --from 2020-01-01 --to 2020-01-31`;
     expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
   });

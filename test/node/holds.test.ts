@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account, answerOf, sumOf } from "./support/account.ts";
 import type { RawConnection } from "./support/raw-request.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
-import { addCredits } from "../../scripts/admin-client.ts";
+import { postCredits } from "../../scripts/admin-client.ts";
 
 const ADMITTED = 100;
 const ASKED = 200;
@@ -160,10 +160,10 @@ describe("a refusal that no open hold causes", () => {
   it("a credit past what a whole number holds is refused, and the balance stays", async () => {
     const account = await open(0);
     const credit = (amountMicro: number, reference: string) =>
-      addCredits(
-        { url: regions.eu.adminUrl, token: ADMIN_TOKEN },
-        { orgId: account.orgId, amountMicro, reference },
-      );
+      postCredits({ url: regions.eu.adminUrl, token: ADMIN_TOKEN }, account.orgId, {
+        amount_micro: amountMicro,
+        reference,
+      });
     await credit(Number.MAX_SAFE_INTEGER, "all there is");
     await expect(credit(1, "one more")).rejects.toMatchObject({ status: 400 });
     expect(await account.balance()).toBe(Number.MAX_SAFE_INTEGER);

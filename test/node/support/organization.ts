@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { addCredits, createKey, createOrganization } from "../../../scripts/admin-client.ts";
+import { createKey, createOrganization, postCredits } from "../../../scripts/admin-client.ts";
 import type { Made, Scope } from "../../../scripts/admin-client.ts";
 
 export type OrganizationOptions = {
@@ -25,7 +25,7 @@ export async function makeOrganization(
     keyScope,
   });
   const { orgId, memberId } = made;
-  if (credits !== 0) await addCredits(admin, { orgId, amountMicro: credits, reference: "first" });
+  if (credits !== 0) await postCredits(admin, orgId, { amount_micro: credits, reference: "first" });
   if (rpmLimit === undefined) return made;
   const key = await createKey(admin, { orgId, memberId, name, scope: keyScope, rpmLimit });
   return { orgId, memberId, key };

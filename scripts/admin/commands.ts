@@ -1,0 +1,344 @@
+import { wholeUsage } from "../admin-client.ts";
+import type { AdminClient, Call } from "./transport.ts";
+import { table } from "./words.ts";
+import type { Answer } from "./words.ts";
+
+/** The fields that a command asks for. */
+export type Asked = {
+  /** Of query and body, else all: by a flag, `<field>` by its place. */
+  readonly takes?: readonly string[];
+  /** Of the path what is given by a flag. */
+  readonly flags?: readonly string[];
+  /** Of its fields what they are for, where `HELP` says less or otherwise. */
+  readonly help?: Readonly<Record<string, string>>;
+};
+
+/** A command where it is otherwise than its operation says; all but the operation has a default. */
+export type Row = Asked & {
+  /** Below `/admin/v1`. */
+  readonly operation: `${Call["method"]} /${string}`;
+  /** Else the noun of the path, and a verb by the method: `keys list`. */
+  readonly command?: string;
+  /** Else the operation's summary. */
+  readonly says?: string;
+  /** What its help says below. */
+  readonly more?: string;
+  /** Fields of the body that are always the same. */
+  readonly sends?: Answer;
+  /** What is wrong with a body, if anything is. */
+  readonly refuses?: (body: Answer) => string | null;
+  /** Asks in another way than once. */
+  readonly asks?: (admin: AdminClient, call: Call) => Promise<Answer>;
+  /** What follows the arguments of the path in each example. */
+  readonly examples?: readonly string[];
+  /** Of a list the columns of its table (`table`), of a record its fields (`fields`); else all. */
+  readonly columns?: string;
+  /** Of a list that may be printed whole, page by page: the widths at which the pages line up. */
+  readonly widths?: readonly number[];
+  /** What is printed instead, with `{field}`s of the answer. */
+  readonly words?: string | ((answer: Answer) => string);
+  /** What is said beside it: `{org}` is the organisation as it was named, `{changes}` what was sent. */
+  readonly note?: string;
+};
+
+/** Groups of commands, in the order in which help lists them. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  orgs: "organisations: who pays",
+  members: "members of an organisation, their roles",
+  keys: "API keys of an organisation",
+  credits: "add credits to an organisation",
+  sessions: "short-lived tokens of an organisation's keys",
+  webhooks: "where an organisation's events are sent",
+};
+
+/** What a field is for, wherever it is asked for; what it may be is in its schema. */
+export const HELP: Readonly<Record<string, string>> = {
+  id: "id or slug",
+  member_id: "id or email address",
+  key_id: "the key's id, key_...; never the key itself",
+  name: "what people call it",
+  slug: "3 to 32 of a-z, 0-9 and hyphens, unique in the region",
+  owner_email: "its first member, an owner",
+  is_personal: "it is one person's own",
+  key_scope: "of the first key",
+  scope: "where it works: at home (unless said) or everywhere",
+  email: "its address",
+  role: "what it may do",
+  rpm_limit: "requests per minute",
+  tpm_limit: "tokens per minute",
+  budget_dollars: "what it may spend",
+  budget_period: "the period, in UTC, that the budget is for",
+  allowed_models: "the models that it may ask for",
+  end_user: "the end user that pays its requests",
+  expires_at: "when it ends, as 2027-01-31T00:00:00Z",
+  overlap_seconds: "how long the other secrets still work",
+  reference: "what it is for, unique for the organisation: an invoice",
+  limit: "at most so many",
+  offset: "leave out so many at the start",
+  after: "only what follows this one",
+  after_seq: "only rows after this one",
+  from: "the first time, in UTC",
+  to: "the time before which",
+  since: "the first time, in UTC",
+  group_by: "a row for each",
+  type: "of this type only",
+};
+
+/** What the value of a flag is called, where the flag's last word is not it. */
+export const VALUES: Readonly<Record<string, string>> = {
+  after_seq: "seq",
+  group_by: "group",
+  reference: "text",
+};
+
+/** What stands for them in examples. */
+export const SAMPLES: Readonly<Record<string, string>> = {
+  id: "example",
+  member_id: "dev@example.com",
+  key_id: "key_0VbYLVeiej0Be1V2ivdE8L5o",
+  session_id: `ses_${"0".repeat(40)}`,
+  webhook_id: "whk_0VbYLVeiej0Be1V2ivdE8L5o",
+};
+
+const ORG = "/orgs/{id}";
+const MEMBER = `${ORG}/members/{member_id}` as const;
+const ONE_KEY = `${ORG}/keys/{key_id}` as const;
+const WEBHOOK = `${ORG}/webhooks/{webhook_id}` as const;
+const ORGANIZATION = "id, slug, name, region, status, rpm_limit, is_personal, created_at, *";
+const KEY =
+  "id, name, prefix, region, scope, rpm_limit, revoked, created_at, last_used_at, member_id, *";
+const MEMBERS = "email, role, created_at since, id";
+const BALANCE = "Balance after it: {credits_micro}";
+const CHANGED = "{slug}: {changes}.";
+
+/** Operations whose commands ask more than once, or judge the answer: repair-commands.ts. */
+export const BY_HAND = [`POST ${ORG}/reconcile`, `POST ${ORG}/settle`, "GET /health"] as const;
+
+/** What a command says or does otherwise than its operation; an operation without a row has a command too. */
+export const ROWS: readonly Row[] = [
+  {
+    operation: "POST /orgs",
+    says: "make an organisation with its owner and its first key; the key is shown once",
+    help: { rpm_limit: "requests per minute of the first key" },
+    examples: [
+      "--name Example --slug example --owner-email owner@example.com",
+      "--name Shop --slug shop --owner-email it@shop.example --key-scope global --json",
+    ],
+    words: `organisation  {organization.id}
+slug          {organization.slug}
+owner         {member.email} ({member.id})
+key id        {key.id}
+key           {key.key}`,
+  },
+  {
+    operation: "GET /orgs",
+    examples: ["", "--limit 100 --offset 100 --json"],
+    columns: "slug, name, status, >credits_micro dollars, >open_holds, id",
+  },
+  { operation: `GET ${ORG}`, columns: ORGANIZATION },
+  {
+    command: "orgs rename",
+    operation: `PATCH ${ORG}`,
+    says: "change an organisation's name or slug",
+    takes: ["name", "slug"],
+    help: { name: "its new name", slug: "its new slug" },
+    examples: ['--name "Example Ltd" --slug example-ltd'],
+    columns: ORGANIZATION,
+    note: CHANGED,
+  },
+  {
+    command: "orgs suspend",
+    operation: `PATCH ${ORG}`,
+    says: "refuse an organisation's paid calls and writes (403); its reads still work",
+    takes: [],
+    sends: { status: "suspended" },
+    columns: ORGANIZATION,
+    note: CHANGED,
+  },
+  {
+    command: "orgs resume",
+    operation: `PATCH ${ORG}`,
+    says: "let a suspended organisation call again",
+    takes: [],
+    sends: { status: "active" },
+    columns: ORGANIZATION,
+    note: CHANGED,
+  },
+  {
+    command: "orgs limit",
+    operation: `PATCH ${ORG}`,
+    says: "bound an organisation's paid requests per minute, over all its keys",
+    takes: ["<rpm_limit>"],
+    help: { rpm_limit: "paid requests per minute" },
+    examples: ["5000", "none"],
+    columns: ORGANIZATION,
+    note: CHANGED,
+  },
+  { operation: `GET ${ORG}/members`, columns: MEMBERS },
+  {
+    command: "members add",
+    operation: `POST ${ORG}/members`,
+    takes: ["<email>", "role"],
+    examples: ["dev@example.com --role member"],
+    columns: "id, email, role",
+    note: "Added. A key for it: keys create {org} --member {email} --name <name>",
+  },
+  {
+    command: "members role",
+    operation: `PATCH ${MEMBER}`,
+    says: "change what a member, and so each of its keys, may do",
+    takes: ["<role>"],
+    help: { role: "its new role" },
+    examples: ["billing"],
+    words: (member) => table([member], MEMBERS),
+    note: "{email} is now {role}.",
+  },
+  {
+    operation: `DELETE ${MEMBER}`,
+    words: "Removed member {id}; its keys are revoked.",
+  },
+  {
+    command: "keys create",
+    operation: `POST ${MEMBER}/keys`,
+    says: "make a key for a member; the key alone goes to stdout, and is shown once",
+    flags: ["member_id"],
+    help: {
+      member_id: "whose it is: id or email address",
+      name: "what it is for",
+      rpm_limit: "requests per minute (default 60)",
+    },
+    examples: [
+      "--member owner@example.com --name Server",
+      "--member owner@example.com --name Edge --scope global --rpm-limit 600",
+    ],
+    words: "{key}",
+    note: "{id}, {scope}, {rpm_limit} requests per minute.",
+  },
+  {
+    operation: `GET ${ORG}/keys`,
+    columns: "id, name, prefix, scope, >rpm_limit rpm, revoked, last_used_at, member_id",
+  },
+  { operation: `GET ${ONE_KEY}`, columns: KEY },
+  {
+    command: "keys limit",
+    operation: `PATCH ${ONE_KEY}`,
+    says: "change a key's requests per minute, at once",
+    takes: ["<rpm_limit>"],
+    examples: ["600"],
+    columns: KEY,
+    note: "{id} may now be used {rpm_limit} times a minute.",
+  },
+  {
+    command: "keys rename",
+    operation: `PATCH ${ONE_KEY}`,
+    says: "change a key's name",
+    takes: ["<name>"],
+    help: { name: "its new name" },
+    examples: ['"Old server"'],
+    columns: KEY,
+    note: "{id} has its new name.",
+  },
+  {
+    command: "keys revoke",
+    operation: `DELETE ${ONE_KEY}`,
+    says: "end a key for good: the next request with it is a 401",
+    columns: KEY,
+    note: "{id} is revoked.",
+  },
+  {
+    operation: `PATCH ${ONE_KEY}`,
+    examples: ["--budget-dollars 20 --budget-period month"],
+    columns: KEY,
+  },
+  {
+    operation: `POST ${ONE_KEY}/rotate`,
+    examples: ["--overlap-seconds 3600 --idempotency-key leak-1"],
+    columns: KEY,
+  },
+  {
+    command: "credits add",
+    operation: `POST ${ORG}/credits`,
+    says: "add credits that were paid for",
+    more: "The same reference again adds nothing, so a repeat is safe.",
+    refuses: ({ amount_micro }) =>
+      Number(amount_micro) < 0 ? "Less than nothing is a correction: credits correct." : null,
+    examples: ['--dollars 25 --reference "invoice 1"', '--micros 1 --reference "a test"'],
+    words: BALANCE,
+  },
+  {
+    command: "credits correct",
+    operation: `POST ${ORG}/credits`,
+    says: "correct a balance by a signed amount, never below what open requests hold",
+    more: "The same reference again changes nothing, so a repeat is safe.",
+    examples: ['--dollars -2.50 --reference "refund of invoice 1"'],
+    words: BALANCE,
+  },
+  {
+    command: "ledger",
+    operation: `GET ${ORG}/ledger`,
+    examples: ["", "--all --json"],
+    columns:
+      ">seq, created_at time, kind, >amount_micro dollars, >balance_micro balance, reference|generation_id reference or generation",
+    widths: [7, 20, 9, 13, 15], // what a page may bring
+  },
+  {
+    command: "usage",
+    operation: `GET ${ORG}/usage`,
+    takes: ["from", "to", "group_by"],
+    help: {
+      from: "first day, YYYY-MM-DD in UTC (default: 30 days up to today)",
+      to: "last day, inclusive",
+    },
+    examples: ["", "--from 2026-11-01 --to 2026-11-30 --group-by model"],
+    asks: wholeUsage,
+    words: usageWords,
+  },
+  {
+    command: "alerts",
+    operation: `GET ${ORG}/alerts`,
+    columns:
+      "created_at time, kind, external_id end user, period, >threshold, >limit_micro limit, >value_micro value",
+  },
+  {
+    operation: `GET ${ORG}/sessions`,
+    examples: ["--limit 20"],
+    columns: "id, =key_id, =end_user, spent_dollars, =budget_dollars, =expires_at",
+  },
+  {
+    command: "sessions end",
+    operation: `DELETE ${ORG}/sessions/{session_id}`,
+  },
+  {
+    command: "events",
+    operation: `GET ${ORG}/events`,
+    examples: ["--type key.rotated --from 2026-11-01"],
+    columns: "=created_at, type, actor, subject, id",
+  },
+  {
+    operation: `GET ${ORG}/webhooks`,
+    columns: "id, url, enabled, =disabled_reason, =types",
+  },
+  {
+    operation: `GET ${WEBHOOK}/deliveries`,
+    columns: "=created_at, type, state, attempts, =status, =error, =event_id",
+  },
+  { operation: `POST ${WEBHOOK}/test` },
+  { operation: `POST ${WEBHOOK}/replay`, examples: ["--since 2026-11-21"] },
+  {
+    command: "rebuild-wallet",
+    operation: `POST ${ORG}/rebuild-wallet`,
+    says: "restore a lost wallet from the database; a healthy one is left alone",
+    note: "The wallet of {org} was rebuilt from the database.",
+  },
+];
+
+/** A row for each group, and the total. By two things, `day,model` say, both are columns. */
+function usageWords({ from, to, group_by, data, total }: Answer): string {
+  const [first, second] = String(group_by).split(",");
+  const titles = second === undefined ? `group ${first}` : `day, group ${second}`;
+  const named = second === undefined ? { group: "total" } : { day: "total", group: "" };
+  const rows = [...(data as readonly Answer[]), { ...named, ...(total as Answer) }];
+  const figures =
+    ">requests, >prompt_tokens, >completion_tokens, >cost_micro dollars, >=cost_micro micros";
+  return `${String(from)} to ${String(to)}\n\n${table(rows, `${titles}, ${figures}`)}`;
+}

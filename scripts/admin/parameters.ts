@@ -1,0 +1,191 @@
+import { Argument, InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import * as z from "zod";
+import {
+  day,
+  idText,
+  memberName,
+  microsOfDollarText,
+  microsOfText,
+  organizationName,
+  whole,
+  WrongUsage,
+} from "./arguments.ts";
+import { HELP, VALUES } from "./commands.ts";
+import type { Asked } from "./commands.ts";
+
+/** What is read of an operation's description. */
+export type Described = {
+  readonly summary: string;
+  readonly query?: readonly { readonly name: string; readonly schema: Schema }[];
+  readonly body?: z.ZodType;
+  readonly errors?: readonly string[];
+};
+/** A parameter's JSON Schema, as far as a command reads it. */
+type Schema = {
+  readonly type?: string | readonly string[] | undefined;
+  readonly format?: string;
+  readonly enum?: readonly (string | null)[];
+  readonly anyOf?: readonly Schema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly default?: unknown;
+};
+/** A field of an operation. */
+export type Parameter = {
+  readonly name: string;
+  readonly where: "path" | "query" | "body";
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+};
+
+/** Null as an option: commander makes an empty text of null itself. */
+const NONE = Symbol("none");
+/** A bound from which on it is not worth saying. */
+const UNSAID = 1e9;
+
+/** What a command of this operation asks for, in the order in which help lists it. */
+export function parametersOf(
+  path: string,
+  { query = [], body }: Pick<Described, "query" | "body">,
+  { takes }: Asked,
+): Parameter[] {
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]): Parameter => {
+    return { name, where: "path", schema: {}, isRequired: true };
+  });
+  const inQuery = query.map(({ name, schema }): Parameter => {
+    return { name, where: "query", schema, isRequired: false };
+  });
+  const others = [...inQuery, ...fieldsOf(body)].filter(
+    ({ name }) => takes === undefined || takes.includes(name) || takes.includes(`<${name}>`),
+  );
+  return [...inPath, ...others];
+}
+
+function fieldsOf(body: z.ZodType | undefined): Parameter[] {
+  if (body === undefined) return [];
+  const { properties = {}, required = [] } = z.toJSONSchema(body, {
+    io: "input",
+    unrepresentable: "any",
+  }) as { properties?: Record<string, Schema>; required?: readonly string[] };
+  return Object.entries(properties).map(([name, schema]) => {
+    return { name, where: "body", schema, isRequired: required.includes(name) };
+  });
+}
+
+/** Whether a parameter is given by its place, else by a flag. */
+export function isPlaced({ name, where }: Parameter, { takes = [], flags = [] }: Asked): boolean {
+  return where === "path" ? !flags.includes(name) : takes.includes(`<${name}>`);
+}
+
+/** The flag of a field: `--personal` of `is_personal`, `--member` of `member_id`. */
+export function flagOf(name: string): string {
+  return `--${name.replaceAll(/^is_|_(?:id|seq)$/g, "").replaceAll("_", "-")}`;
+}
+
+/** Adds a parameter to a command. What reads it once the command is parsed; that is undefined where it was not given. */
+export function addParameter(
+  command: Command,
+  parameter: Parameter,
+  asked: Asked & { readonly isChange: boolean },
+): () => unknown {
+  const { name, isRequired } = parameter;
+  if (name.endsWith("_micro")) return addAmount(command);
+  const kind = kindOf(parameter, asked.isChange);
+  const says = helpOf(asked.help?.[name] ?? HELP[name], parameter, kind);
+  const parse = parserOf(parameter, kind);
+  if (isPlaced(parameter, asked)) {
+    const at = command.registeredArguments.length;
+    const word = name === "id" ? "org" : name.replace(/_(?:id|limit)$/, "");
+    const argument = new Argument(`<${word}>`, says);
+    if (kind.choices.length > 0) argument.choices(kind.choices); // for help: `parse` checks them
+    command.addArgument(argument.argParser(parse));
+    return () => valueOf(command.processedArgs[at]);
+  }
+  const value = kind.type === "boolean" ? "" : ` <${placeholderOf(name, kind)}>`;
+  const option = new Option(`${flagOf(name)}${value}`, says).makeOptionMandatory(isRequired);
+  if (kind.choices.length > 0) option.choices(kind.choices);
+  if (value !== "") option.argParser(parse).default(kind.default);
+  command.addOption(option);
+  return () => valueOf(command.getOptionValue(option.attributeName()));
+}
+
+function valueOf(given: unknown): unknown {
+  return given === NONE ? null : given;
+}
+
+/** Money, in the unit that is meant. */
+function addAmount(command: Command): () => number {
+  const dollars = new Option("--dollars <amount>", "dollars, at most 6 decimals");
+  const micros = new Option("--micros <amount>", "millionths of a dollar");
+  command.addOption(dollars.argParser(microsOfDollarText).conflicts("micros"));
+  command.addOption(micros.argParser(microsOfText));
+  return () => {
+    const { dollars: amount = command.getOptionValue("micros") as unknown } = command.opts();
+    if (typeof amount !== "number") throw new WrongUsage("Give --dollars or --micros.");
+    if (amount === 0) throw new WrongUsage("The amount must not be 0.");
+    return amount;
+  };
+}
+
+/** What a schema allows beside null; `isNullable`: null may be said, as `none`. */
+type Kind = Schema & { readonly choices: readonly string[]; readonly isNullable: boolean };
+
+function kindOf({ schema }: Parameter, isChange: boolean): Kind {
+  const types = schema.anyOf?.map(({ type }) => type) ?? [schema.type].flat();
+  const kind = schema.anyOf?.find(({ type }) => type !== "null") ?? {
+    ...schema,
+    type: types.find((type) => type !== "null"),
+  };
+  return {
+    ...kind,
+    choices: kind.enum?.filter((one) => one !== null) ?? [],
+    isNullable: isChange && types.includes("null"),
+  };
+}
+
+function helpOf(help: string | undefined, { name }: Parameter, kind: Kind): string {
+  const { type, minimum, maximum, isNullable } = kind;
+  const isBounded = type === "integer" && maximum !== undefined && maximum < UNSAID;
+  const says = help ?? (name.endsWith("_id") ? `the ${name.slice(0, -3)}'s id` : "");
+  const parts = [says, isBounded ? `${minimum} to ${maximum}` : "", isNullable ? "or none" : ""];
+  return parts.filter((part) => part !== "").join(", ");
+}
+
+function placeholderOf(name: string, { type, format }: Kind): string {
+  const known = VALUES[name];
+  if (known !== undefined) return known;
+  if (type === "array") return "a,b";
+  if (type === "integer" || type === "number") return "number";
+  if (format === "date") return "day";
+  const isTime = format === "date-time" || name === "since" || name.endsWith("_at");
+  return isTime ? "time" : (flagOf(name).split("-").at(-1) ?? name);
+}
+
+function parserOf({ name, where }: Parameter, kind: Kind): (text: string) => unknown {
+  if (name === "id") return organizationName;
+  if (name === "member_id") return memberName;
+  if (where === "path") return idText;
+  const parse = parserOfKind(kind);
+  return (text) => (kind.isNullable && text === "none" ? NONE : parse(text));
+}
+
+function parserOfKind(kind: Kind): (text: string) => unknown {
+  const { type, format, choices, minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = kind;
+  if (choices.length > 0) {
+    return (text) => {
+      if (choices.includes(text)) return text;
+      throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
+    };
+  }
+  if (type === "integer") return whole(minimum, maximum);
+  if (type === "array") return (text) => text.split(",");
+  if (type === "number") return decimal;
+  return format === "date" ? day : (text) => text;
+}
+
+function decimal(text: string): number {
+  const number = Number(text);
+  if (text.trim() !== "" && Number.isFinite(number)) return number;
+  throw new InvalidArgumentError("It must be a number.");
+}
