@@ -1,17 +1,12 @@
-import { setImmediate } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterEach, expect, it, vi } from "vitest";
 import { Stop } from "../../src/lib/stop.ts";
 import { failover } from "../../src/providers/failover.ts";
 import type { Provider } from "../../src/providers/provider.ts";
 import { RouteHealth } from "../../src/providers/route-health.ts";
+import { afterCollections } from "../fixtures/collected.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
 import { network } from "./adapter-kit.ts";
 import { CHUNK, RETRY, stream } from "./failover-fixture.ts";
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -41,14 +36,9 @@ async function begun(provider: Provider, upstreamId: string) {
 /** Whether the stream began, and what is left of its prompt while it and its run go on. */
 async function keptBy(provider: Provider, upstreamId = "m") {
   const { prompt, stop, served } = await begun(provider, upstreamId);
-  // A WeakRef keeps its object for the turn that made it, and what a turn left behind may take a few more
-  // to be found. What a stream keeps is kept by every collection.
-  for (let turn = 0; turn < 20 && prompt.deref() !== undefined; turn++) {
-    await setImmediate();
-    collect();
-  }
+  const left = await afterCollections(prompt);
   const hasBegun = served.ok && served.value.answer.kind === "stream" && !stop.aborted;
-  return { hasBegun, prompt: prompt.deref() };
+  return { hasBegun, prompt: left };
 }
 
 const LET_GO = { hasBegun: true, prompt: undefined };
