@@ -18,6 +18,8 @@ import type { Region } from "../../scripts/region.ts";
 import { buildSite } from "../../scripts/site/build.ts";
 import { ADMIN_TOKEN, LINK } from "../node/support/two-regions.ts";
 
+/** A page shows what a test waits for when it has it; how long that takes is the machine's matter. */
+const PATIENCE_MS = 100_000;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** What the axe rules call worth stopping for. */
 const SERIOUS = new Set(["serious", "critical"]);
@@ -119,6 +121,7 @@ export async function openPage(
 ): Promise<Opened> {
   const { origin } = new URL(url);
   const context = await browser.newContext({ locale: "en-GB", ...options, baseURL: origin });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(`error: ${error.message}`));

@@ -269,8 +269,8 @@ it("an export whose minute is full says how far it is, waits and goes on to the 
 
 it("everything is reached by the keyboard alone", async () => {
   const page = await login(owner.key);
-  await page.keyboard.press("g");
-  await page.keyboard.press("u");
+  await page.locator(".available").waitFor(); // what was read after the page was drawn: it listens by then
+  await page.keyboard.type("gu"); // at once, as the second must follow soon
   await page.getByRole("heading", { level: 1, name: "End users" }).waitFor();
   await page.getByRole("cell", { name: "bob" }).waitFor();
   await page.keyboard.press("/");
