@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MockScript } from "../../fixtures/openai-mock.ts";
 import { chunkOf, DONE, FINISH, OPENING, sse, usageChunk } from "../../fixtures/openai-wire.ts";
-import { scripted, startStream } from "./upstream-world.ts";
+import { isRead, scripted, startStream } from "./upstream-world.ts";
 
 /** The role and the text "Hello". */
 export const HELLO = [OPENING, chunkOf({ content: "Hello" })];
@@ -11,14 +11,15 @@ export const stream = (...parts: readonly (string | object)[]): string =>
   parts.map((part) => (typeof part === "string" ? part : sse(part))).join("");
 export const ends = (...parts: readonly (string | object)[]): MockScript =>
   scripted((response) => void startStream(response).end(stream(...parts)));
-/** The first part and, in a network chunk of its own, the rest. */
+/** The first part and, once its client has read of that, the rest. The model's name is its route's, too. */
 export const endsLater = (
   first: readonly (string | object)[],
   ...rest: (string | object)[]
 ): MockScript =>
-  scripted(async (response) => {
+  scripted(async (response, request) => {
+    const read = isRead(request);
     startStream(response).write(stream(...first));
-    await sleep(10);
+    await read;
     response.end(stream(...rest));
   });
 /** The steps of a stream, each in a network chunk of its own, a pause before each. */

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import path from "node:path";
 import { scenarioOf, startOpenAiMock } from "../../fixtures/openai-mock.ts";
@@ -52,6 +53,14 @@ export type World = {
   readonly stop: () => Promise<void>;
 };
 
+/** Clients that `ask`, by the model that they asked for: told of the first bytes of each answer. */
+const readers = new EventEmitter().setMaxListeners(0);
+
+/** Waits until the client that asked for the model of this name has read something of its answer. */
+export async function isRead(request: MockRequest): Promise<void> {
+  await once(readers, String(request.json["model"]));
+}
+
 const ROUTES_WORKER = path.join(import.meta.dirname, "../../fixtures/routes-worker.ts");
 const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100 };
 
@@ -97,7 +106,12 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
         body: JSON.stringify({ model, ...REQUEST, ...more }),
       });
       const { status, headers } = response;
-      return { status, headers, text: await response.text() };
+      const parts: Uint8Array[] = [];
+      for await (const part of response.body ?? []) {
+        parts.push(part);
+        if (parts.length === 1) readers.emit(model);
+      }
+      return { status, headers, text: Buffer.concat(parts).toString() };
     },
     open: (key, model, more = {}) =>
       openRaw({
