@@ -316,7 +316,7 @@ key           {key.key}`,
   },
   {
     operation: `GET ${ORG}/webhooks`,
-    columns: "id, url, enabled, =disabled_reason, =types",
+    columns: "id, url, enabled, =disabled_reason, types",
   },
   {
     operation: `GET ${WEBHOOK}/deliveries`,

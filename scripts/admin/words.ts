@@ -17,6 +17,7 @@ const ABSENT: Readonly<Record<string, string>> = {
   parked: UNKNOWN,
   oldest_ms: UNKNOWN,
   last_used_at: "never",
+  types: "all",
   rpm_limit: "no limit of its own",
   group: "(none)",
   expected: "nothing",
