@@ -8,7 +8,7 @@ export default defineConfig({
     isolate: false,
     maxWorkers: 1,
     testTimeout: 120_000,
-    hookTimeout: 120_000,
+    hookTimeout: 300_000, // a site, two regions and a browser are started
     expect: { poll: { timeout: 60_000, interval: 50 } },
   },
 });
