@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
 import { AHEAD_BYTES } from "../../src/providers/gathering-body.ts";
 
-/** By path, what an upstream sends after "a"; each piece is a chunk of its own on the wire. */
+/** By path, what an upstream sends after "a", once the Worker has read that; each piece is a chunk of its own on the wire. */
 const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>> = {
   "/words": async (response) => {
     for (const word of ["b", "c", "d"]) {
@@ -17,6 +17,7 @@ const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>
       // oxlint-disable-next-line no-await-in-loop -- chunks of their own
       await sleep(10);
     }
+    sent.resolve();
     await once(response, "close");
     closed.resolve();
   },
@@ -28,12 +29,24 @@ const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>
   },
   "/much": async (response) => void response.end("b".repeat(4 * AHEAD_BYTES)),
 };
-const closed = Promise.withResolvers<void>();
+/** Of what is sent at /words. */
+const [sent, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+/** Those that wait until the Worker has read what came first, by path. */
+const gatherers = new Map<string, () => void>();
 const upstream = createServer((request, response) => {
+  const { url = "" } = request;
+  const [, of] = /^\/gathers(\/.*)$/.exec(url) ?? [];
   void (async () => {
+    if (of !== undefined) {
+      gatherers.get(of)?.();
+      if (of === "/words") await sent.promise;
+      response.end();
+      return;
+    }
+    const gathers = new Promise<void>((resolve) => gatherers.set(url, resolve));
     response.write("a");
-    await sleep(50); // the Worker has read it
-    await SENT[request.url ?? ""]?.(response);
+    await gathers;
+    await SENT[url]?.(response);
   })();
 });
 let worker: Miniflare;
@@ -70,7 +83,7 @@ async function read(what: string): Promise<Record<string, unknown>> {
 }
 
 it("what comes while nobody reads is there in one read; cancelled, the upstream's connection ends", async () => {
-  const { reads, why } = await read("words?waitMs=1000");
+  const { reads, why } = await read("words?waitMs=200");
   expect(why).toBe("waited");
   expect(reads).toEqual(["a", "bcd"]);
   await closed.promise;
