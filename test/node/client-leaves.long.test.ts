@@ -29,6 +29,17 @@ const later = (ms: number, status: number, type: string, body: string): MockScri
     await sleep(ms);
     response.writeHead(status, { "content-type": type }).end(body);
   });
+/** The same once the client has left, which the gateway hears of meanwhile. */
+const onceLeft = (status: number, type: string, body: string): MockScript =>
+  scripted(async (response) => {
+    await left.promise;
+    await sleep(HEARD_MS);
+    response.writeHead(status, { "content-type": type }).end(body);
+  });
+const HEARD_MS = 100;
+/** When the client of the test that runs has left. */
+let left = Promise.withResolvers<void>();
+
 let world: World;
 beforeAll(async () => {
   world = await startUpstreamWorld({
@@ -43,15 +54,15 @@ beforeAll(async () => {
       good: ["good"],
     },
     scripts: {
-      "slow-stream": later(150, 200, "text/event-stream", stream(...HELLO, ...rest)),
-      "slow-json": later(150, 200, "application/json", WHOLE),
-      "slow-500": later(150, 500, "application/json", "{}"),
+      "slow-stream": onceLeft(200, "text/event-stream", stream(...HELLO, ...rest)),
+      "slow-json": onceLeft(200, "application/json", WHOLE),
+      "slow-500": onceLeft(500, "application/json", "{}"),
       "fast-500": later(10, 500, "application/json", "{}"),
       "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
       "no-usage": stays(...HELLO),
       good: ends(...HELLO, ...rest),
     },
-    bindings: { DRAIN_S: "1" },
+    bindings: { DRAIN_S: "3" },
   });
 });
 afterAll(() => world.stop());
@@ -104,12 +115,14 @@ const LEAVING: Readonly<Record<string, Leaving>> = {
 
 describe("a client that resets its connection", () => {
   it.each(Object.entries(LEAVING))("%s: resolved, charged once, upstream ended", async (_, at) => {
+    left = Promise.withResolvers();
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, at.model, { stream: at.stream });
     await expect.poll(() => world.mock.requests.length - before).toBe(at.asked);
     await client.readUntil((received) => received.includes(at.seen ?? ""));
     await client.reset();
+    left.resolve();
     const { micro, held, records } = await world.spent(orgId);
     expect({ micro, held }).toEqual({ micro: at.micro, held: 0 });
     expect(records).toMatchObject(at.micro === 0 ? [] : [{ estimated: at.estimated === true }]);

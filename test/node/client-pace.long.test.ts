@@ -34,19 +34,23 @@ async function takenOrGone(response: ServerResponse): Promise<void> {
 }
 
 let world: World;
+/** Where a client that reads nothing is given up soon. */
+let hurried: World;
 beforeAll(async () => {
-  world = await startUpstreamWorld({
-    models: { steps: ["steps"], flood: ["flood"], "late-usage": ["late-usage"] },
-    scripts: {
-      steps: steps(1, OPENING, ...Array.from("Hello", (content) => chunkOf({ content })), ...rest),
-      flood,
-      "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
-    },
-    // Long enough to drain whatever comes, however busy the machine is.
-    bindings: { DRAIN_S: "20", READER_STUCK_MS: "400" },
-  });
+  const models = { steps: ["steps"], flood: ["flood"], "late-usage": ["late-usage"] };
+  const scripts = {
+    steps: steps(1, OPENING, ...Array.from("Hello", (content) => chunkOf({ content })), ...rest),
+    flood,
+    "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
+  };
+  // Long enough to drain whatever comes, however busy the machine is.
+  const bindings = { DRAIN_S: "20" };
+  [world, hurried] = await Promise.all([
+    startUpstreamWorld({ models, scripts, bindings }),
+    startUpstreamWorld({ models, scripts, bindings: { ...bindings, READER_STUCK_MS: "400" } }),
+  ]);
 });
-afterAll(() => world.stop());
+afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
 it("a client that leaves at every byte of a stream in small pieces: as the whole of it", async () => {
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100, stream: true };
@@ -74,14 +78,14 @@ describe("a client that stops reading", () => {
   });
 
   it("for good is treated as gone: the rest is drained, the exact usage charged", async () => {
-    const { key, orgId } = await world.organization();
-    const client = await world.open(key, "flood", { stream: true });
+    const { key, orgId } = await hurried.organization();
+    const client = await hurried.open(key, "flood", { stream: true });
     await client.readUntil((received) => received.length > 1000);
     client.socket.pause();
-    const { micro, held, records } = await world.spent(orgId);
+    const { micro, held, records } = await hurried.spent(orgId);
     expect({ micro, held }).toEqual({ micro: EXACT, held: 0 });
     expect(records).toMatchObject([{ estimated: false }]);
-    await expect.poll(world.inFlight).toBe(0);
+    await expect.poll(hurried.inFlight).toBe(0);
     await client.reset();
   });
 

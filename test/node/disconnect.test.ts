@@ -16,7 +16,7 @@ let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
   upstream = await startOpenAiMock();
   upstream.script(answerNatively);
-  regions = await startTwoRegions({ bindings: { ...doorBindings(upstream.url), DRAIN_S: "1" } });
+  regions = await startTwoRegions({ bindings: doorBindings(upstream.url) });
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
