@@ -237,9 +237,11 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
   });
 
   it("401 from the moment that it expires, for paid requests and for reads", async () => {
+    const { owner, one } = await limited({});
+    for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const expires = new Date(Date.now() + 2500).toISOString();
-    const { one } = await limited({ expires_at: expires });
-    expect((await pays(where, one, ECHO)).status).toBe(200);
+    const patch = { method: "PATCH", body: { expires_at: expires } };
+    expect(await statusOf(regions[where], owner.key, `/keys/${one.id}`, patch)).toBe(200);
     await sleep(Math.max(0, Date.parse(expires) - Date.now()));
     expect((await pays(where, one, ECHO)).status).toBe(401);
     for (const at of ["eu", "us"] as const) {
