@@ -169,6 +169,27 @@ describe("across origins", () => {
     },
   );
 
+  it.each([
+    [CHAT, "x-ratelimit-remaining-tokens"],
+    ["/v1/messages", "anthropic-ratelimit-requests-remaining"],
+  ])("%s: a page may read whatever of ours is told there, %s among it", async (path, told) => {
+    const maker = await openAccount();
+    const made = await send("/v1/keys", {
+      key: maker.key,
+      body: { name: "page", scope: "regional", tpm_limit: 5000 },
+    });
+    expect(made.status).toBe(201);
+    const { key } = await made.json<{ key: string }>();
+    const body = { ...chatBody, max_tokens: 10 };
+    const { headers, status } = await send(path, { key, body, headers: ORIGIN });
+    const ours = [...headers.keys()].filter((name) =>
+      /^(?:x-(?!content-type-options)|retry-|openai-|anthropic-|request-id)/.test(name),
+    );
+    expect([status, ours.includes(told)]).toEqual([200, true]);
+    const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
+    expect(ours.filter((name) => !exposed.includes(name))).toEqual([]);
+  });
+
   it("a preflight needs no key and reflects every header that was asked for", async () => {
     const asked =
       "authorization, content-type, x-stainless-lang, x-stainless-retry-count, x-stainless-helper-method";
