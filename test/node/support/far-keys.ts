@@ -90,6 +90,16 @@ export function chat(region: TestRegion, { key }: FarKey): Promise<number> {
   return statusOf(region, key, "/chat/completions", CHAT);
 }
 
+/** What is said at last: a region of a busy machine answers 503 where its peer or wallet took too long. */
+export async function finalStatus(ask: () => Promise<number>): Promise<number> {
+  const deadline = performance.now() + DELIVERED_WITHIN_MS;
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- one after another
+    const status = await ask();
+    if (status !== 503 || performance.now() > deadline) return status;
+  }
+}
+
 /** Keys of an organisation that both regions have met. */
 export function keysInUse(
   regions: TwoRegions,
@@ -98,8 +108,8 @@ export function keysInUse(
 ): Promise<readonly FarKey[]> {
   const makeAndUse = async (): Promise<FarKey> => {
     const made = await makeKey(regions, owner);
-    assert.equal(await chat(regions.us, made), 200);
-    assert.equal(await chat(regions.eu, made), 200);
+    assert.equal(await finalStatus(() => chat(regions.us, made)), 200);
+    assert.equal(await finalStatus(() => chat(regions.eu, made)), 200);
     return made;
   };
   return atOnce(
