@@ -90,7 +90,7 @@ it("1,000 keys are paged and filtered", async () => {
   await page.keyboard.press("/");
   await page.keyboard.type("robot 777");
   await page.getByRole("cell", { name: "Robot 777" }).waitFor();
-  expect(await page.locator("main tbody tr").count()).toBe(1);
+  await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
   expect(page.faults).toEqual([]);
 });
 
@@ -102,7 +102,7 @@ it.each([
 ])("an organisation without a request: %s says what fills it", async (path, text) => {
   const page = await login(empty.key);
   await show(page, path);
-  expect(await page.locator("main").textContent()).toMatch(text);
+  await expect.poll(() => page.locator("main").textContent()).toMatch(text);
   expect(page.faults).toEqual([]);
 });
 

@@ -58,7 +58,8 @@ it("npm start -- --demo prints a link that is logged in, to an organisation with
   await page.getByText("Spend of 30 days, by model").waitFor();
   await page.locator("canvas").first().waitFor();
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
-  expect(await page.locator(".top-list li").count()).toBeGreaterThanOrEqual(13); // 5 models, keys, 5 users
+  const top = page.locator(".top-list li");
+  await expect.poll(() => top.count()).toBeGreaterThanOrEqual(13); // 5 models, keys, 5 users
   await expectAccessible(page);
   await page.screenshot({ path: path.join(pictures, "overview.png") });
   expect(faults).toEqual([]);
