@@ -3,7 +3,7 @@ import { PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import { Login } from "./pages/login.tsx";
 import { useCell } from "./state/cell.ts";
-import { lostConnection, onRetry } from "./state/connection.ts";
+import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
@@ -24,11 +24,13 @@ import { ConnectionBar } from "./ui/states.tsx";
 export function App() {
   const who = useCell(session);
   useEffect(() => {
-    const ask = async (): Promise<void> => {
-      if (session.get() === undefined && !(await recallSession())) lostConnection();
+    const ask = (): boolean => {
+      if (session.get() !== undefined) return false;
+      void recallSession().then((isKnown) => (isKnown ? foundConnection() : lostConnection()));
+      return true;
     };
-    void ask();
-    return onRetry(() => void ask());
+    ask();
+    return onRetry(ask);
   }, []);
   if (who === null) return <Login />;
   if (who === undefined) return <ConnectionBar />;

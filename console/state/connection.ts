@@ -1,22 +1,22 @@
 import { cell } from "./cell.ts";
 
-/** When the region is asked again, Unix ms; null while it answers. */
+/** When the region is asked again, Unix ms, and 0 while it is; null while it answers. */
 export const nextTry = cell<number | null>(null);
 
 const STEPS_MS = [2000, 4000, 8000, 15_000, 30_000];
 let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
-const retries = new Set<() => void>();
+const retries = new Set<() => boolean>();
 
-/** Calls `retry` when the region is asked again after it was away. Returns how to stop that. */
-export function onRetry(retry: () => void): () => void {
+/** Calls `retry`, which says whether it asks, when a region that was away is asked again. Returns how to stop that. */
+export function onRetry(retry: () => boolean): () => void {
   retries.add(retry);
   return () => retries.delete(retry);
 }
 
 /** A call had no answer: all that is shown is read again after a while, later each time. */
 export function lostConnection(): void {
-  if (nextTry.get() !== null) return;
+  if (timer !== undefined) return;
   const wait = STEPS_MS[Math.min(failures, STEPS_MS.length - 1)] ?? 0;
   failures += 1;
   nextTry.set(Date.now() + wait);
@@ -26,12 +26,17 @@ export function lostConnection(): void {
 /** A call had an answer, whatever it said. */
 export function foundConnection(): void {
   failures = 0;
-  clearTimeout(timer);
-  nextTry.set(null);
+  stopWaiting(null);
 }
 
 export function tryNow(): void {
+  stopWaiting(0);
+  const asks = [...retries].filter((retry) => retry());
+  if (asks.length === 0) nextTry.set(null);
+}
+
+function stopWaiting(next: number | null): void {
   clearTimeout(timer);
-  nextTry.set(null);
-  for (const retry of retries) retry();
+  timer = undefined;
+  nextTry.set(next);
 }

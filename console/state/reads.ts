@@ -153,16 +153,19 @@ function touched(paths: readonly string[]): void {
   }
 }
 
-function refreshShown(): void {
-  if (document.hidden) return;
-  for (const entry of entries.values()) {
-    if (entry.watchers.size > 0 && Date.now() - entry.at > FRESH_MS) void refresh(entry);
-  }
+/** Asks again for all that is shown and was read longer ago; whether that was anything. */
+function refreshShown(olderThanMs: number): boolean {
+  if (document.hidden) return false;
+  const shown = [...entries.values()].filter(
+    ({ watchers, at }) => watchers.size > 0 && Date.now() - at > olderThanMs,
+  );
+  for (const entry of shown) void refresh(entry);
+  return shown.length > 0;
 }
 
 otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>) => touched(data));
-document.addEventListener("visibilitychange", refreshShown);
-onRetry(refreshShown);
+document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
+onRetry(() => refreshShown(0));
 session.watch(() => {
   if (!session.get()) entries.clear(); // nothing of one key is shown to the next
 });

@@ -149,10 +149,17 @@ export function ConnectionBar() {
   const seconds = Math.max(0, Math.ceil((at - Date.now()) / 1000));
   return (
     <div class="connection" role="status">
-      ■ The region does not answer. Next try in {seconds} s.{" "}
-      <button type="button" onClick={tryNow}>
-        Try now
-      </button>
+      ■ The region does not answer.{" "}
+      {at === 0 ? (
+        "Asking it again…"
+      ) : (
+        <>
+          Next try in {seconds} s.{" "}
+          <button type="button" onClick={tryNow}>
+            Try now
+          </button>
+        </>
+      )}
     </div>
   );
 }
