@@ -1,16 +1,40 @@
 import { createServer } from "node:net";
 import { expect, it } from "vitest";
 import { freePort, isPortTaken } from "../../scripts/ports.ts";
+import { startProgram } from "./support/program.ts";
+
+const COUNT = 500;
+const PROCESSES = 3;
+/** Takes so many ports, says which, and lives on. */
+const TAKES = `
+import { freePort } from "./scripts/ports.ts";
+const ports = [];
+for (let i = 0; i < ${COUNT}; i++) ports.push(await freePort());
+console.log(ports.join(" "), "all");
+setInterval(() => undefined, 1000);
+`;
 
 it("a free port is given once, and lies below those that outgoing connections take", async () => {
   const ports: number[] = [];
-  for (let i = 0; i < 2000; i++) {
+  for (let i = 0; i < COUNT; i++) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other, as a test asks
     ports.push(await freePort());
   }
-  expect(new Set(ports).size).toBe(2000);
+  expect(new Set(ports).size).toBe(COUNT);
   expect(Math.min(...ports)).toBeGreaterThan(1024);
   expect(Math.max(...ports)).toBeLessThan(32_768);
+});
+
+it.runIf(process.platform === "linux")("a port is given to one process alone", async () => {
+  const programs = Array.from({ length: PROCESSES }, () =>
+    startProgram(["--input-type=module", "--eval", TAKES]),
+  );
+  const said = await Promise.all(programs.map((one) => one.says("all")));
+  for (const { child } of programs) child.kill();
+  await Promise.all(programs.map(({ ended }) => ended));
+  const ports = programs.flatMap((one) => one.output().match(/\b\d{5}\b/g) ?? []);
+  expect([said, ports.length]).toEqual([programs.map(() => true), PROCESSES * COUNT]);
+  expect(new Set(ports).size).toBe(PROCESSES * COUNT);
 });
 
 it("a port that somebody listens on is taken until they stop", async () => {
