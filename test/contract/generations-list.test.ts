@@ -8,6 +8,8 @@ import { addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 const DAY_MS = 86_400_000;
+/** Of a day that is always to come: no midnight passes, and no day of it is too old to be kept. */
+const NOON = Date.UTC(2036, 10, 20, 12);
 const SETTLED_ONLY = [
   "model",
   "provider",
@@ -74,6 +76,7 @@ describe("GET /v1/generations", () => {
   });
 
   it("by end user, model, key, status and day, alone and together", async () => {
+    setClock(NOON);
     const other = await openAccount();
     const { key } = other;
     const ann = await paid(key, "ann");
@@ -86,8 +89,7 @@ describe("GET /v1/generations", () => {
     expect(await ids(`?key_id=${other.keyId}&external_id=bob&status=settled`)).toEqual([bob]);
     expect(await ids("?key_id=key_0")).toEqual([]);
     expect(await ids("?status=held")).toEqual([]);
-    const today = new Date().toISOString().slice(0, 10);
-    const before = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
+    const [today, before] = [dayOf(NOON), dayOf(NOON - DAY_MS)];
     expect(await ids(`?from=${today}&to=${today}`)).toEqual([bob, ann]);
     expect(await ids(`?to=${before}`)).toEqual([]);
   });
@@ -260,7 +262,7 @@ describe("GET /v1/usage by two things", () => {
       setClock(ms);
       await paid(other.key, user);
     };
-    const start = Date.parse("2026-11-20T12:00:00Z");
+    const start = NOON;
     await use(start, "ann");
     await use(start + DAY_MS, "bob");
     await wallet.poke(); // a checkpoint: what follows is known by memory alone

@@ -26,7 +26,9 @@ beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
-    bodies.push(await new Request(input, init).json());
+    const request = new Request(input, init);
+    if (!request.url.endsWith("/authorize")) throw new Error("no message of this test");
+    bodies.push(await request.json());
     if (lost-- > 0) throw new Error("Network connection lost.");
     return Response.json(answer);
   });

