@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { setClock } from "../wallet/wallet-desk.ts";
 import { balanceOf, chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 import { DOLLARS } from "./dollars-cases.ts";
@@ -10,6 +11,11 @@ let account: Account;
 beforeAll(async () => {
   account = await openAccount();
 });
+
+/** Spend is of a day: no midnight passes. */
+const NOON = Date.UTC(2036, 6, 14, 12);
+beforeEach(() => setClock(NOON));
+afterEach(() => setClock(null));
 
 const patch = (id: string, body: unknown, key = account.key): Promise<Response> =>
   sendUser(id, key, { method: "PATCH", body });

@@ -1,4 +1,5 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { setClock } from "../wallet/wallet-desk.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { DOLLARS } from "./dollars-cases.ts";
@@ -9,6 +10,11 @@ let account: Account;
 beforeAll(async () => {
   account = await openAccount();
 });
+
+/** Spend is of a day: no midnight passes. */
+const NOON = Date.UTC(2036, 6, 14, 12);
+beforeEach(() => setClock(NOON));
+afterEach(() => setClock(null));
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
