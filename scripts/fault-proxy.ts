@@ -212,7 +212,7 @@ export class FaultProxy {
   async #laterOne(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held.push(resolve);
-    const waited = setTimeout(resolve, this.reorderMaxMs);
+    const waited = setTimeout(() => resolve(), this.reorderMaxMs);
     await promise;
     clearTimeout(waited);
   }
