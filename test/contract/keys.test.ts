@@ -167,11 +167,14 @@ describe("GET /v1/keys: 200", () => {
 
   it("an organisation has at most eight calls in the book at once, whatever it asks", async () => {
     let [now, most] = [0, 0];
+    const eight = Promise.withResolvers<void>();
     const prepare = (sql: string): D1PreparedStatement =>
       watched(env.DB.prepare(sql), async (run) => {
         most = Math.max(most, ++now);
+        if (now === 8) eight.resolve();
         try {
-          await scheduler.wait(30);
+          await eight.promise;
+          await scheduler.wait(30); // for a ninth
           return await run();
         } finally {
           now--;

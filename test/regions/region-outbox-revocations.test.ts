@@ -56,7 +56,7 @@ it("revocations that are new are tried at once, whatever the backoff of those be
   const [old, fresh] = [revocation(), revocation()];
   peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
   await outbox.enqueueRevocations([old]);
-  await eventually(() => expect(peer.requests).toHaveLength(1));
+  await eventually(() => expect(peer.requests).not.toHaveLength(0));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
   shiftClock(-20_000); // no backoff ends while this test runs
   peer.fault = () => "request-lost";

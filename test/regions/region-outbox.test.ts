@@ -92,11 +92,12 @@ it("a failed attempt is not repeated before its backoff is over", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 1)]);
-  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await eventually(() => expect(wallets.calls).not.toHaveLength(0));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
   shiftClock(-10_000);
+  const tried = wallets.calls.length;
   await runDurableObjectAlarm(outbox);
-  expect(wallets.calls).toHaveLength(1);
+  expect(wallets.calls).toHaveLength(tried);
   wallets.down = false;
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
@@ -119,7 +120,7 @@ it("a wallet whose storage is away is not a refusal", async () => {
   const item = settleOf(crypto.randomUUID(), 5);
   wallets.refusals.set(item.holdId, { kind: "storage_unavailable" });
   await outbox.enqueue([item]);
-  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await eventually(() => expect(wallets.calls).not.toHaveLength(0));
   await depthIs(outbox, { ...EMPTY, waiting: 1 });
   wallets.refusals.clear();
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
@@ -131,7 +132,7 @@ it("what cannot be delivered for seven days is parked with an alert, and charged
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 5);
   await outbox.enqueue([item]);
-  await eventually(() => expect(wallets.calls).toHaveLength(1));
+  await eventually(() => expect(wallets.calls).not.toHaveLength(0));
   await withAlarms(outbox, 6 * DAY_MS, () => expect(wallets.calls.length).toBeGreaterThan(1));
   await depthIs(outbox, { ...EMPTY, waiting: 1 });
   await withAlarms(outbox, 8 * DAY_MS, () => depthIs(outbox, { ...EMPTY, parked: 1 }));
