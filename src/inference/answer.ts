@@ -7,12 +7,14 @@ import { isProvoked } from "../providers/provider.ts";
 import type {
   JsonObject,
   ProviderAnswer,
+  ProviderFailure,
   EventStream,
   StreamEvent,
 } from "../providers/provider.ts";
 import { routeName } from "../providers/route-health.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
+import { attemptFailed } from "./failed-attempt.ts";
 import type { Reply, StreamWriter, Head, Receipt } from "./doors/door.ts";
 import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
 import { costOfOutcome } from "./settle.ts";
@@ -119,7 +121,13 @@ type Streaming = {
   readonly writer: StreamWriter;
   readonly events: EventStream;
   hasBegun: boolean;
+  /** Why its upstream failed, where it said so; null while nothing is wrong. */
+  failure: ProviderFailure | null;
 };
+
+const BEGINNING = { hasBegun: false, failure: null };
+const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
+const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
  * Forwards a stream at once and meters it, but for its last events, which leave once its charge is stored. Reads on
@@ -139,7 +147,7 @@ export async function answerStream(
   const { numbers } = run.services;
   const ping = (): string => writer.ping;
   const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
-  const streaming = { run, route, meter, client, watch, writer, events, hasBegun: false };
+  const streaming = { run, route, meter, client, watch, writer, events, ...BEGINNING };
   const headers = {
     ...receiptHeaders(run, route),
     "content-type": "text/event-stream; charset=utf-8",
@@ -148,7 +156,7 @@ export async function answerStream(
   run.answer(new Response(client.readable, { headers }));
   try {
     const ending = await pump(streaming);
-    if (ending === "failed") noteFault(run, route);
+    noteFault(streaming, ending);
     return endOf(streaming, ending);
   } catch (error) {
     await abandon(streaming);
@@ -189,9 +197,14 @@ function close({ watch, events, client }: Streaming): void {
   client.leave();
 }
 
-/** A route that begins well and breaks off is asked less; before its first event failover says so. */
-function noteFault({ services }: Run, { route }: ServingRoute): void {
-  services.health.broke(routeName(route.provider, route.upstreamId), services.now());
+/** A route that begins well and breaks off is asked less, and told of; before its first event failover does both. */
+function noteFault({ run, route, watch, failure }: Streaming, ending: Ending): void {
+  const { services } = run;
+  const { provider, upstreamId } = route.route;
+  if (ending === "failed") services.health.broke(routeName(provider, upstreamId), services.now());
+  const ended = watch.silent ? SILENT : failure;
+  const fault = ended ?? (ending === "failed" ? BROKEN_OFF : null);
+  if (fault !== null) attemptFailed(run, route, fault);
 }
 
 /** Reads until the stream is over, one way or another. */
@@ -259,6 +272,7 @@ function digest(
         meter.report(event.usage, event.partial);
         break;
       case "error":
+        streaming.failure = event.failure;
         return { text, over: isProvoked(event.failure) ? "provoked" : "failed" };
       case "end":
         return { text, over: endOfFile(meter, "complete") };

@@ -14,6 +14,7 @@ import { routeName } from "../providers/route-health.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
 import { named, speaks } from "./bound.ts";
 import { chargeFor, inputOnly } from "./charge.ts";
+import { attemptFailed } from "./failed-attempt.ts";
 import { affordableCap } from "./hold-bounds.ts";
 import type { Ended, Run, ServingRoute } from "./paid-request.ts";
 
@@ -137,6 +138,10 @@ async function callRoute(
       after: run.timers.after,
       onAsked,
       onSpent,
+      onFailed: ({ index, attempts }, failure) => {
+        const route = routes[index]?.route;
+        if (route !== undefined) attemptFailed(run, { route, attempts }, failure);
+      },
       mayRetry: () => !run.timer.clientGone,
     },
   );

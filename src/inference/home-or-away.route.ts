@@ -10,6 +10,7 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import type { After } from "../lib/timers.ts";
+import { recorderOf } from "../metrics/count-requests.route.ts";
 import { ownShard, peerShard } from "../regions/outbox-schedule.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import { authorizeAtHome } from "./authorize.ts";
@@ -62,7 +63,9 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const config = c.get("config");
   const { providers, health } = deploymentOf(config);
   const clock = (): number => now(c.env);
-  const here = { providers, health, region: config.region, numbers: config.numbers, now: clock };
+  const { region, numbers } = config;
+  const { tally } = recorderOf(config);
+  const here = { providers, health, tally, region, numbers, now: clock };
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   if (caller.home === config.region) {
     const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);

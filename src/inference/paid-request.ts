@@ -8,6 +8,7 @@ import type { After, Timers } from "../lib/timers.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
 import type { Model, Route } from "../catalog/model.ts";
+import type { Tally } from "../metrics/tally.ts";
 import type { JsonObject, Provider } from "../providers/provider.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
@@ -46,6 +47,8 @@ export type RunServices = {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
+  /** What this isolate counts. */
+  readonly tally: Tally;
   readonly numbers: NumberVars;
   /** Asks whoever keeps the caller's wallet: this region, or the key's home. */
   readonly hold: (request: HoldRequest, after: After) => Promise<Reached<HoldGrant>>;

@@ -114,6 +114,7 @@ export class StreamWatch {
   #hasSent = false;
   #lingerUntilMs = Infinity;
   #stopped = false;
+  #silent = false;
 
   constructor(watched: Watched) {
     this.#watched = watched;
@@ -134,6 +135,11 @@ export class StreamWatch {
   /** True when it was we who ended the upstream. */
   get stopped(): boolean {
     return this.#stopped;
+  }
+
+  /** True when that was because it had said nothing for too long. */
+  get silent(): boolean {
+    return this.#silent;
   }
 
   /** The upstream sent something. */
@@ -167,7 +173,7 @@ export class StreamWatch {
     const waiting = client.pendingMs;
     if (waiting > numbers.READER_STUCK_MS) client.leave();
     if (waiting > 0) this.#heardMs = ranMs;
-    else if (ranMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop();
+    else if (ranMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop("silent");
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
       this.#sentMs = nowMs;
       void client.write(ping());
@@ -183,9 +189,10 @@ export class StreamWatch {
     return this.#ranMs;
   }
 
-  #stop(): void {
+  #stop(why: "silent" | null = null): void {
     if (this.#stopped) return;
     this.#stopped = true;
+    this.#silent = why === "silent";
     this.#watched.events.cancel();
   }
 }

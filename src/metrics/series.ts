@@ -37,6 +37,10 @@ export const METRICS = {
     "turnpike_attempts_total",
     "Attempts at routes that the answered requests took.",
   ),
+  failedAttempts: counter(
+    "turnpike_attempts_failed_total",
+    "Attempts at routes that failed, by provider, HTTP status (or none) and what that means to us.",
+  ),
   estimated: counter("turnpike_estimated_total", "Charges without reported usage, by provider."),
   absorbed: counter(
     "turnpike_absorbed_total",

@@ -29,6 +29,8 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   readonly now: () => number;
   /** Told whom the request was just sent to; null before each attempt, while it is not yet sent. */
   readonly onAsked?: (asked: Asked | null) => void;
+  /** Told of each attempt that failed, also one that the run's end cut short. */
+  readonly onFailed?: (asked: Asked, failure: ProviderFailure) => void;
   /** Told what an attempt had used that the request itself made fail; paid for if no route serves. */
   readonly onSpent?: (asked: Asked, spent: Spent) => void;
   /** False once nobody waits for the answer any more: the attempt under way is the last. */
@@ -85,8 +87,9 @@ function noteFailure(
   order: AskingOrder,
   asked: Asked,
   failure: ProviderFailure,
-  { onSpent, signal }: FailoverOptions,
+  { onFailed, onSpent, signal }: FailoverOptions,
 ): void {
+  onFailed?.(asked, failure);
   if (failure.spent !== undefined) onSpent?.(asked, failure.spent);
   if (signal.aborted || failure.kind === "shed") order.released();
   else order.noteFailed(failure);

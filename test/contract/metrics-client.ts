@@ -6,8 +6,14 @@ import type { View } from "../../src/metrics/recorder.ts";
 import type { Series } from "../../src/metrics/series.ts";
 import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
 
-/** An isolate of a region of its own, by the name of its object: what it counts, and the region's metrics. */
-export function apart(name: string = crypto.randomUUID()) {
+/**
+ * An isolate of a region of its own, by the name of its object: what it counts, and the region's metrics. `changes`:
+ * of the tests' bindings.
+ */
+export function apart(
+  name: string = crypto.randomUUID(),
+  changes: Readonly<Record<string, unknown>> = {},
+) {
   const stub = env.REGION_METRICS.getByName(`test-${name}`);
   let added = 0;
   const add = (series: Series, view: View): Promise<void> => {
@@ -15,7 +21,7 @@ export function apart(name: string = crypto.randomUUID()) {
     return stub.add(series, view);
   };
   const methods = { add, read: () => stub.read() };
-  const bindings = bindingsWith({ REGION_METRICS: { getByName: () => methods } });
+  const bindings = bindingsWith({ ...changes, REGION_METRICS: { getByName: () => methods } });
   const ask = async (path: string, key: string, body?: object): Promise<Response> => {
     const context = createExecutionContext();
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };

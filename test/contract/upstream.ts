@@ -60,8 +60,11 @@ export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<
 
 /** The tests' bindings with the upstream configured, and others over them. */
 export function upstreamBindings(changes: Readonly<Record<string, unknown>> = {}): Env {
-  return bindingsWith({ PROVIDERS, MODELS, MOCK_API_KEY: UPSTREAM_SECRET, ...changes });
+  return bindingsWith({ ...UPSTREAM_VARS, ...changes });
 }
+
+/** The variables that configure the upstream. */
+export const UPSTREAM_VARS = { PROVIDERS, MODELS, MOCK_API_KEY: UPSTREAM_SECRET };
 
 export const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 

@@ -5,6 +5,7 @@ import type { Model, Route } from "../../src/catalog/model.ts";
 import { chatDoor } from "../../src/inference/doors/chat.ts";
 import type { Reply } from "../../src/inference/doors/door.ts";
 import type { NumberVars } from "../../src/config.ts";
+import { Tally } from "../../src/metrics/tally.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
 import type { Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
 
@@ -61,7 +62,8 @@ export function runOf(
   client: AbortSignal = new AbortController().signal,
 ): Run {
   const timers = new Timers();
-  const services = { now: () => 7, region: "eu", ...given } as RunServices;
+  const here = { now: () => 7, region: "eu", tally: new Tally() };
+  const services = { ...here, ...given } as RunServices;
   const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ?? {}) as Partial<NumberVars>;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
   return {

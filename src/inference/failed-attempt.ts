@@ -1,0 +1,51 @@
+import { logWarning } from "../lib/log.ts";
+import type { ProviderFailure } from "../providers/provider.ts";
+import type { Run, ServingRoute } from "./paid-request.ts";
+
+/** Statuses that are told apart; of any other only its hundred is. */
+const STATUSES: ReadonlySet<string> = new Set(
+  "400 401 402 403 404 408 409 413 415 422 424 429 498 499 500 501 502 503 504 520 521 522 523 524 525 526 529 530".split(
+    " ",
+  ),
+);
+
+/**
+ * Tells of an attempt at a provider that failed: a line with its request, and a count. An attempt that ended
+ * because the client left says nothing about the provider, nor does one that this isolate had no room for.
+ */
+export function attemptFailed(
+  run: Run,
+  { route, attempts }: Pick<ServingRoute, "route" | "attempts">,
+  failure: ProviderFailure,
+): void {
+  if (run.timer.clientGone || failure.kind === "shed") return;
+  const { provider, upstreamId } = route;
+  const { status, reason } = wordsOf(failure);
+  run.services.tally.count("failedAttempts", { provider, status, reason });
+  logWarning("attempt_failed", {
+    request_id: run.id,
+    provider,
+    upstream_id: upstreamId,
+    attempt: attempts,
+    kind: failure.kind,
+    status,
+    reason,
+  });
+}
+
+/**
+ * A failure as two labels, each of a bounded set: the HTTP status, `none` without one; and our word for what
+ * happened, for a bare status what it means to us (`disabled`, `overloaded`, `refused`, `retry`).
+ */
+export function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
+  readonly status: string;
+  readonly reason: string;
+} {
+  const [, word = "", status = ""] = /^([a-z_]{0,40}?)_?(\d{3})?$/.exec(reason) ?? [];
+  return { status: statusOf(status), reason: word || kind };
+}
+
+function statusOf(status: string): string {
+  if (status === "") return "none";
+  return STATUSES.has(status) ? status : `${status.slice(0, 1)}xx`;
+}

@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { openAccount } from "./client.ts";
+import { apart } from "./metrics-client.ts";
+import { mockUpstream, UPSTREAM_SECRET, UPSTREAM_VARS, upstreamError } from "./upstream.ts";
+import { chunkOf } from "../fixtures/openai-wire.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+let lines: Line[] = [];
+beforeEach(() => {
+  lines = [];
+  vi.spyOn(console, "warn").mockImplementation((line: string) => {
+    lines.push(JSON.parse(line) as Line);
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const told = (): Line[] => lines.filter(({ event }) => event === "attempt_failed");
+const counted = (text: string): string[] =>
+  text.split("\n").filter((line) => line.startsWith("turnpike_attempts_failed_total{"));
+
+/** A stream of these events, each a network chunk of its own, without the terminal marker. */
+function streamed(events: readonly object[]): Response {
+  const left = events.map((event) =>
+    new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`),
+  );
+  const pull = (stream: ReadableStreamDefaultController<Uint8Array>): void => {
+    const next = left.shift();
+    if (next === undefined) stream.close();
+    else stream.enqueue(next);
+  };
+  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** What one request comes to whose provider answers so. */
+async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
+  const { key } = await openAccount();
+  mockUpstream(answer);
+  const { ask, metrics } = apart(undefined, UPSTREAM_VARS);
+  const messages = [{ role: "user", content: "the-prompt-canary" }];
+  const body = { model: "mock/chat", messages, ...fields };
+  const response = await ask("/v1/chat/completions", key, body);
+  return { response, series: counted(await metrics()) };
+}
+
+describe("every failed attempt at a provider has a line and is counted", () => {
+  it.each([
+    [401, "disabled", ["disabled"]],
+    [404, "disabled", ["disabled"]],
+    [400, "refused", ["refused"]],
+    [429, "overloaded", ["overloaded"]],
+    [500, "retry", ["retry", "retry"]],
+  ] as const)("an answer of %i: as %s", async (status, reason, attempts) => {
+    const { response, series } = await asked(() =>
+      upstreamError(status, { message: `no: ${UPSTREAM_SECRET}`, code: "their_word" }),
+    );
+    expect(told()).toEqual(
+      attempts.map((kind, i) => ({
+        event: "attempt_failed",
+        request_id: response.headers.get("x-request-id"),
+        provider: "mock",
+        upstream_id: "up-chat",
+        attempt: i + 1,
+        kind,
+        status: String(status),
+        reason,
+      })),
+    );
+    const labels = `provider="mock",status="${status}",reason="${reason}"`;
+    expect(series).toEqual([`turnpike_attempts_failed_total{${labels}} ${attempts.length}`]);
+    expect(JSON.stringify(lines)).not.toMatch(/their_word|canary|no: /);
+  });
+
+  it("no answer at all: the word for it, without a status", async () => {
+    const { series } = await asked(() => Promise.reject(new Error("refused")));
+    expect(told()).toMatchObject([
+      { kind: "retry", status: "none", reason: "connection", attempt: 1 },
+      { kind: "retry", status: "none", reason: "connection", attempt: 2 },
+    ]);
+    expect(series).toEqual([
+      'turnpike_attempts_failed_total{provider="mock",status="none",reason="connection"} 2',
+    ]);
+  });
+
+  it("a stream that had begun and then said that it failed", async () => {
+    const error = { error: { message: "gone", code: 502 } };
+    const { response, series } = await asked(
+      () => streamed([chunkOf({ content: "Hi" }, null), error]),
+      { stream: true },
+    );
+    expect(response.status).toBe(200);
+    expect(told()).toMatchObject([{ provider: "mock", attempt: 1, status: "502" }]);
+    expect(series).toEqual([
+      'turnpike_attempts_failed_total{provider="mock",status="502",reason="retry"} 1',
+    ]);
+  });
+
+  it("and a stream that breaks off", async () => {
+    await asked(() => streamed([chunkOf({ content: "Hi" }, null)]), { stream: true });
+    expect(told()).toMatchObject([{ provider: "mock", status: "none", reason: "broken_off" }]);
+  });
+});

@@ -1,0 +1,40 @@
+import * as fc from "fast-check";
+import { afterEach, expect, it, vi } from "vitest";
+import { attemptFailed } from "../../src/inference/failed-attempt.ts";
+import { Tally } from "../../src/metrics/tally.ts";
+import { runOf, SERVING } from "./run-fixture.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+it("whatever an upstream answers, its failures fall into a bounded set of series", () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const tally = new Tally();
+  const run = runOf({ tally });
+  const status = fc.integer({ min: 0, max: 99_999 }).map(String);
+  const reasons = fc.oneof(
+    status,
+    status.map((code) => `token_${code}`),
+    fc.string(),
+  );
+  fc.assert(
+    fc.property(reasons, (reason) => {
+      attemptFailed(run, SERVING, { kind: "retry", reason });
+    }),
+    { numRuns: 3000 },
+  );
+  const series = Object.keys(tally.take());
+  const statuses = new Set(series.map((name) => /status="([^"]*)"/.exec(name)?.[1]));
+  for (const one of statuses) expect(one).toMatch(/^(?:[0-9]{3}|[0-9]xx|none)$/);
+  expect(statuses.size).toBeLessThan(45);
+});
+
+it("a client that left says nothing about the provider", () => {
+  const warned = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const left = new AbortController();
+  left.abort();
+  const tally = new Tally();
+  attemptFailed(runOf({ tally }, left.signal), SERVING, { kind: "retry", reason: "aborted" });
+  expect([tally.isEmpty, warned.mock.calls]).toEqual([true, []]);
+});
