@@ -102,12 +102,7 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/models/:id{.+}", "here", ANY, (c) => readModelRoute(c, catalogOf(c))),
 
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
-  endpoint(
-    "POST /v1/keys/:id/rotate",
-    "home",
-    { ...MEMBERS, others: ["owner", "admin"] },
-    rotateKeyRoute,
-  ),
+  endpoint("POST /v1/keys/:id/rotate", "home", { ...MEMBERS, others: [] }, rotateKeyRoute),
   endpoint("GET /v1/sessions", "home", OWN, listSessionsRoute),
   endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
   endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),

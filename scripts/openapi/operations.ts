@@ -236,7 +236,8 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   "PATCH /v1/keys/{id}": {
     tag: "Keys",
     summary: "Change a key: its name, its limits; what is new counts from this answer on",
-    description: "With a key of neither owner nor admin only to something tighter.",
+    description:
+      "Only to something tighter with a key of neither owner nor admin, and of an owner's key with any but an owner's.",
     body: keyChangeSchema,
     answers: { 200: record.key },
     errors: [...CHANGE, ...MISSING, "role_required"],
@@ -278,7 +279,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     tag: "Keys",
     summary: "A new secret for a key; the others end after the overlap",
     description:
-      "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on. A key with limits rotates itself alone.",
+      "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
     body: rotationSchema,
     answers: { 201: record.rotatedKey },
     errors: [...CHANGE, ...MISSING, "key_is_limited", "too_many_secrets", "idempotency_mismatch"],

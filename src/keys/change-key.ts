@@ -1,7 +1,7 @@
 import type * as z from "zod/mini";
 import type { Actor } from "../lib/event.ts";
 import { refuse } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
 import { followBook } from "../lib/follow-book.ts";
 import { termsText } from "../lib/key-terms.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
@@ -33,8 +33,8 @@ export type ChangeServices = TermsContext & {
 export type KeyChanging = {
   readonly find: () => Promise<BookedKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
-  /** Else only to something tighter: `role_required`. */
-  readonly mayWiden: boolean;
+  /** Why this key may get nothing but what is tighter; null: it may. */
+  readonly refuseWider: (key: BookedKey) => Promise<Refusal | null>;
 };
 
 /**
@@ -44,7 +44,7 @@ export type KeyChanging = {
  */
 export async function changeKeyEverywhere(
   services: ChangeServices,
-  { find, fields, mayWiden }: KeyChanging,
+  { find, fields, refuseWider }: KeyChanging,
 ): Promise<Result<BookedKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     // oxlint-disable-next-line no-await-in-loop -- decided anew after a change that came in between
@@ -55,7 +55,9 @@ export async function changeKeyEverywhere(
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const isWider =
       rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
-    if (isWider && !mayWiden) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    const wider = isWider ? await refuseWider(before) : null;
+    if (wider !== null) return wider;
     const change = { name, rpmLimit, terms: terms.value };
     // oxlint-disable-next-line no-await-in-loop -- the same
     const changed = await changeKey(services.db, before, change, {

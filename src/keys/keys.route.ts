@@ -5,10 +5,10 @@ import type { Answer, View } from "../http/endpoint.ts";
 import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
-import type { Shown } from "../lib/caller.ts";
+import type { Role, Shown } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { flat, refuse, success } from "../lib/failure.ts";
-import type { Failure, Result } from "../lib/failure.ts";
+import type { Failure, Refusal, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { readObject } from "../lib/reach-object.ts";
@@ -21,6 +21,7 @@ import { insertKeyOnce } from "./insert-once.store.ts";
 import {
   findKey,
   findKeyByHash,
+  findRole,
   insertKey,
   LISTED_REVOKED,
   listKeys,
@@ -138,23 +139,36 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
 }
 
+/** Who may give a key of each role more by PATCH: nobody below it, who may have its secret and would act as its member. */
+const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
+  owner: ["owner"],
+  admin: ["owner", "admin"],
+  billing: ["owner", "admin"],
+  member: ["owner", "admin"],
+};
+
 /**
  * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organisation, everyone else
- * its own and only to something tighter (403 `role_required`). What is new counts from the answer on.
+ * its own; one of a higher role, and everyone else's own, only to something tighter (403 `role_required`). What is new
+ * counts from the answer on.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
   if (!fields.ok) return fields;
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";
-  const mayWiden = member.role === "owner" || member.role === "admin";
-  const owner = { orgId: admitted.caller.orgId, memberId: mayWiden ? null : member.id };
+  const mayAny = WIDENED_BY.member.includes(member.role);
+  const owner = { orgId: admitted.caller.orgId, memberId: mayAny ? null : member.id };
+  const refuseWider = async ({ memberId }: BookedKey): Promise<Refusal | null> => {
+    const roles = WIDENED_BY[(await findRole(c.env.DB, memberId)) ?? "owner"];
+    return roles.includes(member.role) ? null : refuse({ kind: "role_required", roles });
+  };
   const services = { ...keyServices(c), names };
   const change = (): Promise<Result<BookedKey>> =>
     changeKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
       fields: fields.value,
-      mayWiden,
+      refuseWider,
     });
   const changed = flat(await askBook(change, "key_not_changed", fieldsOf(c)));
   if (!changed.ok) return changed;
@@ -181,8 +195,8 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
 
 /**
  * POST /v1/keys/{id}/rotate: 201, the record, and this once its new secret; the others end after
- * `overlap_seconds`. Owners and admins rotate any key of the organisation, everyone else its own, and a key with
- * limits itself. With the same Idempotency-Key, which it must have, a repeat within a day is the same secret.
+ * `overlap_seconds`. Everyone rotates the keys of its own member, and a key with limits itself: who gets a secret
+ * acts as its member. With the same Idempotency-Key, which it must have, a repeat within a day is the same secret.
  */
 export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const { admitted, config, member } = c.var;
@@ -192,8 +206,7 @@ export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   if (admitted.isLimited === true && isForeign) return refuse({ kind: "key_is_limited" });
   const asked = await rotationOf(c);
   if (!asked.ok) return asked;
-  const mayAny = member.role === "owner" || member.role === "admin";
-  const owner = { orgId, memberId: mayAny ? null : member.id };
+  const owner = { orgId, memberId: member.id };
   const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
   const rotate = (): Promise<Result<Rotation>> =>
     rotateKeyEverywhere(services, {

@@ -1,3 +1,4 @@
+import type { Role } from "../lib/caller.ts";
 import { changesOf, derivedEventId, SYSTEM } from "../lib/event.ts";
 import type { Actor } from "../lib/event.ts";
 import { eventIfChanged } from "../lib/events.store.ts";
@@ -235,6 +236,14 @@ export async function findKey(
     .bind(id, orgId, memberId)
     .first<KeyRow>();
   return row === null ? null : keyOfRow(row);
+}
+
+/** The role of a member that was not removed, or null. */
+export function findRole(db: D1Database, memberId: string): Promise<Role | null> {
+  return db
+    .prepare("SELECT role FROM members WHERE id = ? AND removed_at IS NULL")
+    .bind(memberId)
+    .first<Role>("role");
 }
 
 /** What a change sets of a key: all of it, as it is to be. */

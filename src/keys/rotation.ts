@@ -121,7 +121,10 @@ export async function rotateKeyEverywhere(
 }
 
 function noSuchKey(): Result<never> {
-  return refuse({ kind: "not_found", message: "No such live key." });
+  return refuse({
+    kind: "not_found",
+    message: "No such live key among those that you may rotate.",
+  });
 }
 
 type MadeSecret = { readonly secret: Pick<SecretRow, "created_at">; readonly key: string };

@@ -39,7 +39,7 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
   const changed = await changeKeyEverywhere(call, {
     find: () => findKey(call.db, id, { orgId, memberId: null }),
     fields: fields.value,
-    mayWiden: true,
+    refuseWider: async () => null,
   });
   return changed.ok ? success(withMember(call, changed.value)) : changed;
 }

@@ -102,7 +102,7 @@ it("everyone may everything, but for this", () => {
     "PATCH /v1/orgs/:org_id/settings: owner,admin,billing",
     "PATCH /v1/orgs/:org_id: owner",
     "PATCH /v1/webhooks/:id: owner,admin",
-    "POST /v1/keys/:id/rotate: others' owner,admin",
+    "POST /v1/keys/:id/rotate: others' ",
     "POST /v1/webhooks/:id/replay: owner,admin",
     "POST /v1/webhooks/:id/rotate: owner,admin",
     "POST /v1/webhooks/:id/test: owner,admin",

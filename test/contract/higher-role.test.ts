@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { addMember, openAccount, send } from "./client.ts";
+import type { Account, Role } from "./client.ts";
+import { login, page } from "./console-client.ts";
+import { createKey, deleteKey, postKey, statusOf } from "./key-client.ts";
+import type { CreatedKey, KeyBody } from "./key-client.ts";
+
+/** Terms of the owner's limited key that somebody else was given, and for each what would lift it. */
+const TERMS = {
+  budget_dollars: 1,
+  tpm_limit: 1000,
+  allowed_models: ["sandbox/echo"],
+  end_user: "ann",
+  expires_at: "2099-01-01T00:00:00.000Z",
+  rpm_limit: 10,
+};
+const LIFTS: readonly object[] = [
+  { budget_dollars: 2 },
+  { rpm_limit: 11 },
+  ...Object.keys(TERMS).flatMap((name) => (name === "rpm_limit" ? [] : [{ [name]: null }])),
+  {
+    budget_dollars: null,
+    tpm_limit: null,
+    allowed_models: null,
+    end_user: null,
+    expires_at: null,
+  },
+];
+
+let owner: Account;
+let limited: CreatedKey;
+let callers: Readonly<Record<Exclude<Role, "owner">, Account>>;
+beforeAll(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  owner = await openAccount();
+  limited = await createKey(owner.key, { name: "given away", ...TERMS });
+  const join = (role: Role): Promise<Account> => addMember(owner.orgId, role);
+  callers = {
+    admin: await join("admin"),
+    billing: await join("billing"),
+    member: await join("member"),
+  };
+});
+
+/** How a caller asks: with its key, or in a console that it has logged in to. */
+type Ask = (method: string, path: string, body?: object) => Promise<Response>;
+
+const headers = (): Record<string, string> => ({ "idempotency-key": crypto.randomUUID() });
+
+function byKey(key: string): Ask {
+  return (method, path, body) => send(path, { method, key, body, headers: headers() });
+}
+
+async function byConsole(key: string): Promise<Ask> {
+  const cookie = await login(key);
+  return (method, path, body) => page(path, cookie, { method, body, headers: headers() });
+}
+
+const rename = (ask: Ask): Promise<Response> =>
+  ask("PATCH", `/v1/orgs/${owner.orgId}`, { name: "taken over" });
+
+async function recordOf(id: string): Promise<KeyBody | undefined> {
+  const { keys } = await (
+    await send("/v1/keys", { key: owner.key })
+  ).json<{ keys: readonly KeyBody[] }>();
+  const found = keys.find((one) => one.id === id);
+  return found && { ...found, last_used_at: null };
+}
+
+describe.each(["admin", "billing", "member"] as const)("what only an owner may, a %s", (role) => {
+  it.each(["key", "console"])("gets by no call of its own %s", async (how) => {
+    const { key } = callers[role];
+    const ask = how === "key" ? byKey(key) : await byConsole(key);
+    const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
+    const tried: (readonly [string, number])[] = [];
+    const attempt = async (name: string, asked: Promise<Response>): Promise<void> => {
+      const { status } = await asked;
+      tried.push([name, status]);
+    };
+    await attempt("rename", rename(ask));
+    for (const id of [owner.keyId, limited.id]) {
+      for (const overlap_seconds of [0, 60]) {
+        await attempt("rotate", ask("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
+      }
+    }
+    for (const lift of LIFTS) {
+      await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
+    }
+    const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
+    const made = await named.json<CreatedKey>(); // `member_id` is none of what is chosen
+    await attempt("rename by a key made", rename(byKey(made.key)));
+    expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
+    expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
+    expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
+  });
+
+  it("gets by no key, session or console made of its own key", async () => {
+    const made = await createKey(callers[role].key);
+    const session = await send("/v1/sessions", { key: made.key, body: {} });
+    const { token } = await session.json<{ token: string }>();
+    for (const ask of [byKey(made.key), byKey(token), await byConsole(made.key)]) {
+      expect((await rename(ask)).status).toBe(403);
+    }
+    await deleteKey(made.key, made.id);
+  });
+});
+
+it("who holds an owner's limited key stays limited, by its secrets, sessions and consoles", async () => {
+  const { key, id } = await createKey(owner.key, {
+    ...TERMS,
+    name: "held by another",
+    rpm_limit: 100,
+  });
+  const rotated = await byKey(key)("POST", `/v1/keys/${id}/rotate`, { overlap_seconds: 60 });
+  expect(rotated.status).toBe(201);
+  const { key: second } = await rotated.json<{ key: string }>();
+  const session = await send("/v1/sessions", { key: second, body: {} });
+  const { token } = await session.json<{ token: string }>();
+  for (const ask of [byKey(key), byKey(second), byKey(token), await byConsole(second)]) {
+    for (const response of [
+      await rename(ask),
+      await ask("PATCH", `/v1/keys/${id}`, { budget_dollars: null }),
+      await ask("POST", "/v1/keys", { name: "mine" }),
+      await ask("POST", `/v1/keys/${owner.keyId}/rotate`, { overlap_seconds: 0 }),
+    ]) {
+      expect(response.status).toBe(403);
+    }
+  }
+});
+
+it("another member's secret is nobody's to get, whatever the roles", async () => {
+  const colleague = await addMember(owner.orgId, "member");
+  for (const { key } of [owner, ...Object.values(callers)]) {
+    const asked = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, { overlap_seconds: 60 });
+    expect((await asked).status).toBe(404);
+  }
+  const own = byKey(colleague.key)("POST", `/v1/keys/${colleague.keyId}/rotate`, {
+    overlap_seconds: 60,
+  });
+  expect((await own).status).toBe(201);
+});
+
+it("an admin lifts the limits of keys that are not above it, and tightens any; the log names it", async () => {
+  const { admin, member } = callers;
+  const lent = await (
+    await postKey(member.key, { name: "lent", budget_dollars: 1 })
+  ).json<KeyBody>();
+  const patch = (id: string, body: object): Promise<Response> =>
+    byKey(admin.key)("PATCH", `/v1/keys/${id}`, body);
+  expect((await patch(lent.id, { budget_dollars: null })).status).toBe(200);
+  expect((await patch(limited.id, { budget_dollars: 0.5 })).status).toBe(200);
+  const told = await send("/v1/events?type=key.changed&limit=2", { key: owner.key });
+  const { events } = await told.json<{ events: readonly object[] }>();
+  const actor = { kind: "key", id: admin.keyId };
+  expect(events).toMatchObject([
+    { subject: limited.id, actor },
+    { subject: lent.id, actor },
+  ]);
+});
