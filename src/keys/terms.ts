@@ -81,7 +81,7 @@ export function changedTerms(
   return success(terms);
 }
 
-/** A list of allowed models as it is kept. 400 with `param` for a name of no model. */
+/** A list of allowed models as it is kept, each entry once. 400 with `param` for a name of no model. */
 export function allowedModels<T extends null | undefined>(
   given: readonly string[] | T,
   { entryOf }: Pick<ModelNames, "entryOf">,
@@ -92,7 +92,7 @@ export function allowedModels<T extends null | undefined>(
     const entry = entryOf(name);
     const message = "is no model here: give ids or aliases of GET /v1/models, or maker/*.";
     if (entry === null) return invalid(`allowed_models[${at}] ${message}`, `allowed_models[${at}]`);
-    entries.push(entry);
+    if (!entries.includes(entry)) entries.push(entry);
   }
   return success(entries);
 }

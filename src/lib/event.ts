@@ -54,8 +54,11 @@ export type NewEvent = {
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
 export const EVENT_ID = "evt_";
-/** An event's data never becomes longer than this in JSON: what it is made of is bounded elsewhere. */
-export const EVENT_DATA_MAX = 16_384;
+/** An event's data is kept up to so many characters of JSON. */
+const DATA_MAX = 16_384;
+/** What of longer data is kept: each value up to so many characters. */
+const VALUE_MAX = 1000;
+const VALUES_DEPTH = 3;
 
 const DERIVED_CHARACTERS = 24;
 
@@ -67,6 +70,32 @@ export function mintEventId(nowMs: number): string {
 /** The id of an event that happens once for all of these words: told again, it is the same event. */
 export function derivedEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
+}
+
+/**
+ * The data as the log keeps it. Of data that is too long the long values are left out, and `left_out` names them;
+ * where even so it stays too long, only that is said.
+ */
+export function fittingData(data: EventData): EventData {
+  if (JSON.stringify(data).length <= DATA_MAX) return data;
+  const leftOut: string[] = [];
+  const kept = { ...(shortOf(data, "", leftOut) as EventData), left_out: leftOut };
+  return JSON.stringify(kept).length <= DATA_MAX ? kept : { left_out: ["data"] };
+}
+
+/** A value without the long ones in it, whose paths go to `leftOut`. */
+function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
+  const isDeep = path.split(".").length > VALUES_DEPTH;
+  const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (isPlain && !isDeep) {
+    const inner = Object.entries(value).map(([name, one]) => {
+      return [name, shortOf(one, path === "" ? name : `${path}.${name}`, leftOut)];
+    });
+    return Object.fromEntries(inner.filter(([, one]) => one !== undefined));
+  }
+  if ((JSON.stringify(value) ?? "").length <= VALUE_MAX) return value;
+  leftOut.push(path);
+  return undefined;
 }
 
 /** What of `after` is not as in `before`, as an event's data says it: `{ changes: { name: { from, to } } }`; null: nothing. */

@@ -1,6 +1,7 @@
 import { discardBody, readParts } from "../http/bounded-body.ts";
 import { randomBase62 } from "../lib/id.ts";
 import { atMost } from "../lib/at-most.ts";
+import { publicAddress } from "../lib/public-address.ts";
 import { within } from "../lib/within.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
 import type { Downloads } from "./outgoing-body.ts";
@@ -120,7 +121,7 @@ async function allOf(
   const images = new Map<string, Download>();
   if (urls.length === 0) return images;
   // Nothing is asked of anybody for a request that one address will refuse.
-  if (!urls.every((url) => publicAddress(url) !== null)) return refused(NO_ADDRESS);
+  if (!urls.every((url) => typeof publicAddress(url) !== "string")) return refused(NO_ADDRESS);
   onDownload?.();
   const stop = new AbortController();
   const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
@@ -167,7 +168,7 @@ async function fetched(
 ): Promise<Download | ProviderFailure> {
   let address = publicAddress(first);
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
-    if (address === null) return refused(NO_ADDRESS);
+    if (typeof address === "string") return refused(NO_ADDRESS);
     const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
     // oxlint-disable-next-line no-await-in-loop -- each address is known by the answer before it
     const response = await fetch(address.href, { redirect: "manual", headers, signal });
@@ -178,25 +179,6 @@ async function fetched(
     address = publicAddress(location, address.href);
   }
   return refused(NOT_HAD);
-}
-
-const HOST_CHARACTERS_MAX = 254;
-const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)$/;
-
-/**
- * The address when it may be called: https on its own port, no credentials, a name with a dot that is
- * not private. The URL parser has already made IPv4 of every way to write it. What a public name
- * resolves to is not known here.
- */
-function publicAddress(text: string, base?: string): URL | null {
-  const url = URL.parse(text, base);
-  if (url === null || url.protocol !== "https:" || url.port !== "") return null;
-  if (url.username !== "" || url.password !== "") return null;
-  // before the pattern, whose time grows with the square of the dots; no name is longer (RFC 1035, 2.3.4)
-  if (url.hostname.length > HOST_CHARACTERS_MAX) return null;
-  const host = url.hostname.replace(/\.+$/, "");
-  const isAddress = host.startsWith("[") || /^[\d.]+$/.test(host);
-  return isAddress || !host.includes(".") || PRIVATE_NAME.test(host) ? null : url;
 }
 
 async function imageIn(response: Response, budget: Budget): Promise<Download | ProviderFailure> {

@@ -19,7 +19,7 @@ import type { DeliveryPage, DeliveryRecord } from "./delivery-rows.do.ts";
 import type { Attempt } from "./delivery-rules.ts";
 import { mintSecret, seal } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
-import { webhookUrlProblem } from "./webhook-url.ts";
+import { webhookUrl } from "./webhook-url.ts";
 import {
   deleteWebhook,
   findWebhook,
@@ -73,8 +73,8 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
   const { config, admitted } = c.var;
-  const problem = webhookUrlProblem(fields.value.url, config.sandbox);
-  if (problem !== null) return wrongUrl(problem);
+  const url = webhookUrl(fields.value.url, config.sandbox);
+  if (typeof url === "string") return wrongUrl(url);
   const by = byOf(c);
   const id = mintId(WEBHOOK_ID, by.nowMs);
   const fresh = await freshSecret(c, id);
@@ -82,8 +82,8 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const webhook: Webhook = {
     id,
     orgId: admitted.caller.orgId,
-    url: fields.value.url,
-    types: fields.value.types ?? null,
+    url: url.href,
+    types: each(fields.value.types) ?? null,
     secrets: [fresh.value.stored],
     disabledReason: null,
     createdAt: by.nowMs,
@@ -106,11 +106,12 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
 export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
-  const { url, types: wanted, enabled } = fields.value;
-  const problem = url === undefined ? null : webhookUrlProblem(url, c.var.config.sandbox);
-  if (problem !== null) return wrongUrl(problem);
+  const { url: given, enabled } = fields.value;
+  const wanted = each(fields.value.types);
+  const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
+  if (typeof url === "string") return wrongUrl(url);
   const changed = await change(c, false, (before) => ({
-    url: url ?? before.url,
+    url: url?.href ?? before.url,
     types: wanted === undefined ? before.types : wanted,
     secrets: before.secrets,
     disabledReason: reasonAfter(before.disabledReason, enabled),
@@ -255,6 +256,11 @@ export async function replay(steps: {
     queued: sent,
     next_since: rest === undefined ? null : timestamp(rest.createdAt),
   });
+}
+
+/** A list with each of its entries once. */
+function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
+  return list && [...new Set(list)];
 }
 
 /** Why it is off after `enabled`, where that is given; null: it is on. */

@@ -80,7 +80,7 @@ export async function insertWebhook(
         JSON.stringify(webhook.secrets),
         webhook.createdAt,
       ),
-    told(db, webhook, { type: "webhook.created", data: { url, types }, by }),
+    told(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
   ]);
   const row = inserted?.results[0];
   if (row !== undefined) return success(webhookOf(row));
@@ -103,14 +103,9 @@ export async function updateWebhook(
   by: ByKey & { readonly rotated: boolean },
 ): Promise<Webhook | null> {
   const changedAt = Math.max(by.nowMs, before.changedAt + 1);
-  const plain = ({ url, types, disabledReason }: WebhookChange) => ({
-    url,
-    types,
-    enabled: disabledReason === null,
-  });
   const data = by.rotated
     ? { previous_until: change.secrets[1]?.until ?? null }
-    : changesOf(plain(before), plain(change));
+    : changesTold(before, change);
   const type = by.rotated ? "webhook.rotated" : "webhook.changed";
   const [updated] = await db.batch<Row>([
     db
@@ -135,13 +130,30 @@ export async function updateWebhook(
   return row === undefined ? null : webhookOf(row);
 }
 
+/** What an event says of a change; null: it makes no difference. Of a URL it has the host, also where that stays. */
+function changesTold(before: Webhook, change: WebhookChange): EventData | null {
+  const plain = ({ types, disabledReason }: WebhookChange) => ({
+    types,
+    enabled: disabledReason === null,
+  });
+  const other = changesOf(plain(before), plain(change));
+  if (change.url === before.url) return other;
+  const host = { from: hostOf(before.url), to: hostOf(change.url) };
+  return { changes: { host, ...other?.changes } };
+}
+
+/** What is told of a URL: its path and query may be a secret. */
+function hostOf(url: string): string {
+  return new URL(url).host;
+}
+
 /** False when there is no such webhook any more. */
 export async function deleteWebhook(db: D1Database, webhook: Webhook, by: ByKey): Promise<boolean> {
   const [deleted] = await db.batch([
     db
       .prepare(`DELETE FROM webhooks WHERE id = ?2 AND org_id = ?3 AND ${LIVES} RETURNING id`)
       .bind(by.keyId, webhook.id, webhook.orgId),
-    told(db, webhook, { type: "webhook.deleted", data: { url: webhook.url }, by }),
+    told(db, webhook, { type: "webhook.deleted", data: { host: hostOf(webhook.url) }, by }),
   ]);
   return (deleted?.results.length ?? 0) > 0;
 }

@@ -244,3 +244,56 @@ describe("what the wallet takes over from the book", () => {
     ]);
   });
 });
+
+it("65 events that are too long and 3,000 odd ones leave the log working: each is there, cut to what is short of it", async () => {
+  const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  const long = "\u0001".repeat(3000);
+  const tooLong = [
+    { long },
+    { changes: { models: { from: [long], to: [long, "b"] }, name: { from: "a", to: "b" } } },
+    Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`field ${i}`, "x".repeat(60)])),
+    { deep: { a: { b: { c: { d: [long] } } } } },
+  ];
+  const odd = [{ text: '\u2028"\\\u0001' }, { lone: "\ud800" }, { left_out: [null] }, {}];
+  const rows = Array.from({ length: 3065 }, (_, i) => [
+    `evt_odd${i}`,
+    i < 3000 ? odd[i % odd.length] : tooLong[i % tooLong.length],
+    Date.now() - 10_000 + i,
+  ]);
+  await env.DB.prepare(
+    `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+     SELECT value ->> 0, ?1, 'key.changed', 'key', 'key_odd', 'key_odd', value -> 1, value ->> 2
+     FROM json_each(?2)`,
+  )
+    .bind(account.orgId, JSON.stringify(rows))
+    .run();
+  await operator("PATCH", "", { name: "Renamed" });
+  await vi.waitFor(
+    async () => {
+      await env.WALLET.getByName(account.orgId).takeEvents();
+      const left = env.DB.prepare("SELECT count(*) AS n FROM events WHERE org_id = ?");
+      expect(await left.bind(account.orgId).first()).toEqual({ n: 0 });
+    },
+    { timeout: 30_000 },
+  );
+  expect(await told("organization.changed")).toHaveLength(1);
+  const cut = (await told("key.changed")).slice(0, 65).map(({ data }) => data);
+  expect(new Set(cut.map((data) => JSON.stringify(data)))).toEqual(
+    new Set(
+      [
+        { left_out: ["long"] },
+        {
+          changes: { models: {}, name: { from: "a", to: "b" } },
+          left_out: ["changes.models.from", "changes.models.to"],
+        },
+        { left_out: ["data"] },
+        { deep: { a: { b: {} } }, left_out: ["deep.a.b.c"] },
+      ].map((data) => JSON.stringify(data)),
+    ),
+  );
+  expect(alerts.mock.calls.flat().join("")).toContain('"alert":"event_cut"');
+  const { n } = await runInDurableObject(env.WALLET.getByName(account.orgId), (_, { storage }) =>
+    storage.sql.exec("SELECT count(*) AS n FROM events WHERE id LIKE 'evt_odd%'").one(),
+  );
+  expect(n).toBe(3065);
+});

@@ -19,7 +19,7 @@ import {
   useReceivers,
 } from "../webhooks/receivers.ts";
 import type { Hook } from "../webhooks/receivers.ts";
-import { addCredits, errorOf } from "./client.ts";
+import { addCredits, errorOf, send } from "./client.ts";
 
 useReceivers();
 
@@ -41,6 +41,11 @@ describe("POST /v1/webhooks: 400 but for a public host", () => {
     "https://[2606:4700:4700::1111]/",
     "https://[::ffff:8.8.8.8]/",
     "https://user:word@hooks.turnpike.dev/",
+    "https://nas.lan../",
+    "https://127.0.0.1../",
+    "https://hooks..turnpike.dev/",
+    "https://hooks.turnpike.dev:8443/",
+    "https://hooks.turnpike.dev/\u0001",
     "ftp://hooks.turnpike.dev/",
     "hooks",
   ])("%s is no receiver, and nothing is made", async (url) => {
@@ -55,6 +60,32 @@ describe("POST /v1/webhooks: 400 but for a public host", () => {
       expect([response.status, await response.json()]).toMatchObject([201, { enabled: true }]);
     },
   );
+
+  it("a URL is kept as a parser writes it, each type once, and events name the host alone", async () => {
+    const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
+    const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
+    const answer = await ask("POST", "", { url, types: [...types, ...types] });
+    expect(answer.status).toBe(201);
+    const { id, ...hook } = await answer.json<{ id: string }>();
+    expect(hook).toMatchObject({ url: `https://hooks.turnpike.dev/%C3%A9${path}`, types });
+    await ask("PATCH", `/${id}`, {
+      url: `https://hooks.turnpike.dev/other${path}`,
+      enabled: false,
+    });
+    await ask("PATCH", `/${id}`, { url: `https://other.turnpike.dev${path}`, types: null });
+    await ask("DELETE", `/${id}`);
+    const log = await send("/v1/events", { key: account.key });
+    const { events } = await log.json<{ events: readonly { type: string; data: unknown }[] }>();
+    const told = events.filter(({ type }) => type.startsWith("webhook.")).map(({ data }) => data);
+    const [here, there] = ["hooks.turnpike.dev", "other.turnpike.dev"];
+    expect(told).toEqual([
+      { host: there },
+      { changes: { host: { from: here, to: there }, types: { from: types, to: null } } },
+      { changes: { host: { from: here, to: here }, enabled: { from: true, to: false } } },
+      { host: here, types },
+    ]);
+    expect(JSON.stringify(events)).not.toMatch(/path-token|in-query/);
+  });
 
   it("a type that is none is named, and a sixth webhook is refused", async () => {
     const url = "https://hooks.turnpike.dev/";

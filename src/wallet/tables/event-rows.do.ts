@@ -1,6 +1,6 @@
-import { assert } from "../../lib/assert.ts";
-import { derivedEventId, EVENT_DATA_MAX, mintEventId } from "../../lib/event.ts";
+import { derivedEventId, fittingData, mintEventId } from "../../lib/event.ts";
 import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts";
+import { logAlert } from "../../lib/log.ts";
 import type { Desk } from "../object/memory.do.ts";
 import type { EventPage, EventQuery } from "../wallet-contract.ts";
 
@@ -24,11 +24,13 @@ export function addEvent(
   return takeEvent(desk, { ...event, id, createdAt: nowMs });
 }
 
-/** The same for one that has its id already: the book's. The oldest make room for it. */
+/**
+ * The same for one that has its id already: the book's. Data that is too long is cut, and an operator told: an event
+ * that could not be taken would stop all that wait behind it. The oldest make room for it.
+ */
 export function takeEvent(desk: Desk, event: EventRecord): boolean {
   const { sql } = desk;
-  const data = JSON.stringify(event.data);
-  assert(data.length <= EVENT_DATA_MAX, "an event's data is small");
+  const data = fittingData(event.data);
   const [row] = sql
     .exec<{ seq: number }>(
       `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at)
@@ -38,11 +40,15 @@ export function takeEvent(desk: Desk, event: EventRecord): boolean {
       event.actor.kind,
       event.actor.id,
       event.subject,
-      data,
+      JSON.stringify(data),
       event.createdAt,
     )
     .toArray();
   if (row === undefined) return false;
+  if (data !== event.data) {
+    const { id, type } = event;
+    logAlert("event_cut", { org_id: desk.memory.row.orgId, id, type });
+  }
   desk.memory.isUntold = true;
   desk.memory.changed = true; // should the telling be lost, the next publish tells
   dropOld(desk, row.seq);
