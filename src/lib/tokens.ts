@@ -1,7 +1,7 @@
 /**
- * Estimates tokens without a tokenizer, in one pass and without tables. Times a model's
- * `estimateFactor` it bounds ordinary text; machine
- * noise can still beat it, the hard bound of every byte-level tokenizer is `utf8Bytes`.
+ * Estimates tokens without a tokenizer, in one pass and without its vocabulary. Times a model's
+ * `estimateFactor` it bounds ordinary text, and no text of any kind has four times as many tokens; the
+ * hard bound of every byte-level tokenizer is `utf8Bytes`.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -78,20 +78,80 @@ function pieceTokens(text: string, start: number, end: number): number {
   const kind = classAt(text, start);
   if (isLetter(kind)) return length <= 7 ? 1 : 1 + Math.ceil((length - 7) / 4);
   if (kind === DIGIT) return Math.ceil(length / 3) + (classAt(text, start - 1) === SPACE ? 1 : 0);
-  if (kind === SPACE) return length === 1 ? 0 : Math.ceil(length / 16);
-  if (kind === NEWLINE) return 1;
+  if (kind === SPACE) return length === 1 ? 0 : spaceTokens(text, start, end);
+  if (kind === NEWLINE) return length === 1 ? 1 : newlineTokens(text, start, end);
   if (kind !== 0) return length === 1 ? 0.95 : Math.ceil(length / 2);
   const unit = text.charCodeAt(start);
   return isGreekOrCyrillic(unit) ? length / 2.6 : wideTokens(unit);
 }
 
-/** Tokens of one code point outside ASCII, Greek and Cyrillic. */
+/** One token has at most so many like spaces, tabs or newlines, and at least as many as ordinary text has in a run. */
+const BLANKS_A_TOKEN = 16;
+
+/** Spaces and tabs: a token is of one of them alone. */
+function spaceTokens(text: string, start: number, end: number): number {
+  let tokens = 0;
+  for (let at = start; at < end;) {
+    const from = at;
+    at = likeEnd(text, from, end);
+    tokens += Math.ceil((at - from) / BLANKS_A_TOKEN);
+  }
+  return tokens;
+}
+
+/** Line feeds; with a carriage return before each four lines are a token, and returns alone are one each. */
+function newlineTokens(text: string, start: number, end: number): number {
+  let tokens = 0;
+  for (let at = start; at < end;) {
+    const from = at;
+    at = likeEnd(text, from, end);
+    if (text.charCodeAt(from) === 10) tokens += Math.ceil((at - from) / BLANKS_A_TOKEN);
+    else if (at - from === 1 && at < end) {
+      at++;
+      tokens += 1 / 4;
+    } else tokens += at - from;
+  }
+  return Math.max(1, tokens);
+}
+
+/** Where the run of one character ends that begins at `start`. */
+function likeEnd(text: string, start: number, end: number): number {
+  const unit = text.charCodeAt(start);
+  let at = start + 1;
+  while (at < end && text.charCodeAt(at) === unit) at++;
+  return at;
+}
+
+/** Tokens of one character from each of these code points on, outside ASCII, Greek and Cyrillic. */
+const WIDE: readonly (readonly [from: number, tokens: number])[] = [
+  [0x80, 0.9],
+  [0x250, 1.5], // phonetic letters, combining marks
+  [0x530, 0.75], // Armenian, Hebrew, Arabic
+  [0x700, 2],
+  [0x900, 0.75], // India, Thailand
+  [0x1100, 2],
+  [0x1e00, 0.9], // Vietnamese, signs
+  [0x2300, 1.5],
+  [0x3000, 0.9],
+  [0x3040, 0.75], // kana
+  [0x3100, 2],
+  [0x4e00, 0.9], // Han
+  [0xa000, 2],
+  [0xac00, 0.8], // Hangul
+  [0xd7b0, 2],
+  [0xd800, 3], // surrogates
+  [0xe000, 2],
+  [0xfe00, 0.9], // variation selectors, full width
+  [0xff60, 2],
+];
+const WIDE_TOKENS = Float64Array.from({ length: 0x1000 }, (_, block) => wideTokensFrom(block * 16));
+
+function wideTokensFrom(unit: number): number {
+  return WIDE.findLast(([from]) => from <= unit)?.[1] ?? 1;
+}
+
 function wideTokens(unit: number): number {
-  if (unit < 0x250) return 0.9;
-  if (unit < 0x1100) return 0.75;
-  if (unit >= 0x3040 && unit <= 0x30ff) return 0.75; // kana
-  if (unit <= 0x11ff || (unit >= 0xac00 && unit <= 0xd7af)) return 0.8; // Hangul
-  return unit >= 0xd800 && unit <= 0xdfff ? 3 : 0.9;
+  return WIDE_TOKENS[unit >> 4] ?? 1;
 }
 
 function wordEnd(text: string, start: number): number {
@@ -139,4 +199,4 @@ const isPunctuation = (kind: number): boolean => kind === PUNCTUATION || kind ==
 const isOpaque = (kind: number): boolean => (kind >= UPPER && kind <= DIGIT) || kind === JOINER;
 const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
-const isGreekOrCyrillic = (unit: number): boolean => unit >= 0x370 && unit <= 0x52f;
+const isGreekOrCyrillic = (unit: number): boolean => unit >= 0x370 && unit < 0x480;

@@ -4,6 +4,7 @@ import { tooLarge } from "./http-provider.ts";
 import type { Answer } from "./http-provider.ts";
 import { withSpent } from "./spent.ts";
 import type { JsonObject, ProviderAnswer, ProviderCall, ProviderFailure } from "./provider.ts";
+import { countedUsage } from "./token-count.ts";
 import { wireUsage } from "./wire-usage.ts";
 
 /** How many requests of one call are under way at a time. */
@@ -102,8 +103,9 @@ function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-/** An embedding list of these vectors (numbers or base64), in order; null usage is estimated. */
-export function embeddingList(vectors: readonly unknown[], usage: Usage | null): Answer {
+/** An embedding list of these vectors (numbers or base64), in order; usage that is null, or 0, is estimated. */
+export function embeddingList(vectors: readonly unknown[], reported: Usage | null): Answer {
+  const usage = countedUsage(reported);
   const data = vectors.map((vector, index) => {
     const embedding = isItem(vector) ? vector.embedding : vector;
     return { object: "embedding", index, embedding };

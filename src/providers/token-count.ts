@@ -1,3 +1,6 @@
+import { promptTokens } from "../lib/usage.ts";
+import type { Usage } from "../lib/usage.ts";
+
 /** No honest answer counts more; above it a number is noise, and prices times it must stay exact. */
 const TOKENS_MAX = 1_000_000_000;
 
@@ -5,4 +8,9 @@ const TOKENS_MAX = 1_000_000_000;
 export function tokenCount(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
   return value >= 0 && value <= TOKENS_MAX ? value : null;
+}
+
+/** Usage without a prompt is null, so that it is estimated: such zeros say that nobody counted. */
+export function countedUsage(usage: Usage | null): Usage | null {
+  return usage === null || promptTokens(usage) === 0 ? null : usage;
 }

@@ -1,6 +1,23 @@
 import * as fc from "fast-check";
+import { getEncoding } from "js-tiktoken";
 import { expect, it } from "vitest";
+import { CL100K, O200K } from "../../src/catalog/entry.ts";
 import { estimateTokens, utf8Bytes } from "../../src/lib/tokens.ts";
+import { effort } from "../effort.ts";
+
+const TOKENIZERS = [
+  { factor: O200K, encoding: getEncoding("o200k_base") },
+  { factor: CL100K, encoding: getEncoding("cl100k_base") },
+];
+
+/** The least part of a text's true tokens that its estimate covers, with either tokenizer's factor. */
+function shareOf(text: string): number {
+  const shares = TOKENIZERS.map(
+    ({ factor, encoding }) =>
+      (estimateTokens(text) * factor + 2) / Math.max(1, encoding.encode(text, [], []).length),
+  );
+  return Math.min(...shares);
+}
 
 it("counts words, numbers, spaces, lines and signs by the published rules", () => {
   const cases: readonly (readonly [string, number])[] = [
@@ -35,6 +52,76 @@ it("sees through base64, hex and ids, where letters per token drop to one and a 
   const base64 = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0".repeat(5);
   expect(estimateTokens(base64)).toBe(Math.ceil(base64.length / 1.4));
   expect(estimateTokens("a-perfectly-ordinary-slug")).toBeLessThan(12);
+});
+
+it("counts a run of blanks by its length, as tokenizers do", () => {
+  const runs: readonly (readonly [string, number])[] = [
+    ["\n".repeat(2000), 125],
+    ["\r".repeat(2000), 2000],
+    ["\r\n".repeat(1000), 250],
+    [" ".repeat(2000), 125],
+    ["\t".repeat(2000), 125],
+    [" \t".repeat(1000), 2000],
+  ];
+  expect(runs.map(([text]) => [text, estimateTokens(text)])).toEqual(runs);
+});
+
+const WORDS =
+  "The quick brown fox jumps över den lazy Hund, naïve façade; Привет мир! Καλημέρα κόσμε. 中文文本测试，这是。 日本語のテキスト 한국어 문장 שלום עולם مرحبا बच्चे สวัสดี tiếng Việt 😀🎉👩‍👩‍👧 const x = { a: [1, 2.5] };".split(
+    " ",
+  );
+/** Tokenizers take the square of a run's length. */
+const LENGTH = effort(100, 400);
+/** A run of one character, or of several of its kind. */
+const run = (characters: string) => {
+  const one = fc.constantFrom(...Array.from(characters));
+  const size = { minLength: 1, maxLength: LENGTH };
+  return fc.oneof(
+    fc.tuple(one, fc.integer({ min: 1, max: LENGTH })).map(([unit, times]) => unit.repeat(times)),
+    fc.array(one, size).map((units) => units.join("")),
+  );
+};
+const ORDINARY = [
+  fc.array(fc.constantFrom(...WORDS), { maxLength: 60 }).map((words) => words.join(" ")),
+  fc.base64String({ maxLength: LENGTH }),
+  run(" "),
+  run("\t"),
+  run("\n"),
+  run("\r\n"),
+  run(" \t\r\n"),
+  run("0123456789"),
+  run("abcdefghijklmnopqrstuvwxyz"),
+  run("ABCDEFabcdef"),
+  run(".,;:!?-=_*#/\\|(){}[]<>\"'`~@$%^&+"),
+  run("的一是不了人我在有他这为之大来以个中上们"),
+  run("あいうえおカキクケコ"),
+  run("한국어문장을씁니다"),
+  run("😀🎉🚀❤👍🔥"),
+];
+
+it("is never below a third of what a text is to a real tokenizer, whatever runs it is put together of", () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(...ORDINARY), { maxLength: 6 }), (pieces) => {
+      expect(shareOf(pieces.join(""))).toBeGreaterThan(1 / 3);
+    }),
+    { numRuns: effort(100, 2000) },
+  );
+});
+
+it("is never below a quarter of it, for characters of any script", () => {
+  const noise = fc.string({ unit: "binary", maxLength: 200 }).map((text) => text.toWellFormed());
+  const script = fc.integer({ min: 1, max: 0x1fff }).map((block) => block * 16);
+  const letters = fc
+    .tuple(script, fc.array(fc.integer({ min: 0, max: 15 }), { maxLength: 200 }))
+    .map(([from, picks]) =>
+      String.fromCodePoint(...picks.map((pick) => from + pick)).toWellFormed(),
+    );
+  fc.assert(
+    fc.property(fc.oneof(noise, letters, ...ORDINARY), (text) => {
+      expect(shareOf(text)).toBeGreaterThan(0.25);
+    }),
+    { numRuns: effort(100, 2000) },
+  );
 });
 
 it("never falls below a seventh of the characters nor above the bytes, however text is put together", () => {

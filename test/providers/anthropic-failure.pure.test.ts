@@ -103,6 +103,25 @@ it.each([
   expect(first).toMatchObject({ kind: "error", failure: { kind } });
 });
 
+it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
+  "%s is an account without money, for JSON and streams, and no limit that passes",
+  async (code) => {
+    const words = "You have reached your API usage limits. You will regain access on 2026-12-01.";
+    const body = `{"type":"error","error":{"type":"rate_limit_error","message":"${words}","details":{"error_code":"${code}"}}}`;
+    const spent = { kind: "disabled", reason: code };
+    for (const asStream of [false, true]) {
+      expect(await failure(json(body, 429), asStream)).toEqual(spent);
+    }
+    const [first] = await eventsOf(PROVIDER, {}, stream(body));
+    expect(first).toEqual({ kind: "error", failure: spent });
+  },
+);
+
+it("a passing limit says nothing of money, whatever details it has", async () => {
+  const body = `{"type":"error","error":{"type":"rate_limit_error","message":"enforced_spend_limit_reached","details":{"error_code":"something_else"}}}`;
+  expect(await failure(json(body, 429))).toMatchObject({ kind: "overloaded" });
+});
+
 it("words of a request that an error quotes do not take the route from everybody", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
   expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({

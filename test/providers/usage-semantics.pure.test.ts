@@ -1,8 +1,13 @@
 import { expect, it } from "vitest";
+import { embeddingsAnswer as bedrockAnswer } from "../../src/providers/bedrock/embeddings.ts";
+import { embedAnswer } from "../../src/providers/cohere/answer.ts";
+import { BATCH_EMBED_CONTENTS, PREDICT } from "../../src/providers/google/embeddings.ts";
+import { embeddingsAnswer } from "../../src/providers/openai-compatible/answer.ts";
 import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
 import { wireUsage } from "../../src/providers/wire-usage.ts";
 import { COMPATIBLE_ROWS } from "./usage-rows-compatible.ts";
 import { NATIVE_ROWS } from "./usage-rows-native.ts";
+import { callOf } from "./adapter-kit.ts";
 import type { Reader, Row } from "./usage-row.ts";
 
 const embeddings: Reader = (answer) => readUsage(answer["usage"], "embeddings");
@@ -43,3 +48,41 @@ it.each([
     input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   expect(embeddings({ usage })).toEqual(want);
 });
+
+const CALL = callOf({ kind: "embeddings", body: { input: ["words"] } });
+const zeros = { prompt_tokens: 0, total_tokens: 0 };
+const counted = new Headers({ "x-amzn-bedrock-input-token-count": "0" });
+it.each([
+  ["OpenAI's wire", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: zeros }, 1)],
+  ["Voyage", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: { total_tokens: 0 } }, 1)],
+  [
+    "Cohere",
+    () =>
+      embedAnswer({ embeddings: { float: [[1]] }, meta: { billed_units: { input_tokens: 0 } } }, 1),
+  ],
+  [
+    "the Gemini API",
+    () =>
+      BATCH_EMBED_CONTENTS.answer(
+        { embeddings: [{ values: [1] }], usageMetadata: { promptTokenCount: 0 } },
+        CALL,
+      ),
+  ],
+  [
+    "Vertex",
+    () => {
+      const one = { values: [1], statistics: { token_count: 0 } };
+      return PREDICT.answer({ predictions: [{ embeddings: one }] }, CALL);
+    },
+  ],
+  ["Titan", () => bedrockAnswer({ embedding: [1], inputTextTokenCount: 0 }, CALL, new Headers())],
+  ["Cohere at Bedrock", () => bedrockAnswer({ embeddings: { float: [[1]] } }, CALL, counted)],
+])(
+  "embeddings of %s that count no token have no usage, so that they are estimated",
+  (_name, answer) => {
+    const given = answer();
+    expect(given?.body["data"]).toHaveLength(1);
+    expect(given?.usage).toBeNull();
+    expect(given?.body).not.toHaveProperty("usage");
+  },
+);

@@ -15,6 +15,11 @@ const STATUSES: Readonly<Record<string, number>> = {
   timeout_error: 504,
   overloaded_error: 529,
 };
+/** What a 429 says of money (platform.claude.com, rate limits): it passes with the month or by hand, and names no wait. */
+const SPENT: ReadonlySet<string> = new Set([
+  "contract_spend_limit_reached",
+  "enforced_spend_limit_reached",
+]);
 const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
 
 /** The failure that an answer outside 2xx means. `secret` is our key there. */
@@ -24,11 +29,13 @@ export function messagesFailure(
   bodyText: string,
   secret: string,
 ): ProviderFailure {
-  const { message } = objectOf(parseObject(bodyText)?.["error"]);
+  const { message, details } = objectOf(parseObject(bodyText)?.["error"]);
   // Anchored: what a request says, and an error may quote, must not take the route from everybody.
   if (status === 400 && /^your credit balance is too low/i.test(textOf(message))) {
     return { kind: "disabled", reason: "credit_balance" };
   }
+  const code = textOf(objectOf(details)["error_code"]);
+  if (status === 429 && SPENT.has(code)) return { kind: "disabled", reason: code };
   return httpFailure(status, status === 429 ? withReset(headers) : headers, bodyText, secret);
 }
 

@@ -1,10 +1,10 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject } from "../json-value.ts";
-import { tokenCount } from "../token-count.ts";
+import { countedUsage, tokenCount } from "../token-count.ts";
 
 /**
  * Converse's TokenUsage: `inputTokens` is the uncached rest of the
- * prompt, `outputTokens` includes reasoning, which is not told apart. Null when a count is odd.
+ * prompt, `outputTokens` includes reasoning, which is not told apart. Null when a count is odd, or nothing was counted.
  */
 export function converseUsage(raw: unknown): Usage | null {
   if (!isObject(raw)) return null;
@@ -13,5 +13,5 @@ export function converseUsage(raw: unknown): Usage | null {
   const cacheRead = tokenCount(raw["cacheReadInputTokens"] ?? 0);
   const cacheWrite = tokenCount(raw["cacheWriteInputTokens"] ?? 0);
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
-  return { input, cacheRead, cacheWrite, output, reasoning: 0 };
+  return countedUsage({ input, cacheRead, cacheWrite, output, reasoning: 0 });
 }

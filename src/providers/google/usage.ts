@@ -1,11 +1,11 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject } from "../json-value.ts";
-import { tokenCount } from "../token-count.ts";
+import { countedUsage, tokenCount } from "../token-count.ts";
 
 /**
  * `usageMetadata` of a chat answer (ai.google.dev, GenerateContentResponse): the prompt includes what
  * was cached, the candidates exclude thoughts, the tools' prompt stands apart. A count that is absent is
- * 0; without the prompt's (Vertex in mid-stream), or with an odd one, there is no usage.
+ * 0; without the prompt's (Vertex in mid-stream), with 0 or with an odd one, there is no usage.
  */
 export function readUsage(raw: unknown): Usage | null {
   if (!isObject(raw)) return null;
@@ -17,13 +17,13 @@ export function readUsage(raw: unknown): Usage | null {
   if (prompt === null || cached === null || tools === null) return null;
   if (said === null || thoughts === null) return null;
   const cacheRead = Math.min(cached, prompt);
-  return {
+  return countedUsage({
     input: prompt - cacheRead + tools,
     cacheRead,
     cacheWrite: 0,
     output: said + thoughts,
     reasoning: thoughts,
-  };
+  });
 }
 
 /** The usage of an embeddings request of so many tokens; null when the count is none. */

@@ -1,24 +1,21 @@
-import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, objectOf } from "../json-value.ts";
 import type { JsonObject } from "../provider.ts";
-import { tokenCount } from "../token-count.ts";
+import { countedUsage, tokenCount } from "../token-count.ts";
 import type { UsageShape } from "./profiles/shape.ts";
 
 /**
  * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what
  * was cached, and `completion_tokens` includes reasoning, unless the host counts them apart. Parts
  * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
- * or absurd makes the usage missing (null), so that it is estimated instead. So does a chat without a
- * prompt: such zeros say that nobody counted.
+ * or absurd makes the usage missing (null), so that it is estimated instead. So does a prompt of 0.
  */
 export function readUsage(
   raw: unknown,
   kind: "chat" | "embeddings",
   shape: UsageShape = {},
 ): Usage | null {
-  const usage = readCounts(raw, kind, shape);
-  return kind === "chat" && usage !== null && promptTokens(usage) === 0 ? null : usage;
+  return countedUsage(readCounts(raw, kind, shape));
 }
 
 /** As `readUsage`, but explicit zeros are zeros: for hosts that report one event of a stream alone. */
