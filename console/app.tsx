@@ -3,8 +3,10 @@ import { PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import { Login } from "./pages/login.tsx";
 import { useCell } from "./state/cell.ts";
+import { login } from "./api/client.ts";
 import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
+import { broughtKey, organizationOf, logInByLink } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import {
@@ -16,7 +18,7 @@ import {
   useSession,
 } from "./state/session.ts";
 import { Badge, Facts, Money } from "./ui/basics.tsx";
-import { Dialog } from "./ui/dialog.tsx";
+import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { ConnectionBar } from "./ui/states.tsx";
 
@@ -32,9 +34,49 @@ export function App() {
     ask();
     return onRetry(ask);
   }, []);
+  const brought = useCell(broughtKey);
+  useEffect(() => {
+    if (who === null) void logInByLink();
+  }, [who, brought]);
   if (who === null) return <Login />;
   if (who === undefined) return <ConnectionBar />;
-  return <Shell />;
+  return (
+    <>
+      <Shell />
+      {brought !== null && <Offer key={brought} brought={brought} />}
+    </>
+  );
+}
+
+/** Whether a link's key replaces who is logged in: anybody can send a link. */
+function Offer({ brought }: { brought: string }) {
+  const { organization } = useSession();
+  const [name, setName] = useState<string | null>();
+  useEffect(() => void organizationOf(brought).then(setName), []);
+  return (
+    <Confirm
+      title="Log in with the key of the link?"
+      verb="Log in with it"
+      run={() => login(brought)}
+      onClose={() => broughtKey.set(null)}
+      onDone={(who) => {
+        broughtKey.set(null);
+        session.set(null); // nothing of one key is shown to the next
+        session.set(who);
+      }}
+    >
+      <p>
+        You are logged in to <strong>{organization?.name ?? "this region, as its operator"}</strong>
+        , and would be logged out.
+      </p>
+      {name !== undefined && (
+        <p>
+          The link's key belongs to <strong>{name ?? "no organisation"}</strong>
+          {name === null && ": it is an operator's token, or not alive"}.
+        </p>
+      )}
+    </Confirm>
+  );
 }
 
 function Shell() {

@@ -5,6 +5,8 @@ import type { CallFailure } from "./client.ts";
 export type Told =
   | {
       readonly kind: "head";
+      /** The request's. */
+      readonly id: string;
       readonly route: string;
       readonly grantedMaxTokens: string | null;
       readonly dropped: string | null;
@@ -50,6 +52,7 @@ export async function* askModel(body: object, signal: AbortSignal): AsyncGenerat
   }
   yield {
     kind: "head",
+    id: response.headers.get("x-request-id") ?? "",
     route: response.headers.get("x-route") ?? "",
     grantedMaxTokens: response.headers.get("x-granted-max-tokens"),
     dropped: response.headers.get("x-dropped"),

@@ -3,24 +3,28 @@ import { useLoaded } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { Code, Head } from "../ui/basics.tsx";
 import { Shown } from "../ui/states.tsx";
-import { clientsIn } from "../lib/clients.ts";
+import { send } from "../api/client.ts";
+import type { Outcome } from "../api/client.ts";
+import { ORIGIN } from "../lib/clients.ts";
+import type { ClientBlocks } from "../lib/clients.ts";
 import { goTo } from "../state/route.ts";
 
-const PAGE = "/docs/clients.md";
+/** The blocks of the document about clients, as `scripts/site/clients.ts` wrote them. */
+const BLOCKS = "/console/clients.json";
+type Read = Outcome<readonly ClientBlocks[]>;
+
+const placed = (text: string): string => text.replaceAll(ORIGIN, location.origin);
 
 /** How to connect this client: the document's own blocks, with this region's address in them. */
 export function Connect() {
   const [query, update] = useQuery();
   const { region } = useSession();
-  const read = useLoaded(PAGE, async () => {
-    const text = await (await fetch(PAGE)).text();
-    return { ok: true, value: clientsIn(text, location.origin) } as const;
-  });
+  const read = useLoaded(BLOCKS, async () => (await send(BLOCKS, {})) as Read);
   return (
     <>
       <Head
         title="Connect"
-        text={`Blocks for each client, with the address of the ${region.toUpperCase()} region. Put a key in place of $KEY.`}
+        text={`Blocks for each client, with the address of the ${region.toUpperCase()} region. Put a key in place of YOUR_KEY.`}
       >
         {session.get()?.key?.limited !== true && (
           <button type="button" class="primary" onClick={() => goTo(["keys"], { make: "1" })}>
@@ -49,7 +53,11 @@ export function Connect() {
               {shown && (
                 <section class="panel" role="tabpanel" aria-label={shown.name}>
                   {shown.parts.map(({ kind, text }) =>
-                    kind === "code" ? <Code key={text} text={text} /> : <p key={text}>{text}</p>,
+                    kind === "code" ? (
+                      <Code key={text} text={placed(text)} />
+                    ) : (
+                      <p key={text}>{placed(text)}</p>
+                    ),
                   )}
                   <p class="after-code">
                     <a href="/docs/clients">More about each client</a>

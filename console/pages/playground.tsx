@@ -1,11 +1,15 @@
+import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
+import type { ListedGeneration } from "../api/types.ts";
 import { askModel } from "../api/stream.ts";
 import { grouped, spent } from "../lib/money.ts";
 import { copiesOf } from "../lib/copies.ts";
 import { took } from "../lib/time.ts";
+import { finalBill, newestRequests } from "../state/bill.ts";
 import { useRead } from "../state/reads.ts";
-import { useQuery } from "../state/route.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
+import { isLimited, session } from "../state/session.ts";
 import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
 import { Failed } from "../ui/states.tsx";
@@ -41,6 +45,8 @@ type Answer = {
     readonly costMicro: number;
   } | null;
   readonly failure: CallFailure | undefined;
+  /** Why it ended before its end, and what that costs. */
+  readonly broken: ComponentChildren;
 };
 const NOTHING: Answer = {
   text: "",
@@ -53,6 +59,7 @@ const NOTHING: Answer = {
   tookMs: null,
   usage: null,
   failure: undefined,
+  broken: null,
 };
 
 /** Asks a model as the application would, and shows what the answer cost. */
@@ -101,15 +108,16 @@ export function Playground() {
             <Inputs asked={asked} onChange={setAsked} />
             {typeof body === "string" && <p class="bad-text">■ {body}</p>}
             <div class="actions end">
-              {busy ? (
-                <button type="button" onClick={stop}>
-                  Stop
-                </button>
-              ) : (
-                <button type="submit" class="primary" disabled={!model || typeof body === "string"}>
-                  Ask
-                </button>
-              )}
+              <button type="button" disabled={!busy} onClick={stop}>
+                Stop
+              </button>
+              <button
+                type="submit"
+                class="primary"
+                disabled={busy || !model || typeof body === "string"}
+              >
+                Ask
+              </button>
             </div>
           </form>
         </Panel>
@@ -198,7 +206,7 @@ function mostOf(
   return Math.ceil((input * Number(pricing.prompt) + output * Number(pricing.completion)) * 1e6);
 }
 
-/** One answer at a time, which can be stopped. */
+/** One answer at a time, which can be stopped: then its final bill is shown once it is known. */
 function useAnswer() {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [busy, setBusy] = useState(false);
@@ -208,13 +216,19 @@ function useAnswer() {
     running.current = stopping;
     setBusy(true);
     let shown = NOTHING;
-    const show = (next: Partial<Answer>): void => setAnswer((shown = { ...shown, ...next }));
+    const show = (next: Partial<Answer>): void => {
+      if (running.current === stopping) setAnswer((shown = { ...shown, ...next }));
+    };
     show({});
+    const earlier = await newestRequests();
+    let id = "";
+    let why = "";
     const startedAt = performance.now();
     const sinceMs = (): number => performance.now() - startedAt;
     try {
       for await (const told of askModel(body, stopping.signal)) {
         if (told.kind === "head") {
+          id = told.id;
           show({ route: told.route, granted: told.grantedMaxTokens, dropped: told.dropped });
         } else if (told.kind === "usage") show({ usage: told });
         else if (told.kind === "failed") show({ failure: told.failure });
@@ -224,12 +238,15 @@ function useAnswer() {
           show({ [field]: known + told.text, firstMs: shown.firstMs ?? sinceMs() });
         }
       }
-    } catch (error) {
-      const why = stopping.signal.aborted ? "Stopped: what came is charged." : String(error);
-      show({ failure: { status: 0, code: "stopped", message: why, ...NO_DETAILS } });
+    } catch {
+      why = stopping.signal.aborted ? "Stopped" : "The connection broke";
+      show({ broken: `${why}: what came is charged. Its bill follows.` });
     }
     show({ tookMs: sinceMs() });
     setBusy(false);
+    if (why === "") return;
+    const final = await finalBill(earlier, id);
+    show({ broken: <Broken why={why} isBilled={final !== undefined} />, ...billed(final) });
   };
   return {
     answer,
@@ -238,11 +255,35 @@ function useAnswer() {
     stop: () => running.current?.abort(),
   };
 }
-const NO_DETAILS = { param: null, requestId: null, docsUrl: null };
+
+/** What a request cost of which no answer told it. */
+function billed(final: ListedGeneration | null | undefined): Partial<Answer> {
+  if (final === undefined) return {};
+  const { prompt_tokens, completion_tokens, cost_micro } = final ?? {};
+  return {
+    usage: {
+      input: prompt_tokens ?? 0,
+      output: completion_tokens ?? 0,
+      costMicro: cost_micro ?? 0,
+    },
+  };
+}
+
+function Broken({ why, isBilled }: { why: string; isBilled: boolean }) {
+  if (isBilled) return <>{why}: this is the final bill.</>;
+  const who = session.get();
+  const [page, name] = who && isLimited(who) ? ["key", "This key"] : ["requests", "Requests"];
+  return (
+    <>
+      {why}: what came is charged. See <a href={hrefOf([page])}>{name}</a>.
+    </>
+  );
+}
 
 function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
   if (answer === null) return <p class="muted">What the model says stands here, with its price.</p>;
-  const { text, thought, calls, failure, firstMs, tookMs, usage, route, granted, dropped } = answer;
+  const { text, thought, calls, failure, broken, firstMs, tookMs, usage, route } = answer;
+  const { granted, dropped } = answer;
   const seconds = tookMs === null || firstMs === null ? 0 : (tookMs - firstMs) / 1000;
   const facts = [
     ["First words after", firstMs === null ? "" : took(firstMs)],
@@ -267,6 +308,11 @@ function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
       </p>
       {calls !== "" && <pre class="code">{calls}</pre>}
       {failure && <Failed failure={failure} />}
+      {broken && (
+        <p class="notice" role="status">
+          {broken}
+        </p>
+      )}
       <Facts facts={facts} />
     </>
   );

@@ -5,10 +5,12 @@ import { cell, useCell } from "./cell.ts";
 export type Route = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
-export const route = cell<Route>(parse(location.hash));
-addEventListener("hashchange", () => {
+export const route = cell<Route>({ path: [], query: {} });
+const follow = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
-});
+};
+follow();
+addEventListener("hashchange", follow);
 
 function parse(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);

@@ -6,8 +6,10 @@ import { build } from "esbuild";
 import type { Plugin } from "esbuild";
 import { openApiText } from "../openapi.ts";
 import { apiTypes } from "./api-types.ts";
+import { clientsIn } from "./clients.ts";
 
 const SOURCE = path.join(import.meta.dirname, "../../console");
+const CLIENTS = path.join(import.meta.dirname, "../../docs/clients.md");
 /** What all scripts of the console may weigh together, gzipped. */
 export const CONSOLE_SCRIPT_BYTES_MAX = 60 * 1024;
 
@@ -26,11 +28,18 @@ export const CONSOLE_HEADERS = `/console/*
 /** What hangs on uPlot and no chart of ours uses; as properties of it none could be left out. */
 const UNUSED_OF_PLOT =
   /^\s*\(?(?:uPlot|paths)\.(?:join|rangeLog|rangeAsinh|orient|fmtDate|tzDate|addGap|clipGaps|stepped|spline)\s+= .*$/gm;
+/** Its axes of time, which ours are not, and of logarithms: what stands behind a `return` is left out of a bundle. */
+const UNUSED_AXES =
+  /^function (?:logAxisSplits|asinhAxisSplits|log10AxisValsFilt|log2AxisValsFilt|timeAxisVals|timeAxisVal|timeSeriesVal|fmtDate)\(.*\) \{$/gm;
+const AXES_OF_TIME = "function genTimeStuffs(ms) {";
 const LEAN_PLOT: Plugin = {
   name: "lean-plot",
   setup(bundling) {
     bundling.onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path: at }) => ({
-      contents: readFileSync(at, "utf8").replaceAll(UNUSED_OF_PLOT, ""),
+      contents: readFileSync(at, "utf8")
+        .replaceAll(UNUSED_OF_PLOT, "")
+        .replaceAll(UNUSED_AXES, "$& return;")
+        .replace(AXES_OF_TIME, `${AXES_OF_TIME} return [[], [], () => null];`),
     }));
   },
 };
@@ -73,6 +82,8 @@ export async function buildConsole(folder: string): Promise<number> {
     .replace("style.css", urlOf("style."))
     .replace("icon.svg", `/console/assets/icon.${hash}.svg`);
   writeFileSync(path.join(folder, "console/index.html"), page);
+  const clients = clientsIn(readFileSync(CLIENTS, "utf8"));
+  writeFileSync(path.join(folder, "console/clients.json"), JSON.stringify(clients));
   return outputFiles
     .filter(({ path: at }) => at.endsWith(".js"))
     .reduce((bytes, { contents }) => bytes + gzipSync(contents, { level: 9 }).length, 0);

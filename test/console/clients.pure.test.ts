@@ -1,41 +1,99 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { clientsIn } from "../../console/lib/clients.ts";
+import { ORIGIN } from "../../console/lib/clients.ts";
 import { copiesOf } from "../../console/lib/copies.ts";
+import { clientsIn, YOUR_KEY } from "../../scripts/site/clients.ts";
 
 const PAGE = readFileSync(path.join(import.meta.dirname, "../../docs/clients.md"), "utf8");
-const ORIGIN = "https://eu.example.test";
 
-describe("the blocks of the page about clients", () => {
-  const clients = clientsIn(PAGE, ORIGIN);
+/** How each client's blocks say where it asks and with whose key: a pattern for each of its blocks' SDKs. */
+const AT = ORIGIN.replaceAll(".", "\\.");
+const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = [
+  ["OpenAI SDK for JavaScript", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
+  ["Responses", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
+  [
+    "Codex",
+    new RegExp(`base_url = "${AT}/v1"[^]*env_key = "KEY"[^]*export KEY=${YOUR_KEY}\ncodex`),
+  ],
+  ["OpenAI SDK for Python", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
+  [
+    "OpenAI Agents SDK",
+    new RegExp(`new OpenAI\\(\\{ baseURL: "${AT}/v1", apiKey: "${YOUR_KEY}" \\}\\)`),
+    new RegExp(`AsyncOpenAI\\(base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+  ],
+  ["AI SDK", new RegExp(`baseURL: "${AT}/v1",\n  apiKey: "${YOUR_KEY}"`)],
+  [
+    "LangChain",
+    new RegExp(`apiKey: "${YOUR_KEY}",\n  configuration: \\{ baseURL: "${AT}/v1" \\}`),
+    new RegExp(`"base_url": "${AT}/v1", "api_key": "${YOUR_KEY}"`),
+  ],
+  ["Claude Code", inShell("ANTHROPIC_BASE_URL", "", "ANTHROPIC_AUTH_TOKEN")],
+  [
+    "Anthropic's Messages",
+    new RegExp(`curl -s ${AT}/v1/messages -H "x-api-key: \\$KEY"`),
+    new RegExp(`Anthropic\\(base_url="${AT}", api_key="${YOUR_KEY}"\\)`),
+  ],
+  ["aider", inShell("OPENAI_API_BASE", "/v1", "OPENAI_API_KEY")],
+  ["opencode", new RegExp(`"baseURL": "${AT}/v1", "apiKey": "\\{env:KEY\\}"`), /export KEY=/],
+  ["Open WebUI", inShell("OPENAI_API_BASE_URL", "/v1", "OPENAI_API_KEY")],
+  ["llm", new RegExp(`api_base: ${AT}/v1\n`), /llm keys set turnpike --value \$KEY\n/],
+];
 
-  it("are there for every client that has one", () => {
-    const names = clients.map(({ name }) => name);
-    for (const name of ["OpenAI SDK for JavaScript", "Codex", "Claude Code", "LangChain", "llm"]) {
-      expect(names).toContain(name);
+function inShell(address: string, ending: string, key: string): RegExp {
+  return new RegExp(`^export KEY=${YOUR_KEY}\n${address}=${AT}${ending} ${key}=\\$KEY `, "m");
+}
+
+describe("the blocks of the console's page Connect, made from the page about clients", () => {
+  const clients = clientsIn(PAGE);
+  const codeOf = (name: string): string =>
+    clients
+      .filter((client) => client.name === name)
+      .flatMap(({ parts }) => parts.filter(({ kind }) => kind === "code"))
+      .map(({ text }) => text)
+      .join("\n\n");
+
+  it("are there for every client that has one, and each is held to an address and a key below", () => {
+    expect(clients.map(({ name }) => name)).toEqual(SET.map(([name]) => name));
+  });
+
+  it.each(SET.map(([name, ...says]) => ({ name, says })))(
+    "$name: its address is this region's and its key the reader's",
+    ({ name, says }) => {
+      for (const pattern of says) expect(codeOf(name)).toMatch(pattern);
+    },
+  );
+
+  it("read nothing from a shell that they do not set, and name no other address", () => {
+    for (const { name } of clients) {
+      const code = codeOf(name);
+      expect(code, name).not.toMatch(
+        /process\.env|os\.environ|\$URL|\$JSON|\$AUTH|\$\{|127\.0\.0\.1/,
+      );
+      const set = [...code.matchAll(/^export (\w+)=|^(\w+)=/gm)].map(([, one, two]) => one ?? two);
+      for (const [, variable] of code.matchAll(/\$([A-Z_]+)/g)) {
+        expect(set, name).toContain(variable);
+      }
+      const elsewhere = [...code.matchAll(/https?:\/\/[^\s"'/]+/g)].map(([url]) => url);
+      const own = elsewhere.filter((url) => url !== "https://opencode.ai");
+      expect(new Set([...own, ORIGIN]), name).toEqual(new Set([ORIGIN]));
     }
   });
 
-  it("have this region's address and no other, and words without markdown", () => {
+  it("have words without markdown, and nothing that a block prints", () => {
     for (const { name, parts } of clients) {
-      const text = parts.map((part) => part.text).join("\n");
-      expect(text, name).not.toContain("$URL");
-      expect(text, name).not.toContain("127.0.0.1");
       const words = parts.filter(({ kind }) => kind === "text").map((part) => part.text);
       for (const word of words) expect(word, name).not.toMatch(/`|\]\(/);
+      expect(codeOf(name), name).not.toContain("msg_");
     }
-    expect(
-      clients.some(({ parts }) => parts.some(({ text }) => text.includes(`${ORIGIN}/v1`))),
-    ).toBe(true);
   });
 });
 
 it("a request is copied for the shell with its quotes, and for Python as JSON in a string", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
   const [curl, python] = copiesOf(body, ORIGIN);
-  const inShell = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
-  expect(JSON.parse(inShell.replaceAll(`'\\''`, "'"))).toEqual(body);
+  const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
+  expect(JSON.parse(inQuotes.replaceAll(`'\\''`, "'"))).toEqual(body);
   const inPython = /json\.loads\((.*)\)/.exec(python?.text ?? "")?.[1] ?? "";
   expect(JSON.parse(JSON.parse(inPython) as string)).toEqual(body);
 });

@@ -1,0 +1,38 @@
+import { login, send } from "../api/client.ts";
+import { cell } from "./cell.ts";
+import { hrefOf, route } from "./route.ts";
+import { farewell, session } from "./session.ts";
+
+/** The key that a link brought, until it is used or declined; the address has forgotten it. */
+export const broughtKey = cell<string | null>(null);
+
+/** Takes a link's key out of the address, at the start and when a link is pasted into an open page. */
+export function takeKeyOfAddress(): void {
+  if (!location.hash.startsWith("#key=")) return;
+  const { path, query } = route.get();
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  history.replaceState(null, "", hrefOf(path, query));
+  broughtKey.set(key);
+}
+
+/** Exchanges the link's key where nobody is logged in. */
+export async function logInByLink(): Promise<void> {
+  const key = broughtKey.get();
+  if (key === null) return;
+  broughtKey.set(null);
+  const outcome = await login(key);
+  if (outcome.ok) session.set(outcome.value);
+  else farewell.set(`The link's key was refused: ${outcome.failure.message}`);
+}
+
+/** The organisation that a key spends for, by name or else by id; null for what is no live key of one. */
+export async function organizationOf(key: string): Promise<string | null> {
+  const headers = { authorization: `Bearer ${key}` };
+  const id = await fetch("/v1/key", { headers }).then(
+    (answer) => answer.headers.get("openai-organization"),
+    () => null,
+  );
+  if (id === null) return null;
+  const read = await send(`/v1/orgs/${id}`, { headers });
+  return read.ok ? (read.value as { readonly name: string }).name : id;
+}

@@ -1,0 +1,69 @@
+import { beforeAll, expect, it } from "vitest";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { logIn, openWindow, rail } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+const browser = openWindow();
+type Made = Awaited<ReturnType<typeof makeOrganization>> & { readonly name: string };
+let own: Made;
+let another: Made;
+
+beforeAll(async () => {
+  own = await organization();
+  another = await organization();
+});
+
+async function organization(): Promise<Made> {
+  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
+  const response = await fetch(`${browser.origin}/v1/orgs/${made.orgId}`, {
+    headers: { authorization: `Bearer ${made.key}` },
+  });
+  return { ...made, name: ((await response.json()) as { name: string }).name };
+}
+
+/** Whose console the page shows. */
+const shown = (page: WatchedPage) => page.locator(".top .organization").textContent();
+const follow = (page: WatchedPage, key: string) =>
+  page.evaluate((hash) => (location.hash = hash), `#key=${key}`);
+
+it.each([
+  ["opened", (page: WatchedPage, key: string) => page.goto(`/console/?again#key=${key}`)],
+  ["pasted into the open page", follow],
+])("a link that is %s asks before it replaces who is logged in", async (_, bring) => {
+  const page = await logIn(browser, own.key);
+  await bring(page, another.key);
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText(another.name).waitFor();
+  expect(page.url()).not.toContain("key=");
+  expect(await dialog.textContent()).toContain(own.name);
+  expect(await shown(page)).toBe(own.name);
+  await dialog.getByRole("button", { name: "Keep it" }).click();
+  await page.reload();
+  await rail(page).waitFor();
+  expect(await shown(page)).toBe(own.name);
+  expect(await page.getByRole("dialog").count()).toBe(0);
+
+  await bring(page, another.key);
+  await page.getByRole("dialog").getByText(another.name).waitFor();
+  await page.getByRole("button", { name: "Log in with it" }).click();
+  await expect.poll(() => shown(page)).toBe(another.name);
+  expect(page.url()).not.toContain("key=");
+  expect(page.faults).toEqual([]);
+});
+
+it("a link's key goes from the address of a page that nobody is logged in to, and is exchanged", async () => {
+  const page = await browser.open("/console/");
+  await page.getByLabel("API key or operator's token").waitFor();
+  await follow(page, own.key);
+  await rail(page).waitFor();
+  expect(page.url()).not.toContain("key=");
+  expect(await shown(page)).toBe(own.name);
+});
+
+it("a link's key that is refused says so, and goes from the address", async () => {
+  const page = await browser.open("/console/#key=svc_sk_eu_live_none");
+  await page.getByText("The link's key was refused").waitFor();
+  expect(page.url()).not.toContain("key=");
+  expect(await page.context().cookies()).toEqual([]);
+});
