@@ -12,6 +12,7 @@ import type { After } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
 import { verifyKey } from "./api-key.ts";
 import type { VerifiedKey } from "./api-key.ts";
+import type { PacedSession } from "./session-minutes.ts";
 import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
 
 /** Who reads a key from a slow book may take this long; then it is our fault, 503. */
@@ -19,7 +20,7 @@ const REGISTER_TIMEOUT_MS = 6000;
 
 /** What authentication asks of a key's register. */
 export type AdmittingRegister = Pick<Register, "whose"> & {
-  admit(home: Region, secret?: string): Promise<Admission>;
+  admit(home: Region, secret?: string, session?: PacedSession): Promise<Admission>;
 };
 
 /** What a request's key is verified by. */
@@ -123,7 +124,8 @@ async function admitAtHome(
 async function admitAtPeer(key: VerifiedKey, { register }: Admitting): Promise<Result<Admitted>> {
   const { hash: keyHash, home, shown } = key;
   const secret = secretOf(keyHash, shown);
-  const admission = await onceMore(() => register(keyHash).admit(home, secret));
+  const paced = shown?.session && { id: shown.session.id, rpmLimit: shown.session.rpmLimit };
+  const admission = await onceMore(() => register(keyHash).admit(home, secret, paced));
   if (!admission.ok) return refuse(admission.failure);
   const { keyId, orgId, memberId, scope } = admission;
   const caller = { keyId, keyHash, orgId, memberId, scope, home, ...(shown && { shown }) };

@@ -29,6 +29,8 @@ import {
 import { bookOf, HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
 import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
+import { SessionMinutes } from "./session-minutes.ts";
+import type { PacedSession } from "./session-minutes.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";
 
@@ -53,6 +55,7 @@ export class KeyRegister extends DurableObject<Env> {
   #limitsSet = 0;
   /** Who knows the key: this region's book, or its home's. Every call says which. */
   #home: Region | null = null;
+  readonly #sessions = new SessionMinutes();
   /** The newest use that this instance has seen, Unix ms. */
   #usedAt = 0;
 
@@ -60,11 +63,12 @@ export class KeyRegister extends DurableObject<Env> {
    * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
    * `storage_unavailable`, and for a global key of another `home`, on its first use here,
    * `home_region_unreachable`. Never throws, and never admits or condemns on what it does not know. `secret`:
-   * the hash of the one that was shown; away from home only one that is known to have retired is refused.
+   * the hash of the one that was shown; away from home only one that is known to have retired is refused. `session`:
+   * whose own minute the request must fit first.
    */
-  admit(home: Region | null = null, secret?: string): Promise<Admission> {
+  admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
     this.#home = home;
-    return this.#known(() => this.#decide(secret));
+    return this.#known(() => this.#decide(secret, session));
   }
 
   /**
@@ -175,13 +179,15 @@ export class KeyRegister extends DurableObject<Env> {
     storeRetired(this.ctx.storage.sql, secret, retiresAt);
   }
 
-  #decide(secret: string | undefined): Admission {
+  #decide(secret: string | undefined, session: PacedSession | undefined): Admission {
     const { window, key, revokedAt } = this.#remember();
     if (revokedAt !== null || key === null || !this.#isLive(secret)) {
       return refuse({ kind: "invalid_api_key" });
     }
     const clockMs = now(this.env);
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, key);
+    const ofSession = this.#sessions.refuse(session, clockMs);
+    if (ofSession !== null) return ofSession;
     const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
@@ -192,7 +198,8 @@ export class KeyRegister extends DurableObject<Env> {
     window.append(decision.entry);
     this.#touchWhenDue(decision.entry.at);
     const { remaining, resetMs } = decision;
-    return { ok: true, keyId, orgId, memberId, scope, limit, remaining, resetMs };
+    const rate = this.#sessions.take(session, clockMs) ?? { limit, remaining, resetMs };
+    return { ok: true, keyId, orgId, memberId, scope, ...rate };
   }
 
   /** Whether the key may be used with this secret, as far as this region can say. */

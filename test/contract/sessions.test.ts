@@ -6,6 +6,7 @@ import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { addMember, createKey, deleteKey, statusOf } from "./key-client.ts";
+import { end, mint } from "./session-client.ts";
 
 const PAGE = "https://app.example.com";
 
@@ -21,27 +22,16 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-type Minted = { readonly id: string; readonly token: string; readonly expires_at: string };
 type Listed = {
   readonly id: string;
   readonly spent_dollars: number;
   readonly held_dollars: number;
 };
 
-async function mint(key: string, fields: Record<string, unknown> = {}): Promise<Minted> {
-  const response = await send("/v1/sessions", { key, body: fields });
-  expect(response.status).toBe(201);
-  return response.json<Minted>();
-}
-
 async function listed(key: string, query = ""): Promise<readonly Listed[]> {
   const response = await send(`/v1/sessions${query}`, { key });
   expect(response.status).toBe(200);
   return (await response.json<{ sessions: readonly Listed[] }>()).sessions;
-}
-
-function end(key: string, id: string): Promise<Response> {
-  return send(`/v1/sessions/${id}`, { key, method: "DELETE" });
 }
 
 /** Rows of a table of the organisation's wallet. */
@@ -102,7 +92,7 @@ describe("a session", () => {
     const { token } = await mint(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
-      rpm_limit: 2,
+      rpm_limit: 3, // what it is refused counts too
     });
     expect((await chat(token, { user: "bob" })).status).toBe(400);
     const { token: alias } = await mint(account.key, { allowed_models: ["smart"] });

@@ -12,11 +12,12 @@ import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
+import type { Place } from "./key-admissions.do.ts";
 import { standingBy } from "./key-terms.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 import type { LiveKey } from "../tables/key-rows.do.ts";
-import { budgetOfSession } from "./sessions.do.ts";
+import { budgetOfSession, placeSession, refuseSessionRate, sessionRate } from "./sessions.do.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 import { budgetSpent } from "../../lib/key-terms.ts";
 
@@ -39,15 +40,24 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 }
 
 /** See `WalletCalls.admit`. */
-export function admit(gate: Gate, { keyHash, shown }: Called): Promise<Result<AdmittedKey>> {
+export function admit(gate: Gate, called: Called): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
+  const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
-    const place = keys.place(desk, keyHash, shown);
+    const place = placeOf(gate, desk, called);
     if (!place.ok) return place;
     keys.take(desk, place.value);
+    placeSession(desk, shown?.session);
     const { record, rate } = place.value;
-    return success(admittedBy(desk, record, rate, shown));
+    const ofSession = sessionRate(desk, shown?.session);
+    return success(admittedBy(desk, record, ofSession ?? rate, shown));
   });
+}
+
+/** A free place in the key's minute for a request that fits its session's own: what that refuses takes none. */
+function placeOf({ keys }: Gate, desk: Desk, { keyHash, shown }: Called): Result<Place> {
+  const place = keys.place(desk, keyHash, shown);
+  return (place.ok ? refuseSessionRate(desk, shown?.session) : null) ?? place;
 }
 
 /**
@@ -62,14 +72,17 @@ export function admitAndHold(
   const { keys } = gate;
   const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
-    const place = keys.place(desk, keyHash, shown);
+    const place = placeOf(gate, desk, called);
     if (!place.ok) return replayFor(gate, desk, { called, request }) ?? place;
     let isRepeat = false;
     try {
-      const held = hold(desk, request, termsBy(place.value.record, shown));
+      const terms = { ...termsBy(place.value.record, shown), isPlaced: true };
+      const held = hold(desk, request, terms);
       ({ isRepeat } = held);
+      if (!isRepeat) placeSession(desk, shown?.session);
       const before = isRepeat ? keys.standing(desk, keyHash, shown) : null;
-      return success({ admitted: before ?? place.value.rate, held: held.answer });
+      const admitted = sessionRate(desk, shown?.session) ?? before ?? place.value.rate;
+      return success({ admitted, held: held.answer });
     } finally {
       if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
     }
@@ -106,7 +119,10 @@ export async function holdFor(
   const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
-    return live.ok ? hold(desk, request, termsBy(live.value, shown)).answer : live;
+    if (!live.ok) return live;
+    // Away from home its place was taken there, which home never hears of.
+    const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
+    return hold(desk, request, terms).answer;
   });
 }
 

@@ -22,8 +22,13 @@ import type { NewRequest } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
 import { madeEndUser, newEndUser, storeEndUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
-import { insertSession, noteSessionRate, selectSession } from "../tables/session-rows.do.ts";
-import { budgetOfSession, refuseOfSession } from "./sessions.do.ts";
+import { insertSession, selectSession } from "../tables/session-rows.do.ts";
+import {
+  budgetOfSession,
+  placeSession,
+  refuseOfSession,
+  refuseSessionRate,
+} from "./sessions.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
 import { reachedByRefusal, tellReached } from "./alerts.do.ts";
 import { findEndUser } from "./memory.do.ts";
@@ -32,8 +37,14 @@ import type { Desk } from "./memory.do.ts";
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
 export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-/** What a request is held by: its key's terms, and its session's. */
-export type HeldTerms = KeyTerms & { readonly session?: Session | undefined };
+/**
+ * What a request is held by: its key's terms, and its session's. `isPlaced`: the session's minute counted it when its
+ * key was admitted.
+ */
+export type HeldTerms = KeyTerms & {
+  readonly session?: Session | undefined;
+  readonly isPlaced?: boolean;
+};
 
 /** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
 export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
@@ -118,7 +129,7 @@ function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Gra
   if (notAllowed !== null) return notAllowed;
   const lapsed = lapsedBy(desk, request);
   if (!lapsed.ok) return lapsed;
-  const limited = refuseOfSession(desk, request, session) ?? refuseRate(desk);
+  const limited = refuseOfSession(desk, request, session) ?? refuseRates(desk, terms);
   if (limited !== null) return limited;
   const tokens = tokensFor(desk, request, terms);
   if (!tokens.ok) return tokens;
@@ -191,6 +202,12 @@ function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
   return { user, counted: { ...user, id: departed?.user.id ?? user.id }, made };
 }
 
+/** The session's own minute, unless it has the request already, then the organisation's. */
+function refuseRates(desk: Desk, { session, isPlaced }: HeldTerms): Refusal | null {
+  const ofSession = isPlaced === true ? null : refuseSessionRate(desk, session);
+  return ofSession ?? refuseRate(desk);
+}
+
 /** The organisation's own rate limit, if it has one. */
 function refuseRate({ memory, nowMs }: Desk): Refusal | null {
   const limit = memory.row.rpmLimit;
@@ -239,20 +256,17 @@ function granted(
     expiresAt,
   });
   if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
-  noteRates(desk, session, firstUse);
+  noteRates(desk, terms, firstUse);
   memory.changed = true;
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 
 /** Memory of the organisation's and the session's minutes follows the grant. */
-function noteRates(
-  { memory, nowMs }: Desk,
-  session: string | null,
-  firstUse: Session | null,
-): void {
+function noteRates(desk: Desk, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
+  const { memory, nowMs } = desk;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
   if (firstUse !== null) memory.sessions.count++;
-  if (session !== null) noteSessionRate(memory.sessions, session, nowMs);
+  if (isPlaced !== true) placeSession(desk, session);
 }
 
 /** The session, where the tables have not met it; null otherwise. */

@@ -2,18 +2,20 @@ import { timestamp } from "../../lib/clock.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { allowsModel } from "../../lib/key-terms.ts";
+import type { RateState } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Session } from "../../lib/session.ts";
 import { sessionBudget } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
-import { rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
+import { rateState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import {
   addSessionSpend,
   deleteSessions,
   endSession,
+  noteSessionRate,
   selectLiveSessions,
   selectSession,
 } from "../tables/session-rows.do.ts";
@@ -36,28 +38,48 @@ export function refuseSession({ sql, memory, clockMs }: Desk, session: Session):
   return refuseDeadSession(session, { madeAt: memory.row.madeAt, endedAt, nowMs: clockMs });
 }
 
-/** What a session's own terms refuse of a request, before money: its models, its end user, its minute, its place. */
+/** What a session's own terms refuse of a request, before money: its models, its end user, its place. */
 export function refuseOfSession(
   desk: Desk,
   { model, externalId }: HoldRequest,
   session: Session | undefined,
 ): Refusal | null {
   if (session === undefined) return null;
-  const { allowedModels, endUser, rpmLimit: limit } = session;
+  const { allowedModels, endUser } = session;
   if (allowedModels !== null && (model === null || !allowsModel(session, model))) {
     return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
   }
   if (endUser !== null && externalId !== null && externalId !== endUser) {
     return invalid("This session is for requests of another end user.", "user");
   }
-  return refuseRate(desk, session.id, limit) ?? refuseAnother(desk, session);
+  return refuseAnother(desk, session);
 }
 
-function refuseRate({ memory, nowMs }: Desk, id: string, limit: number | null): Refusal | null {
-  if (limit === null) return null;
-  const retryAfterMs = rateWait(memory.sessions.rates.get(id) ?? [], limit, nowMs);
+/** Null while one more request fits the session's own minute. */
+export function refuseSessionRate(
+  { memory, nowMs }: Desk,
+  session: Session | undefined,
+): Refusal | null {
+  const limit = session?.rpmLimit ?? null;
+  if (session === undefined || limit === null) return null;
+  const retryAfterMs = rateWait(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
   if (retryAfterMs <= 0) return null;
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
+}
+
+/** What is left of a session's own minute; null without one. */
+export function sessionRate(
+  { memory, nowMs }: Desk,
+  session: Session | undefined,
+): RateState | null {
+  if (session === undefined || session.rpmLimit === null) return null;
+  return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
+}
+
+/** A request of a session that took a place in its key's minute takes one in the session's own. */
+export function placeSession({ memory, nowMs }: Desk, session: Session | undefined): void {
+  if (session === undefined || session.rpmLimit === null) return;
+  noteSessionRate(memory.sessions, session.id, nowMs);
 }
 
 /** Null while there is room for one more session, or for one that was used before. */

@@ -1,6 +1,7 @@
 import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { mintedAt } from "../../lib/id.ts";
+import type { RateState } from "../../lib/key-terms.ts";
 import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
 import type { Session } from "../../lib/session.ts";
 import type { RequestState } from "./ledger.ts";
@@ -73,6 +74,14 @@ export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   forget(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
+}
+
+/** What is left of such a minute at `nowMs`, and in how many ms more will be. */
+export function rateState(log: RateLog, limit: number, nowMs: number): RateState {
+  forget(log, nowMs);
+  const oldest = log[Math.max(0, log.length - limit)];
+  const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + WINDOW_MS - nowMs);
+  return { limit, remaining: Math.max(0, limit - log.length), resetMs };
 }
 
 /** The moment before which an admission no longer counts at `nowMs`. */

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { registerOf } from "../keys/register-fixture.ts";
+import { makeKey, shiftClock } from "../keys/key-fixture.ts";
+import { chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { createKey } from "./key-client.ts";
+import { mint } from "./session-client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** A key of 20 requests a minute and a session of it of two, and what is left of the key once it is asked. */
+async function keyAndSession(): Promise<{
+  readonly token: string;
+  readonly left: () => Promise<number>;
+}> {
+  const { key } = await createKey(account.key, { rpm_limit: 20 });
+  const { token } = await mint(key, { rpm_limit: 2 });
+  const left = async (): Promise<number> => {
+    const { headers } = await send("/v1/models", { key });
+    return Number(headers.get("x-ratelimit-remaining-requests"));
+  };
+  expect(await left()).toBe(18); // the minting and this look
+  return { token, left };
+}
+
+describe("what a session's own minute refuses costs its key nothing", () => {
+  const large = "x".repeat(70 * 1024); // its key is admitted before its body is read
+  it.each<[string, (token: string) => Promise<Response>]>([
+    ["paid requests", (token) => chat(token)],
+    ["large ones", (token) => chat(token, { messages: [{ role: "user", content: large }] })],
+    ["bodies that are refused", (token) => chat(token, { temperature: 9 })],
+    ["models that it may not name", (token) => chat(token, { model: "no/such" })],
+    ["looking", (token) => send("/v1/models", { key: token })],
+  ])("%s", async (_, ask) => {
+    const { token, left } = await keyAndSession();
+    for (let n = 0; n < 2; n++) expect((await ask(token)).status).not.toBe(429);
+    for (let n = 0; n < 8; n++) {
+      const error = await errorOf(await ask(token), 429);
+      expect(error.message).toContain("for this session");
+    }
+    expect(await left()).toBe(15);
+    shiftClock(61_000);
+    expect((await ask(token)).status).not.toBe(429);
+  });
+
+  it("at once: one browser stops no other and not the key", async () => {
+    const { token, left } = await keyAndSession();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => chat(token)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
+    expect(await left()).toBe(15);
+  });
+
+  it("away from home the key's register there gives a session no more places than its own", async () => {
+    const { booked } = await makeKey({ rpmLimit: 20 });
+    const register = registerOf(booked.keyHash);
+    const session = { id: "ses_one", rpmLimit: 2 };
+    const answers = [];
+    for (let n = 0; n < 10; n++) {
+      answers.push(await register.admit(null, undefined, session));
+    }
+    expect(answers.filter(({ ok }) => ok)).toHaveLength(2);
+    expect(answers.at(-1)).toMatchObject({
+      failure: { kind: "rate_limited", scope: "session", limit: 2 },
+    });
+    const other = { id: "ses_two", rpmLimit: 2 };
+    expect((await register.admit(null, undefined, other)).ok).toBe(true);
+    expect(await register.admit()).toMatchObject({ ok: true, remaining: 16 });
+  });
+});
+
+const rate = ({ headers }: Response): readonly (string | null)[] =>
+  ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
+
+it("an answer says what is left of a session's own minute, where it has one", async () => {
+  const { token } = await keyAndSession();
+  expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
+  expect(rate(await chat(token))).toEqual(["2", "0"]);
+});
