@@ -2,14 +2,11 @@ import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
-import { unstable_splitSqlQuery } from "wrangler";
+import { readMigrations } from "./scripts/migrations.ts";
 import { writeTokenTable } from "./scripts/site/tokens.ts";
 
 writeTokenTable(fileURLToPath(new URL("./site", import.meta.url))); // the Worker reads it among its static assets
 process.env["WRANGLER_LOG"] = "error"; // secrets are bound below, not read from the developer's machine
-const TEST_SCHEMA = unstable_splitSqlQuery(
-  readFileSync(new URL("./schema.sql", import.meta.url), "utf8"),
-);
 const secrets = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
   ADMIN_TOKEN: "a".repeat(32),
@@ -58,7 +55,7 @@ export default defineConfig({
                 SANDBOX: "on",
                 LOG_REQUESTS: "all",
                 METRICS_DELAY_MS: "0", // what a test counts is there at once
-                TEST_SCHEMA,
+                TEST_MIGRATIONS: readMigrations(),
               },
               outboundService: (request: Request) => {
                 throw new Error(`a test called out: ${request.url}`);

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { unstable_getMiniflareWorkerOptions, unstable_splitSqlQuery } from "wrangler";
+import { unstable_getMiniflareWorkerOptions } from "wrangler";
+import { applyMigrations, readMigrations } from "./migrations.ts";
 import type { RegionName } from "./region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // secrets are bound below: no word about a missing .dev.vars
@@ -17,7 +17,7 @@ export type RegionOptions = {
   readonly peers: readonly { readonly region: RegionName; readonly url: string }[];
   /** Where D1 and the objects live; without one the state ends with the region. */
   readonly directory?: string;
-  /** The checkout whose wrangler.toml and schema.sql it has; this one unless another is named. */
+  /** The checkout whose wrangler.toml and migrations it has; this one unless another is named. */
   readonly root?: string;
   /** The Worker's bundle, of `bundleWorker`. */
   readonly code: string;
@@ -56,13 +56,14 @@ export function linkBindings(region: RegionName, secrets: LinkSecrets): Record<s
     : { PEER_OUT_EU: US_SIGNS, PEER_IN_EU: EU_SIGNS };
 }
 
-/** One region on real workerd, its D1 with the schema applied. Stop it with `miniflare.dispose()`. */
+/** One region on real workerd, its D1 with all migrations applied. Stop it with `miniflare.dispose()`. */
 export async function startRegion(options: RegionOptions): Promise<Region> {
   const worker = `turnpike-${options.region}`;
   const miniflare = new Miniflare(miniflareOptions(worker, options));
   try {
     const url = String(await miniflare.ready);
-    await applySchema(miniflare, worker, options.root);
+    const book = await miniflare.getD1Database("DB", worker);
+    await applyMigrations(book, readMigrations(options.root));
     const directUrl =
       options.direct === undefined ? url : await miniflare.unsafeGetDirectURL(worker);
     return {
@@ -117,12 +118,6 @@ function miniflareOptions(worker: string, options: RegionOptions) {
       },
     ],
   });
-}
-
-async function applySchema(miniflare: Miniflare, worker: string, root = ROOT): Promise<void> {
-  const db = await miniflare.getD1Database("DB", worker);
-  const schema = readFileSync(path.join(root, "schema.sql"), "utf8");
-  await db.batch(unstable_splitSqlQuery(schema).map((statement) => db.prepare(statement)));
 }
 
 function showProblems({ level, message }: LogLine): void {

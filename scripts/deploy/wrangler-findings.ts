@@ -63,7 +63,7 @@ function databaseFindings({ region, config, others }: Settings): Finding[] {
       error(
         `${where} database_id`,
         id === "" ? "is not set" : "is a placeholder",
-        `npx wrangler d1 create ${name} --jurisdiction ${region}, and put the id that it prints here. Then: npx wrangler d1 execute ${name} --env ${region} --remote --file schema.sql`,
+        `npx wrangler d1 create ${name} --jurisdiction ${region}, and put the id that it prints here. Then: npx wrangler d1 migrations apply ${name} --env ${region} --remote`,
       ),
     ];
   }

@@ -5,11 +5,22 @@ import type { Result } from "../lib/failure.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow, WINDOW_MS } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 import type { RateState } from "../lib/key-terms.ts";
+import { makeTables, openTables } from "../lib/tables.do.ts";
+import type { Tables } from "../lib/tables.do.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
 
 /** What a session may call in any 60 s, and how often a key or an operator may log in. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
+
+const FIRST = `CREATE TABLE session (one INTEGER PRIMARY KEY CHECK (one = 1),
+    identity TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
+  CREATE TABLE calls (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;`;
+
+export const SESSION_TABLES: Tables = {
+  name: "console session",
+  steps: [{ sql: FIRST, readableBy: 1 }],
+};
 
 type Memory = {
   readonly window: RateWindow;
@@ -27,7 +38,7 @@ export class ConsoleSession extends DurableObject<Env> {
 
   /** Begins the session; `expiresAt` in Unix ms. */
   async open(identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
-    this.#createTables();
+    makeTables(this.ctx.storage, SESSION_TABLES);
     this.ctx.storage.sql.exec(
       "INSERT OR REPLACE INTO session (one, identity, expires_at) VALUES (1, ?, ?)",
       JSON.stringify(identity),
@@ -63,7 +74,7 @@ export class ConsoleSession extends DurableObject<Env> {
 
   /** Counts one login of whom this object is named after: `rate_limited`. */
   async takeLogin(): Promise<Result<null>> {
-    this.#createTables();
+    makeTables(this.ctx.storage, SESSION_TABLES);
     const taken = this.#take(LOGINS_MAX, "login");
     if (!taken.ok) return taken;
     await this.ctx.storage.setAlarm(elapsedMs() + WINDOW_MS);
@@ -105,8 +116,9 @@ export class ConsoleSession extends DurableObject<Env> {
   /** An object that nothing was stored in has no tables, and gets none by being asked. */
   #read(): Memory {
     const { sql } = this.ctx.storage;
-    const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'calls'");
-    if (table === undefined) return { window: new RateWindow(), session: null };
+    if (!openTables(this.ctx.storage, SESSION_TABLES)) {
+      return { window: new RateWindow(), session: null };
+    }
     const [row] = sql.exec<{ identity: string; expires_at: number }>(
       "SELECT identity, expires_at FROM session",
     );
@@ -116,14 +128,6 @@ export class ConsoleSession extends DurableObject<Env> {
       expiresAt: row.expires_at,
     };
     return { window: new RateWindow(calls), session: session ?? null };
-  }
-
-  #createTables(): void {
-    this.ctx.storage.sql.exec(`
-      CREATE TABLE IF NOT EXISTS session (one INTEGER PRIMARY KEY CHECK (one = 1),
-        identity TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
-      CREATE TABLE IF NOT EXISTS calls (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
-    `);
   }
 
   async #erase(): Promise<void> {

@@ -9,10 +9,10 @@ import { isLiveSecret } from "../lib/key.ts";
 import type { KeySecrets, Admission, Identified } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
+import { makeTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
 import {
-  createTables,
   isRepeatedWrite,
   oweBook,
   owedToBook,
@@ -20,6 +20,7 @@ import {
   paidToBook,
   paidUse,
   readMemory,
+  REGISTER_TABLES,
   storeAdmission,
   storeClamp,
   storeKey,
@@ -119,7 +120,7 @@ export class KeyRegister extends DurableObject<Env> {
    */
   revoke(revokedAt: number): number {
     this.#memory = null;
-    createTables(this.ctx.storage.sql);
+    makeTables(this.ctx.storage, REGISTER_TABLES);
     this.ctx.storage.sql.exec(
       "INSERT INTO tombstone (one, revoked_at) VALUES (1, ?) ON CONFLICT (one) DO NOTHING",
       revokedAt,
@@ -176,6 +177,7 @@ export class KeyRegister extends DurableObject<Env> {
   /** Away from its home: a secret of the key ends then. Durable before it answers; throws when storage does. */
   retire(secret: string, retiresAt: number): void {
     this.#memory = null;
+    makeTables(this.ctx.storage, REGISTER_TABLES);
     storeRetired(this.ctx.storage.sql, secret, retiresAt);
   }
 
@@ -266,7 +268,7 @@ export class KeyRegister extends DurableObject<Env> {
     }
     // Nor may it bring back a limit that was changed while it was under way.
     if (limitsSet !== this.#limitsSet) return this.#readBook();
-    createTables(this.ctx.storage.sql);
+    makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
     // Home notes uses by itself: a minute from now is early enough to ask it again.
     storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
@@ -352,7 +354,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #remember(): RegisterMemory {
-    this.#memory ??= readMemory(this.ctx.storage.sql);
+    this.#memory ??= readMemory(this.ctx.storage);
     return this.#memory;
   }
 

@@ -4,6 +4,31 @@ import type { Key, Scope } from "../lib/key.ts";
 import { termsOfText, termsText } from "../lib/key-terms.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
+import { openTables } from "../lib/tables.do.ts";
+import type { Tables } from "../lib/tables.do.ts";
+
+const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+  CREATE TABLE record (
+    one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
+    member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL, terms TEXT, secrets TEXT
+  ) STRICT;
+  CREATE TABLE tombstone (
+    one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL) STRICT;
+  CREATE TABLE retired (
+    hash TEXT PRIMARY KEY NOT NULL, retires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE owed_use (
+    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL, used_at INTEGER NOT NULL) STRICT;
+  CREATE TABLE owed_to_book (
+    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL) STRICT;
+  CREATE TABLE forwarded_writes (
+    id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
+
+/** Made by the first write only: an object that was merely asked about an unknown key stays empty. */
+export const REGISTER_TABLES: Tables = {
+  name: "register",
+  steps: [{ sql: FIRST, readableBy: 1 }],
+};
 
 /** What a register keeps of its key. */
 export type RegisteredKey = Key & {
@@ -23,13 +48,9 @@ export type RegisterMemory = {
 };
 
 /** All that is stored; an object without tables has never stored anything. */
-export function readMemory(sql: SqlStorage): RegisterMemory {
-  const { tables } = sql
-    .exec<{ tables: number }>(
-      "SELECT count(*) AS tables FROM sqlite_master WHERE name = 'tombstone'",
-    )
-    .one();
-  if (tables === 0) {
+export function readMemory(storage: DurableObjectStorage): RegisterMemory {
+  const { sql } = storage;
+  if (!openTables(storage, REGISTER_TABLES)) {
     return {
       window: new RateWindow(),
       key: null,
@@ -39,7 +60,6 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
     };
   }
   const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
-  addColumns(sql);
   const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
   return {
     window: new RateWindow(admissions),
@@ -50,38 +70,11 @@ export function readMemory(sql: SqlStorage): RegisterMemory {
   };
 }
 
-/** On the first write only: an object that was merely asked about an unknown key stays empty. */
-export function createTables(sql: SqlStorage): void {
-  sql.exec(`
-    CREATE TABLE IF NOT EXISTS admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
-    CREATE TABLE IF NOT EXISTS record (
-      one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
-      member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
-      touched_at INTEGER NOT NULL, terms TEXT, secrets TEXT
-    ) STRICT;
-    CREATE TABLE IF NOT EXISTS tombstone (
-      one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL
-    ) STRICT;
-  `);
-}
-
-/** Objects of before keys had terms, and secrets. */
-function addColumns(sql: SqlStorage): void {
-  const columns = sql.exec<{ name: string }>("SELECT name FROM pragma_table_info('record')");
-  const known = new Set(columns.toArray().map(({ name }) => name));
-  for (const name of ["terms", "secrets"]) {
-    if (!known.has(name)) sql.exec(`ALTER TABLE record ADD COLUMN ${name} TEXT`);
-  }
-}
-
 /** Secrets that a region keeps the end of; whose end is older, their home alone knows. */
 const RETIRED_MAX = 10;
 
 /** A secret of the key ends at `retiresAt`, or when it was told before, whichever is sooner. */
 export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number): void {
-  createTables(sql);
-  sql.exec(`CREATE TABLE IF NOT EXISTS retired (
-    hash TEXT PRIMARY KEY NOT NULL, retires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   sql.exec(
     `INSERT INTO retired (hash, retires_at) VALUES (?, ?)
      ON CONFLICT (hash) DO UPDATE SET retires_at = min(retires_at, excluded.retires_at)`,
@@ -95,8 +88,6 @@ export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number)
 }
 
 function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
-  const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'retired'");
-  if (table === undefined) return new Map();
   const rows = sql.exec<{ hash: string; retires_at: number }>("SELECT * FROM retired");
   return new Map(rows.toArray().map(({ hash, retires_at: at }) => [hash, at]));
 }
@@ -185,14 +176,10 @@ export type OwedUse = { readonly hash: string; readonly used_at: number };
 
 /** The use that the book lacks, or null. */
 function owedUse(sql: SqlStorage): OwedUse | null {
-  const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'owed_use'");
-  if (table === undefined) return null;
   return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 
 export function oweUse(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
-  sql.exec(`CREATE TABLE IF NOT EXISTS owed_use (
-    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL, used_at INTEGER NOT NULL) STRICT`);
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
 
@@ -202,15 +189,11 @@ export function paidUse(sql: SqlStorage): void {
 
 /** The book lacks this key's end. The hash is kept beside it: an alarm need not say whose it is. */
 export function oweBook(sql: SqlStorage, hash: string): void {
-  sql.exec(`CREATE TABLE IF NOT EXISTS owed_to_book (
-    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL) STRICT`);
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
 /** The hash of this key while the book lacks its end, or null. */
 export function owedToBook(sql: SqlStorage): string | null {
-  const [table] = sql.exec("SELECT name FROM sqlite_master WHERE name = 'owed_to_book'");
-  if (table === undefined) return null;
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }
 
@@ -223,8 +206,6 @@ const REMEMBERED_MS = 60_000;
 
 /** Whether this id was seen within the last minute; if not, it is from now on. Two rows at most. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
-  sql.exec(`CREATE TABLE IF NOT EXISTS forwarded_writes (
-    id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(
     "INSERT INTO forwarded_writes (id, at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING",

@@ -5,7 +5,7 @@ type Bucket = { readonly le: string; readonly labels: string; readonly count: nu
 
 /**
  * The text format of Prometheus, version 0.0.4 (prometheus.io, exposition formats). Series of metrics
- * that are not known are left out: an older version wrote them.
+ * that are not known are left out: another version wrote them.
  */
 export function prometheusText(series: Series): string {
   const names = Object.keys(series).toSorted();

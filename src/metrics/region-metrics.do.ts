@@ -15,8 +15,8 @@ export type Counted = {
   readonly counters: Series;
   /** Null before the first sweep; `atMs` says when it was. Unix ms, as all times. */
   readonly gauges: Moment | null;
-  /** What each isolate said last; none in what an older version stored. */
-  readonly views?: Readonly<Record<string, Moment>>;
+  /** What each isolate said last. */
+  readonly views: Readonly<Record<string, Moment>>;
 };
 type Moment = { readonly atMs: number; readonly series: Series };
 
@@ -37,7 +37,7 @@ export class RegionMetrics extends DurableObject<Env> {
       if (sum[name] === undefined && ++size > SERIES_MAX) continue;
       sum[name] = (sum[name] ?? 0) + value;
     }
-    const seen = Object.entries(views ?? {}).filter(([, one]) => atMs - one.atMs < VIEW_MS);
+    const seen = Object.entries(views).filter(([, one]) => atMs - one.atMs < VIEW_MS);
     if (view !== undefined) seen.push([view.isolate, { atMs, series: view.series }]);
     this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
   }
@@ -53,7 +53,7 @@ export class RegionMetrics extends DurableObject<Env> {
 
   #read(): Counted {
     this.#counted ??= this.ctx.storage.kv.get<Counted>("counted") ?? null;
-    return this.#counted ?? { sinceMs: now(this.env), counters: {}, gauges: null };
+    return this.#counted ?? { sinceMs: now(this.env), counters: {}, gauges: null, views: {} };
   }
 
   #write(counted: Counted): void {
@@ -64,7 +64,7 @@ export class RegionMetrics extends DurableObject<Env> {
 
 /** The views of isolates that are still there, added up: how many of them say each. */
 export function isolateGauges({ views }: Counted, nowMs: number): Series {
-  const seen = Object.values(views ?? {}).filter((one) => nowMs - one.atMs < VIEW_MS);
+  const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
   const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
   for (const { atMs, series } of seen) {
     const age = METRICS.isolatesAge.name;

@@ -1,6 +1,24 @@
 import { logAlert } from "../lib/log.ts";
+import type { Tables } from "../lib/tables.do.ts";
 import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, PARK_AFTER_MS } from "./outbox-schedule.ts";
 import type { Delivery, Message } from "./outbox-message.ts";
+
+const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
+    one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
+  CREATE TABLE messages (
+    id TEXT NOT NULL, kind TEXT NOT NULL, receiver TEXT NOT NULL, body TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'dead', 'parked')),
+    attempts INTEGER NOT NULL, created_at INTEGER NOT NULL, due_at INTEGER NOT NULL,
+    reason TEXT,
+    PRIMARY KEY (id, kind)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE failing (
+    receiver TEXT PRIMARY KEY NOT NULL, attempts INTEGER NOT NULL, due_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX messages_by_receiver ON messages (receiver, due_at) WHERE state = 'waiting';
+  CREATE INDEX messages_parked ON messages (due_at) WHERE state = 'parked';`;
+
+export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, readableBy: 1 }] };
 
 /** How much a queue holds. `oldestMs`: age of the oldest message still waiting, null when none is. */
 export type Depth = {
@@ -41,11 +59,10 @@ export class OutboxQueue {
   /** Whether a receiver may be failing; null: look. */
   #hasFailing: boolean | null = null;
 
-  /** `name` is for the log lines. Creates the tables when the storage is new. */
+  /** `name` is for the log lines; the storage has `OUTBOX_TABLES`. */
   constructor(storage: DurableObjectStorage, name: string) {
     this.#storage = storage;
     this.#name = name;
-    createTables(storage);
   }
 
   /** Stores all messages or none, due at once; one that is already here stays as it is. */
@@ -313,35 +330,4 @@ export class OutboxQueue {
   #alert({ id, kind }: Message, state: "dead" | "parked", reason: string): void {
     logAlert(`outbox_${state}`, { outbox: this.#name, id, kind, reason });
   }
-}
-
-function createTables({ sql }: DurableObjectStorage): void {
-  sql.exec(`
-    CREATE TABLE IF NOT EXISTS messages (
-      id TEXT NOT NULL, kind TEXT NOT NULL, receiver TEXT NOT NULL, body TEXT NOT NULL,
-      state TEXT NOT NULL CHECK (state IN ('waiting', 'dead', 'parked')),
-      attempts INTEGER NOT NULL, created_at INTEGER NOT NULL, due_at INTEGER NOT NULL,
-      reason TEXT,
-      PRIMARY KEY (id, kind)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS failing (
-      receiver TEXT PRIMARY KEY NOT NULL, attempts INTEGER NOT NULL, due_at INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-  `);
-  const columns = sql.exec<{ name: string }>("SELECT name FROM pragma_table_info('messages')");
-  if (!columns.toArray().some(({ name }) => name === "receiver")) addReceivers(sql);
-  sql.exec(`
-    CREATE INDEX IF NOT EXISTS messages_by_receiver ON messages (receiver, due_at)
-      WHERE state = 'waiting';
-    CREATE INDEX IF NOT EXISTS messages_parked ON messages (due_at) WHERE state = 'parked';
-  `);
-}
-
-/** Messages of before there were receivers: an outcome's is its organisation, a revocation's its key. */
-function addReceivers(sql: SqlStorage): void {
-  sql.exec(`
-    ALTER TABLE messages ADD COLUMN receiver TEXT NOT NULL DEFAULT '';
-    UPDATE messages SET receiver = coalesce(json_extract(body, '$.orgId'), id);
-    DROP INDEX IF EXISTS messages_due;
-  `);
 }

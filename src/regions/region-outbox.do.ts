@@ -6,6 +6,7 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { mintId } from "../lib/id.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
+import { makeTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
 import {
   firstOfEachId,
@@ -20,7 +21,7 @@ import type { Deliver, Delivery, Message, OutcomeItem, RevocationItem } from "./
 import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
 import type { Addressee } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
-import { OutboxQueue } from "./region-outbox-queue.do.ts";
+import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Depth } from "./region-outbox-queue.do.ts";
 
 /**
@@ -57,8 +58,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    ctx.storage.sql.exec(`CREATE TABLE IF NOT EXISTS self
-      (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT`);
+    makeTables(ctx.storage, OUTBOX_TABLES);
     const [self] = ctx.storage.sql.exec<{ name: string }>("SELECT name FROM self");
     this.#isNameKept = self !== undefined;
     this.#name = self?.name ?? ctx.id.name ?? "unnamed";

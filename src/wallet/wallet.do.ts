@@ -43,8 +43,11 @@ import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectEventsSince } from "./tables/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
-import { makeWallet, migrate, walletExists, wasUsed } from "./tables/wallet-schema.do.ts";
+import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type * as Contract from "./wallet-contract.ts";
+
+/** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
+const LOST_RETRY_MS = 60_000;
 
 /**
  * An organisation's credits and its end users' quotas: the only writer of money. Named by the
@@ -68,8 +71,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     this.#telling = new WebhookTelling(this.#decisions, () => this.env);
     this.#gate = gateOf(this.#decisions, ctx, () => this.env);
     void ctx.blockConcurrencyWhile(async () => {
-      if (!walletExists(ctx.storage.sql)) return;
-      migrate(ctx.storage);
       this.#decisions.start(await ctx.storage.getAlarm());
     });
   }
@@ -302,7 +303,8 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   /** Expiry, publish, retention and last uses of keys, then the next alarm. What fails is due again by itself. */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
-    if (this.#decisions.openIfMade() !== null) await this.#work(false);
+    if (this.#decisions.tryOpen() !== null) await this.#work(false);
+    else if (this.#decisions.isLost) await this.ctx.storage.setAlarm(now({}) + LOST_RETRY_MS);
   }
 
   async #rebuild(orgId: string, actor: Actor): Promise<Result<Contract.BalanceAnswer>> {

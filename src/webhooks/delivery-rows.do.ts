@@ -1,6 +1,7 @@
 import { timestamp } from "../lib/clock.ts";
 import type { EventRecord } from "../lib/event.ts";
 import { mintId } from "../lib/id.ts";
+import type { Tables } from "../lib/tables.do.ts";
 import type { Attempt } from "./delivery-rules.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -48,14 +49,13 @@ export type Due = {
   readonly attempts: number;
 };
 
-export function createTables(sql: SqlStorage): void {
-  sql.exec(`CREATE TABLE IF NOT EXISTS receivers (
+const FIRST = `CREATE TABLE receivers (
     id TEXT PRIMARY KEY NOT NULL,
     webhook TEXT NOT NULL, -- JSON, as the book had it last
     failing_since INTEGER,
     ending TEXT
   ) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS deliveries (
+  CREATE TABLE deliveries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     webhook_id TEXT NOT NULL,
@@ -73,9 +73,13 @@ export function createTables(sql: SqlStorage): void {
     duration_ms INTEGER,
     UNIQUE (webhook_id, event_id)
   ) STRICT;
-  CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (webhook_id, next_at, number) WHERE state = 'pending';
-  CREATE INDEX IF NOT EXISTS deliveries_by_webhook ON deliveries (webhook_id, number);`);
-}
+  CREATE INDEX deliveries_due ON deliveries (webhook_id, next_at, number) WHERE state = 'pending';
+  CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, number);`;
+
+export const DELIVERY_TABLES: Tables = {
+  name: "deliveries",
+  steps: [{ sql: FIRST, readableBy: 1 }],
+};
 
 export function selectReceivers(sql: SqlStorage): Receiver[] {
   return sql

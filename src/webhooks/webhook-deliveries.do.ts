@@ -9,10 +9,11 @@ import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
+import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
 import type { DeliveriesCalls } from "./deliveries-contract.ts";
 import {
-  createTables,
+  DELIVERY_TABLES,
   eventBody,
   keepReceivers,
   nextDue,
@@ -247,15 +248,13 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     await before;
     const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
     if (webhooks.length === 0 && !this.#isMade()) return;
-    createTables(this.ctx.storage.sql);
+    makeTables(this.ctx.storage, DELIVERY_TABLES);
     keepReceivers(this.ctx.storage, webhooks);
   }
 
   /** Whether the organisation ever had a webhook; asking writes nothing. */
   #isMade(): boolean {
-    const { sql } = this.ctx.storage;
-    const found = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'receivers'");
-    return found.toArray().length > 0;
+    return openTables(this.ctx.storage, DELIVERY_TABLES);
   }
 
   #receivers(): readonly Receiver[] {

@@ -61,11 +61,3 @@ it("a region has 10,000 series at most, and goes on counting in those", async ()
   expect(Object.keys(counters)).toHaveLength(10_000);
   expect(counters).toMatchObject({ x0: 2 });
 });
-
-it("counts of a version that knew no views are read as ever", async () => {
-  const counted = { sinceMs: 0, counters: { x: 1 }, gauges: null };
-  expect(isolateGauges(counted, 1)).toEqual({ turnpike_isolates: 0 });
-  const stub = env.REGION_METRICS.getByName(`old-${crypto.randomUUID()}`);
-  await stub.add({ x: 1 });
-  expect((await stub.read()).counters).toEqual({ x: 1 });
-});

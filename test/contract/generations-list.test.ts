@@ -164,8 +164,8 @@ describe("GET /v1/generations", () => {
       for (let from = 0; from < 100_000; from += 10_000) {
         sql.exec(
           `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted,
-            external_id, key_id, key)
-          SELECT value, 'voided', ?, 0, 1, 1, 1, 'common', '', 1 FROM json_each(?)`,
+            external_id, key, named)
+          SELECT value, 'voided', ?, 0, 1, 1, 1, 'common', 1, 0 FROM json_each(?)`,
           made,
           JSON.stringify((JSON.parse(ids) as string[]).slice(from, from + 10_000)),
         );

@@ -112,7 +112,7 @@ describe("GET /v1/usage: 200", () => {
       const rows = [...inTables.map((name) => ["user", name, 1]), ["day", "", inTables.length]];
       for (const row of rows) {
         for (const day of ["2020-01-01", dayOf(Date.now())]) {
-          const values = "VALUES (?1, ?4, ?2, ?3, 0, 0, 7 * ?3, 0, 0)";
+          const values = "VALUES (?1, ?4, ?2, ?3, 0, 0, 0, 7 * ?3, 0)";
           storage.sql.exec(`INSERT INTO totals ${values}`, ...row, day);
         }
       }

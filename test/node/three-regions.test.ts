@@ -25,7 +25,7 @@ beforeAll(async () => {
   const us = toml.slice(toml.indexOf("[env.us]"));
   const apac = us.replaceAll("env.us", "env.apac").replaceAll("turnpike-us", "turnpike-apac");
   writeFileSync(path.join(directory, "wrangler.toml"), `${toml}\n${apac}`);
-  cpSync(path.join(ROOT, "schema.sql"), path.join(directory, "schema.sql"));
+  cpSync(path.join(ROOT, "migrations"), path.join(directory, "migrations"), { recursive: true });
   const code = await bundleWorker(false, path.join(ROOT, "test/fixtures/apac-worker.ts"));
   const ports = new Map<Name, number>();
   for (const name of NAMES) ports.set(name, await freePort());

@@ -173,20 +173,3 @@ it("a poke sets an alarm that was lost", async () => {
   expect(await armed(outbox)).not.toBeNull();
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
-
-it("messages that an earlier version stored, without their receivers, are delivered", async () => {
-  const outbox = outboxOf("own");
-  const items = [settleOf(crypto.randomUUID(), 5), voidOf(crypto.randomUUID())];
-  wallets.down = true;
-  await outbox.enqueue(items);
-  await eventually(() => expect(wallets.calls).toHaveLength(2));
-  await runInDurableObject(outbox, (_outbox: RegionOutbox, { storage }) =>
-    storage.sql.exec(`DROP INDEX messages_by_receiver; ALTER TABLE messages DROP COLUMN receiver;
-      CREATE INDEX messages_due ON messages (due_at) WHERE state = 'waiting'; DROP TABLE failing`),
-  );
-  await evictDurableObject(outbox);
-  wallets.down = false;
-  await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
-  expect([...wallets.charged.keys()]).toEqual([`${items[0]?.orgId} ${items[0]?.holdId}`]);
-  expect(wallets.voided.size).toBe(1);
-});

@@ -138,39 +138,3 @@ export async function countWrites(
   }
   return written;
 }
-
-/** Takes a wallet's tables back to what an older program left, for one that then moves them on. */
-export function backToVersion(sql: SqlStorage, version: 1 | 2 | 5): void {
-  sql.exec(
-    `UPDATE requests SET key_id = (SELECT text FROM names WHERE number = key),
-      end_user_id = (SELECT end_users.id FROM end_users WHERE number = end_user),
-      model = (SELECT text ->> '$.model' FROM names WHERE number = sold);
-    UPDATE requests SET detail = json_set((SELECT text FROM names WHERE number = sold),
-      '$.keyId', key_id, '$.externalId', external_id, '$.streamed', json(iif(detail ->> 0, 'true', 'false')),
-      '$.usage', json_object('input', prompt_tokens - (detail ->> 1) - (detail ->> 2), 'cacheRead', detail ->> 1,
-        'cacheWrite', detail ->> 2, 'output', completion_tokens, 'reasoning', detail ->> 3),
-      '$.firstByteMs', detail ->> 4, '$.durationMs', detail ->> 5,
-      '$.estimated', json(iif(detail ->> 6, 'true', 'false')), '$.finishReason', detail ->> 7)
-    WHERE state = 'settled';
-    ALTER TABLE requests DROP COLUMN key; ALTER TABLE requests DROP COLUMN end_user;
-    DROP TABLE events; DROP TABLE event_log;
-    DROP TABLE sessions; ALTER TABLE requests DROP COLUMN session;
-    ALTER TABLE keys DROP COLUMN secrets;
-    ALTER TABLE keys DROP COLUMN terms; ALTER TABLE requests DROP COLUMN tokens; DROP TABLE key_budgets;
-    ALTER TABLE requests DROP COLUMN sold; ALTER TABLE requests DROP COLUMN named; DROP TABLE names;
-    DROP INDEX end_users_by_departure; DROP INDEX end_users_by_account;
-    ALTER TABLE totals DROP COLUMN cached;
-    ALTER TABLE end_users DROP COLUMN departed; ALTER TABLE end_users DROP COLUMN account;
-    UPDATE schema_version SET version = 5`,
-  );
-  if (version === 5) return;
-  sql.exec(
-    `DROP TABLE keys; DROP TABLE admissions; DROP INDEX alerts_by_time; DROP TABLE idempotency_keys;
-    UPDATE schema_version SET version = 2`,
-  );
-  if (version === 2) return;
-  sql.exec(
-    `ALTER TABLE requests DROP COLUMN period_day; ALTER TABLE checkpoints DROP COLUMN newest;
-    UPDATE schema_version SET version = 1`,
-  );
-}

@@ -5,7 +5,6 @@ import { micros } from "../../src/lib/money.ts";
 import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
-  backToVersion,
   countWrites,
   differences,
   failureOf,
@@ -237,13 +236,5 @@ describe("the table of Idempotency-Keys", () => {
         countWrites(state.storage, async () => void (await wallet.hold(named()))),
       ),
     ).toBe(0);
-  });
-
-  it("is made for a wallet of the version before it", async () => {
-    const { stub } = await newWallet(1000);
-    await runInDurableObject(stub, (_wallet, { storage }) => backToVersion(storage.sql, 2));
-    await evictDurableObject(stub);
-    const first = await paid(stub);
-    expect(await refusal(stub)).toEqual(replayOf(first));
   });
 });

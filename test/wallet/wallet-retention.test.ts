@@ -165,7 +165,7 @@ it("the ledger is read page by page, gapless, whatever checkpoints lie between",
   }
   await runInDurableObject(stub, (_wallet: Wallet, state) => {
     state.storage.sql.exec(
-      "INSERT OR IGNORE INTO checkpoints SELECT 9, 0, clock, '', newest FROM checkpoints ORDER BY seq DESC LIMIT 1",
+      "INSERT OR IGNORE INTO checkpoints SELECT 9, 0, clock, newest, '' FROM checkpoints ORDER BY seq DESC LIMIT 1",
     );
   });
   const seqs: number[] = [];

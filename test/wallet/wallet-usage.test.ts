@@ -14,11 +14,11 @@ async function fill(stub: Stub, users: number, days: number): Promise<void> {
       `WITH RECURSIVE u (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM u WHERE i < ${users}),
         d (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM d WHERE i < ${days - 1})
       INSERT INTO totals SELECT 'user', date('2031-01-01', '-' || d.i || ' days'), printf('u%06d', u.i),
-        1, 2, 3, 5, 0, 1 FROM d, u`,
+        1, 2, 1, 3, 5, 0 FROM d, u`,
     );
     state.storage.sql.exec(
-      `INSERT INTO totals SELECT 'day', day, '', sum(requests), sum(prompt_tokens), sum(completion_tokens),
-        sum(cost), 0, sum(cached) FROM totals WHERE dimension = 'user' GROUP BY day`,
+      `INSERT INTO totals SELECT 'day', day, '', sum(requests), sum(prompt_tokens), sum(cached),
+        sum(completion_tokens), sum(cost), 0 FROM totals WHERE dimension = 'user' GROUP BY day`,
     );
   });
 }

@@ -4,7 +4,6 @@ import { micros } from "../../src/lib/money.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
   GENERATION,
-  backToVersion,
   countWrites,
   credit,
   differences,
@@ -55,21 +54,6 @@ describe("a wallet", () => {
     await credit(stub, 5);
     expect(await stub.discard()).toBe(false);
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
-  });
-
-  it("of the first version of the tables goes on where it was", async () => {
-    const { stub } = await newWallet(100);
-    const request = holdOf(30, { externalId: "u" });
-    valueOf(await stub.hold(request));
-    await pay(stub, 20, "u");
-    await runInDurableObject(stub, (_wallet: Wallet, state) => {
-      backToVersion(state.storage.sql, 1);
-    });
-    await evictDurableObject(stub);
-    expect(valueOf(await settle(stub, request.id, 25))).toMatchObject({ charged: 25 });
-    expect(valueOf(await stub.readEndUser("u")).dailySpendMicro).toBe(45);
-    expect(valueOf(await stub.ledger(0, 10)).rows).toHaveLength(3);
-    expect(await differences(stub)).toEqual([]);
   });
 
   it("at zero still answers every read, and refuses to spend", async () => {

@@ -5,10 +5,11 @@ import type { Refusal, Result } from "../../lib/failure.ts";
 import { idFloor } from "../../lib/id.ts";
 import { logAlert, reasonOf } from "../../lib/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
+import { openTables } from "../../lib/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import { periodOf } from "../../lib/period.ts";
 import { pullNames } from "../tables/request-rows.do.ts";
-import { updateWalletRow } from "../tables/wallet-schema.do.ts";
+import { updateWalletRow, WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { loadMemory } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
@@ -39,10 +40,15 @@ export class Decisions {
     return this.#schedule;
   }
 
-  /** Begins with what the tables say; `alarmAt` is the alarm that is set, Unix ms. */
+  /** Begins with what the tables say, if there are any; `alarmAt` is the alarm that is set, Unix ms. */
   start(alarmAt: number | null): void {
     this.#schedule = new Schedule(alarmAt);
-    this.load();
+    this.#recover();
+  }
+
+  /** Whether a wallet is there and cannot be read. */
+  get isLost(): boolean {
+    return this.#memory === "lost";
   }
 
   /** The tables are gone: as if no wallet was ever made. */
@@ -158,9 +164,13 @@ export class Decisions {
     };
   }
 
-  /** Derives the memory from the tables, and sets the alarm for what is due by them. */
+  /**
+   * Derives the memory from the tables, and sets the alarm for what is due by them. Throws when they cannot
+   * be read, also when they are too new for this program.
+   */
   load(): void {
     this.#memory = "lost"; // until all of it is known
+    if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
     this.#memory = loadMemory(this.#storage.sql);
     const desk = this.open();
     this.#schedule.refresh(desk);

@@ -193,7 +193,7 @@ type PostedRow = {
 /** The settled requests of the ledger after `seq`, late ones too. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
   const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
-    prompt_tokens, detail ->> iif(sold IS NULL, '$.usage.cacheRead', '$[1]') AS cached, completion_tokens`;
+    prompt_tokens, detail ->> '$[1]' AS cached, completion_tokens`;
   return sql
     .exec<PostedRow>(
       `SELECT ${columns} FROM requests

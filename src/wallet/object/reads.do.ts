@@ -1,6 +1,5 @@
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
-import type { Generation } from "../../lib/generation.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
@@ -235,8 +234,6 @@ function generationOf(row: Row): GenerationRecord {
     heldMicro: micros(row.granted ?? 0),
     absorbedMicro: micros(row.shortfall),
   };
-  const detail: unknown = JSON.parse(row.detail ?? "");
-  if (row.sold === null) return { ...(detail as Generation), ...whose };
   const [
     streamed,
     cacheRead,
@@ -248,10 +245,10 @@ function generationOf(row: Row): GenerationRecord {
     finishReason,
     cacheWriteHour,
     failed,
-  ] = detail as Rest;
+  ] = JSON.parse(row.detail ?? "") as Rest;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   return {
-    ...(JSON.parse(row.sold) as Sold),
+    ...(JSON.parse(row.sold ?? "") as Sold),
     ...whose,
     usage: {
       input,

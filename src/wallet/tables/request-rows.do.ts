@@ -31,13 +31,12 @@ type Row = {
   detail: string | null;
 };
 
-/** A request's key and end user as they are read; rows of an older program have the texts themselves. */
-export const KEY_ID = "coalesce((SELECT text FROM names WHERE number = key), key_id) AS key_id";
+/** A request's key and end user as they are read. */
+export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
 export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
-    (SELECT end_users.id FROM end_users WHERE number = end_user), end_user_id) AS end_user_id`;
+    (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
 /** A settled request's model. */
-export const MODEL =
-  "coalesce((SELECT text ->> '$.model' FROM names WHERE number = sold), model) AS model";
+export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
 
 /** What is remembered of an id, or null. */
 export function selectRequest(sql: SqlStorage, id: string): Known | null {
@@ -119,8 +118,8 @@ function selectName(sql: SqlStorage, text: string): { readonly number: number } 
 
 const insertOf = (endUser: string): string =>
   `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-    end_user, key_id, key, detail, period_day, named, tokens, session)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, '', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
+    end_user, key, detail, period_day, named, tokens, session)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
 const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 

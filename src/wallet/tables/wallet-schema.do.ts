@@ -1,6 +1,7 @@
-import { assert } from "../../lib/assert.ts";
 import { idFloor } from "../../lib/id.ts";
 import type { Micros } from "../../lib/money.ts";
+import { makeTables } from "../../lib/tables.do.ts";
+import type { Tables } from "../../lib/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { microsOrNull } from "../rules/quota.ts";
 
@@ -8,8 +9,7 @@ import { microsOrNull } from "../rules/quota.ts";
  * The wallet's own tables. Money is whole micros, times Unix ms; `changed` is the number of the
  * publish that will carry a row's change to the book.
  */
-const MIGRATIONS: readonly string[] = [
-  `CREATE TABLE wallet (
+const FIRST = `CREATE TABLE wallet (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     org_id TEXT NOT NULL,
     epoch TEXT NOT NULL, -- random, made with the wallet
@@ -39,33 +39,49 @@ const MIGRATIONS: readonly string[] = [
     least INTEGER NOT NULL CHECK (least >= 0),
     most INTEGER NOT NULL CHECK (most >= least),
     granted INTEGER CHECK (granted BETWEEN least AND most), -- null: never granted
+    period_day TEXT, -- day of its spend, null: that of admitted_at
     external_id TEXT,
-    end_user_id TEXT,
-    key_id TEXT NOT NULL,
+    end_user INTEGER, -- number of its end user, or what that one's requests have for it; null: none
+    key INTEGER NOT NULL, -- name of its key's id
+    session TEXT, -- the id of the one that spends
+    named INTEGER NOT NULL CHECK (named IN (0, 1)), -- whether it has an Idempotency-Key
+    tokens INTEGER, -- reserved of its key's token limit; null: it has none
     seq INTEGER CHECK (seq > 0), -- place in the ledger; null: not in it
     late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1)), -- settled after it expired: see entries
     balance INTEGER CHECK (balance >= 0), -- after this row
     charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0),
     cost INTEGER NOT NULL DEFAULT 0 CHECK (cost >= 0),
     shortfall INTEGER NOT NULL DEFAULT 0 CHECK (shortfall = cost - charged),
-    model TEXT,
+    sold INTEGER, -- name of what was sold, as JSON; null: nothing was
     prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0),
     completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0),
     settled_at INTEGER,
     detail TEXT, -- JSON: the rest of the generation, or why it was refused
     CHECK (state <> 'held' OR granted IS NOT NULL),
-    CHECK (state <> 'settled' OR (seq IS NOT NULL AND detail IS NOT NULL)),
+    CHECK (state <> 'settled' OR (seq IS NOT NULL AND sold IS NOT NULL AND detail IS NOT NULL)),
     CHECK ((seq IS NULL) = (balance IS NULL))
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE names ( -- texts that many requests share, each stored once
+    number INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+  ) STRICT;
+  CREATE TABLE idempotency_keys ( -- the newest request that was granted under each
+    day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch')),
+    name TEXT NOT NULL, -- hash of the API key's id and the Idempotency-Key
+    body TEXT NOT NULL, -- hash of organisation, path and body
+    request_id TEXT NOT NULL,
+    admitted_at INTEGER NOT NULL,
+    PRIMARY KEY (day, name)
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE entries ( -- every other row of the ledger
     seq INTEGER PRIMARY KEY CHECK (seq > 0),
-    kind TEXT NOT NULL CHECK (kind IN ('usage', 'credit', 'shortfall', 'rollup')),
+    kind TEXT NOT NULL, -- usage, credit, shortfall, rollup
     amount INTEGER NOT NULL CHECK (kind <> 'shortfall' OR amount = 0),
     balance INTEGER NOT NULL CHECK (balance >= 0),
     absorbed INTEGER NOT NULL DEFAULT 0 CHECK (absorbed >= 0),
     created_at INTEGER NOT NULL,
-    reference TEXT UNIQUE CHECK ((kind = 'credit') = (reference IS NOT NULL)),
-    request_id TEXT CHECK ((kind IN ('usage', 'shortfall')) = (request_id IS NOT NULL)),
+    reference TEXT UNIQUE CHECK (kind <> 'credit' OR reference IS NOT NULL),
+    request_id TEXT CHECK (kind NOT IN ('usage', 'shortfall') OR request_id IS NOT NULL),
     held INTEGER NOT NULL DEFAULT 0, -- what a credit answered the first time
     open_holds INTEGER NOT NULL DEFAULT 0
   ) STRICT;
@@ -73,6 +89,7 @@ const MIGRATIONS: readonly string[] = [
     seq INTEGER PRIMARY KEY,
     balance INTEGER NOT NULL CHECK (balance >= 0),
     clock INTEGER NOT NULL,
+    newest INTEGER NOT NULL, -- newest clock ever seen
     floor_id TEXT NOT NULL
   ) STRICT;
   CREATE TABLE end_users ( -- spend as of the newest checkpoint
@@ -87,16 +104,21 @@ const MIGRATIONS: readonly string[] = [
     day TEXT NOT NULL,
     daily_spend INTEGER NOT NULL CHECK (daily_spend >= 0),
     created_at INTEGER NOT NULL,
+    departed TEXT, -- month it was deleted in, its external_id a hash; null: it is there
+    account INTEGER, -- what its requests have for its number; null: its number
     changed INTEGER NOT NULL
   ) STRICT;
+  CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;
+  CREATE UNIQUE INDEX end_users_by_account ON end_users (account) WHERE account IS NOT NULL;
   CREATE TABLE deleted_end_users (id TEXT PRIMARY KEY NOT NULL, changed INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   CREATE TABLE totals ( -- usage by UTC day of admission, as of the newest checkpoint
-    dimension TEXT NOT NULL CHECK (dimension IN ('day', 'model', 'key', 'user')),
+    dimension TEXT NOT NULL, -- day, model, key, user
     day TEXT NOT NULL,
     name TEXT NOT NULL, -- '' for 'day', and for requests without an end user
     requests INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL,
+    cached INTEGER NOT NULL DEFAULT 0, -- prompt tokens read from a cache; not known of a rebuilt wallet's past
     completion_tokens INTEGER NOT NULL,
     cost INTEGER NOT NULL CHECK (cost >= 0),
     changed INTEGER NOT NULL,
@@ -104,7 +126,7 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE alerts (
     id TEXT PRIMARY KEY NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('user_daily', 'user_monthly', 'low_balance')),
+    kind TEXT NOT NULL,
     end_user_id TEXT,
     external_id TEXT,
     period TEXT,
@@ -116,28 +138,18 @@ const MIGRATIONS: readonly string[] = [
     changed INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX alerts_by_limit ON alerts (kind, limit_micro, end_user_id, period);
-  CREATE INDEX alerts_by_change ON alerts (changed);`,
-  // The clock may step back; the periods of spend, and what ids sort by, may not.
-  `ALTER TABLE requests ADD COLUMN period_day TEXT; -- day of its spend, null: that of admitted_at
-  ALTER TABLE checkpoints ADD COLUMN newest INTEGER NOT NULL DEFAULT 0; -- newest clock ever seen
-  UPDATE checkpoints SET newest = clock;`,
-  `CREATE TABLE idempotency_keys ( -- the newest request that was granted under each
-    day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch')),
-    name TEXT NOT NULL, -- hash of the API key's id and the Idempotency-Key
-    body TEXT NOT NULL, -- hash of organisation, path and body
-    request_id TEXT NOT NULL,
-    admitted_at INTEGER NOT NULL,
-    PRIMARY KEY (day, name)
-  ) STRICT, WITHOUT ROWID;`,
-  // What was told of one of late is counted before it is told again.
-  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at)",
-  `CREATE TABLE keys ( -- the organisation's keys at home, as their registers know them
+  CREATE INDEX alerts_by_change ON alerts (changed);
+  -- What was told of one of late is counted before it is told again.
+  CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at);
+  CREATE TABLE keys ( -- the organisation's keys at home, as their registers know them
     number INTEGER PRIMARY KEY,
     hash TEXT NOT NULL UNIQUE,
     key_id TEXT, -- null: to be asked for
     member_id TEXT,
     scope TEXT CHECK (scope IN ('regional', 'global')),
     rpm_limit INTEGER CHECK (rpm_limit > 0),
+    terms TEXT, -- JSON; null: none
+    secrets TEXT, -- JSON, of a key that was rotated
     checked_at INTEGER, -- when the register last said so
     revoked_at INTEGER -- the tombstone
   ) STRICT;
@@ -146,22 +158,11 @@ const MIGRATIONS: readonly string[] = [
     slot INTEGER NOT NULL,
     at INTEGER NOT NULL,
     PRIMARY KEY (key, slot)
-  ) STRICT, WITHOUT ROWID;`,
-  // Rows written before keep their texts until they are rolled up: rewriting 10 GB of them takes longer than a start may.
-  `ALTER TABLE requests ADD COLUMN key INTEGER; -- name of its key's id; null: key_id has it
-  ALTER TABLE requests ADD COLUMN end_user INTEGER; -- number of its end user; null: end_user_id, or none
-  ALTER TABLE requests ADD COLUMN sold INTEGER; -- name of what was sold, as JSON; null: detail has it
-  ALTER TABLE requests ADD COLUMN named INTEGER; -- whether it has an Idempotency-Key; null: not known
-  CREATE TABLE names ( -- texts that many requests share, each stored once
-    number INTEGER PRIMARY KEY,
-    text TEXT NOT NULL UNIQUE
-  ) STRICT;`,
-  `ALTER TABLE keys ADD COLUMN terms TEXT; -- JSON; null: none
-  ALTER TABLE requests ADD COLUMN tokens INTEGER; -- reserved of its key's token limit; null: it has none
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE key_budgets ( -- of the keys that ever had one; spend as of the newest checkpoint
     key_id TEXT PRIMARY KEY NOT NULL,
     budget INTEGER CHECK (budget >= 0), -- null: none any more
-    period TEXT CHECK (period IN ('day', 'week', 'month')), -- null with a budget: for good
+    period TEXT, -- day, week or month; null with a budget: for good
     day TEXT NOT NULL,
     daily INTEGER NOT NULL CHECK (daily >= 0),
     week TEXT NOT NULL,
@@ -170,16 +171,12 @@ const MIGRATIONS: readonly string[] = [
     monthly INTEGER NOT NULL CHECK (monthly >= 0),
     total INTEGER NOT NULL CHECK (total >= 0),
     changed INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;`,
-  `ALTER TABLE end_users ADD COLUMN departed TEXT; -- month it was deleted in, its external_id a hash; null: it is there
-  ALTER TABLE end_users ADD COLUMN account INTEGER; -- what its requests have for its number; null: its number
-  CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;
-  CREATE UNIQUE INDEX end_users_by_account ON end_users (account) WHERE account IS NOT NULL;`,
-  `CREATE TABLE events ( -- what happened, written with what it tells
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE events ( -- what happened, written with what it tells
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     type TEXT NOT NULL,
-    actor_kind TEXT NOT NULL CHECK (actor_kind IN ('key', 'session', 'operator', 'system')),
+    actor_kind TEXT NOT NULL,
     actor_id TEXT CHECK ((actor_id IS NULL) = (actor_kind = 'system')),
     subject TEXT NOT NULL,
     data TEXT NOT NULL CHECK (json_valid(data)),
@@ -193,41 +190,17 @@ const MIGRATIONS: readonly string[] = [
     dropped_until INTEGER, -- created_at of the newest of them
     told_seq INTEGER NOT NULL DEFAULT 0 -- the webhooks' object has all up to here
   ) STRICT;
-  INSERT INTO event_log (id) VALUES (1);`,
-  "ALTER TABLE keys ADD COLUMN secrets TEXT", // JSON, of a key that was rotated
-  "ALTER TABLE totals ADD COLUMN cached INTEGER NOT NULL DEFAULT 0", // prompt tokens read from a cache; 0 before
-  `CREATE TABLE sessions ( -- those that were used, and those that were ended
+  INSERT INTO event_log (id) VALUES (1);
+  CREATE TABLE sessions ( -- those that were used, and those that were ended
     id TEXT PRIMARY KEY NOT NULL,
     key_id TEXT, -- null: ended before it was used
     terms TEXT CHECK (json_valid(terms)), -- null as well
     spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0), -- as of the newest checkpoint
     expires_at INTEGER NOT NULL, -- of one that was never used the latest that it may be
     ended_at INTEGER
-  ) STRICT, WITHOUT ROWID;
-  ALTER TABLE requests ADD COLUMN session TEXT -- the id of the one that spends`,
-];
+  ) STRICT, WITHOUT ROWID;`;
 
-/** Whether a wallet was ever made in this object; asking writes nothing. */
-export function walletExists(sql: SqlStorage): boolean {
-  return sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").toArray().length > 0;
-}
-
-/** Brings the tables to the newest version, one step after the other, in one transaction. */
-export function migrate(storage: DurableObjectStorage): void {
-  const { sql } = storage;
-  storage.transactionSync(() => {
-    sql.exec(
-      `CREATE TABLE IF NOT EXISTS schema_version (
-        id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL) STRICT`,
-    );
-    const [row] = sql.exec<{ version: number }>("SELECT version FROM schema_version").toArray();
-    const version = row?.version ?? 0;
-    assert(version <= MIGRATIONS.length, "the tables are newer than this program");
-    if (version === MIGRATIONS.length) return;
-    for (const step of MIGRATIONS.slice(version)) sql.exec(step);
-    sql.exec("INSERT OR REPLACE INTO schema_version VALUES (1, ?)", MIGRATIONS.length);
-  });
-}
+export const WALLET_TABLES: Tables = { name: "wallet", steps: [{ sql: FIRST, readableBy: 1 }] };
 
 /** Makes the tables of a new wallet. `epoch` tells it from any other the organisation ever had. */
 export function makeWallet(
@@ -237,7 +210,7 @@ export function makeWallet(
   const { sql } = storage;
   const floorId = idFloor(HOLD_ID, made.nowMs - ID_AGE_MAX_MS);
   storage.transactionSync(() => {
-    migrate(storage);
+    makeTables(storage, WALLET_TABLES);
     sql.exec(
       `INSERT INTO wallet (id, org_id, epoch, created_at, revision, acknowledged, publish_all,
         suspended, rearmed_seq, swept_id) VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, ?)`,

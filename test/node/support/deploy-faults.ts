@@ -98,7 +98,7 @@ export const FAULTS: readonly (readonly [
   ],
   [
     "a class that no migration makes",
-    [[', "RegionOutbox"]', "]"]],
+    [['  "RegionOutbox",\n', ""]],
     /do not make RegionOutbox with SQLite/,
   ],
   [

@@ -1,0 +1,40 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import type { Miniflare } from "miniflare";
+import { unstable_splitSqlQuery } from "wrangler";
+
+const ROOT = path.join(import.meta.dirname, "..");
+
+type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
+/** One step of the book's schema: its file's name, and its statements in order. */
+export type Migration = { readonly name: string; readonly queries: string[] };
+
+/** The book's migrations of a checkout, in the order in which `wrangler d1 migrations apply` takes them. */
+export function readMigrations(root = ROOT): Migration[] {
+  const folder = path.join(root, "migrations");
+  // A commit of before there were migrations, when the bench compares with one.
+  if (!existsSync(folder)) return [migrationOf(path.join(root, "schema.sql"))];
+  const names = readdirSync(folder).filter((name) => name.endsWith(".sql"));
+  return names.toSorted().map((name) => migrationOf(path.join(folder, name)));
+}
+
+function migrationOf(file: string): Migration {
+  return { name: path.basename(file), queries: unstable_splitSqlQuery(readFileSync(file, "utf8")) };
+}
+
+/** Applies those that a local book lacks, each whole or not at all, and notes them in wrangler's own table. */
+export async function applyMigrations(
+  db: Database,
+  migrations: readonly Migration[],
+): Promise<void> {
+  await db.exec(
+    "CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)",
+  );
+  const { results } = await db.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
+  const applied = new Set(results.map(({ name }) => name));
+  for (const { name, queries } of migrations.filter((one) => !applied.has(one.name))) {
+    const note = db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name);
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await db.batch([...queries.map((query) => db.prepare(query)), note]);
+  }
+}

@@ -1,0 +1,127 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { makeTables, openTables } from "../../src/lib/tables.do.ts";
+import type { Tables } from "../../src/lib/tables.do.ts";
+import {
+  credit,
+  failureOf,
+  newWallet,
+  rowsOf,
+  runAlarm,
+  stubOf,
+  valueOf,
+} from "../wallet/wallet-desk.ts";
+
+const ONE: Tables = { name: "test", steps: [{ sql: "CREATE TABLE a (x)", readableBy: 1 }] };
+const TWO = after(ONE, "ALTER TABLE a ADD COLUMN y; CREATE TABLE b (x)", 1);
+const THREE = after(TWO, "ALTER TABLE a RENAME COLUMN x TO z", 3);
+
+/** The tables of the next program. */
+function after({ name, steps }: Tables, sql: string, readableBy: number): Tables {
+  return { name, steps: [...steps, { sql, readableBy }] };
+}
+
+/** A storage in which nothing was ever stored. */
+function inStorage<T>(run: (storage: DurableObjectStorage) => T): Promise<T> {
+  const stub = stubOf(`tables-${crypto.randomUUID()}`);
+  return runInDurableObject(stub, (_wallet, { storage }) => run(storage));
+}
+
+function columnsOf({ sql }: DurableObjectStorage): unknown[] {
+  const columns = sql.exec("SELECT name FROM pragma_table_info('a')").toArray();
+  return columns.map(({ name }) => name);
+}
+
+const log: string[] = [];
+beforeEach(() => {
+  log.length = 0;
+  vi.spyOn(console, "error").mockImplementation((line: string) => void log.push(line));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("an object's tables", () => {
+  it("are not made by asking whether there are any", async () => {
+    await inStorage((storage) => {
+      expect(openTables(storage, ONE)).toBe(false);
+      expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);
+      makeTables(storage, ONE);
+      expect(openTables(storage, ONE)).toBe(true);
+    });
+  });
+
+  it("get the steps that they lack, each once", async () => {
+    await inStorage((storage) => {
+      makeTables(storage, ONE);
+      storage.sql.exec("INSERT INTO a (x) VALUES (1)");
+      for (let start = 0; start < 2; start++) {
+        expect(openTables(storage, TWO)).toBe(true);
+        expect(storage.sql.exec("SELECT x, y FROM a").toArray()).toEqual([{ x: 1, y: null }]);
+      }
+      expect(openTables(storage, THREE)).toBe(true);
+      expect(columnsOf(storage)).toEqual(["z", "y"]);
+    });
+  });
+
+  it("of a newer program are read and written by the program before, and by the newer one again", async () => {
+    await inStorage((storage) => {
+      makeTables(storage, TWO);
+      expect(openTables(storage, ONE)).toBe(true);
+      storage.sql.exec("INSERT INTO a (x) VALUES (1)");
+      expect(openTables(storage, TWO)).toBe(true);
+      expect(storage.sql.exec("SELECT x, y FROM a").toArray()).toEqual([{ x: 1, y: null }]);
+    });
+  });
+
+  it("that this program may not read are refused and left as they are, and the log says why", async () => {
+    await inStorage((storage) => {
+      makeTables(storage, THREE);
+      for (const older of [ONE, TWO]) {
+        expect(() => openTables(storage, older)).toThrow("version 3");
+        expect(() => makeTables(storage, older)).toThrow("version 3");
+      }
+      expect(columnsOf(storage)).toEqual(["z", "y"]);
+      expect(openTables(storage, THREE)).toBe(true);
+    });
+    expect(log).toHaveLength(4);
+    expect(JSON.parse(log[0] ?? "")).toMatchObject({
+      alert: "tables_too_new",
+      tables: "test",
+      version: 3,
+      readable_by: 3,
+    });
+  });
+
+  it("are as they were when a step fails", async () => {
+    await inStorage((storage) => {
+      makeTables(storage, ONE);
+      const broken = after(TWO, "ALTER TABLE nowhere ADD COLUMN y", 1);
+      expect(() => openTables(storage, broken)).toThrow("nowhere");
+      expect(columnsOf(storage)).toEqual(["x"]);
+      expect(openTables(storage, TWO)).toBe(true);
+    });
+  });
+});
+
+it("a wallet that a program may not read answers nothing, and is whole for one that may", async () => {
+  const { stub } = await newWallet(100);
+  const version = (readableBy: number): Promise<unknown> =>
+    runInDurableObject(stub, (_wallet, { storage }) =>
+      storage.sql.exec("UPDATE schema_version SET version = 9, readable_by = ?", readableBy),
+    );
+  await version(9);
+  await evictDurableObject(stub);
+  expect(failureOf(await stub.balance())).toEqual({ kind: "storage_unavailable" });
+  await runAlarm(stub);
+  const alarm = await runInDurableObject(stub, (_wallet, { storage }) => storage.getAlarm());
+  expect(alarm).toBeGreaterThan(Date.now());
+  await version(1);
+  await evictDurableObject(stub);
+  expect(valueOf(await stub.balance()).creditsMicro).toBe(100);
+  await credit(stub, 1);
+  expect(await rowsOf(stub, "SELECT version, readable_by FROM schema_version")).toEqual([
+    { version: 9, readable_by: 1 },
+  ]);
+  expect(log.some((line) => line.includes("tables_too_new"))).toBe(true);
+});
