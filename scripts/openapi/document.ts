@@ -25,6 +25,7 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   too_many_keys: 409,
   too_many_webhooks: 409,
   webhook_disabled: 409,
+  replay_in_progress: 409,
   too_many_secrets: 409,
   too_many_sessions: 409,
   idempotency_replay: 409,

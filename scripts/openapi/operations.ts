@@ -219,7 +219,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     summary: "Send again what happened since a time, 1,000 events a call",
     body: replaySchema,
     answers: { 202: record.replayed },
-    errors: [...CHANGE, ...MISSING, "role_required", "webhook_disabled"],
+    errors: [...CHANGE, ...MISSING, "role_required", "webhook_disabled", "replay_in_progress"],
   },
   "GET /v1/keys": {
     tag: "Keys",

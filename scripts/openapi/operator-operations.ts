@@ -151,14 +151,17 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 200: record.deliveries },
     { query: AFTER },
   ),
-  operator(`POST ${WEBHOOK}/test`, "Send `webhook.test` now, and say what came of it", {
-    200: record.webhookTest,
-  }),
+  operator(
+    `POST ${WEBHOOK}/test`,
+    "Send `webhook.test` now, and say what came of it",
+    { 200: record.webhookTest },
+    { errors: ["rate_limit_exceeded"] },
+  ),
   operator(
     `POST ${WEBHOOK}/replay`,
     "Send again what happened since a time, 1,000 events a call",
     { 202: record.replayed },
-    { body: replaySchema, errors: ["webhook_disabled"] },
+    { body: replaySchema, errors: ["webhook_disabled", "replay_in_progress"] },
   ),
   operator(
     `POST ${ORG}/settle`,

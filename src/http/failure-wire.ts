@@ -263,6 +263,7 @@ const LIMITED = {
   organization: "your organization",
   console: "this console session",
   login: "logins",
+  webhook_tests: "tests of this webhook",
 };
 
 /** `retry-after` equals `error.retry_after`; the wording ends as clients parse it. */

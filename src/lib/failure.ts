@@ -56,10 +56,10 @@ export type Failure =
   | { readonly kind: "no_console_session" }
   /** A browser's page of another site, or none that says whose it is. */
   | { readonly kind: "origin_not_allowed" }
-  /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in. */
+  /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in, of testing a webhook. */
   | {
       readonly kind: "rate_limited";
-      readonly scope: "key" | "session" | "organization" | "console" | "login";
+      readonly scope: "key" | "session" | "organization" | "console" | "login" | "webhook_tests";
       readonly limit: number;
       readonly retryAfterMs: number;
       /** Whose key it is: every answer to a known key names its organisation. */

@@ -47,7 +47,7 @@ export async function postReplay(call: OperatorCall): Promise<Answer> {
   if ((await findWebhook(call.db, { id, orgId })) === null) return noSuchWebhook();
   const replayed = await replay({
     since: (limit) => call.wallet(orgId).eventsSince(fields.value.since, limit),
-    queue: (events) => call.deliveries(orgId).replay(orgId, id, events),
+    queue: (events, replayId) => call.deliveries(orgId).replay(orgId, id, { events, replayId }),
   });
   return replayed.ok ? accepted(replayed.value) : replayed;
 }

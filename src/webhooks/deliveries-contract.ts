@@ -11,12 +11,22 @@ export type DeliveriesCalls = {
   poke(): Promise<void>;
   /** After a change of the book: its webhooks are as the book has them from this answer on. */
   refresh(orgId: string): Promise<Result<null>>;
-  /** Sends an event of no kind at once, and once. `not_found` for a webhook that is not there. */
+  /**
+   * Sends an event of no kind at once, and once. `not_found` for a webhook that is not there, `rate_limited` for one
+   * that was tested five times in the last minute.
+   */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(
     webhookId: string,
     page: { readonly limit: number; readonly after: string | null },
   ): Promise<Result<DeliveryPage>>;
-  /** Queues these again for one webhook; how many it wants. */
-  replay(orgId: string, webhookId: string, events: readonly EventRecord[]): Promise<Result<number>>;
+  /**
+   * Queues these again for one webhook; how many it wants. `replayId`: the same in each call of one replay; `conflict`
+   * while messages of another one wait.
+   */
+  replay(
+    orgId: string,
+    webhookId: string,
+    replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
+  ): Promise<Result<number>>;
 };

@@ -2,21 +2,25 @@ import { timestamp } from "../lib/clock.ts";
 import type { EventRecord } from "../lib/event.ts";
 import { mintId } from "../lib/id.ts";
 import type { Tables } from "../lib/tables.do.ts";
+import { pauseMs } from "./delivery-rules.ts";
 import type { Attempt } from "./delivery-rules.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 /** Deliveries that wait for one webhook; of more the oldest are given up. */
 export const PENDING_MAX = 10_000;
-/** Finished ones that are kept of a webhook, the newest. */
+/** Finished ones that are kept of a webhook, the newest, and up to a batch more. */
 const KEPT_MAX = 1000;
+const FORGET_BATCH = 100;
 
 const DELIVERY_ID = "dlv_";
 
-/** A receiver as its deliveries know it. */
+/** A receiver as its deliveries know it. Times are Unix ms. */
 export type Receiver = {
   readonly webhook: Webhook;
-  /** Since when nothing was taken, Unix ms; null: the last attempt was. */
+  /** Since when nothing was taken; null: the last attempt was. */
   readonly failingSince: number | null;
+  /** Nothing is sent before; null: it is not paused. */
+  readonly pausedUntil: number | null;
   /** Why it is to be switched off, until the book says so too. */
   readonly ending: string | null;
 };
@@ -53,7 +57,12 @@ const FIRST = `CREATE TABLE receivers (
     id TEXT PRIMARY KEY NOT NULL,
     webhook TEXT NOT NULL, -- JSON, as the book had it last
     failing_since INTEGER,
-    ending TEXT
+    failures INTEGER NOT NULL DEFAULT 0, -- attempts since then
+    paused_until INTEGER, -- nothing is sent before; null: it is not paused
+    ending TEXT,
+    finished INTEGER NOT NULL DEFAULT 0, -- deliveries that ended since old ones were forgotten
+    replay TEXT, -- the last one asked for
+    tests TEXT NOT NULL DEFAULT '[]' -- when the last ones were made
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE deliveries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -65,6 +74,7 @@ const FIRST = `CREATE TABLE receivers (
     state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
     attempts INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
+    replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1)), -- as it was queued last
     next_at INTEGER CHECK ((next_at IS NULL) = (state <> 'pending')),
     last_at INTEGER,
     status INTEGER,
@@ -80,54 +90,6 @@ export const DELIVERY_TABLES: Tables = {
   name: "deliveries",
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
-
-export function selectReceivers(sql: SqlStorage): Receiver[] {
-  return sql
-    .exec<{ webhook: string; failing_since: number | null; ending: string | null }>(
-      "SELECT webhook, failing_since, ending FROM receivers ORDER BY id",
-    )
-    .toArray()
-    .map((row) => ({
-      webhook: JSON.parse(row.webhook) as Webhook,
-      failingSince: row.failing_since,
-      ending: row.ending,
-    }));
-}
-
-/**
- * The receivers are those of the book. What waits for one that is gone goes, what waits for one that is off is given
- * up, and one that was changed since is as good as new.
- */
-export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
-  const { sql } = storage;
-  const known = new Map(selectReceivers(sql).map((one) => [one.webhook.id, one]));
-  storage.transactionSync(() => {
-    for (const webhook of webhooks) {
-      const before = known.get(webhook.id);
-      known.delete(webhook.id);
-      if (before?.webhook.changedAt === webhook.changedAt) continue;
-      sql.exec(
-        "INSERT OR REPLACE INTO receivers (id, webhook) VALUES (?, ?)",
-        webhook.id,
-        JSON.stringify(webhook),
-      );
-      if (webhook.disabledReason !== null) giveUp(sql, webhook.id, "webhook_disabled");
-    }
-    for (const id of known.keys()) {
-      sql.exec("DELETE FROM receivers WHERE id = ?", id);
-      sql.exec("DELETE FROM deliveries WHERE webhook_id = ?", id);
-    }
-  });
-}
-
-function giveUp(sql: SqlStorage, webhookId: string, error: string): void {
-  sql.exec(
-    `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
-    WHERE webhook_id = ? AND state = 'pending'`,
-    error,
-    webhookId,
-  );
-}
 
 /** The JSON of an event, as webhooks send it. */
 export function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): string {
@@ -150,18 +112,38 @@ export function queueEvents(
   });
 }
 
-/** Queues events for one receiver, also those that it had, which are as good as new; how many. */
+/**
+ * Queues events for one receiver, also those that it had, which are as good as new; how many. Null: messages of
+ * another replay still wait. `replayId`: the same in each call of one replay.
+ */
 export function requeueEvents(
   storage: DurableObjectStorage,
   { webhook }: Receiver,
-  { events, nowMs }: { readonly events: readonly EventRecord[]; readonly nowMs: number },
-): number {
+  replay: {
+    readonly events: readonly EventRecord[];
+    readonly replayId: string;
+    readonly nowMs: number;
+  },
+): number | null {
+  const { events, replayId, nowMs } = replay;
   const wanted = events.filter(({ type }) => webhook.types?.includes(type) ?? true);
-  storage.transactionSync(() => {
+  return storage.transactionSync(() => {
+    if (isReplaying(storage.sql, webhook.id, replayId)) return null;
+    storage.sql.exec("UPDATE receivers SET replay = ? WHERE id = ?", replayId, webhook.id);
     for (const event of wanted) queue(storage.sql, webhook.id, { event, nowMs, again: true });
     boundQueue(storage.sql, webhook.id);
+    return wanted.length;
   });
-  return wanted.length;
+}
+
+function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolean {
+  const found = sql.exec(
+    `SELECT 1 FROM deliveries WHERE webhook_id = ?1 AND state = 'pending' AND replayed = 1
+      AND (SELECT replay FROM receivers WHERE id = ?1) IS NOT ?2 LIMIT 1`,
+    webhookId,
+    except,
+  );
+  return found.toArray().length > 0;
 }
 
 function queue(
@@ -174,12 +156,12 @@ function queue(
   }: { readonly event: EventRecord; readonly nowMs: number; readonly again: boolean },
 ): void {
   sql.exec(
-    `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6)
+    `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at, replayed)
+    VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6, ?7)
     ON CONFLICT (webhook_id, event_id) DO ${
       again
         ? `UPDATE SET state = 'pending', attempts = 0, next_at = ?6, last_at = NULL, status = NULL, error = NULL,
-          answer = NULL, duration_ms = NULL WHERE state <> 'pending'`
+          answer = NULL, duration_ms = NULL, replayed = 1 WHERE state <> 'pending'`
         : "NOTHING"
     }`,
     mintId(DELIVERY_ID, nowMs),
@@ -188,25 +170,51 @@ function queue(
     event.type,
     eventBody(event),
     nowMs,
+    again ? 1 : 0,
   );
 }
 
+/**
+ * Gives up what is too much for one webhook: the oldest of the noun that has the most, so that a flood of one kind
+ * costs no other its place.
+ */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
+  const waiting = sql
+    .exec<{ noun: string; n: number }>(
+      `SELECT ${NOUN} AS noun, count(*) AS n FROM deliveries WHERE webhook_id = ? AND state = 'pending'
+      GROUP BY noun ORDER BY n DESC`,
+      webhookId,
+    )
+    .toArray();
+  const over = waiting.reduce((sum, { n }) => sum + n, 0) - PENDING_MAX;
+  const [most] = waiting;
+  if (over <= 0 || most === undefined) return;
   sql.exec(
-    `UPDATE deliveries SET state = 'failed', next_at = NULL, error = 'queue_full'
-    WHERE webhook_id = ?1 AND state = 'pending' AND number <= (SELECT number FROM deliveries
-      WHERE webhook_id = ?1 AND state = 'pending' ORDER BY number DESC LIMIT 1 OFFSET ${PENDING_MAX})`,
+    `UPDATE deliveries SET state = 'failed', next_at = NULL, error = 'queue_full' WHERE number IN (
+      SELECT number FROM deliveries WHERE webhook_id = ? AND state = 'pending' AND ${NOUN} = ?
+      ORDER BY number LIMIT ?)`,
     webhookId,
+    most.noun,
+    Math.min(over, most.n),
   );
+  forgetFinished(sql, webhookId);
+  if (over > most.n) boundQueue(sql, webhookId);
 }
 
-/** What is due for a webhook, the longest due first; null: nothing. */
-export function selectDue(sql: SqlStorage, webhookId: string, nowMs: number): Due | null {
+const NOUN = "substr(type, 1, instr(type, '.') - 1)";
+
+/** What is due for a receiver, the longest due first; null: nothing, or it is paused. */
+export function selectDue(
+  sql: SqlStorage,
+  { webhook, pausedUntil }: Receiver,
+  nowMs: number,
+): Due | null {
+  if (pausedUntil !== null && pausedUntil > nowMs) return null;
   const [row] = sql
     .exec<{ number: number; event_id: string; body: string; attempts: number }>(
       `SELECT number, event_id, body, attempts FROM deliveries
       WHERE webhook_id = ? AND state = 'pending' AND next_at <= ? ORDER BY next_at, number LIMIT 1`,
-      webhookId,
+      webhook.id,
       nowMs,
     )
     .toArray();
@@ -214,17 +222,18 @@ export function selectDue(sql: SqlStorage, webhookId: string, nowMs: number): Du
   return { number: row.number, eventId: row.event_id, body: row.body, attempts: row.attempts };
 }
 
-/** When the next delivery of a webhook is due, Unix ms; null: none waits. */
-export function nextDue(sql: SqlStorage, webhookId: string): number | null {
-  return sql
+/** When the next message to a receiver is due, not before its pause ends, Unix ms; null: none waits. */
+export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): number | null {
+  const { at } = sql
     .exec<{ at: number | null }>(
       "SELECT min(next_at) AS at FROM deliveries WHERE webhook_id = ? AND state = 'pending'",
-      webhookId,
+      webhook.id,
     )
-    .one().at;
+    .one();
+  return at === null ? null : Math.max(at, pausedUntil ?? 0);
 }
 
-/** Writes down what came of an attempt, and for the receiver whether it takes anything. */
+/** Writes down what came of an attempt, and for the receiver whether it takes anything and when it is asked again. */
 export function recordAttempt(
   storage: DurableObjectStorage,
   {
@@ -240,6 +249,14 @@ export function recordAttempt(
   const missed = nextAt === null ? "failed" : "pending";
   const state = isTaken ? "delivered" : missed;
   storage.transactionSync(() => {
+    const [receiver] = sql
+      .exec<{ failures: number; finished: number }>(
+        "SELECT failures, finished FROM receivers WHERE id = ?",
+        webhookId,
+      )
+      .toArray();
+    if (receiver === undefined) return; // deleted meanwhile
+    const failures = isTaken ? 0 : receiver.failures + 1;
     sql.exec(
       `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
         error = ?, answer = ?, duration_ms = ? WHERE number = ? AND state = 'pending'`,
@@ -253,16 +270,29 @@ export function recordAttempt(
       due.number,
     );
     sql.exec(
-      `UPDATE receivers SET failing_since = iif(?2, NULL, coalesce(failing_since, ?3)), ending = ?4
-      WHERE id = ?1`,
+      `UPDATE receivers SET failing_since = iif(?2 = 0, NULL, coalesce(failing_since, ?3)), failures = ?2,
+        paused_until = ?4, ending = ?5, finished = finished + ?6 WHERE id = ?1`,
       webhookId,
-      isTaken ? 1 : 0,
+      failures,
       nowMs,
+      isTaken ? null : nowMs + pauseMs(failures, attempt.retryAfterMs),
       ending,
+      state === "pending" ? 0 : 1,
     );
     if (ending !== null) giveUp(sql, webhookId, "webhook_disabled");
-    if (due.number % 100 === 0) forgetFinished(sql, webhookId);
+    if (receiver.finished + 1 >= FORGET_BATCH) forgetFinished(sql, webhookId);
   });
+}
+
+/** What waits for a webhook is over. */
+export function giveUp(sql: SqlStorage, webhookId: string, error: string): void {
+  sql.exec(
+    `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
+    WHERE webhook_id = ? AND state = 'pending'`,
+    error,
+    webhookId,
+  );
+  forgetFinished(sql, webhookId);
 }
 
 function forgetFinished(sql: SqlStorage, webhookId: string): void {
@@ -272,6 +302,7 @@ function forgetFinished(sql: SqlStorage, webhookId: string): void {
       ORDER BY number DESC LIMIT 1 OFFSET ${KEPT_MAX})`,
     webhookId,
   );
+  sql.exec("UPDATE receivers SET finished = 0 WHERE id = ?", webhookId);
 }
 
 type Row = {

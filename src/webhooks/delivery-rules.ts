@@ -10,6 +10,11 @@ const RETRIES_MS: readonly number[] = [
   10 * 3_600_000,
   10 * 3_600_000,
 ];
+/** For how long a receiver gets nothing after it has failed so often; then one message asks whether it is back. */
+const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
+const PAUSE_MAX_MS = 15 * 60_000;
+/** A receiver may ask for a longer pause, up to this. */
+const RETRY_AFTER_MAX_MS = 3_600_000;
 /** A receiver that has taken nothing for so long is switched off. */
 const FAILING_MAX_MS = 5 * 86_400_000;
 /** What is kept of a receiver's answer. */
@@ -22,12 +27,28 @@ export type Attempt = {
   readonly error: string | null;
   readonly answer: string;
   readonly durationMs: number;
+  /** What `retry-after` of a refusal asked for; null: nothing. */
+  readonly retryAfterMs: number | null;
 };
 
 /** When a delivery that failed `attempts` times is tried again, Unix ms; null: never. */
 export function retryAt(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;
+}
+
+/** For how long a receiver is paused after `failures` failed attempts, the last with this `retry-after`; ms. */
+export function pauseMs(failures: number, retryAfterMs: number | null): number {
+  const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
+  return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+}
+
+/** A `retry-after` in ms: seconds or a date (RFC 9110, 10.2.3); null for anything else, and for none. */
+export function retryAfterOf(header: string | null, nowMs: number): number | null {
+  if (header === null) return null;
+  if (/^\d+$/.test(header)) return Number(header) * 1000;
+  const ms = header.endsWith("GMT") ? Date.parse(header) - nowMs : Number.NaN;
+  return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
 /** Why a receiver is switched off after a failure; null: it is not. */
@@ -43,17 +64,20 @@ export function whyOff(
 export async function attemptDelivery(
   url: string,
   message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
-  { timeoutMs, elapsed }: { readonly timeoutMs: number; readonly elapsed: () => number },
+  clock: { readonly timeoutMs: number; readonly elapsed: () => number; readonly nowMs: number },
 ): Promise<Attempt> {
+  const { timeoutMs, elapsed, nowMs } = clock;
   const startedMs = elapsed();
   const aborter = new AbortController();
   const { signal } = aborter;
   const timer = setTimeout(() => aborter.abort(), timeoutMs);
+  let retryAfterMs: number | null = null;
   const result = (status: number | null, error: string | null, answer = ""): Attempt => ({
     status,
     error,
     answer,
     durationMs: elapsed() - startedMs,
+    retryAfterMs,
   });
   try {
     const { headers, body } = message;
@@ -67,6 +91,7 @@ export async function attemptDelivery(
     const answer = await firstBytes(response);
     const { status } = response;
     if (status >= 200 && status < 300) return result(status, null, answer);
+    retryAfterMs = retryAfterOf(response.headers.get("retry-after"), nowMs);
     if (status >= 300 && status < 400) return result(status, "redirected", answer);
     return result(status, `status_${status}`, answer);
   } catch {

@@ -15,18 +15,17 @@ import type { DeliveriesCalls } from "./deliveries-contract.ts";
 import {
   DELIVERY_TABLES,
   eventBody,
-  keepReceivers,
   nextDue,
   queueEvents,
   recordAttempt,
   requeueEvents,
   selectDeliveries,
   selectDue,
-  selectReceivers,
 } from "./delivery-rows.do.ts";
 import type { DeliveryPage, Receiver } from "./delivery-rows.do.ts";
 import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
 import type { Attempt } from "./delivery-rules.ts";
+import { countTest, endPause, keepReceivers, selectReceivers } from "./receiver-rows.do.ts";
 import { signatures, unseal } from "./webhook-secrets.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -34,10 +33,13 @@ import type { Webhook } from "./webhooks.store.ts";
 const BOOK_TIMEOUT_MS = 5000;
 /** A delivery under way is looked after again, and a receiver that could not be switched off. */
 const WATCH_MS = 60_000;
+/** Tests of one webhook in a minute. */
+const TESTS_MAX = 5;
 
 /**
  * Delivers an organisation's events to its webhooks, each at least once. Every webhook has a line of its own, with
- * one message under way at a time: one that hangs or fails keeps nobody else waiting. What waits is in the object's
+ * one message under way at a time: one that hangs or fails keeps nobody else waiting. One that fails is paused; then
+ * one message asks whether it is back, and when it is, the others follow. What waits is in the object's
  * tables, and an alarm stands for the next of it. Its calls are described in `DeliveriesCalls`.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
@@ -73,6 +75,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
     const nowMs = now(this.env);
+    const { sql } = this.ctx.storage;
+    const retryAfterMs = countTest(sql, webhookId, { limit: TESTS_MAX, nowMs });
+    if (retryAfterMs > 0) {
+      return refuse({
+        kind: "rate_limited",
+        scope: "webhook_tests",
+        limit: TESTS_MAX,
+        retryAfterMs,
+      });
+    }
     const event: EventRecord = {
       id: mintEventId(nowMs),
       type: "webhook.test" as EventType, // of no kind that is kept
@@ -81,7 +93,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    return success(await this.#send(found.value.webhook, event.id, eventBody(event)));
+    const attempt = await this.#send(found.value.webhook, event.id, eventBody(event));
+    if (attempt.error === null) {
+      endPause(sql, webhookId);
+      this.#move();
+    }
+    return success(attempt);
   }
 
   async deliveries(
@@ -98,7 +115,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async replay(
     orgId: string,
     webhookId: string,
-    events: readonly EventRecord[],
+    { events, replayId }: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
@@ -107,8 +124,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       const message = "This webhook is switched off; enable it first.";
       return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
     }
-    const nowMs = now(this.env);
-    const queued = requeueEvents(this.ctx.storage, found.value, { events, nowMs });
+    const replay = { events, replayId, nowMs: now(this.env) };
+    const queued = requeueEvents(this.ctx.storage, found.value, replay);
+    if (queued === null) {
+      const message = "Messages of an earlier replay to this webhook still wait; try again later.";
+      return refuse({ kind: "conflict", message, param: null, code: "replay_in_progress" });
+    }
     this.#move();
     return success(queued);
   }
@@ -127,8 +148,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   #move(): void {
     if (!this.#isMade()) return;
     const nowMs = now(this.env);
-    for (const { webhook } of this.#receivers().filter(isOn)) {
-      const at = nextDue(this.ctx.storage.sql, webhook.id);
+    for (const receiver of this.#receivers().filter(isOn)) {
+      const { webhook } = receiver;
+      const at = nextDue(this.ctx.storage.sql, receiver);
       if (at === null || at > nowMs || this.#moving.has(webhook.id)) continue;
       this.#moving.add(webhook.id);
       this.ctx.waitUntil(this.#moveLine(webhook.id));
@@ -155,7 +177,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
     if (receiver === undefined || !isOn(receiver)) return false;
-    const due = selectDue(storage.sql, webhookId, now(this.env));
+    const due = selectDue(storage.sql, receiver, now(this.env));
     if (due === null) return false;
     const attempt = await this.#send(receiver.webhook, due.eventId, due.body);
     const nowMs = now(this.env);
@@ -171,7 +193,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const parsed = configOf(this.env);
     const secrets = parsed.ok ? await this.#secretsOf(webhook, parsed.config) : [];
     if (secrets.length === 0) {
-      return { status: null, error: "secret_unreadable", answer: "", durationMs: 0 };
+      const error = "secret_unreadable";
+      return { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
     }
     const seconds = Math.floor(now(this.env) / 1000);
     const headers = {
@@ -182,7 +205,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       "webhook-signature": await signatures({ id: eventId, seconds, body }, secrets),
     };
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
-    return attemptDelivery(webhook.url, { headers, body }, { timeoutMs, elapsed: elapsedMs });
+    const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
+    return attemptDelivery(webhook.url, { headers, body }, clock);
   }
 
   /** Those that sign now: the newest, and while one is being replaced the one before. None where the newest cannot be read. */
@@ -219,7 +243,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const nowMs = now(this.env);
     const due = this.#receivers().map((receiver) => {
       if (receiver.ending !== null) return nowMs + WATCH_MS;
-      const at = isOn(receiver) ? nextDue(this.ctx.storage.sql, receiver.webhook.id) : null;
+      const at = isOn(receiver) ? nextDue(this.ctx.storage.sql, receiver) : null;
       if (at === null) return Infinity;
       return this.#moving.has(receiver.webhook.id) ? nowMs + WATCH_MS : at;
     });

@@ -217,10 +217,11 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
     eventsSince(since: number, limit: number): Promise<Result<readonly EventRecord[]>>;
   };
   const log = (): Log => wallets.getByName(orgId);
+  const id = c.req.param("id") ?? "";
   const replayed = await replay({
     since: (limit) => readObject(() => log().eventsSince(fields.value.since, limit)),
-    queue: (events) =>
-      deliveriesOf(c, (object) => object.replay(orgId, c.req.param("id") ?? "", events)),
+    queue: (events, replayId) =>
+      deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
   });
   return replayed.ok ? accepted(replayed.value) : replayed;
 }
@@ -231,8 +232,9 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
  */
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
-  readonly queue: (events: readonly EventRecord[]) => Promise<Result<number>>;
+  readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
 }): Promise<Result<View>> {
+  const replayId = crypto.randomUUID();
   let events = await steps.since(REPLAY_MAX + 1);
   if (!events.ok) return events;
   const [first] = events.value;
@@ -247,7 +249,10 @@ export async function replay(steps: {
   // once at least: the queue knows whether the webhook is there
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- a call has a size
-    const queued = await steps.queue(events.value.slice(from, Math.min(from + REPLAY_MAX, count)));
+    const queued = await steps.queue(
+      events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
+      replayId,
+    );
     if (!queued.ok) return queued;
     sent += queued.value;
   }

@@ -204,11 +204,11 @@ describe("deliveries", () => {
       data: { reason: "gone" },
     });
     await vi.waitFor(async () => {
-      expect((await deliveriesOf(fails.id))[0]).toMatchObject({
+      expect((await deliveriesOf(fails.id)).at(-1)).toMatchObject({
         state: "pending",
         error: "status_500",
       });
-      expect((await deliveriesOf(moved.id))[0]).toMatchObject({ error: "redirected" });
+      expect((await deliveriesOf(moved.id)).at(-1)).toMatchObject({ error: "redirected" });
     }, LONG);
     hang.resolve(new Response("late"));
   });
@@ -222,17 +222,18 @@ describe("deliveries", () => {
       // oxlint-disable-next-line no-await-in-loop -- one event after the other
       await addCredits(account.orgId, 1);
     }
-    await vi.waitFor(() => expect(ids("b.turnpike.dev")).toHaveLength(10), LONG);
+    await vi.waitFor(() => expect(to("b.turnpike.dev")).toHaveLength(1), LONG);
     for (const hours of [0.01, 0.2, 1, 4, 9, 20, 31]) {
       setClock(start + hours * HOUR);
       const before = to("b.turnpike.dev").length;
       // oxlint-disable-next-line no-await-in-loop -- time passes
       await alarm();
       // oxlint-disable-next-line no-await-in-loop -- the same
-      await vi.waitFor(() => expect(to("b.turnpike.dev").length).toBe(before + 10), LONG);
+      await vi.waitFor(() => expect(to("b.turnpike.dev").length).toBe(before + 1), LONG);
       // oxlint-disable-next-line no-await-in-loop -- what was tried is written down
       await vi.waitFor(async () => {
-        for (const one of await deliveriesOf(hook.id)) expect(one.error).toBe("status_503");
+        const attempts = (await deliveriesOf(hook.id)).reduce((sum, one) => sum + one.attempts, 0);
+        expect(attempts).toBe(before + 1);
       }, LONG);
       // oxlint-disable-next-line no-await-in-loop -- the same
       await evictDurableObject(object());
@@ -245,6 +246,7 @@ describe("deliveries", () => {
       expect(all.map(({ state }) => state)).toEqual(Array.from({ length: 10 }, () => "delivered"));
     }, LONG);
     expect(ids("b.turnpike.dev")).toHaveLength(10);
+    expect(to("b.turnpike.dev")).toHaveLength(8 + 10);
   });
 
   it("five days of nothing but failures switch it off, and an event says so", async () => {

@@ -100,7 +100,7 @@ it("one receiver that hangs, one that answers 500 and one 410 delay no other, of
   const bad = await run([() => undefined, status(500), status(410)]);
   const [hangs, fails, gone] = bad.three;
   expect(hangs?.calls()).toBeGreaterThanOrEqual(1);
-  await expect.poll(() => fails?.delays.size).toBe(EVENTS);
+  expect(fails?.calls()).toBeLessThan(EVENTS / 10); // paused
   expect(gone?.calls()).toBe(1);
   measured({
     well_beside_p50_ms: quantile(well.beside, 0.5),

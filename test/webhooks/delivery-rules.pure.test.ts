@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { numberVar } from "../../src/config.ts";
 import type { Attempt } from "../../src/webhooks/delivery-rules.ts";
-import { ANSWER_BYTES_MAX, attemptDelivery } from "../../src/webhooks/delivery-rules.ts";
+import { ANSWER_BYTES_MAX, attemptDelivery, pauseMs } from "../../src/webhooks/delivery-rules.ts";
 
 const MESSAGE = { headers: {}, body: "{}" };
 const elapsed = (): number => Date.now();
@@ -23,7 +23,7 @@ describe("a receiver that does not answer", () => {
     });
     const timeoutMs = numberVar({}, "WEBHOOK_TIMEOUT_MS");
     let ended: unknown = null;
-    const attempt = attemptDelivery("https://a.b/", MESSAGE, { timeoutMs, elapsed });
+    const attempt = attemptDelivery("https://a.b/", MESSAGE, { timeoutMs, elapsed, nowMs: 0 });
     void attempt.then((value) => (ended = value)); // waited for by the clock alone
     await vi.advanceTimersByTimeAsync(14_999);
     expect(ended).toBeNull();
@@ -33,6 +33,7 @@ describe("a receiver that does not answer", () => {
       error: "timeout",
       answer: "",
       durationMs: 15_000,
+      retryAfterMs: null,
     });
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -47,7 +48,7 @@ describe("a receiver that does not answer", () => {
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     const { port } = server.address() as AddressInfo;
     const url = `http://127.0.0.1:${port}/`;
-    const attempt = await attemptDelivery(url, MESSAGE, { timeoutMs: 100, elapsed });
+    const attempt = await attemptDelivery(url, MESSAGE, { timeoutMs: 100, elapsed, nowMs: 0 });
     expect(attempt).toMatchObject({ status: null, error: "timeout" });
     server.closeAllConnections();
     server.close();
@@ -56,7 +57,7 @@ describe("a receiver that does not answer", () => {
 
 async function answered(response: Response): Promise<Attempt> {
   vi.spyOn(globalThis, "fetch").mockResolvedValue(response);
-  return attemptDelivery("https://a.b/", MESSAGE, { timeoutMs: 1000, elapsed });
+  return attemptDelivery("https://a.b/", MESSAGE, { timeoutMs: 1000, elapsed, nowMs: 0 });
 }
 
 describe("what a receiver answers", () => {
@@ -82,5 +83,28 @@ describe("what a receiver answers", () => {
     [503, "status_503"],
   ])("%i is %s", async (status, error) => {
     expect(await answered(new Response("", { status }))).toMatchObject({ status, error });
+  });
+});
+
+describe("retry-after", () => {
+  it.each([
+    [503, "120", 120_000],
+    [429, "0", 0],
+    [500, "Thu, 01 Jan 1970 00:01:00 GMT", 60_000],
+    [503, "Thu, 01 Jan 1960 00:00:00 GMT", 0],
+    [503, "soon", null],
+    [503, "-5", null],
+    [200, "120", null],
+  ])("of %i is read: %s", async (status, value, retryAfterMs) => {
+    const headers = { "retry-after": value };
+    expect(await answered(new Response("", { status, headers }))).toMatchObject({ retryAfterMs });
+  });
+
+  it("makes a pause longer, up to an hour, and never shorter", () => {
+    const seconds = [1, 2, 3, 4, 5, 50].map((failures) => pauseMs(failures, null) / 1000);
+    expect(seconds).toEqual([5, 30, 120, 300, 900, 900]);
+    expect([pauseMs(1, 600_000), pauseMs(1, 1e12), pauseMs(9, 0)]).toEqual([
+      600_000, 3_600_000, 900_000,
+    ]);
   });
 });

@@ -1,0 +1,75 @@
+import { giveUp } from "./delivery-rows.do.ts";
+import type { Receiver } from "./delivery-rows.do.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+type Row = {
+  webhook: string;
+  failing_since: number | null;
+  paused_until: number | null;
+  ending: string | null;
+};
+
+/** All receivers, by their ids. */
+export function selectReceivers(sql: SqlStorage): Receiver[] {
+  return sql
+    .exec<Row>("SELECT webhook, failing_since, paused_until, ending FROM receivers ORDER BY id")
+    .toArray()
+    .map((row) => ({
+      webhook: JSON.parse(row.webhook) as Webhook,
+      failingSince: row.failing_since,
+      pausedUntil: row.paused_until,
+      ending: row.ending,
+    }));
+}
+
+/**
+ * The receivers are those of the book. What waits for one that is gone goes, what waits for one that is off is given
+ * up, and one that was changed since is as good as new.
+ */
+export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
+  const { sql } = storage;
+  const known = new Map(selectReceivers(sql).map((one) => [one.webhook.id, one]));
+  storage.transactionSync(() => {
+    for (const webhook of webhooks) {
+      const before = known.get(webhook.id);
+      known.delete(webhook.id);
+      if (before?.webhook.changedAt === webhook.changedAt) continue;
+      sql.exec(
+        `INSERT INTO receivers (id, webhook) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET
+          webhook = excluded.webhook, failing_since = NULL, failures = 0, paused_until = NULL, ending = NULL`,
+        webhook.id,
+        JSON.stringify(webhook),
+      );
+      if (webhook.disabledReason !== null) giveUp(sql, webhook.id, "webhook_disabled");
+    }
+    for (const id of known.keys()) {
+      sql.exec("DELETE FROM receivers WHERE id = ?", id);
+      sql.exec("DELETE FROM deliveries WHERE webhook_id = ?", id);
+    }
+  });
+}
+
+/** A receiver that has just taken something gets what waits for it. */
+export function endPause(sql: SqlStorage, webhookId: string): void {
+  sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
+}
+
+/** Counts a test, at most `limit` in a minute; how long the next one must wait, in ms; 0: it was counted. */
+export function countTest(
+  sql: SqlStorage,
+  webhookId: string,
+  { limit, nowMs }: { readonly limit: number; readonly nowMs: number },
+): number {
+  const { tests } = sql
+    .exec<{ tests: string }>("SELECT tests FROM receivers WHERE id = ?", webhookId)
+    .one();
+  const isOfMinute = (at: number): boolean => at > nowMs - MINUTE_MS && at <= nowMs;
+  const last = (JSON.parse(tests) as number[]).filter(isOfMinute);
+  const [oldest] = last;
+  if (oldest !== undefined && last.length >= limit) return oldest + MINUTE_MS - nowMs;
+  const counted = JSON.stringify([...last, nowMs]);
+  sql.exec("UPDATE receivers SET tests = ? WHERE id = ?", counted, webhookId);
+  return 0;
+}
+
+const MINUTE_MS = 60_000;

@@ -1,0 +1,195 @@
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { assert } from "../../src/lib/assert.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
+import type { EventRecord, EventType } from "../../src/lib/event.ts";
+import { queueEvents, recordAttempt, selectDue } from "../../src/webhooks/delivery-rows.do.ts";
+import { selectReceivers } from "../../src/webhooks/receiver-rows.do.ts";
+import { addCredits, errorOf } from "../contract/client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  alarm,
+  ask,
+  deliveriesOf,
+  HOUR,
+  ids,
+  LONG,
+  made,
+  object,
+  receivers,
+  to,
+  useReceivers,
+} from "./receivers.ts";
+
+useReceivers();
+
+const types = ["balance.credited"];
+const SECOND = 1000;
+
+/** Twenty events for a webhook, all of which wait. */
+async function happen(id: string): Promise<void> {
+  for (let i = 0; i < 20; i++) {
+    // oxlint-disable-next-line no-await-in-loop -- one event after the other
+    await addCredits(account.orgId, 1);
+  }
+  await vi.waitFor(async () => expect(await deliveriesOf(id)).toHaveLength(20), LONG);
+}
+async function attempts(id: string): Promise<number> {
+  return (await deliveriesOf(id)).reduce((sum, one) => sum + one.attempts, 0);
+}
+/** At this moment so many attempts were made in all. */
+async function triedAt(hook: { readonly id: string }, atMs: number, count: number): Promise<void> {
+  setClock(atMs);
+  await alarm();
+  await vi.waitFor(async () => expect(await attempts(hook.id)).toBe(count), LONG);
+}
+
+describe("a receiver that is down", () => {
+  it("is asked with one message at a time, and gets all that waits once it takes one", async () => {
+    let isDown = true;
+    receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
+    const hook = await made("down.turnpike.dev", { types });
+    const start = Date.now();
+    await happen(hook.id);
+    await triedAt(hook, start, 1);
+    let at = Date.now();
+    for (const [n, seconds] of [5, 30, 120, 300, 900, 900].entries()) {
+      /* oxlint-disable no-await-in-loop -- time passes */
+      await triedAt(hook, at + (seconds - 2) * SECOND, n + 1);
+      at += (seconds + 30) * SECOND;
+      await triedAt(hook, at, n + 2);
+      /* oxlint-enable no-await-in-loop */
+    }
+    expect(ids("down.turnpike.dev")).toHaveLength(7); // the longest due each time
+    isDown = false;
+    setClock(at + HOUR);
+    await alarm();
+    await vi.waitFor(async () => {
+      const states = (await deliveriesOf(hook.id)).map(({ state }) => state);
+      expect(new Set(states)).toEqual(new Set(["delivered"]));
+    }, LONG);
+    expect(to("down.turnpike.dev")).toHaveLength(7 + 20);
+  });
+
+  it("is asked no sooner than it says in retry-after; a test that it takes ends the pause", async () => {
+    let status = 429;
+    receivers["later.turnpike.dev"] = () =>
+      new Response("", { status, headers: { "retry-after": "1800" } });
+    const hook = await made("later.turnpike.dev", { types });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => expect(await attempts(hook.id)).toBe(1), LONG);
+    const start = Date.now();
+    await triedAt(hook, start + 1790 * SECOND, 1);
+    await triedAt(hook, start + 1810 * SECOND, 2);
+    status = 200;
+    setClock(start + 2200 * SECOND); // the message's own time has come, not the pause's end
+    await alarm();
+    expect(await attempts(hook.id)).toBe(2);
+    expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 3 }]);
+    }, LONG);
+  });
+});
+
+it("a webhook is tested five times a minute; the sixth is a 429 that says when", async () => {
+  receivers["tested.turnpike.dev"] = () => new Response("ok");
+  const hook = await made("tested.turnpike.dev", { types });
+  for (let i = 0; i < 5; i++) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+  }
+  const sixth = await ask("POST", `/${hook.id}/test`, {});
+  expect(Number(sixth.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await errorOf(sixth, 429)).type).toBe("rate_limit_exceeded");
+  setClock(Date.now() + 61 * SECOND);
+  expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
+  expect(to("tested.turnpike.dev")).toHaveLength(6);
+});
+
+it("a replay waits for the one before it", async () => {
+  let status = 200;
+  receivers["again.turnpike.dev"] = () => new Response("", { status });
+  const hook = await made("again.turnpike.dev", { types });
+  await addCredits(account.orgId, 1);
+  const isDelivered = () =>
+    vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
+    }, LONG);
+  await isDelivered();
+  status = 503;
+  const replay = () => ask("POST", `/${hook.id}/replay`, { since: "2020-01-01T00:00:00Z" });
+  expect((await replay()).status).toBe(202);
+  expect((await errorOf(await replay(), 409)).code).toBe("replay_in_progress");
+  status = 200;
+  setClock(Date.now() + 10 * SECOND);
+  await alarm();
+  await isDelivered();
+  expect((await replay()).status).toBe(202);
+});
+
+const event = (type: EventType, n: number): EventRecord => ({
+  id: `evt_${type}_${n}`,
+  type,
+  actor: SYSTEM,
+  subject: "s",
+  data: {},
+  createdAt: n,
+});
+const events = (type: EventType, count: number) =>
+  Array.from({ length: count }, (_, n) => event(type, n));
+
+describe("an object's rows", () => {
+  const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
+
+  it("what was delivered is forgotten for each of five webhooks, but for the newest thousand", async () => {
+    for (let i = 0; i < 5; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await made(`rows${i}.turnpike.dev`, { types });
+    }
+    await runInDurableObject(object(), (_, { storage }) => {
+      const all = selectReceivers(storage.sql);
+      const now = { nowMs: Date.now(), nextAt: null, ending: null };
+      storage.sql.exec("DELETE FROM deliveries");
+      for (const one of events("balance.credited", 1200)) {
+        queueEvents(storage, [one], { receivers: all, nowMs: 1 });
+        for (const receiver of all) {
+          const due = selectDue(storage.sql, receiver, now.nowMs);
+          assert(due !== null, "it waits for each");
+          recordAttempt(storage, { webhookId: receiver.webhook.id, due, attempt: taken }, now);
+        }
+      }
+      const rows = storage.sql.exec<{ n: number }>(
+        "SELECT count(*) AS n FROM deliveries GROUP BY webhook_id",
+      );
+      const counts = rows.toArray().map(({ n }) => n);
+      expect(counts).toHaveLength(5);
+      expect(counts.map((n) => Math.floor(n / 100))).toEqual([10, 10, 10, 10, 10]);
+    });
+  });
+
+  it("a flood of one kind that waits costs no other its place, and its own rest is bounded", async () => {
+    receivers["flood.turnpike.dev"] = () => new Response("ok");
+    await made("flood.turnpike.dev");
+    await runInDurableObject(object(), (_, { storage }) => {
+      const all = selectReceivers(storage.sql);
+      storage.sql.exec("DELETE FROM deliveries");
+      const queued = (many: readonly EventRecord[]) =>
+        queueEvents(storage, many, { receivers: all, nowMs: Date.now() });
+      queued(events("key.created", 50));
+      queued(events("member.created", 50));
+      const flood = events("end_user.alert", 12_000);
+      for (let at = 0; at < flood.length; at += 1000) queued(flood.slice(at, at + 1000));
+      const rows = storage.sql.exec<{ type: string; state: string; n: number }>(
+        "SELECT type, state, count(*) AS n FROM deliveries GROUP BY type, state ORDER BY type, state",
+      );
+      expect(rows.toArray()).toEqual([
+        { type: "end_user.alert", state: "failed", n: 1000 },
+        { type: "end_user.alert", state: "pending", n: 9900 },
+        { type: "key.created", state: "pending", n: 50 },
+        { type: "member.created", state: "pending", n: 50 },
+      ]);
+    });
+  });
+});
