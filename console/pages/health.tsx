@@ -7,6 +7,7 @@ import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Outbox = HealthAnswer["outboxes"][number];
+type Problem = HealthAnswer["problems"][number];
 type Breaker = HealthAnswer["breakers"][number];
 
 /** Whether the region works, and what waits in it. */
@@ -16,8 +17,21 @@ export function Health() {
     <>
       <Head title="Health" text="Read anew every five seconds." />
       <Shown read={read} height={480}>
-        {({ book, version, aliases, outboxes, breakers }) => (
+        {({ book, version, aliases, outboxes, breakers, problems }) => (
           <>
+            <Panel title="What is wrong">
+              {problems.length === 0 ? (
+                <p class="good-text">● Nothing: the region is well.</p>
+              ) : (
+                <Grid
+                  name="Problems"
+                  columns={PROBLEMS}
+                  rows={problems}
+                  keyOf={({ kind }) => kind}
+                  isSorted={false}
+                />
+              )}
+            </Panel>
             <Facts
               inPanel
               facts={[
@@ -83,6 +97,16 @@ function Outboxes({ all }: { all: readonly Outbox[] }) {
 }
 
 const counted = (count: number | null): string => (count === null ? "unknown" : String(count));
+
+const PROBLEMS: readonly Column<Problem>[] = [
+  {
+    id: "kind",
+    title: "Problem",
+    value: ({ kind }) => kind,
+    cell: ({ kind }) => <Badge tone="bad">{kind}</Badge>,
+  },
+  { id: "message", title: "What", value: ({ message }) => message },
+];
 
 const OUTBOXES: readonly Column<Outbox>[] = [
   { id: "name", title: "Outbox", value: ({ name }) => name },

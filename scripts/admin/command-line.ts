@@ -2,6 +2,7 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { endOf, programOf } from "../program.ts";
 import { addDerivedCommands } from "./derived-commands.ts";
+import { addHealthCommand } from "./health-command.ts";
 import { addRepairCommands } from "./repair-commands.ts";
 import { examples, NotFound, note } from "./session.ts";
 import { Refused, Unreachable } from "./transport.ts";
@@ -41,12 +42,14 @@ function program(): Command {
     .configureHelp({ showGlobalOptions: true });
   addDerivedCommands(admin);
   addRepairCommands(admin);
+  addHealthCommand(admin);
   admin.addHelpText(
     "after",
     `
 Environment:
   TURNPIKE_URL           the region's address
   TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN; only here, never an argument
+  TURNPIKE_PROBE_KEY     a global key of the region, which pays for health --probe
   DEV_DIR                where npm start keeps its state, for --local (default .dev)
 
 Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.`,

@@ -77,12 +77,21 @@ export type Outbox = {
 export type Health = {
   readonly region: string;
   readonly version: string;
-  /** The model id that each alias means; absent from versions that did not say it yet. */
-  readonly aliases?: Readonly<Record<string, string>>;
+  /** The model id that each alias means. */
+  readonly aliases: Readonly<Record<string, string>>;
+  /** What is wrong, judged by the region; empty while it is well. */
+  readonly problems: readonly { readonly kind: string; readonly message: string }[];
   readonly book: boolean;
+  readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
+  readonly peers: readonly {
+    readonly region: string;
+    /** Its Worker's address; null where none is configured. */
+    readonly url: string | null;
+    readonly answers: boolean;
+  }[];
   readonly outboxes: readonly Outbox[];
-  /** The routes that one isolate leaves out; absent from versions that did not say it yet. */
-  readonly breakers?: readonly Breaker[];
+  /** The routes that one isolate leaves out. */
+  readonly breakers: readonly Breaker[];
 };
 /** `until` in ISO 8601. */
 export type Breaker = { readonly route: string; readonly state: string; readonly until: string };

@@ -1,21 +1,20 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
-import { getHealth, postReconcile, postSettle } from "../admin-client.ts";
+import { postReconcile, postSettle } from "../admin-client.ts";
 import { printable } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
-import type { Health, Reconciliation, Settlement } from "./records.ts";
+import type { Reconciliation, Settlement } from "./records.ts";
 import { does, examples, fail, note, organizationId, organizations, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { Refused } from "./transport.ts";
 import { unsavedSettlements } from "./unsaved-settlements.ts";
 import { fields, table } from "./words.ts";
 
-/** `reconcile`, `settle`, `health`: what asks more than once, or judges what is answered. */
+/** `reconcile` and `settle`: what asks more than once, or judges what is answered. */
 export function addRepairCommands(program: Command): void {
   addReconcile(program);
   addSettle(program);
-  addHealth(program);
 }
 
 function addReconcile(program: Command): void {
@@ -114,49 +113,4 @@ function readLog(file: string | undefined): string {
   } catch (error) {
     throw new WrongUsage(`The log cannot be read: ${error instanceof Error ? error.message : ""}`);
   }
-}
-
-function addHealth(program: Command): void {
-  const health = program
-    .command("health")
-    .description("whether the database answers and what waits; ends with 1 when something is wrong")
-    .addHelpText(
-      "after",
-      "\nWrong: no database, an outbox that is silent, has dead or parked rows, or rows that wait for over 10 minutes.\nRoutes that are left out for a while are listed as one isolate sees them; that mends itself.",
-    );
-  examples(health, "health --local eu");
-  does(health, async (session) => {
-    const answer = await getHealth(session.admin);
-    show(session, answer, () => healthWords(answer));
-    if (!isWell(answer)) fail();
-  });
-}
-
-/** What an outbox delivers is gone within seconds; a receiver that was away this long is a fault. */
-const WAITING_MS_MAX = 10 * 60_000;
-
-function isWell({ book, outboxes }: Health): boolean {
-  return (
-    book &&
-    outboxes.every(
-      ({ dead, parked, oldest_ms }) =>
-        dead === 0 && parked === 0 && (oldest_ms ?? 0) <= WAITING_MS_MAX,
-    )
-  );
-}
-
-/** Outboxes that hold nothing are counted, the others listed; so are the routes that are left out. */
-function healthWords(health: Health): string {
-  const { region, version, book, outboxes, breakers = [] } = health;
-  const busy = outboxes.filter(
-    ({ waiting, dead, parked }) => waiting !== 0 || dead !== 0 || parked !== 0,
-  );
-  const empty = `${outboxes.length - busy.length} of ${outboxes.length} empty`;
-  const database = book ? "answers" : "does not answer";
-  const parts = [fields({ region, version, database, outboxes: empty })];
-  if (busy.length > 0) {
-    parts.push(table(busy, "name outbox, >waiting, >dead, >parked, >oldest_ms"));
-  }
-  if (breakers.length > 0) parts.push(table(breakers, "route, state, until"));
-  return parts.join("\n\n");
 }

@@ -46,6 +46,23 @@ function localTarget(region: RegionName): AdminClient {
   return { url: adminUrl(demo[region].admin_url), token: demo.admin_token };
 }
 
+const NO_PROBE_KEY =
+  "Set TURNPIKE_PROBE_KEY to a global key of this region, in the environment: each probe costs it a request in every region.";
+
+/** The key that pays for probes: the local demo's global one, or TURNPIKE_PROBE_KEY. Throws `WrongUsage`. */
+export function probeKeyOf(
+  { local }: Place,
+  environment: Readonly<Record<string, string | undefined>>,
+): string {
+  const demo = local === undefined ? null : readDemo(stateDirectory());
+  const key =
+    demo === null || local === undefined
+      ? environment["TURNPIKE_PROBE_KEY"]
+      : demo[local].global_key;
+  if (key === undefined || !/^[\x21-\x7e]+$/.test(key)) throw new WrongUsage(NO_PROBE_KEY);
+  return key;
+}
+
 /** An address with or without /admin/v1, as one with it. Plain http goes to this machine only. */
 export function adminUrl(address: string): string {
   const url = URL.parse(address);

@@ -310,7 +310,16 @@ export const health = z
     region: z.string(),
     version: z.string(),
     aliases: z.record(z.string(), z.string()),
+    problems: z
+      .array(z.strictObject({ kind: z.string(), message: z.string() }))
+      .describe("What is wrong; empty while the region is well."),
     book: z.boolean(),
+    wallets: z
+      .strictObject({ asked: count, unavailable: z.array(z.string()) })
+      .describe("Those that did not open in the last sweep and some others, asked now."),
+    peers: z.array(
+      z.strictObject({ region: z.string(), url: z.string().nullable(), answers: z.boolean() }),
+    ),
     outboxes: z.array(outbox),
     sweep: z
       .strictObject({
@@ -319,6 +328,7 @@ export const health = z
         hold_oldest_ms: count,
         wallets_unpublished: count,
         wallets_in_conflict: count,
+        wallets_unavailable: count,
         wallet_bytes_largest: count,
         book_bytes: count,
         bytes_max: count,

@@ -1,24 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
 import { now } from "../lib/clock.ts";
 import type { View } from "./recorder.ts";
-import { METRICS } from "./series.ts";
+import { VIEW_MS } from "./views.ts";
+import type { Counted } from "./views.ts";
 import type { Series } from "./series.ts";
 
 /** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
-/** An isolate that was not heard of for so long is gone. */
-const VIEW_MS = 300_000;
-
-/** What the region has counted since `sinceMs`, and what the last sweep found. */
-export type Counted = {
-  readonly sinceMs: number;
-  readonly counters: Series;
-  /** Null before the first sweep; `atMs` says when it was. Unix ms, as all times. */
-  readonly gauges: Moment | null;
-  /** What each isolate said last. */
-  readonly views: Readonly<Record<string, Moment>>;
-};
-type Moment = { readonly atMs: number; readonly series: Series };
 
 /**
  * The counters of a region: isolates hand over what they counted, in batches, after their answers. One
@@ -60,16 +48,4 @@ export class RegionMetrics extends DurableObject<Env> {
     this.ctx.storage.kv.put("counted", counted);
     this.#counted = counted;
   }
-}
-
-/** The views of isolates that are still there, added up: how many of them say each. */
-export function isolateGauges({ views }: Counted, nowMs: number): Series {
-  const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
-  const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
-  for (const { atMs, series } of seen) {
-    const age = METRICS.isolatesAge.name;
-    sum[age] = Math.max(sum[age] ?? 0, (nowMs - atMs) / 1000);
-    for (const [name, value] of Object.entries(series)) sum[name] = (sum[name] ?? 0) + value;
-  }
-  return sum;
 }

@@ -62,6 +62,10 @@ export const METRICS = {
     "turnpike_wallets_in_conflict",
     "Wallets that refuse holds: the book is not theirs.",
   ),
+  unavailable: gauge(
+    "turnpike_wallets_unavailable",
+    "Wallets that did not open in the last sweep: their customers get 503.",
+  ),
   walletBytes: gauge(
     "turnpike_wallet_bytes_max",
     "Storage of the largest wallet; its limit is 10 GB.",

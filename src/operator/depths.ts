@@ -14,6 +14,7 @@ export class Depths {
   #oldestHoldMs = 0;
   #unpublished = 0;
   #conflicts = 0;
+  #unavailable = 0;
   #walletBytes = 0;
   #bookBytes = 0;
   readonly #outboxes: (readonly [string, Depth])[] = [];
@@ -25,6 +26,11 @@ export class Depths {
     this.#conflicts += vitals.isInConflict ? 1 : 0;
     this.#walletBytes = Math.max(this.#walletBytes, vitals.bytes);
     if (isLarge(vitals.bytes)) logAlert("wallet_large", { org_id: orgId, bytes: vitals.bytes });
+  }
+
+  /** A wallet that did not open, or not in time. */
+  unavailable(): void {
+    this.#unavailable += 1;
   }
 
   outbox(name: string, depth: Depth): void {
@@ -42,6 +48,7 @@ export class Depths {
       ...one("holdOldest", this.#oldestHoldMs / 1000),
       ...one("unpublished", this.#unpublished),
       ...one("conflicts", this.#conflicts),
+      ...one("unavailable", this.#unavailable),
       ...one("walletBytes", this.#walletBytes),
       ...one("bookBytes", this.#bookBytes),
       ...this.#outboxSeries(),

@@ -2,55 +2,100 @@ import type { View } from "../http/endpoint.ts";
 import { timestamp } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import type { Counted } from "../metrics/views.ts";
 import { METRICS } from "../metrics/series.ts";
-import type { MetricName } from "../metrics/series.ts";
+import type { MetricName, Series } from "../metrics/series.ts";
+import { isolateGauges } from "../metrics/views.ts";
 import { bookAnswers } from "../organizations/organizations.store.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
+import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import { BYTES_MAX } from "./depths.ts";
+import { problemsOf } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
+import { askWallets } from "./wallets-asked.store.ts";
 
 /**
- * `GET /health`: what this deployment is and what its aliases mean, whether the book answers, what waits
- * in each outbox (null for one that cannot say), what the last sweep found, and which routes are left out,
- * until when. Each isolate knows only the routes that it has asked, so that two calls may name different ones.
+ * `GET /health`: what is wrong (`problems`, none of a region that is well), and what that was judged by: whether the
+ * book answers, which wallets open, which peers answer, what waits in each outbox (null for one that cannot say),
+ * what the last sweep found, and which routes are left out, until when, by the isolate that answers. Beside it
+ * what this deployment is and what its aliases mean.
  */
 export async function getHealth(context: OperatorContext): Promise<Result<View>> {
-  const [book, sweep, ...outboxes] = await Promise.all([
-    bookAnswers(context.db),
-    lastSweep(context),
-    ...outboxNames(context.peers).map((name) => outboxHealth(context, name)),
+  const { region, version, db, now, models } = context;
+  const [book, wallets, counted, peers, outboxes] = await Promise.all([
+    bookAnswers(db),
+    askWallets(db, now, (orgId) => context.wallet(orgId).balance()),
+    context.counted().catch(() => null),
+    Promise.all(context.peers.map((peer) => peerStanding(context, peer))),
+    Promise.all(outboxNames(context.peers).map((name) => outboxStanding(context, name))),
   ]);
-  const { region, version } = context;
-  const aliases = Object.fromEntries(context.aliases);
-  const breakers = context.breakers.map(({ route, state, untilMs }) => {
-    return { route, state, until: timestamp(untilMs) };
+  const { gauges = null, sinceMs = null } = counted ?? {};
+  const sweep = gauges && {
+    atMs: gauges.atMs,
+    inConflict: gaugeOf(gauges.series, "conflicts"),
+  };
+  const isolates = counted === null ? {} : isolateGauges(counted, now);
+  const { breakers } = context;
+  const standing = { now, book, wallets, sweep, sinceMs, models, breakers, isolates };
+  return success({
+    region,
+    version,
+    problems: problemsOf({ ...standing, peers, outboxes }),
+    aliases: Object.fromEntries(context.aliases),
+    book,
+    wallets,
+    peers: peers.map(({ region: peer, url, fault }) => ({
+      region: peer,
+      url,
+      answers: fault === null,
+    })),
+    outboxes: outboxes.map(outboxView),
+    sweep: gauges && sweepView(gauges),
+    breakers: breakers.map(({ route, state, untilMs }) => {
+      return { route, state, until: timestamp(untilMs) };
+    }),
   });
-  return success({ region, version, aliases, book, outboxes, sweep, breakers });
 }
 
-/** Null before the first sweep, and where its figures cannot be read. */
-async function lastSweep(context: OperatorContext): Promise<View | null> {
-  const counted = await context.counted().catch(() => null);
-  if (counted === null || counted.gauges === null) return null;
-  const { atMs, series } = counted.gauges;
-  const found = (metric: MetricName): number => series[METRICS[metric].name] ?? 0;
+type Swept = NonNullable<Counted["gauges"]>;
+
+function sweepView({ atMs, series }: Swept): View {
   return {
     at: timestamp(atMs),
-    holds_open: found("holdsOpen"),
-    hold_oldest_ms: Math.round(found("holdOldest") * 1000),
-    wallets_unpublished: found("unpublished"),
-    wallets_in_conflict: found("conflicts"),
-    wallet_bytes_largest: found("walletBytes"),
-    book_bytes: found("bookBytes"),
+    holds_open: gaugeOf(series, "holdsOpen"),
+    hold_oldest_ms: Math.round(gaugeOf(series, "holdOldest") * 1000),
+    wallets_unpublished: gaugeOf(series, "unpublished"),
+    wallets_in_conflict: gaugeOf(series, "conflicts"),
+    wallets_unavailable: gaugeOf(series, "unavailable"),
+    wallet_bytes_largest: gaugeOf(series, "walletBytes"),
+    book_bytes: gaugeOf(series, "bookBytes"),
     bytes_max: BYTES_MAX,
   };
 }
 
-async function outboxHealth(context: OperatorContext, name: string): Promise<View> {
-  try {
-    const { waiting, dead, parked, oldestMs } = await context.outbox(name).depth();
-    return { name, waiting, dead, parked, oldest_ms: oldestMs };
-  } catch {
-    return { name, waiting: null, dead: null, parked: null, oldest_ms: null };
-  }
+function gaugeOf(series: Series, metric: MetricName): number {
+  return series[METRICS[metric].name] ?? 0;
+}
+
+async function peerStanding(context: OperatorContext, region: OperatorContext["region"]) {
+  return { region, ...(await context.askPeer(region)) };
+}
+
+async function outboxStanding(context: OperatorContext, name: string) {
+  const depth = await context
+    .outbox(name)
+    .depth()
+    .catch(() => null);
+  return { name, depth };
+}
+
+function outboxView({
+  name,
+  depth,
+}: {
+  readonly name: string;
+  readonly depth: Depth | null;
+}): View {
+  const { waiting = null, dead = null, parked = null, oldestMs = null } = depth ?? {};
+  return { name, waiting, dead, parked, oldest_ms: oldestMs };
 }

@@ -6,9 +6,9 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { prometheusText } from "../metrics/prometheus.ts";
-import { isolateGauges } from "../metrics/region-metrics.do.ts";
-import type { Counted } from "../metrics/region-metrics.do.ts";
+import type { Counted } from "../metrics/views.ts";
 import { METRICS, REGION_METRICS } from "../metrics/series.ts";
+import { isolateGauges } from "../metrics/views.ts";
 
 /**
  * `GET /admin/v1/metrics`: the region's counters and, with their age, what the last sweep found and what

@@ -1,11 +1,12 @@
 import type { KeySecret } from "../config.ts";
+import type { Model } from "../catalog/model.ts";
 import type { Answer } from "../http/endpoint.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import type { KeySecrets } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { ModelNames } from "../keys/terms.ts";
-import type { Counted } from "../metrics/region-metrics.do.ts";
+import type { Counted } from "../metrics/views.ts";
 import type { RouteStanding } from "../providers/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
@@ -59,6 +60,10 @@ export type OperatorContext = {
   readonly aliases: ReadonlyMap<string, string>;
   /** The routes that this isolate does not ask freely. */
   readonly breakers: readonly RouteStanding[];
+  /** What is sold here, by id. */
+  readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
+  /** Where a peer is, and why it cannot be asked now; null when it answers. */
+  readonly askPeer: (peer: Region) => Promise<{ url: string | null; fault: string | null }>;
   readonly names: ModelNames;
   readonly keySecrets: readonly KeySecret[];
   /** The operator who asks. */

@@ -14,6 +14,7 @@ import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { REGION_METRICS } from "../metrics/series.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
+import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
 import { metricsRoute } from "./metrics.route.ts";
@@ -94,6 +95,13 @@ function contextOf(c: AppContext, { catalog, health }: Deployment): OperatorCont
     aliases: catalog.aliases,
     names: modelNames(catalog),
     breakers: health.standings(nowMs),
+    models: catalog.models,
+    askPeer: async (region) => {
+      const peer = config.peers.find((one) => one.region === region);
+      if (peer === undefined) return { url: null, fault: "it is not configured" };
+      const at = { requestId: c.var.requestId, now: () => now(c.env) };
+      return { url: peer.url, fault: await peerFault(peer, at) };
+    },
     keySecrets: config.keySecrets,
     actor: { kind: "operator", id: c.var.operator },
     now: nowMs,

@@ -6,6 +6,7 @@ import { within } from "../lib/within.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { Vitals } from "../wallet/wallet-contract.ts";
 import { Depths } from "./depths.ts";
+import { keepUnavailable, keptUnavailable } from "./wallets-asked.store.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
@@ -38,7 +39,7 @@ type SweptOutbox = {
  * The hourly watchdog behind the alarms: pokes every outbox, the wallets of organisations used in the last two
  * days and the deliveries of those that have a webhook, used or not, so that an alarm the platform lost is set
  * again, and deletes Idempotency-Keys over a day old. It goes on after the one that was poked last, so that each
- * has its turn however many there are. One that fails stops no other. Answers how many wallets it poked, and what
+ * has its turn however many there are. One that fails stops no other, and is poked each hour until it opens. Answers how many wallets it poked, and what
  * it found.
  */
 export async function sweep(
@@ -47,9 +48,16 @@ export async function sweep(
   targets: SweepTargets,
 ): Promise<{ readonly poked: number; readonly depths: Depths }> {
   const depths = new Depths();
+  const closed: string[] = [];
+  const sweepOne = async (id: string): Promise<void> => {
+    if (!(await sweepWallet(id, targets, depths))) closed.push(id);
+  };
   await atMost(AT_ONCE, targets.outboxes, (outbox) => quietly(() => sweepOutbox(outbox, depths)));
   await quietly(() => deleteOldIdempotencyKeys(db, nowMs));
+  const before = new Set(await keptUnavailable(db).catch(() => []));
+  await atMost(AT_ONCE, [...before], sweepOne);
   const start = await lastPoked(db);
+  const isFresh = (id: string): boolean => !before.has(id);
   let [poked, after, isRound] = [0, start, false];
   while (poked < WALLETS_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
@@ -57,7 +65,7 @@ export async function sweep(
     depths.book(page.bookBytes);
     const ids = isRound ? page.ids.filter((id) => id <= start) : page.ids;
     // oxlint-disable-next-line no-await-in-loop -- the same
-    await atMost(AT_ONCE, ids, (id) => quietly(() => sweepWallet(id, targets, depths)));
+    await atMost(AT_ONCE, ids.filter(isFresh), sweepOne);
     poked += ids.length;
     after = ids.at(-1) ?? after;
     // oxlint-disable-next-line no-await-in-loop -- kept after each page: a run may be ended in between
@@ -68,7 +76,8 @@ export async function sweep(
   }
   await quietly(() => tellExpiring(db, nowMs));
   const waiting = await organizationsWaiting(db).catch(() => []);
-  await atMost(AT_ONCE, waiting, (id) => quietly(() => sweepWallet(id, targets, depths)));
+  await atMost(AT_ONCE, waiting.filter(isFresh), sweepOne);
+  await quietly(() => keepUnavailable(db, closed));
   await quietly(() => sweepDeliveries(db, targets));
   return { poked, depths };
 }
@@ -86,9 +95,18 @@ async function sweepOutbox(outbox: SweptOutbox, depths: Depths): Promise<void> {
   depths.outbox(outbox.name, await outbox.depth());
 }
 
-async function sweepWallet(id: string, targets: SweepTargets, depths: Depths): Promise<void> {
-  const vitals = await within(targets.wallet(id).poke(), POKE_TIMEOUT_MS);
-  if (vitals.ok) depths.wallet(id, vitals.value);
+/** Whether the wallet opened. */
+async function sweepWallet(id: string, targets: SweepTargets, depths: Depths): Promise<boolean> {
+  try {
+    const vitals = await within(targets.wallet(id).poke(), POKE_TIMEOUT_MS);
+    if (vitals.ok) depths.wallet(id, vitals.value);
+    else depths.unavailable();
+    return vitals.ok;
+  } catch (error) {
+    logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
+    depths.unavailable();
+    return false;
+  }
 }
 
 /** A page of organisations, and how large the book is, which D1 says with every answer. */

@@ -93,7 +93,10 @@ export class RouteHealth {
     this.#entries.get(route)?.breaker.released(pass);
   }
 
-  /** Every route that is not asked freely now. */
+  /**
+   * Every route that is not asked freely now; also one that was disabled and has not answered since, its time in
+   * the past.
+   */
   standings(nowMs: number): readonly RouteStanding[] {
     return [...this.#entries].flatMap(([route, entry]) => standing(route, entry, nowMs) ?? []);
   }
@@ -114,6 +117,7 @@ function standing(route: string, entry: Entry, nowMs: number): RouteStanding | n
   if (disabledUntilMs > nowMs) return { route, state: "disabled", untilMs: disabledUntilMs };
   if (waitUntilMs > nowMs) return { route, state: "overloaded", untilMs: waitUntilMs };
   const state = breaker.state(nowMs);
+  if (entry.disabledTimes > 0) return { route, state: "disabled", untilMs: disabledUntilMs };
   if (state === "closed") return null;
   return { route, state, untilMs: breaker.openUntilMs ?? nowMs };
 }

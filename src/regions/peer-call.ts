@@ -38,7 +38,12 @@ export type PeerCallOptions = {
   readonly after?: After;
   /** Gives up when the caller does. */
   readonly signal?: AbortSignal;
+  /** Told why there was no answer, in words of ours, when there was none. */
+  readonly onFailed?: (reason: string) => void;
 };
+
+/** How our calls name themselves: a call without a name is what a zone's defences challenge first. */
+export const USER_AGENT = "turnpike/1";
 
 /**
  * Asks a peer: `POST /internal/v1/{operation}`, signed anew in each attempt. Null when there was no
@@ -70,6 +75,7 @@ export async function callPeer(
     if (!attempted.mayRetry) break;
   }
   const { requestId } = options;
+  options.onFailed?.(reason);
   logWarning("peer_unreachable", { peer: peer.region, operation, reason, request_id: requestId });
   return null;
 }
@@ -118,7 +124,7 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
   const signed = await signatureHeaders(parts, peer.signing, options.now());
   const response = await fetch(url, {
     method: "POST",
-    headers: { "content-type": "application/json", ...signed },
+    headers: { "content-type": "application/json", "user-agent": USER_AGENT, ...signed },
     body: bytes,
     redirect: "manual",
     signal,
@@ -126,7 +132,7 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
   const { status, headers } = response;
   if (status !== 200) {
     discardBody(response);
-    return failed(`status ${status}`, status >= 500);
+    return failed(statusWords(status, headers), status >= 500);
   }
   // Home's answer to a client comes as it would have gone out: it may be as large as a body.
   const bytesMax = operation === "forward" ? BODY_BYTES_MAX : ANSWER_BYTES_MAX;
@@ -135,6 +141,36 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
   const body = parsed(text);
   return body === undefined ? failed("not JSON", true) : { answer: { status, headers, body } };
 }
+
+/**
+ * A status in words. Every answer of a region's Worker names its request: what does not comes from something
+ * before it, of a zone's defences mostly, which say so of themselves where they challenge.
+ */
+function statusWords(status: number, headers: Headers): string {
+  if (headers.has("x-request-id")) return `status ${status}`;
+  const isChallenge = headers.get("cf-mitigated") === "challenge";
+  return `status ${status} from before the peer's Worker${isChallenge ? ", a challenge" : ""}`;
+}
+
+/**
+ * Why a peer cannot be asked now, or null when it answers as a peer does: asked for a key that nobody has, which
+ * its register and its book must both be there to say.
+ */
+export async function peerFault(
+  peer: PeerConfig,
+  options: Pick<PeerCallOptions, "requestId" | "now">,
+): Promise<string | null> {
+  let fault = "it did not answer as a peer does";
+  const onFailed = (reason: string): void => {
+    fault = reason;
+  };
+  const answer = await callPeer(peer, "lookup", { key_hash: NOBODY }, { ...options, onFailed });
+  const { body } = answer ?? {};
+  return typeof body === "object" && body !== null && "ok" in body && !body.ok ? null : fault;
+}
+
+/** The hash of no key. */
+const NOBODY = "0".repeat(64);
 
 /** Undefined for what is not JSON. */
 function parsed(text: string): unknown {

@@ -135,9 +135,13 @@ describe("rebuild-wallet", () => {
 });
 
 describe("health", () => {
-  it("says that all is well, and ends with 0", async () => {
-    expect(await operator.prints("health")).toMatch(
-      /region +eu\n.*database +answers\noutboxes +(\d+) of \1 empty\n/s,
-    );
+  it("ends with 1 while the other region is away, and finds nothing else", async () => {
+    const { code, out } = await operator.runs("health");
+    expect(code).toBe(1);
+    expect(out).toMatch(/region +eu\n.*database +answers\n.*peers +us away\n/s);
+    const { problems } = JSON.parse((await operator.runs("health --json")).out) as {
+      problems: { kind: string }[];
+    };
+    expect(problems.map(({ kind }) => kind)).toEqual(["peer_unreachable"]);
   });
 });

@@ -180,34 +180,105 @@ it("a slug is found on a later page of the list", async () => {
   ]);
 });
 
-it.each([
-  ["empty", {}, 0],
-  ["whose rows wait for ten minutes", { waiting: 1, oldest_ms: 600_000 }, 0],
-  ["whose rows wait for longer", { waiting: 1, oldest_ms: 600_001 }, 1],
-  ["with a dead row", { dead: 1 }, 1],
-  ["with a parked row", { parked: 1 }, 1],
-  ["that is silent", { waiting: null, dead: null, parked: null }, 1],
-])("health with an outbox %s ends with its verdict", async (_name, depth, code) => {
-  const outbox = { name: "us/0", waiting: 0, dead: 0, parked: 0, oldest_ms: null, ...depth };
-  const { server, url } = await listening((_request, response) => {
-    response.end(JSON.stringify({ region: "eu", version: "v", book: true, outboxes: [outbox] }));
+/** A region that is well. */
+const WELL = {
+  region: "eu",
+  version: "v",
+  aliases: {},
+  problems: [],
+  book: true,
+  wallets: { asked: 3, unavailable: [] },
+  peers: [{ region: "us", url: null, answers: true }],
+  outboxes: [],
+  sweep: null,
+  breakers: [],
+};
+
+/** What `health` prints of this answer, and ends with. */
+async function healthOf(health: object, given: readonly string[] = [], variables = {}) {
+  const paid: { url: string; headers: object; body: string }[] = [];
+  const { server, url } = await listening((request, response) => {
+    if (request.method === "GET") {
+      const own = `http://${request.headers.host ?? ""}`;
+      return response.end(JSON.stringify(health).replaceAll("http://peer.test", own));
+    }
+    let body = "";
+    request.on("data", (part: Buffer) => (body += part.toString()));
+    return request.on("end", () => {
+      paid.push({ url: request.url ?? "", headers: request.headers, body });
+      const { authorization } = request.headers;
+      const isGood = authorization === "Bearer svc_sk_eu_live_good";
+      response.setHeader("x-cost-micro", "7");
+      response.writeHead(isGood ? 200 : 402);
+      response.end(isGood ? "{}" : '{"error":{"message":"No money."}}');
+    });
   });
-  const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+  const ran = await callAdmin(["health", ...given], {
+    ...URL_VARIABLES,
+    TURNPIKE_URL: url,
+    ...variables,
+  });
   server.close();
-  expect(ran.code).toBe(code);
-});
+  return { ...ran, paid };
+}
+
+it.each([
+  "book_away",
+  "wallets_unavailable",
+  "wallets_in_conflict",
+  "model_refused",
+  "peer_unreachable",
+  "sweep_late",
+  "outbox_gave_up",
+])(
+  "health ends with 1 and says so when the region finds %s, with 0 when it finds nothing",
+  async (kind) => {
+    const ran = await healthOf({ ...WELL, problems: [{ kind, message: "It is so." }] });
+    expect(ran.code).toBe(1);
+    expect(ran.out).toMatch(new RegExp(`^${kind} +It is so\\.$`, "m"));
+    expect(await healthOf(WELL)).toMatchObject({ code: 0 });
+  },
+);
 
 it("health lists the routes that are left out, why and until when, and is well all the same", async () => {
   const until = "2026-11-21T10:00:00.000Z";
   const breakers = [{ route: "openai:gpt-4o", state: "disabled", until }];
-  const { server, url } = await listening((_request, response) => {
-    const health = { region: "eu", version: "v", book: true, outboxes: [], breakers };
-    response.end(JSON.stringify(health));
-  });
-  const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
-  server.close();
+  const ran = await healthOf({ ...WELL, breakers });
   expect(ran.out).toMatch(/^openai:gpt-4o +disabled +2026-11-21T10:00:00\.000Z$/m);
   expect(ran.code).toBe(0);
+});
+
+describe("health --probe", () => {
+  const peers = [{ region: "us", url: "http://peer.test", answers: true }];
+
+  it("pays for one short request in this region and one across, with the same key", async () => {
+    const TURNPIKE_PROBE_KEY = "svc_sk_eu_live_good";
+    const ran = await healthOf({ ...WELL, peers }, ["--probe"], { TURNPIKE_PROBE_KEY });
+    expect(ran.code, ran.err).toBe(0);
+    expect(ran.paid.map(({ url }) => url)).toEqual([
+      "/v1/chat/completions",
+      "/v1/chat/completions",
+    ]);
+    expect(ran.paid.map(({ body }) => JSON.parse(body) as object)).toMatchObject([
+      { model: "cheap", max_tokens: 16 },
+      { model: "cheap", max_tokens: 16 },
+    ]);
+    expect(ran.out).toMatch(/^eu +200 +\d+ +0\.000007/m);
+    expect(ran.out).toMatch(/^us +200 +\d+ +0\.000007/m);
+    expect(ran.out).not.toContain(TURNPIKE_PROBE_KEY);
+  });
+
+  it("ends with 1 where one is not answered, and says what was", async () => {
+    const variables = { TURNPIKE_PROBE_KEY: "svc_sk_eu_live_poor" };
+    const ran = await healthOf({ ...WELL, peers }, ["--probe"], variables);
+    expect(ran.code).toBe(1);
+    expect(ran.out).toMatch(/^us +402 .*No money\.$/m);
+  });
+
+  it("ends with 2 without a key, and asks nobody", async () => {
+    const ran = await healthOf({ ...WELL, peers }, ["--probe"]);
+    expect(ran).toMatchObject({ code: 2, out: "", paid: [] });
+  });
 });
 
 describe("--local", () => {
@@ -218,8 +289,8 @@ describe("--local", () => {
     const seen: string[] = [];
     const { server, url } = await listening((request, response) => {
       seen.push(`${request.url} ${request.headers.authorization}`);
-      const health = { region: "us", version: "v", book: false, outboxes: [] };
-      response.end(JSON.stringify(health));
+      const problems = [{ kind: "book_away", message: "The database does not answer." }];
+      response.end(JSON.stringify({ ...WELL, region: "us", book: false, problems }));
     });
     const demo = { us: { admin_url: `${url}/admin/v1` }, admin_token: "of-the-demo" };
     writeFileSync(path.join(directory, "demo.json"), JSON.stringify(demo));

@@ -125,6 +125,8 @@ export function context(): OperatorContext {
     version: "test",
     aliases: new Map([["smart", "sandbox/echo"]]),
     names: { entryOf: (name) => (name.startsWith("sandbox/") ? name : null), isAlias: () => false },
+    models: new Map(),
+    askPeer: () => Promise.resolve({ url: "https://us.test", fault: null }),
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),

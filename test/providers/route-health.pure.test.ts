@@ -85,7 +85,7 @@ describe("a route's health", () => {
     fail(health, { ...BLAMELESS, retryAfterMs: 5000 }, 100);
     expect([health.standings(0), health.pass("up:m", 0)]).toEqual([[], "free"]);
     fail(health, BAD_KEY, 100);
-    expect(health.standings(MINUTE)).toEqual([]);
+    expect(health.pass("up:m", MINUTE)).toBe("free");
   });
 
   it("a probe that is refused, told to wait or has a bad key leaves room for the next probe", () => {
@@ -114,6 +114,11 @@ describe("a route's health", () => {
     const probe = health.pass("up:m", 15_000);
     if (isLeftOut(probe)) throw new Error("left out");
     health.served("up:m", probe, 15_000);
+    // its minute is over, so that it is asked again: only an answer says that its key is good
+    expect(health.standings(MINUTE)).toEqual([
+      { route: "up:key", state: "disabled", untilMs: MINUTE },
+    ]);
+    health.served("up:key", "free", MINUTE);
     expect(health.standings(MINUTE)).toEqual([]);
   });
 

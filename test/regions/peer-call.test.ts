@@ -98,6 +98,7 @@ describe("a call to a peer", () => {
     ]);
     expect(JSON.parse(new TextDecoder().decode(body))).toEqual({ ...BODY, v: 1 });
     expect(request.headers.get("x-request-id")).toBe(ID);
+    expect(request.headers.get("user-agent")).toMatch(/^turnpike\/\d/);
     expect(await verifySignature(request, [SECRET], NOW_MS)).toEqual({
       ok: true,
       sender: "eu",

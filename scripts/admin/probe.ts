@@ -1,0 +1,67 @@
+/** A paid request to a region, as it went; `status` null where nothing answered. */
+export type Probe = {
+  readonly region: string;
+  readonly status: number | null;
+  readonly ms: number;
+  readonly cost_micro: number | null;
+  readonly request_id: string | null;
+  /** What was answered instead of a completion; "" where it was one. */
+  readonly message: string;
+};
+
+const TIMEOUT_MS = 60_000;
+const OUTPUT_TOKENS = 16;
+
+/** Pays for one short completion at each of these places, one after the other. Never throws. */
+export async function probe(
+  places: readonly { readonly region: string; readonly url: string }[],
+  paying: { readonly key: string; readonly model: string },
+): Promise<readonly Probe[]> {
+  const probes: Probe[] = [];
+  for (const { region, url } of places) {
+    const begun = performance.now();
+    // oxlint-disable-next-line no-await-in-loop -- what one costs is settled before the next one asks
+    const answer = await completion(url, paying);
+    probes.push({ region, ms: Math.round(performance.now() - begun), ...answer });
+  }
+  return probes;
+}
+
+async function completion(
+  url: string,
+  { key, model }: { readonly key: string; readonly model: string },
+): Promise<Omit<Probe, "region" | "ms">> {
+  try {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model,
+        max_tokens: OUTPUT_TOKENS,
+        messages: [{ role: "user", content: "Say: ok" }],
+      }),
+      redirect: "manual", // the key goes to the address that was named, and nowhere else
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const text = await response.text();
+    const cost = response.headers.get("x-cost-micro");
+    return {
+      status: response.status,
+      cost_micro: cost === null ? null : Number(cost),
+      request_id: response.headers.get("x-request-id"),
+      message: response.ok ? "" : messageIn(text),
+    };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { status: null, cost_micro: null, request_id: null, message: reason };
+  }
+}
+
+function messageIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
+    return typeof error?.message === "string" ? error.message : "not an error of ours";
+  } catch {
+    return "not JSON: something before the Worker answered";
+  }
+}

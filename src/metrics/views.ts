@@ -1,0 +1,28 @@
+import { METRICS } from "./series.ts";
+import type { Series } from "./series.ts";
+
+/** An isolate that was not heard of for so long is gone. */
+export const VIEW_MS = 300_000;
+
+/** What the region has counted since `sinceMs`, and what the last sweep found. */
+export type Counted = {
+  readonly sinceMs: number;
+  readonly counters: Series;
+  /** Null before the first sweep; `atMs` says when it was. Unix ms, as all times. */
+  readonly gauges: Moment | null;
+  /** What each isolate said last. */
+  readonly views: Readonly<Record<string, Moment>>;
+};
+type Moment = { readonly atMs: number; readonly series: Series };
+
+/** The views of isolates that are still there, added up: how many of them say each. */
+export function isolateGauges({ views }: Counted, nowMs: number): Series {
+  const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
+  const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
+  for (const { atMs, series } of seen) {
+    const age = METRICS.isolatesAge.name;
+    sum[age] = Math.max(sum[age] ?? 0, (nowMs - atMs) / 1000);
+    for (const [name, value] of Object.entries(series)) sum[name] = (sum[name] ?? 0) + value;
+  }
+  return sum;
+}

@@ -1,0 +1,124 @@
+import { METRICS, seriesOf } from "../metrics/series.ts";
+import type { Series } from "../metrics/series.ts";
+import type { Model } from "../catalog/model.ts";
+import { routeName } from "../providers/route-health.ts";
+import type { RouteStanding } from "../providers/route-health.ts";
+import type { Depth } from "../regions/region-outbox-queue.do.ts";
+import type { Region } from "../lib/caller.ts";
+
+/** Something that a person must look at: a word for what it is, and a sentence that names where. */
+export type Problem = { readonly kind: ProblemKind; readonly message: string };
+export type ProblemKind =
+  | "book_away"
+  | "wallets_unavailable"
+  | "wallets_in_conflict"
+  | "model_refused"
+  | "peer_unreachable"
+  | "sweep_late"
+  | "outbox_silent"
+  | "outbox_gave_up"
+  | "outbox_late";
+
+/** What is known of the region when it is judged. */
+export type Standing = {
+  readonly now: number;
+  readonly book: boolean;
+  /** How many wallets were asked, and which did not open. */
+  readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
+  /** When the last sweep was, and how many wallets it found in conflict; null before the first. */
+  readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
+  /** Since when it is counted, Unix ms; null where that cannot be read. */
+  readonly sinceMs: number | null;
+  readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
+  /** The routes that this isolate does not ask freely, and what the others said last, as gauges. */
+  readonly breakers: readonly RouteStanding[];
+  readonly isolates: Series;
+  /** Why a peer cannot be asked; null for one that answers. */
+  readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
+  /** Null for an outbox that cannot say. */
+  readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
+};
+
+/** Everything that is wrong, the nearest to the money first; none of a region that is well. */
+export function problemsOf(standing: Standing): readonly Problem[] {
+  return [
+    ...(standing.book ? [] : [problem("book_away", "The database does not answer.")]),
+    ...walletProblems(standing),
+    ...modelProblems(standing),
+    ...standing.peers.flatMap(({ region, fault }) =>
+      fault === null
+        ? []
+        : [problem("peer_unreachable", `The region ${region} cannot be asked: ${fault}.`)],
+    ),
+    ...sweepProblems(standing),
+    ...outboxProblems(standing),
+  ];
+}
+
+function walletProblems({ wallets, sweep }: Standing): Problem[] {
+  const conflicts = sweep?.inConflict ?? 0;
+  const closed = `of ${wallets.asked} wallets asked do not open`;
+  return [
+    ...problemOfMany("wallets_unavailable", wallets.unavailable, closed),
+    ...(conflicts === 0
+      ? []
+      : [
+          problem(
+            "wallets_in_conflict",
+            `${conflicts} wallets refuse holds: the log's wallet_book_conflict names them.`,
+          ),
+        ]),
+  ];
+}
+
+/** Models that nobody gets: every route of theirs is refused by its provider, for a bad key say. */
+function modelProblems({ models, breakers, isolates }: Standing): Problem[] {
+  const isRefused = (route: string): boolean =>
+    breakers.some((one) => one.route === route && one.state === "disabled") ||
+    (isolates[seriesOf(METRICS.routesLeftOut.name, { route, state: "disabled" })] ?? 0) > 0;
+  const refused = [...models].flatMap(([id, { routes }]) => {
+    const names = routes
+      .filter(({ provider }) => provider !== "sandbox") // its models fail because they were asked to
+      .map(({ provider, upstreamId }) => routeName(provider, upstreamId));
+    return names.length > 0 && names.every(isRefused) ? [`${id} (${names.join(", ")})`] : [];
+  });
+  return problemOfMany("model_refused", refused, "models are refused by every provider they have");
+}
+
+/** It runs each hour: one that is missing for two is a cron that does not fire, or a sweep that does not end. */
+const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
+
+function sweepProblems({ now, sweep, sinceMs }: Standing): Problem[] {
+  if (sinceMs === null) return [problem("sweep_late", "What the last sweep found cannot be read.")];
+  const ageMs = now - (sweep?.atMs ?? sinceMs);
+  if (ageMs <= SWEEP_MS_MAX) return [];
+  const hours = Math.floor(ageMs / 3_600_000);
+  return [problem("sweep_late", `The hourly sweep has not ended for ${hours} hours.`)];
+}
+
+/** What an outbox delivers is gone within seconds; a receiver that was away this long is a fault. */
+const WAITING_MS_MAX = 10 * 60_000;
+
+function outboxProblems({ outboxes }: Standing): Problem[] {
+  const which = (isSo: (depth: Depth) => boolean): string[] =>
+    outboxes.filter(({ depth }) => depth !== null && isSo(depth)).map(({ name }) => name);
+  const silent = outboxes.filter(({ depth }) => depth === null).map(({ name }) => name);
+  const gaveUp = which(({ dead, parked }) => dead + parked > 0);
+  const late = which(({ oldestMs }) => (oldestMs ?? 0) > WAITING_MS_MAX);
+  return [
+    ...problemOfMany("outbox_silent", silent, "outboxes do not answer"),
+    ...problemOfMany("outbox_gave_up", gaveUp, "outboxes have dead or parked messages"),
+    ...problemOfMany("outbox_late", late, "outboxes have messages that wait for over 10 minutes"),
+  ];
+}
+
+/** One problem for all that have it, which names the first; none for none. */
+function problemOfMany(kind: ProblemKind, which: readonly string[], what: string): Problem[] {
+  const [first] = which;
+  if (first === undefined) return [];
+  return [problem(kind, `${which.length} ${what}, such as ${first}.`)];
+}
+
+function problem(kind: ProblemKind, message: string): Problem {
+  return { kind, message };
+}

@@ -1,0 +1,199 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { refuse, success } from "../../src/lib/failure.ts";
+import { runScheduled } from "../../src/operator/scheduled.ts";
+import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "./client.ts";
+import { mockUpstream, UPSTREAM_VARS, upstreamError } from "./upstream.ts";
+
+type Problem = { readonly kind: string; readonly message: string };
+const HOUR = 3_600_000;
+
+/** A region where nothing is wrong, as far as objects and peers go; `changes` are an outage. */
+function region(changes: Readonly<Record<string, unknown>> = {}): Env {
+  return bindingsWith({
+    WALLET: walletsThat(() => success({})),
+    REGION_OUTBOX: outboxesWith({}),
+    REGION_METRICS: counted({}),
+    ...changes,
+  });
+}
+
+function walletsThat(balance: (orgId: string) => unknown) {
+  return { getByName: (name: string) => ({ balance: async () => balance(name) }) };
+}
+
+function outboxesWith(depth: object) {
+  const whole = { waiting: 0, dead: 0, parked: 0, oldestMs: null, ...depth };
+  return { getByName: () => ({ depth: async () => whole }) };
+}
+
+function counted(read: object) {
+  const nowMs = Date.now();
+  const gauges = { atMs: nowMs, series: {} };
+  const whole = { sinceMs: nowMs - 100 * HOUR, counters: {}, gauges, views: {}, ...read };
+  return { getByName: () => ({ read: async () => whole, add: async () => undefined }) };
+}
+
+async function problems(bindings: Env): Promise<readonly Problem[]> {
+  const response = await send("/admin/v1/health", { key: ADMIN_TOKEN, bindings });
+  expect(response.status).toBe(200);
+  return (await response.json<{ problems: readonly Problem[] }>()).problems;
+}
+
+/** What the peer answers, whatever it is asked. */
+function peerAnswers(answer: () => Response | Promise<Response>) {
+  return vi.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
+}
+const away = (): never => {
+  throw new Error("D1_ERROR: away");
+};
+const IS_THERE = () => Response.json({ ok: false, failure: { kind: "invalid_api_key" } });
+
+beforeEach(async () => {
+  for (const level of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation(() => undefined);
+  }
+  peerAnswers(IS_THERE);
+  await env.DB.prepare("DELETE FROM cursors").run();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("GET /admin/v1/health names", () => {
+  it("nothing in a region that is well", async () => {
+    expect(await problems(region())).toEqual([]);
+  });
+
+  it.each([
+    ["refuse", () => refuse({ kind: "storage_unavailable" })],
+    [
+      "throw",
+      () => {
+        throw new Error("gone");
+      },
+    ],
+  ])("wallets that do not open: they %s", async (_how, balance) => {
+    const { orgId } = await openAccount();
+    await env.DB.prepare("UPDATE organizations SET used_at = ? WHERE id = ?")
+      .bind(Date.now(), orgId)
+      .run();
+    const found = await problems(region({ WALLET: walletsThat(balance) }));
+    expect(found).toMatchObject([{ kind: "wallets_unavailable" }]);
+    expect(found[0]?.message).toMatch(/^(\d) of \1 wallets asked do not open/);
+  });
+
+  it("a wallet whose storage is gone, from the sweep that finds it until it opens again", async () => {
+    const { orgId, key } = await openAccount();
+    await chat(key);
+    const wallet = env.WALLET.getByName(orgId);
+    const WALLET = env.WALLET;
+    await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
+    await env.DB.prepare("UPDATE organizations SET used_at = ? WHERE id = ?")
+      .bind(Date.now(), orgId)
+      .run();
+    await runInDurableObject(wallet, async (_object, state) => {
+      await state.storage.deleteAll();
+      state.abort("its storage is gone");
+    }).catch(() => undefined);
+    await runScheduled(bindingsWith({}));
+    // Nobody can use it, so that it is no longer among those that were used: it is asked all the same.
+    await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
+    for (let sweeps = 1; sweeps <= 2; sweeps++) {
+      // oxlint-disable-next-line no-await-in-loop -- one sweep after another
+      expect(await problems(region({ WALLET }))).toEqual([
+        {
+          kind: "wallets_unavailable",
+          message: `1 of 1 wallets asked do not open, such as ${orgId}.`,
+        },
+      ]);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await runScheduled(bindingsWith({}));
+    }
+    const path = `/admin/v1/orgs/${orgId}/rebuild-wallet`;
+    expect((await send(path, { key: ADMIN_TOKEN, body: {} })).status).toBe(200);
+    expect(await problems(region({ WALLET }))).toEqual([]);
+  });
+
+  it("a model whose only route is refused, by the isolate that asked or as another one said", async () => {
+    const { key } = await openAccount();
+    mockUpstream(() => upstreamError(401, { message: "bad key" }));
+    await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
+    const here = region({ ...UPSTREAM_VARS, WALLET: env.WALLET });
+    expect((await chat(key, { model: "mock/chat" }, { bindings: here })).status).toBe(502);
+    peerAnswers(IS_THERE);
+    const refused = [
+      {
+        kind: "model_refused",
+        message:
+          "1 models are refused by every provider they have, such as mock/chat (mock:up-chat).",
+      },
+    ];
+    expect(await problems(here)).toEqual(refused);
+    const series = {
+      'turnpike_routes_left_out_isolates{route="mock:up-chat",state="disabled"}': 1,
+    };
+    const views = { another: { atMs: Date.now(), series } };
+    const elsewhere = region({ ...UPSTREAM_VARS, REGION_METRICS: counted({ views }) });
+    expect(await problems(elsewhere)).toEqual(refused);
+    const long = { another: { atMs: Date.now() - HOUR, series } };
+    const gone = region({ ...UPSTREAM_VARS, REGION_METRICS: counted({ views: long }) });
+    expect(await problems(gone)).toEqual([]);
+  });
+
+  it.each([
+    ["does not answer", () => Promise.reject(new Error("lost")), /: lost\.$/],
+    [
+      "does not know our signature",
+      () => new Response("{}", { status: 404, headers: { "x-request-id": "req_1" } }),
+      /: status 404\.$/,
+    ],
+    [
+      "is behind a zone that challenges us",
+      () => new Response("<html>", { status: 403, headers: { "cf-mitigated": "challenge" } }),
+      /: status 403 from before the peer's Worker, a challenge\.$/,
+    ],
+    ["answers with something else", () => Response.json({ hello: 1 }), /as a peer does\.$/],
+  ])("the other region where it %s", async (_how, answer, message) => {
+    peerAnswers(answer);
+    const found = await problems(region());
+    expect(found).toMatchObject([{ kind: "peer_unreachable" }]);
+    expect(found[0]?.message).toMatch(message);
+  });
+
+  it.each([
+    ["over two hours ago", { gauges: { atMs: Date.now() - 2 * HOUR - 60_000, series: {} } }, true],
+    ["an hour ago", { gauges: { atMs: Date.now() - HOUR, series: {} } }, false],
+    ["never, in a hundred hours", { gauges: null }, true],
+    ["never, in its first hour", { gauges: null, sinceMs: Date.now() - HOUR }, false],
+  ])("a sweep that is late: the last was %s", async (_when, read, isLate) => {
+    const found = await problems(region({ REGION_METRICS: counted(read) }));
+    expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["sweep_late"] : []);
+  });
+
+  it.each([
+    ["outbox_gave_up", { dead: 1 }],
+    ["outbox_gave_up", { parked: 1 }],
+    ["outbox_late", { waiting: 1, oldestMs: 600_001 }],
+    [null, { waiting: 1, oldestMs: 600_000 }],
+  ])("%s for outboxes with %j", async (kind, depth) => {
+    const found = await problems(region({ REGION_OUTBOX: outboxesWith(depth) }));
+    expect(found.map((one) => one.kind)).toEqual(kind === null ? [] : [kind]);
+  });
+
+  it("an outbox that does not answer", async () => {
+    const silent = { getByName: () => ({ depth: () => Promise.reject(new Error("gone")) }) };
+    expect(await problems(region({ REGION_OUTBOX: silent }))).toMatchObject([
+      { kind: "outbox_silent" },
+    ]);
+  });
+
+  it("a book in conflict with its wallets, and one that is away", async () => {
+    const gauges = { atMs: Date.now(), series: { turnpike_wallets_in_conflict: 2 } };
+    const found = await problems(region({ REGION_METRICS: counted({ gauges }) }));
+    expect(found).toMatchObject([{ kind: "wallets_in_conflict" }]);
+    const without = await problems(region({ DB: { prepare: away } }));
+    expect(without).toMatchObject([{ kind: "book_away" }]);
+  });
+});
