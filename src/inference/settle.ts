@@ -166,7 +166,6 @@ function generationOf(run: Run, outcome: Charge): Generation {
     provider: outcome.route.route.provider,
     region: run.services.region,
     keyId: run.caller.keyId,
-    externalId: run.request.user,
     streamed: run.request.stream,
     usage: outcome.usage,
     price: priceOf(outcome),

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
-import { externalIdProblem } from "./external-id.ts";
 import { mintedAt } from "./id.ts";
 import { promptTokens } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
@@ -8,13 +7,15 @@ import type { Price, Usage } from "./usage.ts";
 /** An attempt that failed before a route served: which (provider:upstream id), and why in a word of ours. */
 export type FailedAttempt = { readonly route: string; readonly why: string };
 
-/** What is kept of one paid request beside its money: never a prompt, never an answer. Times in ms. */
+/**
+ * What is kept of one paid request beside its money: never a prompt, never an answer. Whose it was its hold knows at
+ * home: this waits in other regions and may stand in the log. Times in ms.
+ */
 export type Generation = {
   readonly model: string;
   readonly provider: string;
   readonly region: string;
   readonly keyId: string;
-  readonly externalId: string | null;
   readonly streamed: boolean;
   readonly usage: Usage;
   readonly price: Price;
@@ -42,7 +43,6 @@ const ran = {
   model: z.string(),
   provider: z.string(),
   keyId: z.string(),
-  externalId: z.nullable(z.string()),
   streamed: z.boolean(),
   usage: z.pipe(counts, toUsage),
   price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
@@ -66,9 +66,6 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   provider: word,
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
-  externalId: z.nullable(
-    z.string().check(z.refine((id) => externalIdProblem(id) === null, "must be an external_id")),
-  ),
   usage: z.pipe(
     counts.check(
       z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),

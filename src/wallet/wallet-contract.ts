@@ -129,6 +129,7 @@ export type LedgerPage = { readonly rows: readonly LedgerRow[]; readonly nextAft
 
 export type GenerationRecord = Generation & {
   readonly id: string;
+  readonly externalId: string | null;
   /** When it was admitted, Unix ms. */
   readonly createdAt: number;
   readonly costMicro: Micros;

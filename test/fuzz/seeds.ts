@@ -151,7 +151,6 @@ export const GENERATION = {
   provider: "sandbox",
   region: "eu",
   keyId: `key_${ID}`,
-  externalId: "user-42",
   streamed: false,
   usage: { input: 12, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 },
   price: { input: 1_000_000, cached: 1_000_000, cacheWrite: 1_000_000, output: 2_000_000 },

@@ -44,10 +44,16 @@ function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
 }
 
 /** What the client got: "answer", or the kind of its failure. */
-async function answered(faults: readonly Fault[]): Promise<string[]> {
+async function answered(faults: readonly Fault[], user: string | null = null): Promise<string[]> {
   const got: string[] = [];
+  const { request, ...rest } = runOf({
+    wallet: null,
+    outbox: outboxWith(faults),
+    now: () => nowMs,
+  });
   const run: Run = {
-    ...runOf({ wallet: null, outbox: outboxWith(faults), now: () => nowMs }),
+    ...rest,
+    request: { ...request, user },
     answer: () => void got.push("answer"),
     refuse: ({ kind }) => void got.push(kind),
   };
@@ -108,6 +114,12 @@ describe("a JSON answer away from home, its charge", () => {
     expect(kept.size).toBe(count);
     expect(isUnsaved()).toBe(true);
     expect(nowMs).toBeLessThan(30_000);
+  });
+
+  it.each(["ok", "lost", "down"] as const)("%s: names its end user nowhere", async (fault) => {
+    await answered([fault], "ann@example.com");
+    expect(JSON.stringify([...kept.values(), logged])).toContain("req_test");
+    expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });
 
   it("refused by an overloaded outbox: 503, never charged, asked once", async () => {

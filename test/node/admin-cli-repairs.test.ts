@@ -47,7 +47,6 @@ function logLine(account: Account, requestId: string, keyId: string, cost = 42):
       provider: "sandbox",
       region: "eu",
       keyId,
-      externalId: null,
       streamed: true,
       usage: { input: 2, cacheRead: 0, cacheWrite: 0, output: 20, reasoning: 0 },
       price: { input: 1_000_000, cached: 1_000_000, cacheWrite: 1_000_000, output: 2_000_000 },

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import OpenAI, { APIError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Account, sumOf } from "./support/account.ts";
@@ -28,6 +30,14 @@ function inUs(account: Account, path: string, init: { method?: string; body?: ob
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
+}
+
+/** The files below a directory that hold a text. */
+function filesWith(directory: string, text: string): readonly string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => readFileSync(file).includes(text));
 }
 
 /** Without what a use just now moves between two answers. */
@@ -76,19 +86,21 @@ describe("a global key in the other region", () => {
   it("the generation at home names the region that served, the key and the end user", async () => {
     const account = await open();
     const answer = await inUs(account, "/chat/completions", {
-      body: { model: "sandbox/echo", messages: HELLO, user: "far" },
+      body: { model: "sandbox/echo", messages: HELLO, user: "far-ann" },
     });
     const id = answer.headers.get("x-request-id") ?? "";
     assert.equal(answer.status, 200);
     const generation = (await (await inUs(account, `/generations/${id}`)).json()) as object;
-    expect(generation).toMatchObject({ id, region: "us", external_id: "far", streamed: false });
+    expect(generation).toMatchObject({ id, region: "us", external_id: "far-ann", streamed: false });
     expect(await (await account.call(`/generations/${id}`)).json()).toEqual(generation);
-    const user = (await (await account.call("/users/far")).json()) as {
+    const user = (await (await account.call("/users/far-ann")).json()) as {
       daily_spend_dollars: number;
     };
     expect(user.daily_spend_dollars * 1_000_000).toBeCloseTo(
       Number(answer.headers.get("x-cost-micro")),
     );
+    expect(filesWith(regions.eu.directory, "far-ann")).not.toEqual([]);
+    expect(filesWith(regions.us.directory, "far-ann")).toEqual([]); // not even what was deleted since
   });
 
   it.each(["/balance", "/keys", "/users", "/usage", "/alerts", "/users/nobody", "/nothing"])(

@@ -62,7 +62,6 @@ async function outcome(account: Account, cost: number | null): Promise<OutcomeIt
     provider: "sandbox",
     region: "us",
     keyId: "key_1",
-    externalId: null,
     streamed: false,
     usage: NO_USAGE,
     price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },

@@ -14,7 +14,6 @@ export const generation: Generation = {
   provider: "sandbox",
   region: "eu",
   keyId: "key_1",
-  externalId: null,
   streamed: false,
   usage: NO_USAGE,
   price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },

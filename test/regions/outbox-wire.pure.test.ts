@@ -15,7 +15,6 @@ const item = (more: object): OutcomeItem => ({
     provider: "sandbox",
     region: "us",
     keyId: "key_1",
-    externalId: null,
     streamed: false,
     usage: NO_USAGE,
     price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },

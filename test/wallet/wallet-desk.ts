@@ -60,7 +60,6 @@ export const GENERATION: Generation = {
   provider: "sandbox",
   region: "eu",
   keyId: "key_test",
-  externalId: null,
   streamed: false,
   usage: { input: 3, cacheRead: 1, cacheWrite: 0, output: 5, reasoning: 2 },
   price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },

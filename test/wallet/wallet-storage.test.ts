@@ -22,13 +22,13 @@ import type { Stub } from "./wallet-desk.ts";
 
 const PAGE_BYTES = 4096;
 
+const EXTERNAL_ID = "customer-48151623";
 /** What a request of a usual length leaves behind. */
 const USUAL: Generation = {
   ...GENERATION,
   model: "anthropic/claude-sonnet-5",
   provider: "anthropic",
   keyId: "key_0123456789abcdefghijklmn",
-  externalId: "customer-48151623",
   streamed: true,
   usage: { input: 1500, cacheRead: 4096, cacheWrite: 0, output: 640, reasoning: 128 },
   price: { input: 3_000_000, cached: 300_000, cacheWrite: 3_750_000, output: 15_000_000 },
@@ -41,10 +41,10 @@ async function bytesPerRequest(stub: Stub, count: number): Promise<number> {
   return runInDurableObject(stub, async (wallet: Wallet, state) => {
     const { sql } = state.storage;
     const before = sql.databaseSize;
-    const { externalId, keyId } = USUAL;
+    const { keyId } = USUAL;
     for (let i = 0; i < count; i++) {
       const request = {
-        ...holdOf(9000, { externalId, keyId }),
+        ...holdOf(9000, { externalId: EXTERNAL_ID, keyId }),
         most: micros(24_000),
       };
       // oxlint-disable-next-line no-await-in-loop -- in order
@@ -69,8 +69,8 @@ it("attempts that failed are kept with the request that had them, and add nothin
   const failed = [{ route: "anthropic:claude-sonnet-5", why: "overloaded" }];
   const kept = [];
   for (const generation of [USUAL, { ...USUAL, failed }]) {
-    const { externalId, keyId } = USUAL;
-    const request = { ...holdOf(9000, { externalId, keyId }), most: micros(24_000) };
+    const { keyId } = USUAL;
+    const request = { ...holdOf(9000, { externalId: EXTERNAL_ID, keyId }), most: micros(24_000) };
     valueOf(await stub.hold(request));
     valueOf(await stub.settle({ id: request.id, cost: micros(1), generation }));
     kept.push(valueOf(await stub.generation(request.id)));
