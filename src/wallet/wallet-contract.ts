@@ -270,7 +270,6 @@ export type UsedKey = Pick<Key, "keyId" | "memberId" | "scope" | "rpmLimit"> & {
   readonly keyHash: string;
 };
 
-/** Who ends the key with this id. */
 /** A session that was used and is alive; listed in the order of their minting. Money in micros. */
 export type UsedSession = {
   readonly keyId: string;
