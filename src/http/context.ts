@@ -7,7 +7,7 @@ import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import type { ShedReason, Slot } from "../lib/in-flight.ts";
-import { logEvent } from "../lib/log.ts";
+import { logEvent, logException } from "../lib/log.ts";
 import type { Timers } from "../lib/timers.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
@@ -97,18 +97,9 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/**
- * A bug: 500 without details, logged with the frames of its stack. Not its message, which may quote
- * what the client sent. For `app.onError`.
- */
+/** A bug: 500 without details. For `app.onError`. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
-  const { name, stack } = error instanceof Error ? error : new Error("thrown");
-  const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
-  logEvent("exception", {
-    request_id: c.get("requestId"),
-    name: error instanceof Error ? name : `thrown ${typeof error}`,
-    stack: frames.map((frame) => frame.trim()),
-  });
+  logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
 

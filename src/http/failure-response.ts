@@ -19,6 +19,7 @@ export type ErrorObject = {
   readonly resets_at?: string;
   readonly generation_id?: string;
   readonly key_id?: string;
+  readonly cost_micro?: number;
   /** Where the documents say what to do about it. */
   readonly docs_url?: string;
 };

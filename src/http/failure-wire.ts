@@ -1,4 +1,4 @@
-import type { Failure } from "../lib/failure.ts";
+import type { Charged, Failure } from "../lib/failure.ts";
 import { timestamp } from "../lib/clock.ts";
 import { orList } from "../lib/issue-text.ts";
 import { rateHeaders } from "./rate-headers.ts";
@@ -20,8 +20,25 @@ type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => Wire };
 
 /** Status, type, code, message and headers of a failure. */
 export function wireOf(failure: Failure): Wire {
-  return wireOfKind(failure.kind, failure);
+  const wire = wireOfKind(failure.kind, failure);
+  return failure.charged === undefined ? wire : wireOfCharged(wire, failure.charged);
 }
+
+const RETRY = / Please retry\.$/;
+
+/** What was charged is not to be repeated, whatever its status; a provider's own words stay as they are. */
+function wireOfCharged(wire: Wire, { costMicro, generationId }: Charged): Wire {
+  const { "retry-after": _, ...headers } = wire.headers ?? {};
+  const message = wire.message.replace(RETRY, "");
+  return {
+    ...wire,
+    message: wire.status < 500 ? message : `${message} ${CHARGED}`,
+    extra: { ...wire.extra, generation_id: generationId, cost_micro: costMicro },
+    headers: { ...headers, ...DO_NOT_RETRY, "x-cost-micro": String(costMicro) },
+  };
+}
+
+const CHARGED = "What it had used was charged, and a repeat is charged again.";
 
 /** Types and codes that say nothing finer than the status, or are a provider's own. */
 const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);

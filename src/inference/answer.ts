@@ -1,6 +1,9 @@
 import { elapsedMs } from "../lib/clock.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Failure } from "../lib/failure.ts";
 import { logEvent } from "../lib/log.ts";
 import { estimateTokens } from "../lib/tokens.ts";
+import { failureOf } from "../providers/failover.ts";
 import type { Served } from "../providers/failover.ts";
 import { outputText } from "../providers/output-text.ts";
 import { isProvoked } from "../providers/provider.ts";
@@ -12,12 +15,13 @@ import type {
   StreamEvent,
 } from "../providers/provider.ts";
 import { routeName } from "../providers/route-health.ts";
+import { named } from "./bound.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
 import { attemptFailed } from "./failed-attempt.ts";
 import type { Reply, StreamWriter, Head, Receipt } from "./doors/door.ts";
 import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
-import { costOfOutcome } from "./settle.ts";
+import { costOfOutcome, nowOpen, toldWith } from "./settle.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
@@ -50,16 +54,18 @@ export function answerJson(
   route: ServingRoute,
   { given, reply }: { readonly given: JsonAnswer; readonly reply: JsonReply },
 ): Ended {
-  const seen = {
-    usage: given.usage,
-    output: given.usage === null ? outputOf(given) : 0,
-    finishReason: given.native?.finish ?? finishReasonOf(given.body),
+  const owed = (finishReason: string | null): Outcome => {
+    const output = given.usage === null ? outputOf(given) : 0;
+    const seen = { usage: given.usage, output, finishReason };
+    return chargeFor(run, route, seen, { ending: "complete", readerAway: false });
   };
-  const outcome = chargeFor(run, route, seen, { ending: "complete", readerAway: false });
+  nowOpen(run, { owed: () => owed(null), close: () => Promise.resolve() });
+  const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const written = (costMicro: number): string =>
     JSON.stringify(reply.json(given.body, receiptOf(run, outcome, costMicro)));
-  // Made before the charge: an answer that cannot be made is not paid for.
+  const headers = receiptHeaders(run, route);
+  // Made before the charge, as a rule: who cannot be answered is told so beside it.
   const cost = costOfOutcome(outcome);
   const body = written(cost);
   return {
@@ -69,13 +75,11 @@ export function answerJson(
         run.refuse({ kind: "storage_unavailable" });
         return Promise.resolve(false);
       }
-      const headers = receiptHeaders(run, route);
       headers["content-type"] = "application/json";
       headers["x-cost-micro"] = String(charged);
       run.answer(new Response(charged === cost ? body : written(charged), { headers }));
       return Promise.resolve(true);
     },
-    abandon: () => Promise.resolve(),
   };
 }
 
@@ -139,29 +143,29 @@ export async function answerStream(
   { events, reply }: { readonly events: EventStream; readonly reply: StreamReply },
 ): Promise<Ended> {
   const { timer } = run;
-  const client = new StreamClient({ left: () => timer.clientLeft() });
-  // A client that left before the first byte never reads: a write to it would wait for ever.
-  timer.whenClientGone(() => client.leave());
   const meter = new StreamMeter(run.request.cap?.choices ?? 1);
+  const owed = (): Outcome => chargeFor(run, route, meter, { ending: "stopped", readerAway: true });
+  nowOpen(run, { owed, close: async () => events.cancel() });
   const writer = reply.stream(headOf(run));
-  const { numbers } = run.services;
-  const ping = (): string => writer.ping;
-  const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
-  const streaming = { run, route, meter, client, watch, writer, events, ...BEGINNING };
   const headers = {
     ...receiptHeaders(run, route),
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
   };
-  run.answer(new Response(client.readable, { headers }));
-  try {
-    const ending = await pump(streaming);
-    noteFault(streaming, ending);
-    return endOf(streaming, ending);
-  } catch (error) {
-    await abandon(streaming);
-    throw error;
-  }
+  const client = new StreamClient({ left: () => timer.clientLeft() });
+  const response = new Response(client.readable, { headers });
+  const { numbers } = run.services;
+  const ping = (): string => writer.ping;
+  const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
+  const streaming = { run, route, meter, client, watch, writer, events, ...BEGINNING };
+  nowOpen(run, { owed, close: async () => close(streaming) });
+  // A client that left before the first byte never reads: a write to it would wait for ever.
+  timer.whenClientGone(() => client.leave());
+  run.answer(response);
+  nowOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
+  const ending = await pump(streaming);
+  noteFault(streaming, ending);
+  return endOf(streaming, ending);
 }
 
 /** What a stream came to, and its last events: those of an answer that is whole, or of one that broke off. */
@@ -174,21 +178,29 @@ function endOf(streaming: Streaming, ending: Ending): Ended {
     last: async ({ charged }) => {
       const receipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
       const isWhole = ending === "complete" && receipt !== null;
-      await client.end(
-        isWhole ? writer.end(receipt) : writer.fail({ kind: "upstream_error" }, receipt),
-      );
+      const told = (): Failure => toldWith(run, toldBy(streaming), outcome);
+      await client.end(isWhole ? writer.end(receipt) : writer.fail(told(), receipt));
       close(streaming);
       return true;
     },
-    abandon: () => abandon(streaming),
   };
 }
 
-/** A bug: the client is told, and the run ends its hold. */
-async function abandon(streaming: Streaming): Promise<void> {
-  const { client, writer } = streaming;
-  await client.end(writer.fail({ kind: "internal" }, null));
-  close(streaming);
+/** What its client is told of a stream that failed, in the words of its door. */
+function toldBy({ run: { request }, failure }: Streaming): Failure {
+  if (failure === null) return { kind: "upstream_error" };
+  return named(refuse(failureOf(failure)), request).failure;
+}
+
+/** A bug: whoever still reads is told what it cost. */
+async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
+  const { client, writer, events } = streaming;
+  events.cancel();
+  try {
+    await client.end(writer.fail(failure, null));
+  } finally {
+    close(streaming);
+  }
 }
 
 function close({ watch, events, client }: Streaming): void {
@@ -309,17 +321,19 @@ function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
 const DROPPED_MAX = 32;
 const WORD_MAX = 64;
 
-/** What the door left out, and then the route, in the door's words. Some are the client's own: as a header can hold them. */
+/** What the door left out, and then the route, in the door's words. */
 function droppedBy({ request }: Run, route: ServingRoute): string[] {
   const { droppedNatively, paramOf } = request;
   const dropped = route.isNative ? droppedNatively : request.dropped;
   if (dropped.length === 0 && route.dropped.length === 0) return [];
-  const there = route.dropped.flatMap((field) => {
-    const param = paramOf === undefined ? field : paramOf(field);
-    return param === null ? [] : [param.replaceAll(/[^\w.]/g, "_").slice(0, WORD_MAX)];
-  });
-  const all = new Set([...dropped, ...there]);
-  return [...all].slice(0, DROPPED_MAX);
+  const there = route.dropped.map((field) => (paramOf === undefined ? field : paramOf(field)));
+  const all = [...dropped, ...there.filter((param) => param !== null)].map(asHeaderWord);
+  return [...new Set(all)].slice(0, DROPPED_MAX);
+}
+
+/** Names of fields and tools are the client's own words: as a header can hold them. */
+function asHeaderWord(name: string): string {
+  return name.slice(0, WORD_MAX).replaceAll(/[^\w.:[\]-]/g, "_");
 }
 
 /** What a door is told when an answer begins. */

@@ -16,7 +16,8 @@ import { named, speaks } from "./bound.ts";
 import { chargeFor, inputOnly } from "./charge.ts";
 import { attemptFailed } from "./failed-attempt.ts";
 import { affordableCap } from "./hold-bounds.ts";
-import type { Ended, Run, ServingRoute } from "./paid-request.ts";
+import type { Ended, Outcome, Run, ServingRoute } from "./paid-request.ts";
+import { nowOpen, toldWith } from "./settle.ts";
 
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
@@ -35,7 +36,11 @@ export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
   }
   const routes = affordable(run, grant);
-  const last: { asked: Asked | null; spent: SpentThere | null } = { asked: null, spent: null };
+  const last: Last = { asked: null, spent: null };
+  nowOpen(run, {
+    owed: () => owed(run, last) ?? { kind: "void", reason: "exception" },
+    close: () => Promise.resolve(),
+  });
   const served = await callRoute(run, routes, {
     onAsked: (asked) => {
       last.asked = asked === null ? null : askedOf(routes, asked);
@@ -66,6 +71,9 @@ type Asked = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 /** What an attempt has used whose answer the request kept from being finished. */
 type SpentThere = { readonly asked: Asked; readonly spent: Spent };
+
+/** What of the attempts so far somebody may have to pay for. */
+type Last = { asked: Asked | null; spent: SpentThere | null };
 
 function askedOf(
   routes: readonly CappedRoute[],
@@ -176,21 +184,18 @@ function routeOf({
  * input: the upstream does too. So does one whose request kept an answer from being finished for what that
  * has used (of the last such answer). Everybody else pays nothing.
  */
-function unanswered(
-  run: Run,
-  failure: Failure,
-  { asked, spent }: { readonly asked: Asked | null; readonly spent: SpentThere | null },
-): Ended {
-  if (spent !== null) {
-    const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
-    const seen = { ...spent.spent, finishReason: null };
-    const outcome = chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
-    return refusing(run, failure, outcome);
-  }
-  if (run.timer.reason !== "drained" || asked === null) {
-    return released(run, failure, failure.kind);
-  }
-  return refusing(run, failure, inputOnly(run, asked));
+function unanswered(run: Run, failure: Failure, last: Last): Ended {
+  const isOwed = last.spent !== null || run.timer.reason === "drained";
+  const outcome = isOwed ? owed(run, last) : null;
+  return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
+}
+
+/** What an unanswered request has used: of the last answer that it spoiled, else the input that was sent. */
+function owed(run: Run, { asked, spent }: Last): Outcome | null {
+  if (spent === null) return asked === null ? null : inputOnly(run, asked);
+  const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
+  const seen = { ...spent.spent, finishReason: null };
+  return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
 
 /** Voids the hold, then answers: a client that retries at once finds its credit free again. */
@@ -198,13 +203,12 @@ function released(run: Run, failure: Failure, reason: string): Ended {
   return refusing(run, failure, { kind: "void", reason });
 }
 
-function refusing(run: Run, failure: Failure, outcome: Ended["outcome"]): Ended {
+function refusing(run: Run, failure: Failure, outcome: Outcome): Ended {
   return {
     outcome,
     last: () => {
-      run.refuse(failure);
+      run.refuse(toldWith(run, failure, outcome));
       return Promise.resolve(outcome.kind === "settle");
     },
-    abandon: () => Promise.resolve(),
   };
 }

@@ -32,7 +32,8 @@ type Charge = Extract<Outcome, { kind: "settle" }>;
 
 /** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
 export function countRun(run: Run, tally: Tally): void {
-  const { outcome, charged, shortfall, isUnsaved } = run.progress;
+  const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
+  if (isBroken) tally.count("bugs");
   if (outcome === null) return;
   if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
   const { route, usage, estimated } = outcome;

@@ -13,11 +13,12 @@ import type { Door } from "./doors/door.ts";
 import { hold, runServices } from "./home-or-away.route.ts";
 import { observe } from "./observe.route.ts";
 import { overloaded } from "./overload.route.ts";
+import { NOTHING_YET } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { read, startReading } from "./read.route.ts";
 import type { NotRead, Read } from "./read.route.ts";
 import { RunTimer } from "./run-timer.ts";
-import { settle, settleRun } from "./settle.ts";
+import { breakOff, settle } from "./settle.ts";
 import { withTexts } from "./token-texts.route.ts";
 
 /** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
@@ -85,9 +86,7 @@ export async function pay(run: Run): Promise<void> {
     const ended = asked.ok ? await answer(run, asked.route, asked.answer) : asked.ended;
     await settle(run, ended);
   } catch (error) {
-    // A bug: the customer does not pay for it. What was settled before it stays settled: a void now
-    // could overtake a charge that still waits in the outbox, and win.
-    if (!run.progress.mayBeCharged) await settleRun(run, { kind: "void", reason: "exception" });
+    await breakOff(run);
     throw error;
   } finally {
     run.timers.close();
@@ -159,7 +158,7 @@ function runOf({ c, door, answered, slot }: Visit, { caller, idempotency, reques
     caller,
     idempotency,
     request,
-    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
+    progress: { ...NOTHING_YET },
     timers,
     timer: new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now }),
     services,

@@ -60,15 +60,38 @@ export type RunServices = {
 
 /** What a run has come to so far. */
 export type Progress = {
-  /** A store has its charge, or may have it. From then on nothing may void it. */
-  mayBeCharged: boolean;
+  /** What it has open at a provider; null before one may be asked. */
+  open: Open | null;
   /** Its outcome, once it was stored or could not be; null while it goes on or was refused before. */
   outcome: Outcome | null;
+  /** Where that is. What is not known to be nowhere is never stored as another. */
+  stored: Stored | null;
+  /** A bug has ended it. */
+  isBroken: boolean;
   /** Micros charged, and those that no balance could pay, as far as known. */
   charged: number;
   shortfall: number;
   /** Its charge is in the log alone: neither wallet nor outbox took it in time. */
   isUnsaved: boolean;
+};
+
+/** What a run has open at a provider, should it be ended in its midst. */
+export type Open = {
+  /** What is owed for it as it stands. */
+  owed(): Outcome;
+  /** Lets go of it, and tells whoever still reads. */
+  close(failure: Failure): Promise<void>;
+};
+
+/** Before anything was asked. */
+export const NOTHING_YET: Readonly<Progress> = {
+  open: null,
+  outcome: null,
+  stored: null,
+  isBroken: false,
+  charged: 0,
+  shortfall: 0,
+  isUnsaved: false,
 };
 
 /** One run of THE PATH: who, what, with what, and where the answer goes. */
@@ -140,6 +163,4 @@ export type Ended = {
    * although nobody may have it: it is tried on.
    */
   last(settled: Settled): Promise<boolean>;
-  /** A bug in between: whoever still reads is told. */
-  abandon(): Promise<void>;
 };

@@ -68,6 +68,11 @@ export class RunTimer {
     else this.#whenGone.push(run);
   }
 
+  /** Ends whatever still works upstream: nobody waits for it any more. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
   /** Starts the drain; again: nothing. */
   clientLeft(): void {
     if (this.clientGone) return;

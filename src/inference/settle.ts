@@ -1,3 +1,4 @@
+import type { Failure } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
@@ -7,7 +8,7 @@ import { costOf, priceAt } from "../catalog/price.ts";
 import { logEvent, reasonOf } from "../lib/log.ts";
 import type { SettleAnswer } from "../wallet/wallet-contract.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
-import type { Ended, Outcome, Run, Settled, Stored } from "./paid-request.ts";
+import type { Ended, Open, Outcome, Run, Settled, Stored } from "./paid-request.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
@@ -25,14 +26,60 @@ const LAST_WORD_MS = 28_500;
  */
 export async function settle(run: Run, ended: Ended): Promise<void> {
   const { outcome } = ended;
+  const settled = await settleRun(run, outcome);
+  const isDue = await ended.last(settled);
+  if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
+}
+
+/**
+ * Ends a run in which a bug was met. Once a provider was asked, the bug is charged as a client that leaves is: by
+ * the usage so far, else by an estimate of what was passed on. What was stored before it stays as it is: another
+ * outcome could overtake it in the outbox, and win. Whoever still waits is told what it cost.
+ */
+export async function breakOff(run: Run): Promise<void> {
+  const { progress } = run;
+  progress.isBroken = true;
+  run.timer.stop();
+  if (progress.stored === null || progress.stored === "refused") await settleBroken(run);
+  const outcome = progress.outcome ?? EXCEPTION;
+  const failure = toldWith(run, { kind: "internal" }, outcome);
+  run.refuse(failure);
+  await progress.open?.close(failure);
+  if (outcome.kind === "settle" && progress.stored !== "saved") await settleLate(run, outcome);
+}
+
+const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
+
+async function settleBroken(run: Run): Promise<void> {
   try {
-    const settled = await settleRun(run, outcome);
-    const isDue = await ended.last(settled);
-    if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
-  } catch (error) {
-    await ended.abandon();
-    throw error;
+    await settleRun(run, run.progress.open?.owed() ?? EXCEPTION);
+  } catch {
+    await settleRun(run, EXCEPTION);
   }
+}
+
+/** From here on this is open: if what is owed for it cannot be said, what was owed before it is. */
+export function nowOpen({ progress }: Run, open: Open): void {
+  const before = progress.open;
+  progress.open = {
+    close: (failure) => open.close(failure),
+    owed() {
+      try {
+        return open.owed();
+      } catch {
+        return before?.owed() ?? EXCEPTION;
+      }
+    },
+  };
+}
+
+/** A failure as its client is told of it: with what it was charged all the same. */
+export function toldWith({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
+  if (outcome.kind === "void") return failure;
+  // one that no store took is tried on
+  const cost = progress.stored === "refused" ? costOfOutcome(outcome) : progress.charged;
+  if (cost === 0) return failure;
+  return { ...failure, charged: { costMicro: micros(cost), generationId: id } };
 }
 
 /**
@@ -41,11 +88,12 @@ export async function settle(run: Run, ended: Ended): Promise<void> {
  * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
  */
 export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
-  run.progress.outcome = outcome;
-  if (outcome.kind === "void") return voidRun(run, outcome.reason);
-  const settled = await storeCharge(run, outcome);
-  if (settled.stored !== "refused") run.progress.mayBeCharged = true;
-  run.progress.charged = settled.stored === "refused" ? 0 : settled.charged;
+  const { progress } = run;
+  progress.outcome = outcome;
+  const settled =
+    outcome.kind === "void" ? await voidRun(run, outcome.reason) : await storeCharge(run, outcome);
+  progress.stored = settled.stored;
+  progress.charged = settled.stored === "refused" ? 0 : settled.charged;
   return settled;
 }
 

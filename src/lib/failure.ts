@@ -3,9 +3,18 @@ import type { Micros } from "./money.ts";
 
 /**
  * Everything that can go wrong and is not a bug, as plain values that cross a Durable Object call.
- * `http/failure-response.ts` maps each kind to the wire, exhaustively.
+ * `http/failure-wire.ts` maps each kind to the wire, exhaustively.
  */
-export type Failure =
+export type Failure = Kinds & { readonly charged?: Charged };
+
+/** What a request was charged that failed all the same: to repeat it is to pay again. */
+export type Charged = {
+  /** Above 0. */
+  readonly costMicro: Micros;
+  readonly generationId: string;
+};
+
+type Kinds =
   | {
       readonly kind: "invalid_request";
       readonly message: string;

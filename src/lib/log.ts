@@ -29,6 +29,17 @@ export function reasonOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 200);
 }
 
+/** A bug: the frames of its stack, not its message, which may quote what the client sent. */
+export function logException(error: unknown, fields: LogFields): void {
+  const { name, stack } = error instanceof Error ? error : new Error("thrown");
+  const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  logEvent("exception", {
+    ...fields,
+    name: error instanceof Error ? name : `thrown ${typeof error}`,
+    stack: frames.map((frame) => frame.trim()),
+  });
+}
+
 function write(level: "log" | "warn" | "error", line: LogFields): void {
   // oxlint-disable-next-line no-console -- the platform collects structured lines from the console
   console[level](JSON.stringify(line));

@@ -51,6 +51,10 @@ export const METRICS = {
     "turnpike_unsaved_total",
     "Charges that are in the log alone: neither wallet nor outbox took them in time.",
   ),
+  bugs: counter(
+    "turnpike_bugs_total",
+    "Paid requests that a bug of ours ended; once a provider was asked they were charged.",
+  ),
   shed: counter(
     "turnpike_shed_total",
     "Paid requests refused before anything was held: too many in flight, by whose bound.",

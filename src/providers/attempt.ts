@@ -104,19 +104,17 @@ function endingWith(runEnd: StopSignal): AbortController {
 
 /** Waits for the first batch with events in it: comments show life but promise nothing. */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
-  try {
-    const batch = await new TimeLimit(options.firstMs, options).of(firstBatch(events));
-    if (batch === null) return failed("timeout");
-    const error = batch.find((event) => event.kind === "error");
-    if (error !== undefined) return { kind: "failure", failure: withSpentIn(error.failure, batch) };
-    if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
-      return failed("empty_stream");
-    }
-    return { kind: "stream", events: startingWith(batch, events) };
-  } catch {
-    return failed("connection");
-  }
+  const batch = await new TimeLimit(options.firstMs, options).of(firstBatch(events));
+  if (batch === null) return failed("timeout");
+  if (batch === BROKEN) return failed("connection");
+  const error = batch.find((event) => event.kind === "error");
+  if (error !== undefined) return { kind: "failure", failure: withSpentIn(error.failure, batch) };
+  if (batch.every(({ kind }) => kind === "end" || kind === "usage")) return failed("empty_stream");
+  return { kind: "stream", events: startingWith(batch, events) };
 }
+
+/** In place of the first events, of a connection that broke before them. */
+const BROKEN: readonly StreamEvent[] = [];
 
 /**
  * Everything up to the first batch with more than usage in it, as one; what there was at the end of the
@@ -126,7 +124,8 @@ async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> 
   const first: StreamEvent[] = [];
   for (;;) {
     // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
-    const batch = await events.next();
+    const batch = await events.next().catch(() => BROKEN);
+    if (batch === BROKEN) return BROKEN;
     if (batch === null) return first;
     first.push(...batch);
     if (batch.some((event) => event.kind !== "usage")) return first;

@@ -1,5 +1,5 @@
 import { refuse, success } from "../lib/failure.ts";
-import type { Refusal, Result } from "../lib/failure.ts";
+import type { Failure, Refusal, Result } from "../lib/failure.ts";
 import { AskingOrder } from "./asking-order.ts";
 import type { FailedAttempt } from "./asking-order.ts";
 import { attempt } from "./attempt.ts";
@@ -78,7 +78,7 @@ export async function failover(
       return success({ ...asked, dropped, answer });
     }
     noteFailure(order, asked, answer.failure, options);
-    if (answer.failure.kind === "refused") return refused(answer.failure);
+    if (answer.failure.kind === "refused") return refuse(failureOf(answer.failure));
     if (answer.failure.kind === "shed") return refuse({ kind: "overloaded" });
   }
 }
@@ -117,20 +117,24 @@ function isOver({ attempts }: AskingOrder, options: FailoverOptions): boolean {
 function noRouteLeft({ failure, waitMs }: AskingOrder, { signal }: FailoverOptions): Refusal {
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
-  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  return refuse({
-    kind: "upstream_overloaded",
-    retryAfterSeconds: Math.min(seconds, WAIT_SECONDS_MAX),
-  });
+  return refuse(overloadedFor(waitMs));
 }
 
-function refused(failure: ProviderFailure): Refusal {
-  return refuse({
+function overloadedFor(waitMs: number): Failure {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  return { kind: "upstream_overloaded", retryAfterSeconds: Math.min(seconds, WAIT_SECONDS_MAX) };
+}
+
+/** What a client is told of a provider's failure: of what it may mend, in the provider's cleaned words. */
+export function failureOf(failure: ProviderFailure): Failure {
+  if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);
+  if (failure.kind !== "refused") return { kind: "upstream_error" };
+  return {
     kind: "invalid_request",
     message: failure.message ?? "The model provider refused this request.",
     param: failure.param ?? null,
     ...(typeof failure.code === "string" && { code: failure.code }),
-  });
+  };
 }
 
 /** True after the pause; false when the run ended in it, or nobody waits any more. */

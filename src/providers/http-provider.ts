@@ -1,4 +1,6 @@
 import { boundedText, discardBody } from "../http/bounded-body.ts";
+import { logException } from "../lib/log.ts";
+import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
 import { GatheringBody } from "./gathering-body.ts";
 import { parseObject } from "./json-value.ts";
@@ -156,6 +158,21 @@ async function jsonAnswer(
 ): Promise<ProviderAnswer> {
   const text = await boundedText(response, JSON_BYTES_MAX);
   if (text === null) return failed(tooLarge(call));
+  try {
+    return converted(wire, text, { response, call });
+  } catch (error) {
+    return failed({
+      ...bugOf(error),
+      spent: { usage: null, output: Math.ceil(estimateTokens(text)) },
+    });
+  }
+}
+
+function converted(
+  wire: Wire,
+  text: string,
+  { response, call }: { readonly response: Response; readonly call: ProviderCall },
+): ProviderAnswer {
   const raw = parseObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
   const inside = wire.failureInside(raw);
@@ -164,6 +181,14 @@ async function jsonAnswer(
   if (answer === null) return failed({ kind: "retry", reason: "bad_answer" });
   return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
 }
+
+/** A bug of ours in reading an answer. It says nothing of the route, and what was read is paid for. */
+function bugOf(error: unknown): ProviderFailure {
+  logException(error, {});
+  return { ...BUG, spent: { usage: null, output: 0 } };
+}
+
+const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;
 /** Of each token and each of its alternatives among log probabilities, bytes. */
@@ -198,10 +223,18 @@ export function eventStream(
     done = true;
     reader.cancel();
   };
+  const read = (bytes: Uint8Array | null): readonly StreamEvent[] => {
+    try {
+      return bytes === null ? stream.flush() : stream.push(bytes);
+    } catch (error) {
+      cancel();
+      return [{ kind: "error", failure: bugOf(error) }];
+    }
+  };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
     if (bytes === null && done) return null; // we ended it ourselves: half an event says nothing
     if (bytes === null) done = true;
-    const events = bytes === null ? stream.flush() : stream.push(bytes);
+    const events = read(bytes);
     if (stream.ended && !done) {
       // What follows the end is nobody's. The end of file follows at once from a host that behaves:
       // read to it, the connection can serve again.

@@ -123,8 +123,32 @@ describe("what goes wrong there", () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
     const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
-    expect(whole).toMatchObject({ status: "failed", usage: { cost_micro: COST } });
+    expect(whole).toMatchObject({
+      status: "failed",
+      error: {
+        code: "invalid_prompt",
+        type: "invalid_request_error",
+        message: expect.stringMatching(/^Invalid prompt/),
+      },
+      usage: { cost_micro: COST },
+    });
     expect(before - (await balanceOf(key))).toBe(COST);
+  });
+
+  it("before its first word it is a 400 with its cost, and to Codex a stream that ends its turn", async () => {
+    const codex = { originator: "codex_exec", accept: "text/event-stream" };
+    for (const [headers, status] of [
+      [{}, 400],
+      [codex, 200],
+    ] as const) {
+      const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.json));
+      const answer = await ask(key, {}, { bindings, headers });
+      expect(answer.status).toBe(status);
+      const says = ["x-should-retry", "x-cost-micro"].map((name) => answer.headers.get(name));
+      expect(says).toEqual(["false", expect.stringMatching(/^[1-9]\d*$/)]);
+      expect(await answer.text()).toContain('"code":"invalid_prompt"');
+      vi.restoreAllMocks();
+    }
   });
 
   it("an answer that was cut is incomplete, gives half a call no end, and is paid for", async () => {

@@ -168,6 +168,7 @@ export const errorBody = z.strictObject({
     budget_micro: z.int().optional(),
     resets_at: z.string().optional(),
     generation_id: z.string().optional(),
+    cost_micro: z.int().optional(),
     key_id: z.string().optional(),
   }),
 });

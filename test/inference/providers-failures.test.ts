@@ -24,6 +24,7 @@ afterEach(() => {
 
 type Seen = {
   readonly status: number;
+  readonly headers: Headers;
   readonly body: string;
   /** Everything that left: body, headers and log lines. */
   readonly all: string;
@@ -64,7 +65,13 @@ async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): P
   const body = await response.text();
   await waitOnExecutionContext(context);
   const headers = JSON.stringify([...response.headers]);
-  return { status: response.status, body, all: `${body}\n${headers}\n${lines.join("\n")}` };
+  const { status } = response;
+  return {
+    status,
+    headers: response.headers,
+    body,
+    all: `${body}\n${headers}\n${lines.join("\n")}`,
+  };
 }
 
 function expectNoCanary({ all }: Seen): void {
@@ -146,7 +153,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     const { chat, failures } = provider;
     beforeAll(openOne);
     const forms = ["json", "stream"] as const;
-    it.each(forms)("costs what it has used, whole or streamed: %s", async (form) => {
+    it.each(forms)("costs what it has used, and says so: %s", async (form) => {
       const reply = failures.provoked[form];
       if (reply === null) return;
       const costOf = async (one: WireReply) => {
@@ -161,6 +168,12 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       expect(seen.body).toContain('"error":{');
       expect(cost).toBe(whole.cost);
       expect(cost).toBeGreaterThan(0);
+      const id = seen.headers.get("x-request-id");
+      expect(seen.body).toContain(`"generation_id":"${id}","cost_micro":${cost}}`);
+      expect(seen.body).not.toContain("Please retry");
+      if (form === "stream") return;
+      const told = ["x-should-retry", "x-cost-micro"].map((name) => seen.headers.get(name));
+      expect(told).toEqual(["false", String(cost)]);
     });
   },
 );

@@ -7,6 +7,7 @@ import type { Reply } from "../../src/inference/doors/door.ts";
 import type { NumberVars } from "../../src/config.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
+import { NOTHING_YET } from "../../src/inference/paid-request.ts";
 import type { Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
 
 export const CAP = 100;
@@ -95,7 +96,7 @@ export function runOf(
       bounds: { least: micros(1), sure: micros(1), most: micros(2) },
     },
     idempotency: null,
-    progress: { mayBeCharged: false, outcome: null, charged: 0, shortfall: 0, isUnsaved: false },
+    progress: { ...NOTHING_YET },
     services,
     timers,
     timer: new RunTimer(client, timers, { ...limits, now: services.now }),

@@ -38,7 +38,7 @@ export type Asked = {
   readonly request: CoreRequest;
   /** The end user that the body names; the header `x-end-user` is read by the path itself. */
   readonly user: string | null;
-  /** Fields that were left out because leaving them out changes nothing; named in `x-dropped`. */
+  /** Fields that were left out because leaving them out changes nothing, raw; named in `x-dropped`, which cleans them. */
   readonly dropped: readonly string[];
   /**
    * The name in the door's body of a field of the core's, for a 400 that is found later (by the model's
@@ -61,7 +61,7 @@ export type Reply =
        * The body of the answer. `answer` is OpenAI's chat completion (or embedding list) of the route, to
        * be trusted for its shape alone: its id, model and usage are not the client's. May be called
        * twice, should the charge turn out less than the cost: it changes nothing and depends on its
-       * arguments alone (but for random ids). What it throws is a bug, and the customer does not pay.
+       * arguments alone (but for random ids). What it throws is a bug, which is charged and told.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
     }

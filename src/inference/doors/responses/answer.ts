@@ -178,7 +178,8 @@ type Around = {
 /**
  * A failure as `response.error`, once the status has been sent. Codex reads the code alone: `invalid_prompt`,
  * `context_length_exceeded` and `insufficient_quota` end its turn, `rate_limit_exceeded` waits as long as the
- * message says, all others are tried again. `server_is_overloaded` would end it too, so what passes is `server_error`.
+ * message says, all others are tried again: nothing that was charged. `server_is_overloaded` would end it too, so what
+ * passes is `server_error`.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -187,7 +188,8 @@ function errorOf(failure: Failure): ErrorOfResponse {
   if (kind === "invalid_request") {
     return { ...told, code: code === CONTEXT ? CONTEXT : FINAL };
   }
-  if (kind === "too_many_end_users") return { ...told, code: FINAL };
+  const isFinal = kind === "too_many_end_users" || failure.charged !== undefined;
+  if (isFinal) return { ...told, code: FINAL };
   if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...told, code: INSUFFICIENT };
   if (SPENT.has(kind) || kind === "rate_limited" || kind === "tokens_limited") {
     const again = `${message} Please try again in ${wait ?? 1}s.`;

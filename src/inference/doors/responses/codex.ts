@@ -8,12 +8,14 @@ import { echoOf } from "./response-object.ts";
 
 /**
  * Codex (codex-rs, its SSE reader and api_bridge) reads why a turn failed in the stream alone: of a 402 or 429 it
- * repeats the whole turn or gives up without a word. So these come to it as a stream that has failed.
+ * repeats the whole turn or gives up without a word, and a 5xx that was charged it would pay for again. So these come
+ * to it as a stream that has failed.
  */
 export const codexDialect: Dialect = {
   error(failure, requestId) {
     const { status, code, headers } = wireOf(failure);
-    if (status !== 402 && status !== 429 && code !== CONTEXT) return null;
+    const isTold = status === 402 || status === 429 || code === CONTEXT;
+    if (!isTold && failure.charged === undefined) return null;
     return {
       status: 200,
       headers: { ...headers, "content-type": "text/event-stream; charset=utf-8" },

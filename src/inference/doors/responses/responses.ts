@@ -58,7 +58,7 @@ function parse(value: object): Result<Asked> {
   return success({
     request: { kind: "chat", body: core },
     user: body.user ?? null,
-    dropped: named(dropped),
+    dropped,
     paramOf: (param) => paramOf(param, places),
     codeOf,
     reply: replyOf(body, { ...asking, isNative: false }),
@@ -66,7 +66,7 @@ function parse(value: object): Result<Asked> {
       wire: "responses",
       body: native.body,
       headers: {},
-      dropped: named([...everywhere, ...native.dropped]),
+      dropped: [...everywhere, ...native.dropped],
       reply: replyOf(body, { ...asking, isNative: true }),
       moreTokens: 0,
       hourCache: false,
@@ -119,12 +119,6 @@ function replyOf({ stream }: ResponsesBody, asking: Asking): Reply {
   return stream === true
     ? { kind: "stream", stream: (head) => responseStream(head, asking) }
     : { kind: "json", json: (answer, receipt) => responseOf(answer, asking, receipt) };
-}
-
-/** As a header can hold them: types are the client's own words. */
-function named(dropped: readonly string[]): string[] {
-  const words = dropped.map((word) => word.replaceAll(/[^\w.]/g, "_").slice(0, 64));
-  return [...new Set(words)].slice(0, 32);
 }
 
 const PARAMS: readonly (readonly [RegExp, string])[] = [

@@ -261,7 +261,7 @@ it("says what it left out that a client may miss", () => {
     prompt_cache_options: { mode: "auto" },
   });
   expect(dropped.join(" ")).toBe(
-    "prompt_cache_options prompt_cache_retention max_tool_calls tools.web_search tools.x_y",
+    "prompt_cache_options prompt_cache_retention max_tool_calls tools.web_search tools.x y",
   );
 });
 
