@@ -7,14 +7,16 @@ import type { Provider } from "../providers/provider.ts";
 import { askedCap } from "./core-request.ts";
 import type { ChatBody, EmbeddingsBody } from "./core-request.ts";
 import type { Asked, Native } from "./doors/door.ts";
+import { costBounds, outputCap } from "./hold-bounds.ts";
+import type { OutputCap } from "./hold-bounds.ts";
 import {
   chatPromptSize,
-  costBounds,
   embeddingsPromptSize,
   hasImages,
-  outputCap,
-} from "./hold-bounds.ts";
-import type { OutputCap, PromptSize } from "./hold-bounds.ts";
+  largerSize,
+  nativePromptSize,
+} from "./prompt-size.ts";
+import type { PromptSize } from "./prompt-size.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /** What a request may be served by. `defaultCap`: output tokens where a request does not say. */
@@ -44,12 +46,14 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   if (hasImages(body) && !model.abilities.includes("vision")) {
     return invalid(`The model '${model.id}' does not accept images.`, "messages");
   }
-  const prompt = withMore(chatPromptSize(body, model), asked.native);
+  const native = isSpoken(model, asked.native, sold.providers) ? asked.native : null;
+  const prompt = promptSize(body, native, { model, providers: sold.providers });
   const { reasoning_effort: effort } = body;
   const thinks = effort !== undefined && effort !== "none";
   const choices = body.n ?? 1;
   const { defaultCap } = sold;
-  const cap = outputCap(model, prompt, { cap: askedCap(body), choices, defaultCap, thinks });
+  const least = native?.outputLeast ?? 0;
+  const cap = outputCap(model, prompt, { cap: askedCap(body), choices, defaultCap, thinks, least });
   const able = ableRoutes(model, { chat: body, prompt, cap });
   if (!able.ok) return able;
   const routes = nativeIfOnly(able.value, asked.native, sold.providers);
@@ -92,13 +96,31 @@ function common({ request, user, dropped, reply, paramOf, codeOf, native }: Aske
   };
 }
 
-/** A prompt as a native route is told it: with what only that wire has words for. */
-function withMore(prompt: PromptSize, native: Native | null): PromptSize {
-  if (native === null || (native.moreTokens === 0 && !native.hourCache)) return prompt;
-  const { moreTokens: more, hourCache } = native;
-  const { bound, estimate, likely } = prompt;
-  const size = { bound: bound + more, estimate: estimate + more, likely: likely + more };
-  return hourCache ? { ...size, hourCache } : size;
+/** Whether a route of the model takes a request in the door's own wire. */
+function isSpoken(
+  { routes }: Model,
+  native: Native | null,
+  providers: ReadonlyMap<string, Provider>,
+): boolean {
+  return routes.some((route) => speaks(providers.get(route.provider), route, native));
+}
+
+/**
+ * A prompt as its routes are told it: of the native body, where any takes that (`native` is null where none does),
+ * of the core's, where any is told it in another wire; the larger of the two.
+ */
+function promptSize(
+  body: ChatBody,
+  native: Native | null,
+  { model, providers }: { readonly model: Model; readonly providers: Sold["providers"] },
+): PromptSize {
+  if (native === null) return chatPromptSize(body, model);
+  const own = nativePromptSize(native.body, native.weights, model);
+  const isOnly =
+    native.only !== null ||
+    model.routes.every((route) => speaks(providers.get(route.provider), route, native));
+  const size = isOnly ? own : largerSize(own, chatPromptSize(body, model));
+  return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
 /** The routes that speak the door's wire, where nobody else can do the request. */

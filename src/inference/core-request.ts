@@ -49,18 +49,21 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
+/** Of a call made anywhere: some hosts are told it again with each of its results. */
+export const calledName = nonempty.check(z.maxLength(256));
+
 const toolCall = z.discriminatedUnion("type", [
   z.object({
     id: nonempty,
     type: z.literal("function"),
-    function: z.object({ name: nonempty, arguments: z.string() }),
+    function: z.object({ name: calledName, arguments: z.string() }),
     // Google's thought signature (ai.google.dev, OpenAI compatibility): lost, the next turn is refused.
     extra_content: z.nullish(opaqueObject),
   }),
   z.object({
     id: nonempty,
     type: z.literal("custom"),
-    custom: z.object({ name: nonempty, input: z.string() }),
+    custom: z.object({ name: calledName, input: z.string() }),
   }),
 ]);
 
@@ -83,7 +86,7 @@ const chatMessage = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("function"),
     content: z.nullable(z.string()),
-    name: nonempty,
+    name: calledName,
   }),
 ]);
 
@@ -146,6 +149,15 @@ const flag = z.optional(z.boolean());
 const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
+/**
+ * OpenAI's `prompt_cache_options`, at every door: what only warms a cache is refused, the rest is left out and
+ * named, as writing a cache that lives longer has another price.
+ */
+export const promptCacheOptions = z.looseObject({
+  prewarm: z.nullish(z.literal(false, { error: "must be false" })),
+});
+const tuned = z.optional(z.number());
+
 /** Fields that providers charge for and we do not price are refused, never dropped silently. */
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
@@ -175,6 +187,13 @@ export const chatBody = z.looseObject({
     z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
   ),
   verbosity: z.optional(z.enum(["low", "medium", "high"])),
+  min_p: tuned,
+  repetition_penalty: tuned,
+  top_k: tuned,
+  prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
+  prompt_cache_options: z.optional(promptCacheOptions),
+  prompt_cache_retention: z.optional(z.string().check(z.maxLength(64))),
+  safety_identifier: z.optional(z.string().check(z.maxLength(128))),
   user: z.optional(user),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   modalities: z.optional(z.array(z.literal("text", { error: "must be text" }))),
@@ -305,6 +324,7 @@ export const embeddingsBody = z.looseObject({
   input,
   encoding_format: z.optional(z.enum(["float", "base64"])),
   dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
+  input_type: z.optional(z.string().check(z.maxLength(64))),
   user: z.optional(user),
 });
 

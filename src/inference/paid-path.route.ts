@@ -169,7 +169,9 @@ function runOf({ c, door, answered, slot }: Visit, { caller, idempotency, reques
     },
     dropBody: () => {
       request.body = {};
-      if (request.native !== null) request.native = { ...request.native, body: {} };
+      if (request.native !== null) {
+        request.native = { ...request.native, body: {}, weights: new Map() };
+      }
       slot?.dropBody();
     },
     answer: answered.resolve,

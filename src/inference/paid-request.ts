@@ -15,7 +15,8 @@ import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import type { Asked, Door, Native, Reply } from "./doors/door.ts";
 import type { RunTimer } from "./run-timer.ts";
-import type { Bounds, OutputCap, PromptSize } from "./hold-bounds.ts";
+import type { Bounds, OutputCap } from "./hold-bounds.ts";
+import type { PromptSize } from "./prompt-size.ts";
 
 /** One request that costs money, checked and bounded, before anything is held for it. */
 export type PaidRequest = {

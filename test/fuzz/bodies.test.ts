@@ -81,8 +81,7 @@ function converted(door: Door) {
     must(native === null || JSON.stringify(native.body) !== undefined, "no native body", native);
     const asChat = prepared(chatDoor, JSON.parse(JSON.stringify(body)) as object, catalog);
     must(asChat.ok, "no chat", body);
-    const more = native !== null && (native.moreTokens > 0 || native.hourCache);
-    if (!more) mustEqual(asChat.ok && asChat.value.bounds, bounds, "another price");
+    mustEqual(asChat.ok && asChat.value.bounds, bounds, "another price");
     return "accepted";
   };
 }

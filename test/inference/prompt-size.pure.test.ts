@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatBody } from "../../src/inference/core-request.ts";
-import { chatPromptSize, embeddingsPromptSize } from "../../src/inference/hold-bounds.ts";
+import { chatPromptSize, embeddingsPromptSize } from "../../src/inference/prompt-size.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const body = (fields: object): ChatBody => ({

@@ -35,6 +35,7 @@ it("only allowed fields leave: no address, header, end user or field that costs 
   };
   expect(sent(body, "openai")).toEqual({
     model: "up",
+    service_tier: "default",
     messages: [],
     temperature: 0.5,
     max_completion_tokens: 64,

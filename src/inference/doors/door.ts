@@ -3,6 +3,7 @@ import type { Failure, Result } from "../../lib/failure.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { JsonObject, NativeBody, NativeWire } from "../../providers/provider.ts";
 import type { CoreRequest } from "../core-request.ts";
+import type { Weights } from "../prompt-size.ts";
 
 /**
  * A door is one client's dialect over the core, which is chat (or embeddings) in OpenAI's shape: it
@@ -140,8 +141,10 @@ export type Native = NativeBody & {
   readonly dropped: readonly string[];
   /** Of the same kind as `Asked.reply`; is given the wire's own answer or events. */
   readonly reply: Reply;
-  /** At most so many tokens of prompt that the core's body does not hold: documents, tools of the wire's own. */
-  readonly moreTokens: number;
+  /** What of its body does not weigh as its text does: images, documents, tools that the model's maker knows. */
+  readonly weights: Weights;
+  /** With fewer tokens of output the host refuses it; 0 where it does not care. */
+  readonly outputLeast: number;
   /** Any of the prompt may be kept in a cache for an hour, at its own price. */
   readonly hourCache: boolean;
   /** What cannot be converted, so that only native routes can do this; null where everything can. */

@@ -47,7 +47,7 @@ function marksHour(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(marksHour);
   if (!isObject(value)) return false;
   if (value["ttl"] === "1h" && value["type"] === "ephemeral") return true;
-  return marksHour(value["cache_control"]) || marksHour(value["content"]);
+  return ["cache_control", "content", "source"].some((field) => marksHour(value[field]));
 }
 
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);

@@ -6,7 +6,7 @@ import type { Profile } from "./profiles/shape.ts";
 /** Every profile by the name that a PROVIDERS entry gives it. */
 export const PROFILE_OF = {
   openai: OPENAI,
-  azure: { ...OPENAI, keyHeader: "api-key", speaksResponses: false },
+  azure: { ...OPENAI, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
   mistral: MISTRAL,
   groq: GROQ,
   deepseek: DEEPSEEK,

@@ -8,12 +8,7 @@ import { LOW_IS_LEAST, REASONING_MODELS } from "../openai-compatible/profiles/op
 import { CAP_MIN, reasoningItem } from "./rules.ts";
 
 /** The fields that go as they are. */
-const SAME = [
-  "parallel_tool_calls",
-  "prompt_cache_key",
-  "prompt_cache_options",
-  "prompt_cache_retention",
-];
+const SAME = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
 /** Sampling is taken by models that are told not to reason. */
 const SAMPLING = ["temperature", "top_p"];
 

@@ -227,9 +227,6 @@ function partsOf(block: ShownBlock, place: string, losses: Losses): readonly Jso
 }
 
 type Document = Extract<ShownBlock, { type: "document" }>;
-/** A page of a PDF is read as text and as an image; the smallest files hold the most pages a byte. */
-const PDF_TOKENS_LEAST = 5000;
-const PDF_CHARACTERS_PER_TOKEN = 16;
 
 function documentParts(
   { source, title, context }: Document,
@@ -244,10 +241,6 @@ function documentParts(
     return [...head.map(textPart), ...inner];
   }
   losses.cannot(`${place}.source`, "this model does not read PDF files: send their text");
-  if (source.type === "base64") {
-    const { length } = source.data;
-    losses.moreTokens += Math.max(PDF_TOKENS_LEAST, Math.ceil(length / PDF_CHARACTERS_PER_TOKEN));
-  }
   return [textPart([...head, "(PDF)"].join("\n"))];
 }
 

@@ -7,7 +7,8 @@ import type { Result } from "../../../lib/failure.ts";
 import { resolveModel } from "../../../catalog/catalog.ts";
 import type { Model } from "../../../catalog/model.ts";
 import { parseChatRequest } from "../../core-request.ts";
-import { chatPromptSize } from "../../hold-bounds.ts";
+import type { Provider } from "../../../providers/provider.ts";
+import { chatPromptSize, nativePromptSize } from "../../prompt-size.ts";
 import { deploymentOf } from "../../deployment.ts";
 import { promptOf } from "./convert.ts";
 import { Losses } from "./losses.ts";
@@ -45,21 +46,41 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const { catalog } = deploymentOf(c.var.config);
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
-  const estimate = estimated(body, resolved.value);
+  const estimate = estimated(c, body, resolved.value);
   if (!estimate.ok) return estimate;
   const said = await upstreamCount(c, body, resolved.value);
   return success(said ?? estimate.value);
 }
 
-function estimated(body: CountBody, model: Model): Result<number> {
-  const losses = new Losses();
-  const prompt = promptOf(body, losses);
+/** By what would be sent: in this dialect where a route of the model speaks it. */
+function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
+  const prompt = promptOf(body, new Losses());
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
-  const { likely } = chatPromptSize(core.value, model);
-  return success(Math.max(1, Math.ceil((likely + losses.moreTokens) * RAISED)));
+  const native = speakerOf(c, model) === null ? null : nativeOf(body, betasOf(c));
+  const { likely } =
+    native?.ok === true
+      ? nativePromptSize(native.value.body, native.value.weights, model)
+      : chatPromptSize(core.value, model);
+  return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
+
+function betasOf(c: Context<AppEnv>): readonly string[] {
+  return betasIn(c.req.header("anthropic-beta"));
+}
+
+/** The first route of this dialect, and its provider; null without one. */
+function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
+  const { providers } = deploymentOf(c.var.config);
+  for (const { provider: id, upstreamId } of routes) {
+    const provider = providers.get(id);
+    if (provider?.speaks?.("messages", upstreamId) === true) return { provider, upstreamId };
+  }
+  return null;
+}
+
+type Speaker = { readonly provider: Provider; readonly upstreamId: string };
 
 /** What the first route of this dialect counts; null without one, or where it does not say in time. */
 async function upstreamCount(
@@ -67,17 +88,12 @@ async function upstreamCount(
   body: CountBody,
   model: Model,
 ): Promise<number | null> {
-  const { providers } = deploymentOf(c.var.config);
-  const native = nativeOf(body, betasIn(c.req.header("anthropic-beta")));
-  if (!native.ok) return null;
+  const speaker = speakerOf(c, model);
+  const native = nativeOf(body, betasOf(c));
+  if (!native.ok || speaker?.provider.countTokens === undefined) return null;
   const { betas } = native.value;
   const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };
-  for (const { provider: id, upstreamId } of model.routes) {
-    const provider = providers.get(id);
-    if (provider?.countTokens === undefined) continue;
-    if (provider.speaks?.("messages", upstreamId) !== true) continue;
-    const asked = { body: native.value.body, headers };
-    return provider.countTokens(upstreamId, asked, AbortSignal.timeout(UPSTREAM_MS));
-  }
-  return null;
+  const asked = { body: native.value.body, headers };
+  const signal = AbortSignal.timeout(UPSTREAM_MS);
+  return speaker.provider.countTokens(speaker.upstreamId, asked, signal);
 }

@@ -5,8 +5,6 @@ export type Lack = { readonly param: string; readonly message: string };
 export class Losses {
   /** Names of what was left out, for `x-dropped`. */
   readonly dropped = new Set<string>();
-  /** Tokens of prompt, at most, that the core's body does not hold. */
-  moreTokens = 0;
   #lack: Lack | null = null;
 
   /** The first thing that cannot be converted. */

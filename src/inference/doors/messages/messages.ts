@@ -34,7 +34,7 @@ function parse(value: object, at: DoorContext): Result<Asked> {
   const core = parseChatRequest(converted.value.body);
   if (!core.ok) return core;
   const { losses } = converted.value;
-  const { betas, dropped } = native.value;
+  const { body: sent, betas, dropped, weights, outputLeast } = native.value;
   return success({
     request: { kind: "chat", body: core.value },
     user: null,
@@ -43,12 +43,13 @@ function parse(value: object, at: DoorContext): Result<Asked> {
     reply: replyOf(body.stream === true, false),
     native: {
       wire: "messages",
-      body: native.value.body,
+      body: sent,
       headers: betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") },
       dropped: [...dropped],
       reply: replyOf(body.stream === true, true),
-      moreTokens: losses.moreTokens,
-      hourCache: keepsAnHour(body),
+      weights,
+      outputLeast,
+      hourCache: keepsAnHour(sent),
       only: losses.lack,
     },
   });

@@ -1,76 +1,37 @@
 import { success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
+import { isObject, numberOf, objectOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import type { Block, CountBody, Message, MessagesBody } from "./request.ts";
-import { withoutServerTools } from "./tools.ts";
+import { ToolCallIds, WORD_64 } from "../../../providers/tool-call-id.ts";
+import type { Weight, Weights } from "../../prompt-size.ts";
+import { BLOCKS, isPassingBeta, MESSAGE, REQUEST } from "./native-fields.ts";
+import type { Fields, Rule } from "./native-fields.ts";
+import type { CountBody, Message, MessagesBody } from "./request.ts";
+import { kindOf, withoutServerTools } from "./tools.ts";
 import { isOurs } from "./thoughts.ts";
 
 /**
- * A Messages request as it passes to a route of this dialect: what is named here goes on as the client
- * wrote it, everything else is left out and named. Betas and fields as of 2026-11 (@anthropic-ai/sdk 1.12).
+ * A Messages request as it passes to a route of this dialect: what the table of fields names goes on as the
+ * client wrote it, everything else is left out and named.
  */
 export type NativeRequest = {
   readonly body: JsonObject;
   /** Values of `anthropic-beta` that pass. */
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
+  /** What of it does not weigh as its text does. */
+  readonly weights: Weights;
+  /** With fewer tokens of output the host refuses it: its thinking has a budget within them. */
+  readonly outputLeast: number;
 };
 
-/** Betas that cost nothing more than their tokens; any other value is left out with its fields. */
-const BETAS: ReadonlySet<string> = new Set([
-  "claude-code-20250219",
-  "interleaved-thinking-2025-05-14",
-  "effort-2025-11-24",
-  "context-management-2025-06-27",
-  "structured-outputs-2025-11-13",
-  "task-budgets-2026-03-13",
-  "thinking-token-count-2026-05-13",
-  "thinking-display-updates-2026-08-18",
-  "thinking-binding-controls-2026-08-01",
-  "mid-conversation-system-2026-04-07",
-  "mid-conversation-system-clear-at-2026-08-21",
-  "mid-conversation-output-config-2026-07-01",
-  "mid-conversation-tool-changes-2026-07-01",
-  "inline-tools-2026-09-15",
-  "advanced-tool-use-2025-11-20",
-  "fine-grained-tool-streaming-2025-05-14",
-  "prompt-caching-scope-2026-01-05",
-  "model-context-window-exceeded-2025-08-26",
-  "output-128k-2025-02-19",
-]);
-/** Tools that the client runs have a beta for each of their versions. */
-const CLIENT_TOOL_BETA = /^computer-use-\d{4}-\d{2}-\d{2}$/;
-
-/** Fields that pass with their beta or not at all; the field alone is a 400 there. */
-const NEEDS_BETA: Readonly<Record<string, string>> = {
-  context_management: "context-management-2025-06-27",
-};
-const TASK_BUDGET_BETA = "task-budgets-2026-03-13";
-const BINDING_BETA = "thinking-binding-controls-2026-08-01";
-const TOOLS_BETA = "advanced-tool-use-2025-11-20";
-/** Fields of a tool that belong to that beta. */
-const TOOLS_BETA_FIELDS = ["defer_loading", "input_examples", "allowed_callers"];
-
-/** Fields that pass as they are. */
-const PASSES = [
-  "system",
-  "tool_choice",
-  "cache_control",
-  "stop_sequences",
-  "temperature",
-  "top_p",
-  "top_k",
-] as const;
-/** Fields that are read here, and say nothing upstream or are said there by us. */
-const READ: ReadonlySet<string> = new Set([
-  ...PASSES,
+/** Fields that are read here and say nothing upstream, or are said there by us. */
+const SILENT: ReadonlySet<string> = new Set([
   "model",
   "messages",
   "max_tokens",
   "stream",
-  "tools",
-  "thinking",
-  "output_config",
+  "metadata", // telemetry of the client's, which names nobody here
   "output_format",
   "service_tier",
   "speed",
@@ -81,13 +42,12 @@ const READ: ReadonlySet<string> = new Set([
   "fallback_credit_token",
   "thread",
   "billing_policy",
-  "context_management",
 ]);
 
 /** The values of `anthropic-beta`, which may be a list and may be empty. */
 export function betasIn(header: string | undefined): readonly string[] {
   const values = (header ?? "").split(",").map((value) => value.trim());
-  return [...new Set(values)].filter((value) => BETAS.has(value) || CLIENT_TOOL_BETA.test(value));
+  return [...new Set(values)].filter(isPassingBeta);
 }
 
 /**
@@ -98,67 +58,148 @@ export function nativeOf(
   body: MessagesBody | CountBody,
   betas: readonly string[],
 ): Result<NativeRequest> {
-  const dropped = new Set(Object.keys(body).filter((field) => !READ.has(field)));
-  dropped.delete("metadata"); // telemetry of the client's, which names nobody here
-  const tools = withoutServerTools(body, dropped);
+  const picker = new Picker(betas);
+  const tools = withoutServerTools(body, picker.dropped);
   if (!tools.ok) return tools;
-  const has = (beta: string): boolean => betas.includes(beta);
-  const sent: Record<string, unknown> = {
-    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; every other cap is the grant's
-    messages: body.messages.map(messageOf).filter(({ content }) => content.length > 0),
+  const { model: _, messages, ...given } = body;
+  const config = {
+    ...(body.output_format && { format: body.output_format }),
+    ...body.output_config,
   };
-  for (const field of PASSES) {
-    const value = body[field];
-    if (value !== undefined && value !== null) sent[field] = value;
+  const asked: JsonObject = {
+    ...given,
+    tools: tools.value.length === 0 ? null : tools.value,
+    ...(tools.value.length === 0 && { tool_choice: null }),
+    output_config: Object.keys(config).length === 0 ? null : config,
+  };
+  const sent = {
+    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; every other cap is the grant's
+    messages: messages.map((message) => picker.message(message)).filter(isSaid),
+    ...withoutNulls(picker.fields(asked, REQUEST, "")),
+  };
+  const { dropped, weights } = picker;
+  const outputLeast = outputLeastOf(objectOf(body.thinking));
+  return success({ body: sent, betas, dropped, weights, outputLeast });
+}
+
+function outputLeastOf({ type, budget_tokens: budget }: JsonObject): number {
+  return type === "enabled" ? (numberOf(budget) ?? 0) + 1 : 0;
+}
+
+function isSaid({ content }: JsonObject): boolean {
+  return typeof content === "string" || Array.isArray(content) ? content.length > 0 : true;
+}
+
+function withoutNulls(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+/** Where there are no types: in a request, and in a message. */
+const UNTYPED: ReadonlySet<string> = new Set(["", "messages."]);
+/** More names than anybody is told. */
+const NAMES_MAX = 100;
+
+/** Takes from a request what the table names. */
+class Picker {
+  readonly dropped = new Set<string>();
+  readonly weights = new Map<object, Weight>();
+  readonly #betas: ReadonlySet<string>;
+  readonly #ids = new ToolCallIds(WORD_64);
+
+  constructor(betas: readonly string[]) {
+    this.#betas = new Set(betas);
   }
-  if (tools.value.length > 0) {
-    sent["tools"] = has(TOOLS_BETA)
-      ? tools.value
-      : tools.value.map((tool) => without(tool, TOOLS_BETA_FIELDS));
-  } else delete sent["tool_choice"];
-  for (const [field, beta] of Object.entries(NEEDS_BETA)) {
-    const value = body[field];
-    if (value === undefined || value === null) continue;
-    if (has(beta)) sent[field] = value;
-    else dropped.add(field);
+
+  message({ role, ...fields }: Message): JsonObject {
+    return { role, ...this.fields(fields, MESSAGE, "messages.") };
   }
-  Object.assign(sent, thinkingOf(body, has(BINDING_BETA)), outputConfigOf(body, has, dropped));
-  return success({ body: sent, betas, dropped });
-}
 
-function thinkingOf({ thinking }: CountBody, isBindable: boolean): JsonObject {
-  if (thinking === undefined || thinking === null) return {};
-  return { thinking: isBindable ? thinking : without(thinking, ["block_binding"]) };
-}
-
-/** `output_format` is the beta's old name for `output_config.format`. */
-function outputConfigOf(
-  { output_config: config, output_format: format }: CountBody,
-  has: (beta: string) => boolean,
-  dropped: Set<string>,
-): JsonObject {
-  const said: Record<string, unknown> = { ...(format && { format }), ...config };
-  if (said["task_budget"] !== undefined && !has(TASK_BUDGET_BETA)) {
-    delete said["task_budget"];
-    dropped.add("output_config.task_budget");
+  /** The fields that pass, with the object's `type`; `place` stands before the names of the others. */
+  fields(given: JsonObject, rules: Fields, place: string): JsonObject {
+    const kept: [string, unknown][] = [];
+    for (const [field, value] of Object.entries(given)) {
+      const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
+      const passes =
+        field === "type" && !UNTYPED.has(place)
+          ? this.#value(value, "word", place + field)
+          : rule !== undefined && this.#value(value, rule, place + field);
+      if (passes !== false) kept.push([field, passes.value]);
+      else if (place !== "" || !SILENT.has(field)) this.#drop(place + field, value);
+    }
+    return Object.fromEntries(kept);
   }
-  return Object.keys(said).length === 0 ? {} : { output_config: said };
+
+  #drop(name: string, value: unknown): void {
+    if (value !== null && value !== undefined && this.dropped.size < NAMES_MAX) {
+      this.dropped.add(name);
+    }
+  }
+
+  /** A value as it passes; false where it does not. */
+  #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
+    if (value === null || value === undefined) return { value };
+    if (typeof rule === "string") return this.#simple(value, rule, place);
+    if ("beta" in rule) return this.#betas.has(rule.beta) && this.#value(value, rule.rule, place);
+    if ("object" in rule) {
+      return isObject(value) && { value: this.#object(value, rule.object, `${place}.`) };
+    }
+    return Array.isArray(value) && { value: this.#list(value, rule.list, place) };
+  }
+
+  #simple(value: unknown, rule: Rule & string, place: string): { readonly value: unknown } | false {
+    if (rule === "json") return { value };
+    if (rule === "word") return typeof value !== "object" && { value };
+    if (rule === "content") return this.#content(value, place);
+    return typeof value === "string" && { value: this.#ids.idFor(value) };
+  }
+
+  #list(values: readonly unknown[], rule: Rule, place: string): unknown[] {
+    return values.flatMap((value) => {
+      const passes = this.#value(value, rule, place);
+      if (passes === false) this.#drop(place, value);
+      return passes === false ? [] : [passes.value];
+    });
+  }
+
+  /** An object of the request's, a tool among them. */
+  #object(value: JsonObject, rules: Fields, place: string): JsonObject {
+    const picked = this.fields(value, rules, place);
+    if (place === "tools." && kindOf(value) !== "custom") this.weights.set(picked, "known_tool");
+    return picked;
+  }
+
+  #content(value: unknown, place: string): { readonly value: unknown } | false {
+    if (typeof value === "string") return { value };
+    if (Array.isArray(value)) {
+      return { value: value.filter(isObject).flatMap((block) => this.#block(block)) };
+    }
+    const [block] = isObject(value) ? this.#block(value) : [];
+    if (block === undefined) this.#drop(place, value);
+    return block !== undefined && { value: block };
+  }
+
+  /** A block as it passes: empty texts and thoughts that Claude did not sign are a 400 there. */
+  #block(block: JsonObject): JsonObject[] {
+    const type = textOf(block["type"]);
+    const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;
+    if (rules === undefined) {
+      this.#drop(type, block);
+      return [];
+    }
+    if (type === "text" && block["text"] === "") return [];
+    if (type === "thinking" && !isSigned(block)) return [];
+    const picked = this.fields(block, rules, `${type}.`);
+    const { source } = picked;
+    if (isObject(source)) this.#weigh(type, source);
+    return [picked];
+  }
+
+  #weigh(type: string, source: JsonObject): void {
+    if (type === "image") this.weights.set(source, "image");
+    else if (source["type"] === "base64") this.weights.set(source, { pdf: textOf(source["data"]) });
+  }
 }
 
-/** A message whose blocks pass: empty texts and thoughts that Claude did not sign are a 400 there. */
-function messageOf(message: Message): Message {
-  const { content } = message;
-  if (typeof content === "string") return message;
-  return { ...message, content: (content as Block[]).filter(passes) } as Message;
-}
-
-function passes(block: Block): boolean {
-  if (block.type === "text") return block.text !== "";
-  if (block.type !== "thinking") return true;
-  const { signature } = block;
+function isSigned({ signature }: JsonObject): boolean {
   return typeof signature === "string" && signature !== "" && !isOurs(signature);
-}
-
-function without(value: JsonObject, fields: readonly string[]): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([field]) => !fields.includes(field)));
 }

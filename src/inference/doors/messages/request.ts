@@ -2,7 +2,8 @@ import * as z from "zod/mini";
 import { invalid } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { parseBody } from "../../../http/parse-body.ts";
-import { opaqueObject } from "../../core-request.ts";
+import { isObject } from "../../../providers/json-value.ts";
+import { calledName, opaqueObject } from "../../core-request.ts";
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens, as Anthropic documents it
@@ -15,6 +16,7 @@ export const VERSIONS = ["2023-06-01", "2026-10-21"] as const;
 export type Version = (typeof VERSIONS)[number];
 
 const MESSAGES_MAX = 10_000;
+const NO_FILES = "is not supported: send the bytes in base64";
 const TOOLS_MAX = 1024;
 const nonempty = z.string().check(z.minLength(1));
 const flag = z.nullish(z.boolean());
@@ -102,7 +104,7 @@ const toolResultBlock = z.looseObject({
 const toolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
   id: nonempty,
-  name: nonempty,
+  name: calledName,
   input: opaqueObject,
   cache_control: cacheControl,
 });
@@ -123,7 +125,35 @@ const SERVER_BLOCKS = [
   "text_editor_code_execution_tool_result",
   "tool_search_tool_result",
 ] as const;
-const serverBlock = z.looseObject({ type: z.enum(SERVER_BLOCKS) });
+const serverBlock = z.looseObject({
+  type: z.enum(SERVER_BLOCKS),
+  content: z.unknown().check(
+    z.superRefine((value, context) => {
+      for (const issue of filesIn(value, [])) context.addIssue({ code: "custom", ...issue });
+    }),
+  ),
+});
+
+type Issue = { readonly path: PropertyKey[]; readonly message: string };
+
+/** Files and addresses in what a tool of the vendor's gave back: no more are they taken there than elsewhere. */
+function filesIn(value: unknown, path: PropertyKey[]): Issue[] {
+  if (Array.isArray(value)) return value.flatMap((one, at) => filesIn(one, [...path, at]));
+  if (!isObject(value)) return [];
+  if ((value["file_id"] ?? null) !== null) {
+    return [{ path: [...path, "file_id"], message: NO_FILES }];
+  }
+  const shownAs = SHOWN_BLOCKS.get(value["type"]);
+  if (shownAs === undefined) return filesIn(value["content"], [...path, "content"]);
+  const parsed = z.safeParse(shownAs, value);
+  const issues = parsed.error?.issues ?? [];
+  return issues.map((issue) => ({ path: [...path, ...issue.path], message: issue.message }));
+}
+
+const SHOWN_BLOCKS: ReadonlyMap<unknown, z.ZodMiniType> = new Map<unknown, z.ZodMiniType>([
+  ["document", documentBlock],
+  ["image", imageBlock],
+]);
 
 const block = z.discriminatedUnion("type", [
   ...shown,
@@ -287,5 +317,5 @@ function hasCitations(part: Block | TextBlock): boolean {
 }
 
 function noFiles() {
-  return z.optional(z.never({ error: "is not supported: send the bytes in base64" }));
+  return z.optional(z.never({ error: NO_FILES }));
 }

@@ -1,5 +1,6 @@
 import { invalid, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
+import { textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { Losses } from "./losses.ts";
 import type { CountBody, Tool } from "./request.ts";
@@ -15,8 +16,9 @@ const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_to
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /** What kind of tool this is; an unknown type is the maker's own, which may cost what nobody knows. */
-export function kindOf({ type }: Tool): ToolKind {
-  if (type === undefined || type === null || type === "custom") return "custom";
+export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
+  if (given === undefined || given === null || given === "custom") return "custom";
+  const type = textOf(given);
   if (CLIENT.test(type)) return "client";
   return SEARCH.test(type) ? "search" : "server";
 }
@@ -69,8 +71,6 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
 
 /** As long as a function's name may be elsewhere. */
 const NAME_MAX = 64;
-/** What the definition of a tool that Claude knows takes of the prompt, at most. */
-const CLIENT_TOOL_TOKENS = 1500;
 
 /** `tools`, `tool_choice` and `parallel_tool_calls` of the core; client tools have no schema there. */
 export function toolsForCore(body: CountBody, losses: Losses): Result<JsonObject> {
@@ -101,7 +101,6 @@ function functionsOf(tool: Tool, place: string, losses: Losses): JsonObject[] {
     }
     return [functionOf(tool)];
   }
-  losses.moreTokens += CLIENT_TOOL_TOKENS;
   if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
   else losses.cannot(`${place}.type`, `only Claude knows the schema of '${tool.type}'`);
   return [];

@@ -1,6 +1,7 @@
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../../providers/json-value.ts";
 import { reasoningItem, reasoningDetail } from "../../../providers/openai-responses/rules.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
+import type { Weights } from "../../prompt-size.ts";
 import { CallDraft, MessageDraft } from "./drafts.ts";
 import type { Beside } from "./drafts.ts";
 import { agentText, fileText, partsInText } from "./input.ts";
@@ -17,7 +18,12 @@ import type { Flattened } from "./tools.ts";
  * stream, cap, tier, and that nothing is stored. What is named here goes on; everything else is left out, and named
  * where that could change the answer. `prompt_cache_key` goes as the client's: the adapter makes it ours.
  */
-export type NativeRequest = { readonly body: JsonObject; readonly dropped: readonly string[] };
+export type NativeRequest = {
+  readonly body: JsonObject;
+  readonly dropped: readonly string[];
+  /** Its images. */
+  readonly weights: Weights;
+};
 
 /** Fields that pass as they are. */
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
@@ -27,7 +33,7 @@ const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 /** Pure; what could be refused was refused before. */
 export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
-  const { input, left } = inputOf(body);
+  const { input, left, weights } = inputOf(body);
   const { logprobs } = shownOf(body);
   const hasTools = flat.own.length > 0;
   const passed = PASSES.filter((field) => body[field] !== undefined);
@@ -46,6 +52,7 @@ export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
       ...(logprobs && { include: [LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
     },
     dropped: [...UNKNOWN_THERE.filter((field) => (body[field] ?? 0) !== 0), ...left],
+    weights,
   };
 }
 
@@ -76,17 +83,27 @@ function given(fields: JsonObject): JsonObject {
   );
 }
 
-type Input = { readonly input: string | readonly JsonObject[]; readonly left: readonly string[] };
+type Input = {
+  readonly input: string | readonly JsonObject[];
+  readonly left: readonly string[];
+  readonly weights: Weights;
+};
 
 function inputOf({ input }: ResponsesBody): Input {
-  if (typeof input === "string") return { input, left: [] };
+  const weights = new Map<object, "image">();
+  if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {
     const passed = itemsOf(item);
     if (passed.length === 0 && item.type !== "additional_tools") left.add(`input.${item.type}`);
     return passed;
   });
-  return { input: items.filter(leadsOn), left: [...left] };
+  for (const { content, output } of items) {
+    for (const part of [...listOf(content), ...listOf(output)].filter(isObject)) {
+      if (part["type"] === "input_image") weights.set(part, "image");
+    }
+  }
+  return { input: items.filter(leadsOn), left: [...left], weights };
 }
 
 /** Reasoning goes with what it led to, or not at all: alone it is a 400 there. */

@@ -4,7 +4,14 @@ import { invalid } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
 import { isObject } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import { MODEL_CHARACTERS_MAX, opaqueObject, user, withoutNulls } from "../../core-request.ts";
+import {
+  calledName,
+  MODEL_CHARACTERS_MAX,
+  opaqueObject,
+  promptCacheOptions,
+  user,
+  withoutNulls,
+} from "../../core-request.ts";
 import type { ChatBody } from "../../core-request.ts";
 import { tools, toolChoice } from "./tools.ts";
 
@@ -44,7 +51,7 @@ const message = z.object({
   phase: text,
 });
 const output = z.union([z.string(), z.array(part)]);
-const called = { call_id: nonempty, name: nonempty, namespace: text };
+const called = { call_id: nonempty, name: calledName, namespace: text };
 const answered = { call_id: nonempty, output };
 
 const item = z.discriminatedUnion("type", [
@@ -212,12 +219,7 @@ export const responsesBody = z.object({
   user: z.optional(user),
   safety_identifier: z.optional(z.string().check(z.maxLength(128))),
   prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
-  prompt_cache_options: z.optional(
-    z.looseObject({
-      comparison_response_id: z.nullish(z.never({ error: "is not supported" })),
-      prewarm: z.nullish(z.literal(false, { error: "must be false" })),
-    }),
-  ),
+  prompt_cache_options: z.optional(promptCacheOptions),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   truncation: z.optional(z.enum(["auto", "disabled"])),
   background: z.optional(z.literal(false, { error: "must be false: nothing is stored here" })),

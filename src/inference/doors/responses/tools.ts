@@ -156,13 +156,21 @@ function single(raw: FunctionTool | CustomTool, namespace: string | null): Singl
 function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
   const { type, description } = raw;
   const said = { type, name, ...(description && { description }) };
-  if (raw.type === "custom") return { ...said, ...(raw.format && { format: raw.format }) };
+  if (raw.type === "custom") {
+    return { ...said, ...(raw.format && { format: formatOf(raw.format) }) };
+  }
   const { parameters, strict } = raw;
   return {
     ...said,
     parameters: parameters ?? { type: "object", properties: {} },
     ...(typeof strict === "boolean" && { strict }),
   };
+}
+
+function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
+  if (format.type === "text") return { type: "text" };
+  const { type, syntax, definition } = format;
+  return { type, syntax, definition };
 }
 
 /** Left out, `strict` is false: most hosts would have to refuse a schema that was not written for it. */

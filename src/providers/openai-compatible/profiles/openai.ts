@@ -40,13 +40,12 @@ export const OPENAI: Profile = {
   chatFields: new Set([
     ...ALL_FIELDS,
     "prompt_cache_key",
-    "prompt_cache_options",
     "prompt_cache_retention",
     "safety_identifier",
-    "service_tier",
     "verbosity",
   ]),
   embeddingFields: EMBEDDING_FIELDS,
+  chatExtras: { service_tier: "default" }, // `auto` would take the tier of our project
   takesTokens: true,
   rules: REASONING_RULES,
   implied: WITH_TOOLS,

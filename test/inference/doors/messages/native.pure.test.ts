@@ -29,7 +29,6 @@ describe("a Messages request on a route of its own dialect", () => {
             type: "document",
             source: { type: "text", media_type: "text/plain", data: "x" },
             citations: { enabled: true },
-            something_new: { a: 1 },
           },
         ],
       },
@@ -105,6 +104,132 @@ describe("a Messages request on a route of its own dialect", () => {
         ],
       },
     ]);
+  });
+
+  test("what the table does not name is left out and named, at any depth", () => {
+    const { body, dropped } = native({
+      messages: [
+        {
+          role: "user",
+          tools: [{ name: "late" }],
+          content: [
+            { type: "text", text: "a", something_new: "x".repeat(9) },
+            {
+              type: "tool_result",
+              tool_use_id: "t",
+              content: [{ type: "text", text: "b", more: 1 }],
+              cache_control: { type: "ephemeral", scope: "x" },
+            },
+          ],
+        },
+        {
+          role: "assistant",
+          content: [
+            {
+              type: "web_fetch_tool_result",
+              tool_use_id: "s",
+              content: {
+                type: "web_fetch_result",
+                url: "u",
+                content: {
+                  type: "document",
+                  source: { type: "text", media_type: "text/plain", data: "d", beside: "x" },
+                },
+              },
+            },
+            { type: "code_execution_tool_result", tool_use_id: "s", content: { type: "new_kind" } },
+          ],
+        },
+      ],
+      output_config: { effort: "low", words: "x" },
+      context_management: { edits: [{ type: "clear_thinking_20251015", notes: "x" }] },
+      tools: [{ name: "a", input_schema: {}, notes: "x", input_examples: [{}] }],
+    });
+    expect(new Set(dropped)).toEqual(
+      new Set([
+        "messages.tools",
+        "text.something_new",
+        "tool_result.cache_control.scope",
+        "text.more",
+        "document.source.beside",
+        "new_kind",
+        "code_execution_tool_result.content",
+        "output_config.words",
+        "context_management",
+        "tools.notes",
+        "tools.input_examples",
+      ]),
+    );
+    expect(JSON.stringify(body)).not.toMatch(/something_new|beside|notes|new_kind|scope|late|more/);
+  });
+
+  test("betas whose fields do not pass, do not pass", () => {
+    expect(betasIn("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15")).toEqual([]);
+    const said = {
+      role: "system",
+      content: "S",
+      clear_at: "never",
+      output_config: { effort: "low" },
+    };
+    const messages = [...base.messages, said];
+    expect(native({ messages }).dropped).toEqual(["messages.clear_at", "messages.output_config"]);
+    const betas = [
+      "mid-conversation-system-clear-at-2026-08-21",
+      "mid-conversation-output-config-2026-07-01",
+    ];
+    expect(betasIn(betas.join(","))).toEqual(betas);
+    expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
+  });
+
+  test("ids of calls made elsewhere become ones that Claude takes, a result's as its call's", () => {
+    const { body } = native({
+      messages: [
+        ...base.messages,
+        {
+          role: "assistant",
+          content: [{ type: "tool_use", id: "functions.f:0", name: "f", input: {} }],
+        },
+        {
+          role: "user",
+          content: [{ type: "tool_result", tool_use_id: "functions.f:0", content: "x" }],
+        },
+      ],
+    });
+    const [, call, result] = body["messages"] as { content: Json[] }[];
+    const id = call?.content[0]?.["id"];
+    expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(result?.content[0]?.["tool_use_id"]).toBe(id);
+  });
+
+  test.each([
+    [
+      "file_id",
+      {
+        type: "bash_code_execution_result",
+        content: [{ type: "bash_code_execution_output", file_id: "f" }],
+      },
+    ],
+    [
+      "source.url",
+      {
+        type: "web_fetch_result",
+        content: { type: "document", source: { type: "url", url: "u" } },
+      },
+    ],
+    [
+      "source.file_id",
+      {
+        type: "web_fetch_result",
+        content: { type: "document", source: { type: "file", file_id: "f" } },
+      },
+    ],
+  ])("a %s in what a tool of the vendor's gave back is refused as everywhere", (place, content) => {
+    const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
+    const messages = [...base.messages, { role: "assistant", content: [block] }];
+    const parsed = parseMessages({ ...base, messages }, "2023-06-01");
+    if (parsed.ok || parsed.failure.kind !== "invalid_request") throw new Error("not refused");
+    expect(parsed.failure.param).toContain(place);
+    expect(parsed.failure.message).toContain("is not supported: send the bytes in base64");
   });
 
   test("tools that the maker bills by the call are never sent; those that the client runs are", () => {

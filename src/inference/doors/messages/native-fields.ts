@@ -1,0 +1,221 @@
+/**
+ * What of a Messages request passes to a route of this dialect: a closed table. What it does not name is left
+ * out and named in `x-dropped`; a field that belongs to a beta passes with it or not at all. Fields and betas as
+ * of 2026-11 (@anthropic-ai/sdk 1.12).
+ */
+export type Rule =
+  /** A text, a number, a boolean. */
+  | "word"
+  /** The id of a call, in letters that Claude takes. */
+  | "id"
+  /** The client's own JSON: a schema, what a tool was given. */
+  | "json"
+  /** A text, a block, or a list of blocks, each of its type's fields. */
+  | "content"
+  | { readonly list: Rule }
+  | { readonly object: Fields }
+  | { readonly beta: string; readonly rule: Rule };
+
+/** The fields of an object that pass; in a block and in every other object beside its `type`. */
+export type Fields = Readonly<Record<string, Rule>>;
+
+const CACHE: Fields = { cache_control: { object: { ttl: "word" } } };
+const CITED: Rule = { object: { enabled: "word" } };
+const CALLER: Fields = { caller: { object: { tool_id: "word" } } };
+const ERROR: Fields = { error_code: "word", error_message: "word" };
+const RESULT: Fields = { tool_use_id: "id", content: "content", ...CACHE };
+const OUTPUT: Fields = {
+  content: "content",
+  return_code: "word",
+  stderr: "word",
+  stdout: "word",
+  encrypted_stdout: "word",
+};
+const CALL: Fields = { id: "id", name: "word", input: "json", ...CALLER, ...CACHE };
+const CITATION: Fields = Object.fromEntries(
+  [
+    "cited_text",
+    "document_index",
+    "document_title",
+    "encrypted_index",
+    "end_block_index",
+    "end_char_index",
+    "end_page_number",
+    "search_result_index",
+    "source",
+    "start_block_index",
+    "start_char_index",
+    "start_page_number",
+    "title",
+    "url",
+  ].map((field) => [field, "word"]),
+);
+
+/** Blocks by their type: what is said and shown, and what the maker's own tools left in the history. */
+export const BLOCKS: Readonly<Record<string, Fields>> = {
+  text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
+  image: {
+    source: { object: { media_type: "word", data: "word", url: "word" } },
+    transformations: { object: { oversized_image: "word" } },
+    ...CACHE,
+  },
+  document: {
+    source: { object: { media_type: "word", data: "word", content: "content" } },
+    title: "word",
+    context: "word",
+    citations: CITED,
+    ...CACHE,
+  },
+  search_result: { source: "word", title: "word", content: "content", citations: CITED, ...CACHE },
+  tool_use: { ...CALL, toolset_name: "word" },
+  tool_result: { ...RESULT, is_error: "word", toolset_name: "word" },
+  tool_reference: { tool_name: "word", ...CACHE },
+  thinking: { thinking: "word", signature: "word" },
+  redacted_thinking: { data: "word" },
+  server_tool_use: CALL,
+  web_search_tool_result: { ...RESULT, ...CALLER },
+  web_search_result: { encrypted_content: "word", title: "word", url: "word", page_age: "word" },
+  web_search_tool_result_error: ERROR,
+  web_fetch_tool_result: { ...RESULT, ...CALLER },
+  web_fetch_result: { url: "word", content: "content", retrieved_at: "word" },
+  web_fetch_tool_result_error: ERROR,
+  code_execution_tool_result: RESULT,
+  code_execution_result: OUTPUT,
+  encrypted_code_execution_result: OUTPUT,
+  code_execution_tool_result_error: ERROR,
+  bash_code_execution_tool_result: RESULT,
+  bash_code_execution_result: OUTPUT,
+  bash_code_execution_tool_result_error: ERROR,
+  text_editor_code_execution_tool_result: RESULT,
+  text_editor_code_execution_view_result: {
+    content: "word",
+    file_type: "word",
+    num_lines: "word",
+    start_line: "word",
+    total_lines: "word",
+  },
+  text_editor_code_execution_create_result: { is_file_update: "word" },
+  text_editor_code_execution_str_replace_result: {
+    lines: { list: "word" },
+    new_lines: "word",
+    new_start: "word",
+    old_lines: "word",
+    old_start: "word",
+  },
+  text_editor_code_execution_tool_result_error: ERROR,
+  tool_search_tool_result: RESULT,
+  tool_search_tool_search_result: { tool_references: "content" },
+  tool_search_tool_result_error: ERROR,
+};
+
+const TOOLS_BETA = "advanced-tool-use-2025-11-20";
+
+const TOOL: Fields = {
+  name: "word",
+  description: "word",
+  input_schema: "json",
+  strict: "word",
+  eager_input_streaming: "word",
+  defer_loading: { beta: TOOLS_BETA, rule: "word" },
+  input_examples: { beta: TOOLS_BETA, rule: "json" },
+  allowed_callers: { beta: TOOLS_BETA, rule: { list: "word" } },
+  max_characters: "word",
+  display_height_px: "word",
+  display_width_px: "word",
+  display_number: "word",
+  enable_zoom: "word",
+  configs: "json",
+  ...CACHE,
+};
+
+const AMOUNT: Rule = { object: { value: "word" } };
+const EDIT: Fields = {
+  clear_at_least: AMOUNT,
+  clear_tool_inputs: "json",
+  exclude_tools: { list: "word" },
+  keep: "json",
+  trigger: AMOUNT,
+};
+
+/** A message beside its role. */
+export const MESSAGE: Fields = {
+  content: "content",
+  clear_at: { beta: "mid-conversation-system-clear-at-2026-08-21", rule: "word" },
+  output_config: {
+    beta: "mid-conversation-output-config-2026-07-01",
+    rule: { object: { effort: "word" } },
+  },
+};
+
+/** A request beside its model, its messages, its cap and whether it streams. */
+export const REQUEST: Fields = {
+  system: "content",
+  tools: { list: { object: TOOL } },
+  tool_choice: { object: { name: "word", disable_parallel_tool_use: "word" } },
+  stop_sequences: { list: "word" },
+  temperature: "word",
+  top_p: "word",
+  top_k: "word",
+  thinking: {
+    object: {
+      budget_tokens: "word",
+      display: "word",
+      block_binding: {
+        beta: "thinking-binding-controls-2026-08-01",
+        rule: { object: { prefix_mismatch_behavior: "word" } },
+      },
+    },
+  },
+  output_config: {
+    object: {
+      effort: "word",
+      format: { object: { schema: "json" } },
+      task_budget: {
+        beta: "task-budgets-2026-03-13",
+        rule: { object: { total: "word", remaining: "word" } },
+      },
+    },
+  },
+  context_management: {
+    beta: "context-management-2025-06-27",
+    rule: { object: { edits: { list: { object: EDIT } } } },
+  },
+  ...CACHE,
+};
+
+/** Betas without a field of their own, and those whose field passes without them too. */
+const FIELDLESS = [
+  "claude-code-20250219",
+  "interleaved-thinking-2025-05-14",
+  "effort-2025-11-24",
+  "structured-outputs-2025-11-13",
+  "thinking-token-count-2026-05-13",
+  "thinking-display-updates-2026-08-18",
+  "mid-conversation-system-2026-04-07",
+  "fine-grained-tool-streaming-2025-05-14",
+  "prompt-caching-scope-2026-01-05",
+  "model-context-window-exceeded-2025-08-26",
+  "output-128k-2025-02-19",
+];
+/** Tools that the client runs have a beta for each of their versions. */
+const CLIENT_TOOL_BETA = /^computer-use-\d{4}-\d{2}-\d{2}$/;
+const BETAS: ReadonlySet<string> = new Set([
+  ...FIELDLESS,
+  ...betasOf(MESSAGE),
+  ...betasOf(REQUEST),
+]);
+
+function betasOf(fields: Fields): readonly string[] {
+  return Object.values(fields).flatMap(betasIn);
+}
+
+function betasIn(rule: Rule): readonly string[] {
+  if (typeof rule === "string") return [];
+  if ("list" in rule) return betasIn(rule.list);
+  return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
+}
+
+/** Whether a value of `anthropic-beta` passes: it costs nothing more than its tokens, and its field passes. */
+export function isPassingBeta(value: string): boolean {
+  return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
+}

@@ -1,0 +1,187 @@
+import * as fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Catalog } from "../../src/catalog/catalog.ts";
+import type { Model } from "../../src/catalog/model.ts";
+import { costOf, priceAt } from "../../src/catalog/price.ts";
+import { bounded, speaks } from "../../src/inference/bound.ts";
+import type { Asked, Door } from "../../src/inference/doors/door.ts";
+import { affordableCap } from "../../src/inference/hold-bounds.ts";
+import type { PaidRequest } from "../../src/inference/paid-request.ts";
+import { micros } from "../../src/lib/money.ts";
+import { NO_USAGE } from "../../src/lib/usage.ts";
+import { effort } from "../effort.ts";
+import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
+import { DOOR_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
+import { WIRES } from "../fixtures/sent-wires.ts";
+import type { SentWire } from "../fixtures/sent-wires.ts";
+import { MODEL } from "./run-fixture.ts";
+
+const CASES = effort(300, 10_000);
+const IMAGE_TOKENS = 1445;
+const PAGE_TOKENS = 3000 + IMAGE_TOKENS;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What a wire writes itself, whatever the client says: its own keys and values, each at most once a part. */
+const OWN = new Set(
+  `type text role content user assistant system developer tool model message messages input output parts part
+  input_text output_text input_image image_url url detail auto low high name id index function function_call
+  function_call_output custom custom_tool_call custom_tool_call_output call_id arguments tool_calls tool_call_id
+  tool_use tool_result tool_use_id toolUse toolUseId toolResult functionCall functionResponse response args
+  functionDeclarations parametersJsonSchema parameters input_schema inputSchema json toolSpec toolConfig tools
+  toolChoice tool_choice properties object additionalProperties description strict required string schema
+  json_schema json_object response_format format output_config responseJsonSchema responseMimeType application/json
+  thinking thinkingConfig reasoning_content reasoning signature redacted_thinking data summary encrypted_content
+  thoughtSignature skip_thought_signature_validator refusal source base64 media_type image/png image/jpeg image/gif
+  image/webp image inlineData mimeType bytes document application/pdf text/plain title context citations
+  cache_control ephemeral ttl 5m 1h contents systemInstruction max_tokens maxTokens maxOutputTokens
+  max_completion_tokens max_output_tokens stream_options include_usage include_obfuscation stream service_tier
+  default standard_only store include reasoning.encrypted_content effort adaptive display summarized enabled disabled
+  budget_tokens generationConfig inferenceConfig additionalModelRequestFields temperature top_p topP
+  functionCallingConfig mode AUTO ANY NONE VALIDATED any none true false null (empty) Done. Hello. {} toolconfig
+  texts embedding_types float input_type search_document truncate requests instances outputDimensionality
+  encoding_format dimensions models/m normalize inputText options returnRawResponse inputs
+  toolConfig gateway prompt_cache_key prompt_cache_retention safety_identifier presence_penalty frequency_penalty seed
+  random_seed stop stop_sequences stopSequences k p n logprobs top_logprobs logit_bias candidateCount presencePenalty
+  frequencyPenalty min_p top_k topK repetition_penalty thinkingLevel HIGH LOW MEDIUM MINIMAL includeThoughts
+  thinkingBudget verbosity parallel_tool_calls disable_parallel_tool_use reasoning_effort minimal medium xhigh max
+  truncation reasoning instances content autoTruncate output_dimension embedding text_type search_query`
+    .split(/\s+/)
+    .filter((word) => word !== ""),
+);
+
+/** Bytes of what the client said in a body that was sent; binary data by the provider's rule instead. */
+function saidIn(value: unknown): number {
+  if (typeof value === "string") return saidBy(value);
+  if (typeof value === "number") return String(value).length;
+  if (typeof value !== "object" || value === null) return 0;
+  let bytes = 0;
+  for (const [key, inner] of Object.entries(value)) {
+    const isOwn = Array.isArray(value) || OWN.has(key);
+    const isSetting = OWN.has(key) && typeof inner === "number";
+    bytes += (isOwn ? 0 : bytesOf(key)) + (isSetting ? 0 : saidIn(inner));
+  }
+  return bytes;
+}
+
+function saidBy(text: string): number {
+  if (text.includes(IMAGE_DATA) || text === IMAGE_URL || text === PDF_DATA) return 0;
+  return OWN.has(text) || text.startsWith("models/") ? 0 : bytesOf(text);
+}
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
+/** How often a text holds another. */
+const countOf = (text: string, part: string): number => text.split(part).length - 1;
+
+/** Replaces the network by one that takes requests and answers none. */
+function taken(): string[] {
+  const bodies: string[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
+    const body = await new Response(init?.body ?? null).text();
+    if (body !== "") bodies.push(body); // none is a download of an image
+    throw new TypeError("connection refused");
+  });
+  return bodies;
+}
+
+function modelOf({ id, upstreamId, kind }: SentWire): Model {
+  const routes = [{ ...MODEL.routes[0], provider: id, upstreamId }] as Model["routes"];
+  const size = { context: 1_000_000, imageTokens: IMAGE_TOKENS, estimateFactor: 1.15 };
+  const abilities = ["tools", "vision", "reasoning", "dimensions"] as const;
+  return { ...MODEL, ...size, id, kind, abilities, routes };
+}
+
+function boundAt(asked: Asked, wire: SentWire): PaidRequest | null {
+  const catalog: Catalog = {
+    models: new Map([[wire.id, modelOf(wire)]]),
+    aliases: new Map(),
+    bareNames: new Map(),
+    region: "eu",
+  };
+  const body = { ...asked.request.body, model: wire.id };
+  const request = { ...asked.request, body } as Asked["request"];
+  const providers = new Map([[wire.id, wire.provider]]);
+  const bound = bounded({ ...asked, request }, { catalog, providers, defaultCap: 4096 });
+  return bound.ok ? bound.value : null;
+}
+
+/** What a wire is sent for a request: bytes, and the tokens of a host that bills four as one; null where it is refused. */
+async function sentFor(
+  request: PaidRequest,
+  { provider, upstreamId }: SentWire,
+  bodies: string[],
+): Promise<{ readonly bytes: number; readonly tokens: number } | null> {
+  bodies.length = 0;
+  const [route] = request.routes;
+  const isNative = route !== undefined && speaks(provider, route, request.native);
+  const answer = await provider.send({
+    kind: request.kind,
+    upstreamId,
+    body: request.body,
+    native: isNative && request.native !== null ? request.native : undefined,
+    stream: false,
+    cap: request.cap?.whole ?? null,
+    signal: AbortSignal.timeout(60_000),
+  });
+  if (answer.kind === "json") return { bytes: 0, tokens: answer.usage?.input ?? 0 }; // the sandbox's own count
+  if (bodies.length === 0) return null;
+  const texts = [...new Set(bodies)];
+  const all = texts.join("");
+  const images = (countOf(all, IMAGE_DATA) + countOf(all, IMAGE_URL)) * IMAGE_TOKENS;
+  const binary = images + countOf(all, PDF_DATA) * PDF_PAGES * PAGE_TOKENS;
+  let bytes = 0;
+  for (const text of texts) bytes += saidIn({ ...(JSON.parse(text) as object), model: "" });
+  return { bytes: bytes + binary, tokens: Math.ceil(bytes / 4) + binary };
+}
+
+/** Whatever a host bills that counts a token for four bytes, the least hold pays it. */
+function expectPaid(request: PaidRequest, input: number, at: number): void {
+  const { bounds, cap, prompt, routes } = request;
+  const [route] = routes;
+  if (route === undefined) throw new Error("no route");
+  const granted = micros(bounds.least + Math.floor((bounds.most - bounds.least) * at));
+  const sent = cap === null ? 0 : (affordableCap(route, prompt, cap, granted) ?? Number.NaN);
+  const output = sent * (cap?.choices ?? 1);
+  const cost = costOf(priceAt(route, input), { ...NO_USAGE, input, output });
+  expect(cost, "absorbed").toBeLessThanOrEqual(granted);
+}
+
+const REFUSES = { header: () => undefined, query: () => undefined };
+
+function parsedBy(door: Door, body: object): Asked | null {
+  const asked = door.parse(body, REFUSES);
+  return asked.ok ? asked.value : null;
+}
+
+describe.each(DOOR_BODIES)(
+  "what is sent for a body of the $door.name door",
+  ({ door, bodies, kind }) => {
+    it("is within the bound, a token a byte, and within the estimate, a token for four: at every wire", async () => {
+      const sent = new Map<string, number>();
+      const network = taken();
+      const wires = WIRES.filter((wire) => wire.kind === kind);
+      await fc.assert(
+        fc.asyncProperty(bodies, fc.double({ min: 0, max: 1, noNaN: true }), async (body, at) => {
+          const asked = parsedBy(door, body as object);
+          fc.pre(asked !== null);
+          for (const wire of wires) {
+            const request = asked === null ? null : boundAt(asked, wire);
+            // oxlint-disable-next-line no-await-in-loop -- one network
+            const billed = request === null ? null : await sentFor(request, wire, network);
+            if (request === null || billed === null) continue;
+            sent.set(wire.name, (sent.get(wire.name) ?? 0) + 1);
+            const { bound, estimate } = request.prompt;
+            expect(bound, wire.name).toBeGreaterThanOrEqual(billed.bytes);
+            expect(estimate, wire.name).toBeGreaterThanOrEqual(billed.tokens);
+            expectPaid(request, billed.tokens, at);
+          }
+        }),
+        { numRuns: CASES },
+      );
+      for (const { name } of wires) expect(sent.get(name), name).toBeGreaterThan(CASES / 10);
+    }, 3_600_000);
+  },
+);

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { pagesIn } from "../../src/inference/pdf-pages.ts";
+import { nativePromptSize } from "../../src/inference/prompt-size.ts";
+import { pdfOf } from "../fixtures/pdf.ts";
+import { MODEL } from "./run-fixture.ts";
+
+const pages = (file: string) => pagesIn(btoa(file));
+const PLAIN = pdfOf(7);
+
+/** The size of a request with this document, for a model with such a window. */
+function size(data: string, context: number) {
+  const source = { type: "base64", media_type: "application/pdf", data };
+  const messages = [{ role: "user", content: [{ type: "document", source }] }];
+  const weights = new Map([[source, { pdf: data }]]);
+  return nativePromptSize({ messages }, weights, { ...MODEL, context });
+}
+
+describe("the pages of a PDF", () => {
+  it("are as many as its tree names, where every object stands in plain sight", () => {
+    expect(pages(PLAIN)).toBe(7);
+    expect(pages(pdfOf(600))).toBe(600);
+    expect(pages(`${PLAIN.slice(0, -6)}${"\n".repeat(100)}%%EOF\n`)).toBe(7);
+  });
+
+  it.each([
+    ["no PDF", "words"],
+    ["a page named twice", PLAIN.replace("4 0 R", "3 0 R")],
+    ["a page that the table does not find", PLAIN.replace("4 0 R", "99 0 R")],
+    ["two numbers for one object", PLAIN.replace("\n4 0 obj", "\n3 0 obj")],
+    ["objects in streams", PLAIN.replace("/Catalog", "/Catalog/Type/ObjStm")],
+    ["a table in a stream", PLAIN.replace("/Size", "/XRefStm 9/Size")],
+    ["names with escapes", PLAIN.replace("/Kids", "/K#69ds")],
+    ["its list elsewhere", PLAIN.replace(/\/Kids\[[^\]]*\]/, "/Kids 3 0 R")],
+    ["a comment in its list", PLAIN.replace("/Kids[3 0 R", "/Kids[3 %\n 0 R")],
+    ["an earlier version inside", PLAIN.replace("/Root", "/Prev 9/Root")],
+    ["an update behind it", PLAIN + PLAIN.slice(PLAIN.indexOf("xref"))],
+    ["no table where it says", PLAIN.replace(/startxref\n\d+/, "startxref\n1")],
+    ["more bytes than are opened", PLAIN + " ".repeat(6_000_000)],
+  ])("are not counted in a file with %s", (_, file) => {
+    expect(pages(file)).toBeNull();
+  });
+
+  it("are not counted in what is no base64", () => {
+    expect(pagesIn("%PDF-1.4")).toBeNull();
+  });
+
+  it("weigh a text and an image each; as many as the wire takes, at most the window, where they are not known", () => {
+    const page = 3000 + MODEL.imageTokens;
+    const small = 300;
+    const near = (bound: number, tokens: number) => {
+      expect(bound).toBeGreaterThanOrEqual(tokens);
+      expect(bound).toBeLessThan(tokens + small);
+    };
+    near(size(btoa(PLAIN), 1_000_000).bound, 7 * page);
+    near(size(btoa(PLAIN), 1_000_000).estimate, 7 * page);
+    near(size(btoa("%PDF-1.7"), 200_000).bound, 200_000);
+    near(size(btoa("%PDF-1.7"), 200_000).estimate, 200_000);
+    near(size(btoa("%PDF-1.7"), 4_000_000).bound, 600 * page);
+    expect(size(btoa("%PDF-1.7"), 200_000).likely).toBeLessThan(6000);
+  });
+});
