@@ -4,16 +4,25 @@ import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { REGION_METRICS } from "../metrics/series.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
+import { resealSecrets } from "../webhooks/webhooks.store.ts";
 import { sweep } from "./sweep.store.ts";
 
-/** What the hourly cron does: `sweep` over this region's wallets, deliveries and outboxes, whose depths become gauges. */
+/**
+ * What the hourly cron does: `sweep` over this region's wallets, deliveries and outboxes, whose depths become gauges,
+ * and what webhooks' secrets need while KEY_SECRETS are replaced.
+ */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
     logWarning("sweep_skipped", { reason: "misconfigured" });
     return;
   }
-  const { jurisdiction, peers } = parsed.config;
+  const { jurisdiction, peers, keySecrets } = parsed.config;
+  try {
+    await resealSecrets(env.DB, keySecrets);
+  } catch (error) {
+    logWarning("webhooks_not_resealed", { reason: reasonOf(error) });
+  }
   const names = outboxNames(peers.map(({ region }) => region));
   const wallets = inJurisdiction(env.WALLET, jurisdiction);
   const deliveries = inJurisdiction(env.WEBHOOK_DELIVERIES, jurisdiction);

@@ -33,7 +33,10 @@ export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly 
     for (const webhook of webhooks) {
       const before = known.get(webhook.id);
       known.delete(webhook.id);
-      if (before?.webhook.changedAt === webhook.changedAt) continue;
+      if (before?.webhook.changedAt === webhook.changedAt) {
+        keepSecrets(sql, before.webhook, webhook);
+        continue;
+      }
       sql.exec(
         `INSERT INTO receivers (id, webhook) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET
           webhook = excluded.webhook, failing_since = NULL, failures = 0, paused_until = NULL, ending = NULL`,
@@ -47,6 +50,13 @@ export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly 
       sql.exec("DELETE FROM deliveries WHERE webhook_id = ?", id);
     }
   });
+}
+
+/** Secrets that were encrypted anew are no change of the webhook: what waits for it goes on waiting as before. */
+function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
+  const text = JSON.stringify(webhook);
+  if (JSON.stringify(before) === text) return;
+  sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);
 }
 
 /** A receiver that has just taken something gets what waits for it. */

@@ -7,7 +7,7 @@ import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
+import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
@@ -190,9 +190,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   async #send(webhook: Webhook, eventId: string, body: string): Promise<Attempt> {
-    const parsed = configOf(this.env);
-    const secrets = parsed.ok ? await this.#secretsOf(webhook, parsed.config) : [];
+    const secrets = await this.#secretsOf(webhook);
     if (secrets.length === 0) {
+      logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
       const error = "secret_unreadable";
       return { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
     }
@@ -209,8 +209,19 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return attemptDelivery(webhook.url, { headers, body }, clock);
   }
 
+  /** What opens as this object knows it, else as the book has it now: encrypted anew since KEY_SECRETS were replaced. */
+  async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
+    const parsed = configOf(this.env);
+    if (!parsed.ok) return [];
+    const known = await this.#openedBy(webhook, parsed.config);
+    if (known.length > 0) return known;
+    await this.#reload(webhook.orgId);
+    const found = this.#receivers().find((one) => one.webhook.id === webhook.id);
+    return found === undefined ? [] : this.#openedBy(found.webhook, parsed.config);
+  }
+
   /** Those that sign now: the newest, and while one is being replaced the one before. None where the newest cannot be read. */
-  async #secretsOf({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
+  async #openedBy({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
     const nowMs = now(this.env);
     const live = secrets.filter(({ until }) => until === null || until > nowMs);
     const opened = await Promise.all(live.map(({ sealed }) => unseal(sealed, id, keySecrets)));

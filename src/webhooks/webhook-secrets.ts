@@ -58,6 +58,18 @@ export async function unseal(
   }
 }
 
+/** Encrypted under the first of KEY_SECRETS, as it is or anew; null when it cannot be read. */
+export async function resealed(
+  secret: SealedSecret,
+  webhookId: string,
+  keySecrets: readonly KeySecret[],
+): Promise<SealedSecret | null> {
+  const [first] = keySecrets;
+  if (first === undefined || secret.sealed.startsWith(`${first.id}.`)) return secret;
+  const opened = await unseal(secret.sealed, webhookId, keySecrets);
+  return opened === null ? null : { ...secret, sealed: await seal(opened, webhookId, first) };
+}
+
 async function keyOf(source: string): Promise<CryptoKey> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(source), "HKDF", false, [
     "deriveKey",

@@ -1,8 +1,11 @@
+import type { KeySecret } from "../config.ts";
 import { changesOf } from "../lib/event.ts";
 import type { Actor, EventData, EventType } from "../lib/event.ts";
 import { eventIfChanged } from "../lib/events.store.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { logAlert } from "../lib/log.ts";
+import { resealed } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 
 /** Webhooks of one organisation, at most: the object that delivers has so many calls open at a time. */
@@ -156,6 +159,40 @@ export async function deleteWebhook(db: D1Database, webhook: Webhook, by: ByKey)
     told(db, webhook, { type: "webhook.deleted", data: { host: hostOf(webhook.url) }, by }),
   ]);
   return (deleted?.results.length ?? 0) > 0;
+}
+
+/** Webhooks that one call encrypts anew. */
+const RESEALED_MAX = 500;
+
+/**
+ * Encrypts the secrets of webhooks anew that are not under the first of KEY_SECRETS, so that an old one may go; one
+ * that was changed meanwhile is left for the next call. A secret that none of KEY_SECRETS opens any more is an alert:
+ * its webhook sends nothing until it is rotated.
+ */
+export async function resealSecrets(
+  db: D1Database,
+  keySecrets: readonly KeySecret[],
+): Promise<void> {
+  const { results } = await db
+    .prepare(
+      `SELECT id, org_id, secrets FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
+         WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) ORDER BY changed_at DESC LIMIT ${RESEALED_MAX}`,
+    )
+    .bind(keySecrets[0]?.id ?? "")
+    .all<Pick<Row, "id" | "org_id" | "secrets">>();
+  for (const { id, org_id: orgId, secrets } of results) {
+    const sealed = JSON.parse(secrets) as SealedSecret[];
+    // oxlint-disable-next-line no-await-in-loop -- few, and rarely
+    const anew = await Promise.all(sealed.map((one) => resealed(one, id, keySecrets)));
+    if (anew[0] === null) logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
+    const kept = JSON.stringify(anew.map((one, i) => one ?? sealed[i]));
+    if (kept === secrets) continue;
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    await db
+      .prepare("UPDATE webhooks SET secrets = ?3 WHERE id = ?1 AND secrets = ?2")
+      .bind(id, secrets, kept)
+      .run();
+  }
 }
 
 /** Switches a webhook off that still is as its deliveries knew it, and says so in an event. */

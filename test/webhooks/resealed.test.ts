@@ -1,0 +1,64 @@
+import { env } from "cloudflare:workers";
+import { Webhook } from "standardwebhooks";
+import { runInDurableObject } from "cloudflare:test";
+import { expect, it, vi } from "vitest";
+import { runScheduled } from "../../src/operator/scheduled.ts";
+import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
+import { addCredits } from "../contract/client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  alarm,
+  deliveriesOf,
+  LONG,
+  made,
+  object,
+  receivers,
+  to,
+  useReceivers,
+} from "./receivers.ts";
+
+const NEWER = `z:${"newer-secret-".padEnd(40, "0123456789")}`;
+const bindings = (secrets: string): Env => ({ ...env, KEY_SECRETS: secrets });
+useReceivers();
+
+const sealedOf = async (id: string): Promise<readonly string[]> => {
+  const row = await env.DB.prepare("SELECT secrets FROM webhooks WHERE id = ?").bind(id).first();
+  return (JSON.parse(String(row?.["secrets"])) as { sealed: string }[]).map(({ sealed }) => sealed);
+};
+
+it("KEY_SECRETS may be replaced: a webhook's secret follows, also for what waits, and the old one may go", async () => {
+  let status = 503;
+  receivers["kept.turnpike.dev"] = () => new Response("", { status });
+  const hook = await made("kept.turnpike.dev", { types: ["balance.credited"] });
+  await addCredits(account.orgId, 1);
+  await vi.waitFor(async () => {
+    expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503", attempts: 1 }]);
+  }, LONG);
+  await runScheduled(bindings(`${NEWER},${env.KEY_SECRETS}`));
+  expect(await sealedOf(hook.id)).toEqual([expect.stringMatching(/^z\./)]);
+  setClock(Date.now() + 10_000);
+  await runInDurableObject(object(), (deliveries: WebhookDeliveries) => {
+    Object.defineProperty(deliveries, "env", { value: bindings(NEWER) });
+  });
+  status = 200;
+  await alarm();
+  await vi.waitFor(() => expect(to("kept.turnpike.dev")).toHaveLength(2), LONG);
+  for (const { body, headers } of to("kept.turnpike.dev")) {
+    const given = Object.fromEntries(headers);
+    expect(new Webhook(hook.secret).verify(body, given)).toMatchObject({
+      type: "balance.credited",
+    });
+  }
+});
+
+it("a secret that no KEY_SECRETS opens is an alert at the next sweep, and changes nothing", async () => {
+  const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
+  const sealed = await sealedOf(hook.id);
+  const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  await runScheduled(bindings(NEWER));
+  expect(alerts.mock.calls.flat()).toContain(
+    `{"event":"alert","alert":"webhook_secret_unreadable","org_id":"${account.orgId}","webhook_id":"${hook.id}"}`,
+  );
+  expect(await sealedOf(hook.id)).toEqual(sealed);
+});
