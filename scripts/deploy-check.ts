@@ -7,6 +7,7 @@ import { WrongUsage } from "./admin/arguments.ts";
 import { targetOf } from "./admin/target.ts";
 import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
 import type { SecretNames } from "./deploy/secrets.ts";
+import { cloudflareReader } from "./deploy/zone-findings.ts";
 import { programOf, runProgram } from "./program.ts";
 import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
@@ -34,6 +35,7 @@ await runProgram(async (given) => {
     running,
     isAccepted: options.acceptAliasChange === true,
     today: Date.now(),
+    zones: cloudflareReader(process.env["CLOUDFLARE_API_TOKEN"]),
   });
   process.stdout.write(`${options.json === true ? jsonOf(report) : wordsOf(report)}\n`);
   return isReady(report) ? 0 : NOT_READY;
@@ -61,7 +63,8 @@ function program(): Command {
       `
 Environment:
   TURNPIKE_ADMIN_TOKEN   the region's ADMIN_TOKEN, for --live; only here, never an argument
-  CLOUDFLARE_API_TOKEN   for wrangler, unless you are logged in: it is asked for names of secrets
+  CLOUDFLARE_API_TOKEN   for wrangler, unless you are logged in: it is asked for names of secrets,
+                         and for the zones' settings that would challenge calls between regions
 
 Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
 

@@ -22,6 +22,7 @@ const PROVIDER_VARIABLES = [
   ...BUILT_IN.map(({ id }) => baseUrlOf(id)),
   "GEMINI_BASE_URL", // of the provider called google
   "VERTEX_TOKEN_URL",
+  "OPENAI_RESIDENCY",
   "OPENROUTER_EU",
   "AWS_REGION",
   "AWS_SESSION_TOKEN",

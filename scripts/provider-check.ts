@@ -5,9 +5,11 @@ import type { Command } from "commander";
 import { programOf, runProgram } from "./program.ts";
 import { runChecks } from "./provider-check/checks.ts";
 import type { Finding } from "./provider-check/checks.ts";
+import { diagnose } from "./provider-check/diagnosis.ts";
+import type { Diagnosis } from "./provider-check/diagnosis.ts";
 import { recordFetch } from "./provider-check/recorded-fetch.ts";
 import { subjectOf } from "./provider-check/subject.ts";
-import type { Missing } from "./provider-check/subject.ts";
+import type { Missing, Subject } from "./provider-check/subject.ts";
 import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 import { printable } from "./table.ts";
@@ -44,18 +46,34 @@ async function checked(provider: string, options: Options): Promise<number> {
   process.stderr.write(`${provider} as region ${region} calls it: ${models}\n`);
   const recorder = recordFetch(subject.secrets);
   const findings: Finding[] = [];
-  for await (const finding of runChecks(subject, recorder)) {
+  const tell = (finding: Finding): void => {
     findings.push(finding);
     if (options.json !== true) say(finding, options.raw === true);
+  };
+  if (subject.unsold !== null) {
+    tell({ name: "region", note: "", problem: subject.unsold, raw: [] });
   }
+  for await (const finding of runChecks(subject, recorder)) tell(finding);
   recorder.restore();
+  const diagnosis = await diagnosisOf(subject, findings);
   const failed = findings.filter((finding) => finding.problem !== null).length;
   if (options.json === true) {
-    process.stdout.write(`${JSON.stringify({ provider, region, findings })}\n`);
+    process.stdout.write(`${JSON.stringify({ provider, region, findings, diagnosis })}\n`);
   } else {
+    const wrong = diagnosis && `\nWhat is wrong is the ${diagnosis.wrong}. ${diagnosis.say}\n`;
+    if (wrong !== null) process.stdout.write(recorder.clean(wrong));
     process.stdout.write(`\n${findings.length - failed} passed, ${failed} failed\n`);
   }
   return failed === 0 ? 0 : FAILED;
+}
+
+/** Whose fault it is where the provider refused the key, or what was asked with it. */
+function diagnosisOf(
+  { places }: Subject,
+  findings: readonly Finding[],
+): Promise<Diagnosis | null> | null {
+  const isRefused = findings.some(({ problem }) => problem?.includes('"disabled"') === true);
+  return places === null || !isRefused ? null : diagnose(places.key, places.places);
 }
 
 function say({ name, note, problem, raw }: Finding, always: boolean): void {

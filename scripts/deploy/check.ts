@@ -4,7 +4,7 @@ import type { AdminClient } from "../admin/transport.ts";
 import type { RegionName } from "../region-names.ts";
 import { addressFindings } from "./address-findings.ts";
 import { aliasChanges } from "./alias-changes.ts";
-import { error, warning } from "./finding.ts";
+import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import type { Report } from "./report.ts";
 import { askCloudflare, secretFindings } from "./secrets.ts";
@@ -12,6 +12,8 @@ import type { SecretNames } from "./secrets.ts";
 import { readSettings, requiredSecrets } from "./settings.ts";
 import { outlookOf } from "./worker-findings.ts";
 import type { Outlook } from "./worker-findings.ts";
+import { zoneFindings } from "./zone-findings.ts";
+import type { CloudflareReader } from "./zone-findings.ts";
 import { wranglerFindings } from "./wrangler-findings.ts";
 
 export type CheckOptions = {
@@ -26,6 +28,8 @@ export type CheckOptions = {
   readonly isAccepted: boolean;
   /** Unix ms. */
   readonly today: number;
+  /** Reads the zones' settings; null where nobody may. Without it they are not looked at. */
+  readonly zones?: CloudflareReader | null;
 };
 
 /** Everything that can be known before a deploy. Changes nothing. */
@@ -42,6 +46,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   const findings = [
     ...wranglerFindings(settings, today),
     ...addressFindings(settings),
+    ...(options.zones === undefined ? [] : await zoneFindings(settings, options.zones)),
     ...outlook.findings,
     ...secretFindings(region, requiredSecrets(settings.config), known),
     ...(running === null ? [] : await liveFindings(options, running, outlook)),
@@ -60,10 +65,6 @@ async function liveFindings(
     if (health.region !== region) {
       const remedy = `Give the address of ${region}.`;
       return [error("--live", `is the address of ${health.region}, not of ${region}`, remedy)];
-    }
-    if (health.aliases === undefined) {
-      const remedy = "Compare GET /v1/models there with what stands below; from now on it says.";
-      return [warning("--live", "runs a version that does not say what its aliases mean", remedy)];
     }
     if (after === null) return []; // what keeps it from serving is said
     const now = new Map(Object.entries(health.aliases));

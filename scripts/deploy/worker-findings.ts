@@ -1,5 +1,6 @@
 import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/catalog/aliases.ts";
+import { allowedTags } from "../../src/catalog/catalog.ts";
 import type { ModelKind } from "../../src/catalog/model.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
@@ -59,6 +60,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     ...unsound,
     ...readableFindings(parsed.config),
     ...saleFindings(settings, parsed.config, deployment),
+    ...(known === null ? [] : unsoldFindings(parsed.config)),
     ...priceFindings(parsed.config, deployment, today),
   ];
   return {
@@ -205,6 +207,22 @@ function saleFindings({ region }: Settings, config: Config, { catalog }: Deploym
     findings.push(warning("ALIASES", `has "${alias}" for "${id}", which is not live`, remedy));
   }
   return findings;
+}
+
+/** Providers that have their key, and whose host promises less than RESIDENCY asks for. */
+function unsoldFindings(config: Config): Finding[] {
+  const allowed = allowedTags(config);
+  return BUILT_IN.filter((one) => one.isSet(config)).flatMap((builtIn) => {
+    const tags = builtIn.tags(config);
+    if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return [];
+    return [
+      warning(
+        builtIn.id,
+        `has its key, and sells nothing here: the host that is called promises no region, and RESIDENCY is ${config.residency}`,
+        "docs/providers.md says what its host of this region takes, OPENAI_RESIDENCY say; or set RESIDENCY to relaxed.",
+      ),
+    ];
+  });
 }
 
 /** Built-in prices at which something would be sold, and which nobody has looked at for long. */

@@ -1,8 +1,11 @@
+import { allowedTags } from "../../src/catalog/catalog.ts";
 import type { Model, Route } from "../../src/catalog/model.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { AiBinding, Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Provider } from "../../src/providers/provider.ts";
+import type { BuiltIn } from "../../src/providers/built-in.ts";
+import { placesOf } from "../../src/providers/openai-compatible/hosts.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
 import type { RegionName } from "../region-names.ts";
@@ -15,6 +18,10 @@ export type Subject = {
   readonly stranger: Provider | null;
   readonly chat: Target | null;
   readonly embeddings: Target | null;
+  /** Whether a region with these variables sells anything of it; else why not. */
+  readonly unsold: string | null;
+  /** Where its key may belong; null where that cannot be asked. */
+  readonly places: ReturnType<typeof placesOf>;
   /** Values that must not be printed. */
   readonly secrets: readonly string[];
 };
@@ -43,8 +50,9 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
   const known = BUILT_IN.map((builtIn) => builtIn.id);
   const builtIn = BUILT_IN.find((one) => one.id === id);
   const variables = id === "workers-ai" ? CLOUDFLARE : (builtIn?.variables ?? []);
-  const regions: readonly RegionName[] =
-    wishes.region === undefined ? ["eu", "us"] : [wishes.region];
+  const all: readonly RegionName[] = ["eu", "us"];
+  const called = all.filter((region) => unsoldIn(region, builtIn, env) === null);
+  const regions = wishes.region === undefined ? [...new Set([...called, ...all])] : [wishes.region];
   for (const region of regions) {
     const config = configFor(region, env);
     const { providers, catalog, problems } = deploymentOf(config);
@@ -57,6 +65,8 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
     return {
       region,
       provider,
+      unsold: unsoldIn(region, builtIn, env),
+      places: placesOf(id, config),
       stranger: secrets.length === 0 ? null : (strange.providers.get(id) ?? null),
       chat: targetOf(id, "chat", [...catalog.models.values()], wishes.model),
       embeddings: targetOf(id, "embeddings", [...catalog.models.values()], wishes.embeddings),
@@ -67,6 +77,19 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
   const missing = variables.filter((name) => (env[name] ?? "") === "");
   if (missing.length > 0) return { missing, known };
   throw new WrongUsage(`${id} has no host that ${regions.join(" or ")} may call.`);
+}
+
+/** Why a region with these variables sells nothing of a provider; null where it does, or nobody can say. */
+function unsoldIn(
+  region: RegionName,
+  builtIn: BuiltIn | undefined,
+  env: Environment,
+): string | null {
+  const residency = env["RESIDENCY"] === "relaxed" ? "relaxed" : "strict";
+  const tags = builtIn?.tags(configFor(region, env)) ?? [];
+  const allowed = allowedTags({ region, residency });
+  if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return null;
+  return `${region} sells nothing of it: its host promises no region, and RESIDENCY is strict there`;
 }
 
 /** A whole configuration around the provider's own variables: all hosts allowed, no sandbox. */

@@ -36,6 +36,7 @@ const HOSTS = {
     "api.deepseek.com",
     "api.fireworks.ai",
     "api.groq.com",
+    "api.openai.com",
     "api.together.xyz",
     "api.voyageai.com",
     "api.x.ai",
@@ -100,6 +101,16 @@ describe.each(REGIONS)("every provider set, in %s:", (region) => {
   });
 });
 
+it.each([
+  ["eu", "strict", false],
+  ["eu", "relaxed", true],
+  ["us", "strict", true],
+] as const)("an ordinary key of OpenAI's in %s, %s: sold is %s", (region, RESIDENCY, isSold) => {
+  const { catalog } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
+  const routes = catalog.models.get("openai/gpt-4o")?.routes ?? [];
+  expect(routes.some(({ provider }) => provider === "openai")).toBe(isSold);
+});
+
 it("a promise that costs more is asked for: inference_geo, where Anthropic's price is raised", async () => {
   const { catalog, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalog.models.values()) {
@@ -147,7 +158,7 @@ async function walk(
 }
 
 /** A deployment with every built-in provider set, and an operator's model at each of them. */
-function configOf(region: Region): Config {
+function configOf(region: Region, vars: Readonly<Record<string, string>> = {}): Config {
   const set = BUILT_IN.flatMap(({ variables }) => variables).map((name) => [name, valueOf(name)]);
   const models = BUILT_IN.map(({ id }) => ({
     id: `own/${id}`,
@@ -161,7 +172,9 @@ function configOf(region: Region): Config {
     ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
     REGION: region,
     MODELS: JSON.stringify(models),
+    OPENAI_RESIDENCY: "on",
     ...Object.fromEntries(set),
+    ...vars,
   });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   return parsed.config;

@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CheckOptions } from "../../scripts/deploy/check.ts";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
@@ -78,21 +76,5 @@ describe("--live: what the running region's aliases would become", () => {
     const said = await checked(wrong, { names: new Set(EU_SECRETS), running });
     expect(said.findings.filter(({ level }) => level === "error")).toHaveLength(1);
     expect(changed(said)).toEqual([]);
-  });
-
-  it("a running version that does not say it: a warning", async () => {
-    const server = createServer((_request, response) => {
-      response.end(JSON.stringify({ region: "eu", version: "v", book: true, outboxes: [] }));
-    });
-    await new Promise<void>((resolve) => {
-      server.listen(0, "127.0.0.1", resolve);
-    });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/admin/v1`;
-    const said = await live(EU_SECRETS, { running: { url, token: CANARY } });
-    server.close();
-    expect(said.ready).toBe(true);
-    expect(said.findings).toContainEqual(
-      expect.objectContaining({ level: "warning", where: "--live" }),
-    );
   });
 });

@@ -51,11 +51,12 @@ const ANYWHERE = [
 ];
 const LAST = ["voyage global https://api.voyageai.com/v1/embeddings"];
 const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
+const OPENAI = "openai global https://api.openai.com/v1/chat/completions";
 const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";
 
 it("each host is called where it promises to run, and is live by its own key alone", async () => {
   expect(await addresses("eu")).toEqual([
-    "openai eu https://eu.api.openai.com/v1/chat/completions",
+    OPENAI,
     "mistral eu https://api.eu.mistral.ai/v1/chat/completions",
     ...ANYWHERE,
     CEREBRAS,
@@ -63,7 +64,7 @@ it("each host is called where it promises to run, and is live by its own key alo
     ...LAST,
   ]);
   expect(await addresses("us")).toEqual([
-    "openai us https://us.api.openai.com/v1/chat/completions",
+    OPENAI,
     "mistral us https://api.us.mistral.ai/v1/chat/completions",
     ...ANYWHERE,
     "xai-us us https://us.api.x.ai/v1/chat/completions",
@@ -76,6 +77,19 @@ it("each host is called where it promises to run, and is live by its own key alo
     "xai global https://api.x.ai/v1/chat/completions",
     "xai-us us https://us.api.x.ai/v1/chat/completions",
   ]);
+});
+
+it("OpenAI's usual host takes an ordinary key; its residency hosts are called only where that was set", async () => {
+  const own = { OPENAI_API_KEY: "k" };
+  const residency = { ...own, OPENAI_RESIDENCY: "on" };
+  for (const region of ["eu", "us"]) {
+    // oxlint-disable-next-line no-await-in-loop -- one region after the other
+    expect(await addresses(region, own)).toEqual([OPENAI]);
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    expect(await addresses(region, residency)).toEqual([
+      `openai ${region} https://${region}.api.openai.com/v1/chat/completions`,
+    ]);
+  }
 });
 
 it("OpenRouter's EU host is called only where it was bought, and only by the EU", async () => {
@@ -112,7 +126,12 @@ it.each([
   ["us", "XAI_US", "https://api.x.ai/v1", "us.api.x.ai"],
   ["eu", "OPENROUTER", "https://openrouter.ai/api/v1", "eu.openrouter.ai"],
 ])("in %s %s_BASE_URL=%s would break the promise of %s", (region, name, url, own) => {
-  const config = configOf(region, { ...KEYS, OPENROUTER_EU: "on", [`${name}_BASE_URL`]: url });
+  const config = configOf(region, {
+    ...KEYS,
+    OPENAI_RESIDENCY: "on",
+    OPENROUTER_EU: "on",
+    [`${name}_BASE_URL`]: url,
+  });
   expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([
     {
       variable: `${name}_BASE_URL`,
@@ -123,6 +142,7 @@ it.each([
 
 it.each([
   ["eu", "OPENAI", "https://eu.api.openai.com/v2"],
+  ["us", "OPENAI", "https://api.openai.com/v1"],
   ["eu", "OPENAI", "https://openai.com.proxy.test/v1"],
   ["us", "OPENAI", "http://127.0.0.1:8080/v1"],
   ["us", "XAI", "https://us.api.x.ai/v1"],

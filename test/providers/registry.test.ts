@@ -101,12 +101,14 @@ it("a provider is live when its secret is set: OpenAI by its key, an entry by th
 
 it("OpenAI is called on the host of this region, or on the proxy that is set", async () => {
   const asked = upstream(() => new Response("", { status: 500 }));
-  await askOpenAi({});
+  await askOpenAi({ OPENAI_RESIDENCY: "on" });
+  await askOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });
   await askOpenAi({ REGION: "us" });
   await askOpenAi({ OPENAI_BASE_URL: "https://proxy.example/openai" });
   expect(asked.map((one) => one.url)).toEqual([
     "https://eu.api.openai.com/v1/chat/completions",
     "https://us.api.openai.com/v1/chat/completions",
+    "https://api.openai.com/v1/chat/completions",
     "https://proxy.example/openai/chat/completions",
   ]);
 });

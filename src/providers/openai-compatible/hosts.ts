@@ -23,8 +23,15 @@ const HOSTS: readonly Host[] = [
   {
     id: "openai",
     profile: "openai",
-    baseUrls: { eu: "https://eu.api.openai.com/v1", us: "https://us.api.openai.com/v1" },
+    baseUrls: {
+      global: "https://api.openai.com/v1",
+      eu: "https://eu.api.openai.com/v1",
+      us: "https://us.api.openai.com/v1",
+    },
+    // They take the keys of a project with data residency alone, and the usual host takes those not.
+    ownHostIf: "OPENAI_RESIDENCY",
   },
+  // Its regional hosts take any key of an account (docs.mistral.ai, regional inference).
   {
     id: "mistral",
     profile: "mistral",
@@ -96,6 +103,31 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
   const { otherKeys } = host;
   if (otherKeys !== undefined && key.startsWith(otherKeys.prefix)) return otherKeys.baseUrl;
   return host.baseUrls[tagOf(host, config)] ?? "";
+}
+
+/** An address that a key may belong to, and what it promises. */
+export type Place = { readonly tag: HostTag; readonly url: string };
+
+/**
+ * Where a host's key may belong: the address that is called first, then the others of its maker; that one alone
+ * where a `*_BASE_URL` stands for it. Null for what is no host of this wire, or not called from here.
+ */
+export function placesOf(
+  id: string,
+  config: ProviderConfig,
+): { readonly key: string; readonly places: readonly Place[] } | null {
+  const host = HOSTS.find((one) => one.id === id);
+  if (host === undefined) return null;
+  const tag = tagOf(host, config);
+  const key = config.secret(`${variablePart(host.profile)}_API_KEY`) ?? "";
+  const own = config.secret(`${variablePart(id)}_BASE_URL`);
+  if (own !== undefined) return { key, places: [{ tag, url: own }] };
+  const called = addressOf(host, config, key);
+  if (called === "") return null;
+  const maker = HOSTS.filter(({ profile }) => profile === host.profile);
+  const all = maker.flatMap(({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][]);
+  const others = all.filter(([, url]) => url !== called).map(([at, url]) => ({ tag: at, url }));
+  return { key, places: [{ tag, url: called }, ...others] };
 }
 
 function variablePart(id: string): string {

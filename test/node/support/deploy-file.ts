@@ -18,6 +18,7 @@ export class DeployFiles {
       [/turnpike\.example\.com/g, "gateway.test"],
       ["11111111-1111-1111-1111-111111111111", EU_ID],
       ["22222222-2222-2222-2222-222222222222", US_ID],
+      ['vars = { REGION = "eu",', 'vars = { REGION = "eu", OPENAI_RESIDENCY = "on",'],
       ...changes,
     ];
     let text = readFileSync(FILE, "utf8");

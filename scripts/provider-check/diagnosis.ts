@@ -1,0 +1,86 @@
+import type { Place } from "../../src/providers/openai-compatible/hosts.ts";
+
+/** What is wrong where a provider refuses a request, and what to do about it. */
+export type Diagnosis = {
+  readonly wrong: "key" | "host" | "region" | "account";
+  readonly say: string;
+};
+
+const TIMEOUT_MS = 20_000;
+
+/**
+ * Which of key, host and region is wrong, by asking each address with the same key for its list of models, which
+ * costs nothing. Null where the first address, the one that is called, takes the key: then it is something else.
+ */
+export async function diagnose(key: string, places: readonly Place[]): Promise<Diagnosis | null> {
+  const [called, ...others] = places;
+  if (called === undefined) return null;
+  const here = await asked(called.url, key);
+  if (here.kind === "taken") return null;
+  const host = hostOf(called.url);
+  if (here.kind === "silent") {
+    return { wrong: "host", say: `${host} cannot be reached: ${here.why}` };
+  }
+  const right = await rightPlace(key, others, here.belongs);
+  if (right !== null) {
+    const wrong = called.tag === "global" || right.tag === "global" ? "host" : "region";
+    const say = `The key is good, but not at ${host} (${here.status}): it belongs to ${hostOf(right.url)}.`;
+    return { wrong, say: `${say} ${remedyFor(wrong, right)}` };
+  }
+  if (here.status === 401) {
+    return { wrong: "key", say: "No host of this provider takes the key (401): make a new one." };
+  }
+  const say = `${host} answers ${here.status}: the account lacks a right, money, or leave to be in this region.`;
+  return { wrong: "account", say };
+}
+
+/** The place that an answer itself names, else the first that takes the key. */
+async function rightPlace(
+  key: string,
+  others: readonly Place[],
+  named: string | null,
+): Promise<Place | null> {
+  if (named !== null) {
+    const known = others.find(({ url }) => hostOf(url) === named);
+    return known ?? { tag: "global", url: `https://${named}` };
+  }
+  for (const place of others) {
+    // oxlint-disable-next-line no-await-in-loop -- the first that takes it is the answer
+    const there = await asked(place.url, key);
+    if (there.kind === "taken") return place;
+  }
+  return null;
+}
+
+function remedyFor(wrong: "host" | "region", right: Place): string {
+  if (wrong === "region") return `Use a key of this region here, and this one in ${right.tag}.`;
+  const usual = right.tag === "global";
+  return `See "what to set" in docs/providers.md: ${usual ? "the usual host is called where no host of a region was asked for" : "a host of a region is called where its setting is on"}.`;
+}
+
+type Asked =
+  | { readonly kind: "taken" }
+  | { readonly kind: "silent"; readonly why: string }
+  /** `belongs`: the host that the answer itself names as the right one. */
+  | { readonly kind: "refused"; readonly status: number; readonly belongs: string | null };
+
+async function asked(url: string, key: string): Promise<Asked> {
+  try {
+    const response = await fetch(`${url.replace(/\/+$/, "")}/models`, {
+      headers: { authorization: `Bearer ${key}` },
+      redirect: "manual",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const text = await response.text();
+    if (response.ok) return { kind: "taken" };
+    // OpenAI's incorrect_hostname: "Please make your request to us.api.openai.com".
+    const [, belongs = null] = /make your request to ([a-z0-9.-]*[a-z0-9])/i.exec(text) ?? [];
+    return { kind: "refused", status: response.status, belongs };
+  } catch (error) {
+    return { kind: "silent", why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? url;
+}

@@ -1,0 +1,45 @@
+import { afterAll, expect, it } from "vitest";
+import { DeployFiles, EU_SECRETS } from "./support/deploy-file.ts";
+import { checked } from "./support/deploy-run.ts";
+
+const files = new DeployFiles();
+afterAll(() => files.remove());
+
+const NAMES = new Set(EU_SECRETS);
+const CALM = {
+  "/zones?name=gateway.test": [{ id: "z1" }],
+  "/zones/z1/settings/browser_check": { value: "off" },
+  "/zones/z1/settings/security_level": { value: "medium" },
+  "/zones/z1/bot_management": { fight_mode: false },
+};
+
+/** What is said of the zone of eu.gateway.test where Cloudflare answers so; null for what may not be read. */
+async function zone(answers: Readonly<Record<string, unknown>> | null) {
+  const zones = answers === null ? null : (path: string) => Promise.resolve(answers[path] ?? null);
+  const { findings } = await checked(files.write(), { names: NAMES, zones });
+  return findings
+    .filter(({ where }) => where.startsWith("zone"))
+    .map(({ level, problem }) => `${level} ${problem}`);
+}
+
+it("says nothing of a zone that challenges no program", async () => {
+  expect(await zone(CALM)).toEqual([]);
+});
+
+it.each([
+  ["/zones/z1/settings/browser_check", { value: "on" }, /^warning has Browser Integrity Check on/],
+  ["/zones/z1/settings/security_level", { value: "under_attack" }, /^error is in Under Attack/],
+  ["/zones/z1/bot_management", { fight_mode: true }, /^error has Bot Fight Mode on/],
+])("%s: %j is said", async (path, value, words) => {
+  const said = await zone({ ...CALM, [path]: value });
+  expect(said).toHaveLength(1);
+  expect(said[0]).toMatch(words);
+});
+
+it("notes what the token may not read, and where to look", async () => {
+  expect(await zone({ ...CALM, "/zones/z1/bot_management": null })).toEqual([
+    expect.stringMatching(/^note of eu\.gateway\.test could not be read \(Bot Fight Mode:/),
+  ]);
+  expect(await zone({})).toEqual([expect.stringMatching(/^note .*no such zone/)]);
+  expect(await zone(null)).toEqual([expect.stringMatching(/^note .*CLOUDFLARE_API_TOKEN/)]);
+});

@@ -1,0 +1,84 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { diagnose } from "../../scripts/provider-check/diagnosis.ts";
+import { parseConfig } from "../../src/config.ts";
+import { placesOf } from "../../src/providers/openai-compatible/hosts.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const KEY = "sk-the-operators-own-key";
+const ELSEWHERE = {
+  error: {
+    message:
+      "Attempted to access resource with incorrect regional hostname. Please make your request to us.api.openai.com",
+    code: "incorrect_hostname",
+  },
+};
+
+/** What is wrong with the key of OpenAI's in the EU, where these hosts take it and the others answer so. */
+async function wrong(
+  vars: Readonly<Record<string, string>>,
+  taking: readonly string[],
+  refusal: { readonly status: number; readonly body?: object } | Error = { status: 401 },
+) {
+  const parsed = parseConfig({
+    REGION: "eu",
+    KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+    ADMIN_TOKEN: "token-of-admin-".padEnd(32, "0123"),
+    OPENAI_API_KEY: KEY,
+    ...vars,
+  });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const asked: string[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    expect(request.headers.get("authorization")).toBe(`Bearer ${KEY}`);
+    asked.push(request.url);
+    if (taking.includes(new URL(request.url).host)) return Response.json({ data: [] });
+    if (refusal instanceof Error) throw refusal;
+    return Response.json(refusal.body ?? {}, { status: refusal.status });
+  });
+  const { key, places } = placesOf("openai", parsed.config) ?? { key: "", places: [] };
+  const found = await diagnose(key, places);
+  expect(JSON.stringify(found)).not.toContain(KEY);
+  return { found, asked };
+}
+
+const RESIDENCY = { OPENAI_RESIDENCY: "on" };
+
+it.each([
+  ["host", "an ordinary key at a residency host", RESIDENCY, ["api.openai.com"]],
+  ["host", "a key of a European project at the usual host", {}, ["eu.api.openai.com"]],
+  ["region", "a key of an American project in the EU", RESIDENCY, ["us.api.openai.com"]],
+  ["key", "a key that no host takes", RESIDENCY, []],
+] as const)("the %s is wrong for %s", async (what, _name, vars, taking) => {
+  const { found } = await wrong(vars, taking);
+  expect(found?.wrong).toBe(what);
+  for (const host of taking) expect(found?.say).toContain(host);
+});
+
+it("the region is wrong where the answer itself names another region's host, and nobody else is asked", async () => {
+  const { found, asked } = await wrong(RESIDENCY, [], { status: 401, body: ELSEWHERE });
+  expect(found).toMatchObject({ wrong: "region" });
+  expect(found?.say).toContain("us.api.openai.com");
+  expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
+});
+
+it("the account is wrong where no host takes the key and the one that is called does not say 401", async () => {
+  expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
+});
+
+it("the host is wrong where nothing answers", async () => {
+  expect((await wrong({}, [], new Error("no such name"))).found).toMatchObject({ wrong: "host" });
+});
+
+it("nothing of the three is wrong where the host that is called takes the key", async () => {
+  expect((await wrong({}, ["api.openai.com"])).found).toBeNull();
+});
+
+it("behind a base URL of the operator's own nobody else is shown the key", async () => {
+  const { found, asked } = await wrong({ OPENAI_BASE_URL: "https://proxy.test/v1" }, []);
+  expect(asked).toEqual(["https://proxy.test/v1/models"]);
+  expect(found).toMatchObject({ wrong: "key" });
+});
