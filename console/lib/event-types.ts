@@ -15,7 +15,6 @@ const ALL = {
   "key.revoked": 1,
   "key.expiring": 1,
   "key.budget_reached": 1,
-  "session.created": 1,
   "session.ended": 1,
   "session.budget_reached": 1,
   "member.created": 1,

@@ -273,13 +273,13 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     tag: "Sessions",
     summary: "End a session, everywhere, from this answer on",
     answers: { 200: record.endedSession },
-    errors: [...CHANGE, ...MISSING],
+    errors: [...CHANGE, ...MISSING, "too_many_sessions"],
   },
   "POST /v1/keys/{id}/rotate": {
     tag: "Keys",
     summary: "A new secret for a key; the others end after the overlap",
     description:
-      "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
+      "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
     body: rotationSchema,
     answers: { 201: record.rotatedKey },
     errors: [...CHANGE, ...MISSING, "key_is_limited", "too_many_secrets", "idempotency_mismatch"],
@@ -351,5 +351,6 @@ export const OPERATIONS: readonly Operation[] = [
 ];
 
 function rolesOf({ who: { roles, others } }: Path): string {
-  return others === undefined ? roles.join(", ") : `${others.join(", ")}; everyone else its own`;
+  if (others === undefined) return roles.join(", ");
+  return others.length === 0 ? "everyone its own" : `${others.join(", ")}; everyone else its own`;
 }

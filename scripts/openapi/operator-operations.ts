@@ -28,7 +28,7 @@ const MEMBER = `${ORG}/members/{member_id}`;
 const KEY = `${ORG}/keys/{key_id}`;
 const WEBHOOK = `${ORG}/webhooks/{webhook_id}`;
 const ROTATION =
-  "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on.";
+  "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
 /** Every operation below `/admin/v1`. */
 export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object.fromEntries([
   operator(

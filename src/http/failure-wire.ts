@@ -220,6 +220,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const wire = { status: 402, type: "insufficient_balance" };
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
+  if (failure.session === true) return sessionsPayerTooLow(failure);
   return onlyHolds
     ? {
         ...wire,
@@ -235,6 +236,22 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
       };
 }
 
+/** A session is told neither whose money is short nor how much there is of it, but what is left of its own budget. */
+function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): Wire {
+  const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
+  const needs = `this request needs at least ${requiredMicro} micro-credits, and what pays for this session`;
+  const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
+  return {
+    status: 402,
+    type: "insufficient_balance",
+    message: onlyHolds
+      ? `Right now ${needs} is held by requests under way. Please retry after 1s.`
+      : `Insufficient credits: ${needs} has less left.`,
+    extra: onlyHolds ? { ...extra, held_micro: heldMicro } : extra,
+    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+  };
+}
+
 function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): Wire {
   const { period, budgetMicro, resetsAt } = failure;
   const whose = failure.session === true ? "session" : "API key";
@@ -248,7 +265,7 @@ function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): Wire {
     message: failure.onlyHolds
       ? `This ${whose} has ${left}, of its ${name}. Please retry after 1s.`
       : `Insufficient credits: this ${whose} has ${left}, of its ${name}. ${end}`,
-    extra: { budget_micro: budgetMicro, ...extra },
+    extra: { budget_micro: budgetMicro, balance_micro: failure.leftMicro, ...extra },
     headers,
   };
 }

@@ -70,11 +70,20 @@ const flag = z.boolean();
 const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
 /** The refusals that home may give; anything else is no answer. */
 const refusal = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("invalid_api_key"), expiredAt: z.optional(amount) }),
+  z.object({
+    kind: z.literal("invalid_api_key"),
+    expiredAt: z.optional(amount),
+    isForGood: z.optional(z.literal(true)),
+  }),
   z.object({ kind: z.literal("organization_suspended") }),
   z.object({ kind: z.literal("invalid_request"), message: z.string(), param: z.nullable(word) }),
   z.object({ kind: z.literal("model_not_allowed"), model: z.string() }),
-  z.object({ kind: z.literal("balance_too_low"), balanceMicro: amount, ...shortage }),
+  z.object({
+    kind: z.literal("balance_too_low"),
+    balanceMicro: amount,
+    session: z.optional(z.literal(true)),
+    ...shortage,
+  }),
   z.object({
     kind: z.literal("quota_exceeded"),
     period: z.enum(["day", "month"]),

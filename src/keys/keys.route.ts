@@ -186,8 +186,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown));
   if (!standing.ok) return standing;
   if (shown?.session !== undefined) {
-    const { limits } = standingView(standing.value);
-    return success({ ...ownSessionView(c, shown.session, standing.value), limits });
+    return success(ownSessionView(c, shown.session, standing.value));
   }
   const record = keyRecord(booked.value, c.var.config.region, nowMs);
   return success({ ...record, ...standingView(standing.value) });

@@ -24,13 +24,17 @@ const OVERLAP_MAX_S = 30 * 86_400;
 /** Tries for a number that no other rotation takes meanwhile. */
 const ROUNDS_MAX = 5;
 
-/** The body of a rotation: how long the secrets before it still live; 0 ends them at once. */
+/**
+ * The body of a rotation: how long the secrets before it still live, 0 ends them at once; and whether all sessions made
+ * before it end, used or not, those of consoles too.
+ */
 export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
+  end_sessions: z.optional(z.boolean()),
 });
 
-/** How long the other secrets live on, and what tells the request from its repeat. */
-export type RotationAsked = Pick<Rotating, "overlapMs" | "idempotency">;
+/** How long the other secrets live on, whether sessions do, and what tells the request from its repeat. */
+export type RotationAsked = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
 /** What a request asks for; without an Idempotency-Key, without which a lost answer would lose the secret, it is 400. */
 export async function rotationAsked({
@@ -50,7 +54,8 @@ export async function rotationAsked({
   const fields = parseFields(rotationSchema, [], body);
   if (!fields.ok) return fields;
   const idempotency = await idempotencyOf(name.value, named);
-  return success({ overlapMs: fields.value.overlap_seconds * 1000, idempotency });
+  const { overlap_seconds: overlap, end_sessions: endsSessions = false } = fields.value;
+  return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
 /** What a rotation works with; fresh stubs, by the key's hash and by the organisation's id. */
@@ -64,16 +69,22 @@ export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox
     setKeySecrets(
       keyHash: string,
       secrets: KeySecrets,
-      by: { readonly keyId: string; readonly actor: Actor },
+      by: {
+        readonly keyId: string;
+        readonly actor: Actor;
+        readonly sessionsCut: number | null;
+      },
     ): Promise<Result<null>>;
   };
 };
 
-/** A rotation: of which key, who must still live for it (null: an operator), and how long the other secrets live on. */
+/** A rotation: of which key, who must still live for it (null: an operator), and what of before lives on. */
 export type Rotating = {
   readonly find: () => Promise<BookedKey | null>;
   readonly caller: NewSecret["caller"];
   readonly overlapMs: number;
+  /** Whether all sessions that the key had before end with it. */
+  readonly endsSessions: boolean;
   readonly idempotency: Idempotency;
 };
 
@@ -108,7 +119,8 @@ export async function rotateKeyEverywhere(
   const booked = await rotating.find();
   if (booked === null) return noSuchKey();
   // 2. Where the key is known, then where it is admitted: what has ended is refused from here on.
-  const told = await tellHome(services, booked, rotating);
+  const { secret, key } = made.value;
+  const told = await tellHome(services, booked, { ...rotating, number: secret.number });
   if (!told.ok) return told;
   // 3. The peers, durable; until they hear of it they ask home for every request.
   const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
@@ -116,7 +128,6 @@ export async function rotateKeyEverywhere(
   );
   const noticed = await tellPeers(services, booked.scope, ended);
   if (!noticed.ok) return noticed;
-  const { secret, key } = made.value;
   return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
 }
 
@@ -127,12 +138,15 @@ function noSuchKey(): Result<never> {
   });
 }
 
-type MadeSecret = { readonly secret: Pick<SecretRow, "created_at">; readonly key: string };
+type MadeSecret = {
+  readonly secret: Pick<SecretRow, "number" | "created_at">;
+  readonly key: string;
+};
 
 /** The new secret as the book has it, made now or by the same call before. */
 async function secretOfBook(
   services: RotationServices,
-  { find, caller, overlapMs, idempotency }: Rotating,
+  { find, caller, overlapMs, endsSessions, idempotency }: Rotating,
 ): Promise<Result<MadeSecret>> {
   const { db, keySecrets, now } = services;
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -150,8 +164,9 @@ async function secretOfBook(
     const { key, hash, prefix } = await minted(services, booked, { number, idempotency, signedBy });
     const secret = { of: booked, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
     const times = { now, retiresAt: now + overlapMs };
-    const isMade = await insertSecret(db, { ...secret, ...times, actor: services.actor });
-    if (isMade) return success({ secret: { created_at: now }, key });
+    const by = { actor: services.actor, endsSessions };
+    const isMade = await insertSecret(db, { ...secret, ...times, ...by });
+    if (isMade) return success({ secret: { number, created_at: now }, key });
     if (!(await isLiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
     /* oxlint-enable no-await-in-loop */
   }
@@ -214,12 +229,13 @@ function whyNot(
 function tellHome(
   { register, wallet, actor }: RotationServices,
   booked: BookedKey,
-  { find }: Rotating,
+  { find, endsSessions, number }: Rotating & Pick<SecretRow, "number">,
 ): Promise<Result<BookedKey>> {
+  const sessionsCut = endsSessions ? number : null;
   return followBook(booked, {
     tell: async ({ keyId, keyHash, orgId, secrets }) => {
       await register(keyHash).setSecrets(secrets);
-      return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor });
+      return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor, sessionsCut });
     },
     reread: find,
     isSame: (one, other) => secretsText(one.secrets) === secretsText(other.secrets),

@@ -44,6 +44,8 @@ export type NewSecret = {
   readonly now: number;
   /** When all others end, unless they do before. */
   readonly retiresAt: number;
+  /** Whether all sessions of before end too, for the log. */
+  readonly endsSessions: boolean;
 };
 
 /**
@@ -110,14 +112,15 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
 }
 
 /** For a batch, right after the secret: that its key was rotated, by the id that the wallet tells it under. */
-function secretMade(db: D1Database, { of, hash, now, retiresAt, actor }: NewSecret) {
+function secretMade(db: D1Database, made: NewSecret) {
+  const { of, hash, now, retiresAt, endsSessions, actor } = made;
   return eventIfChanged(db, {
     id: derivedEventId("key.rotated", hash),
     orgId: of.orgId,
     type: "key.rotated",
     actor,
     subject: of.keyId,
-    data: { others_end_at: timestamp(retiresAt) },
+    data: { others_end_at: timestamp(retiresAt), sessions_ended: endsSessions },
     createdAt: now,
   });
 }

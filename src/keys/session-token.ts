@@ -26,6 +26,7 @@ const texts = z.nullable(z.array(z.string()));
 const wire = z.object({
   id: z.string(),
   made: at,
+  cut: z._default(at, 0),
   from: at,
   to: at,
   user: z.nullable(z.string()),
@@ -39,10 +40,11 @@ const sessionWire = wire;
 
 /** A session as a token and a peer's message have it. */
 function sessionToWire(session: Session): z.infer<typeof wire> {
-  const { id, madeAt, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
+  const { id, madeAt, cut, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
   return {
     id,
     made: madeAt,
+    cut,
     from: createdAt,
     to: expiresAt,
     user: endUser,
@@ -57,6 +59,7 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
   return {
     id: said.id,
     madeAt: said.made,
+    cut: said.cut,
     createdAt: said.from,
     expiresAt: said.to,
     endUser: said.user,

@@ -18,7 +18,7 @@ import { SESSION_MAX_S } from "../lib/session.ts";
 import type { Session } from "../lib/session.ts";
 import { RPM_LIMIT_MAX } from "./booked-key.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
-import { allowedModels, isWithin, termFields } from "./terms.ts";
+import { allowedModels, isWithin, standingView, termFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 const ORIGINS_MAX = 20;
@@ -104,12 +104,13 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 
 function termsOf(
   fields: SessionFields,
-  { madeAt }: KeyStanding,
+  { madeAt, sessionsCut }: KeyStanding,
   nowMs: number,
 ): Omit<Session, "id"> {
   const { budget_dollars: dollars, expires_in } = fields;
   return {
     madeAt,
+    cut: sessionsCut,
     createdAt: nowMs,
     expiresAt: nowMs + expires_in * 1000,
     endUser: fields.end_user ?? null,
@@ -262,9 +263,17 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: Used): object {
   };
 }
 
-/** The same for the session that asks of itself. */
-export function ownSessionView(c: AppContext, session: Session, standing: KeyStanding): object {
+/** The same for the session that asks of itself, with what is left of its own budget; its key's is none of its business. */
+export function ownSessionView(c: AppContext, session: Session, standing: KeyStanding): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
+  const spend = standing.session ?? nothing;
+  const { budgetMicro } = session;
+  const leftMicro = micros(Math.max(0, (budgetMicro ?? 0) - spend.spentMicro - spend.heldMicro));
+  const { limits } = standingView({
+    ...standing,
+    terms: { ...standing.terms, budgetPeriod: null },
+    budget: budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null },
+  });
   const { keyId } = c.var.admitted.caller;
-  return sessionView({ keyId, session, ...(standing.session ?? nothing) });
+  return { ...sessionView({ keyId, session, ...spend }), limits };
 }

@@ -14,7 +14,6 @@ export const EVENT_TYPES = [
   "key.revoked",
   "key.expiring",
   "key.budget_reached",
-  "session.created",
   "session.ended",
   "session.budget_reached",
   "member.created",

@@ -21,10 +21,21 @@ type Kinds =
       readonly param: string | null;
       readonly code?: string;
     }
-  /** `expiredAt` (Unix ms): a key of ours whose time is up. */
-  | { readonly kind: "invalid_api_key"; readonly expiredAt?: number }
-  /** The balance with what open requests hold of it. */
-  | ({ readonly kind: "balance_too_low"; readonly balanceMicro: Micros } & Shortage)
+  /** `expiredAt` (Unix ms): a key of ours whose time is up. `isForGood`: it can never live again. */
+  | {
+      readonly kind: "invalid_api_key";
+      readonly expiredAt?: number;
+      readonly isForGood?: true;
+    }
+  /**
+   * The balance with what open requests hold of it. `session`: what pays for a session is too low, its key's budget or
+   * the balance, and the amounts are of the session's own budget, 0 without one.
+   */
+  | ({
+      readonly kind: "balance_too_low";
+      readonly balanceMicro: Micros;
+      readonly session?: true;
+    } & Shortage)
   /** `leftMicro`: of the budget, held or not. `resetsAt`: Unix ms; null for a budget that is for good. */
   | ({
       readonly kind: "key_budget_exceeded";

@@ -104,6 +104,8 @@ export type KeyStanding = {
   } | null;
   /** When its wallet was made, Unix ms: sessions are minted for one wallet. */
   readonly madeAt: number;
+  /** The number of the rotation that last ended all sessions of the key; 0 for none. */
+  readonly sessionsCut: number;
   /** What a session has spent, where one asks. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

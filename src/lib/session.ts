@@ -6,6 +6,8 @@ export type Session = {
   readonly id: string;
   /** When the wallet was made that it was minted for: no other takes it. */
   readonly madeAt: number;
+  /** The last rotation that ended all its key's sessions before it was minted; 0 for none. */
+  readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly endUser: string | null;

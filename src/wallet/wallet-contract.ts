@@ -288,14 +288,14 @@ export type SessionPage = {
   readonly nextAfter: string | null;
 };
 /** By whom a session is ended. `isOwn`: also one that was not used. `expiresAt`: when it is over at the latest. */
-export type SessionEnding = {
+export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly id: string;
   readonly expiresAt: number;
-  readonly owner: SessionQuery["owner"];
   readonly isOwn: boolean;
   readonly actor: Actor;
 };
 export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
+export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 
 /** The calls that other folders make on a wallet. */
 export type WalletCalls = {
@@ -322,8 +322,8 @@ export type WalletCalls = {
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** A key's new terms count from this turn on, for what it has spent before as well. */
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
-  /** The secrets that a key may be used with from this turn on. `by`: who rotated it, and its id, for the log. */
-  setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyEnding): Promise<Result<null>>;
+  /** The secrets that a key may be used with from this turn on. `by`: who rotated it, and the rotation's number where all earlier sessions end. */
+  setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /** How a key stands by its terms; takes no place in its minute. `invalid_api_key` as for `admit`. */
   keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
   /**

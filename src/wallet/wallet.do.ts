@@ -129,7 +129,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async setKeySecrets(
     keyHash: string,
     secrets: KeySecrets,
-    by?: Contract.KeyEnding,
+    by?: Contract.KeyRotation,
   ): Promise<Result<null>> {
     return tellKeys(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
   }

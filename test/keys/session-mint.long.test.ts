@@ -80,6 +80,7 @@ it(`${MINTED} sessions minted by the function: ids of their own, each verifies, 
   const mint = { home: "eu", scope: "regional", keyHash: "0f".repeat(32), orgId } as const;
   const terms = {
     madeAt: 1,
+    cut: 0,
     createdAt: Date.now(),
     expiresAt: Date.now() + 60_000,
     endUser: null,

@@ -8,6 +8,7 @@ const keyHash = "0f".repeat(32);
 const mint = { home: "eu", scope: "global", keyHash, orgId: "an organisation" } as const;
 const TERMS = {
   madeAt: 1,
+  cut: 0,
   createdAt: 1_795_000_000_000,
   expiresAt: 1_795_000_060_000,
   endUser: "añn\u{1f600}",

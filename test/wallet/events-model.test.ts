@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { assert } from "../../src/lib/assert.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
-import { ADMIN_TOKEN, HELLO, LEFT_ALONE, openAccount, send } from "../contract/client.ts";
+import { ADMIN_TOKEN, chat, HELLO, LEFT_ALONE, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { effort } from "../effort.ts";
 import { amid, troubled } from "./events-faults.ts";
@@ -144,7 +144,10 @@ class World {
     this.#limited = { keyId: limited.id, key: limited.key };
     for (let n = 0; n < 2; n++) {
       // oxlint-disable-next-line no-await-in-loop -- in their order
-      this.#sessions.push((await this.#must<{ id: string }>("/v1/sessions", {})).id);
+      const { id, token } = await this.#must<{ id: string; token: string }>("/v1/sessions", {});
+      this.#sessions.push(id);
+      // oxlint-disable-next-line no-await-in-loop -- of one that was never used nothing is told
+      assert((await chat(token)).status === 200, "a session pays");
     }
     await this.#compare();
   }

@@ -54,8 +54,8 @@ export class PlainSessions {
     const one = this.#at(place);
     if (one === null) return null;
     const { endedAt, expiresAt } = one;
-    const here = { madeAt: MADE_AT, endedAt, nowMs: now };
-    const refused = this.#rules.refuseDeadSession({ madeAt: MADE_AT, expiresAt }, here);
+    const here = { madeAt: MADE_AT, cut: 0, endedAt, nowMs: now };
+    const refused = this.#rules.refuseDeadSession({ madeAt: MADE_AT, cut: 0, expiresAt }, here);
     if (refused === null) return null;
     must(isOver(one, now), "S5 a session that lives is not refused");
     return `refused ${refused.failure.kind}`;

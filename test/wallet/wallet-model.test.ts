@@ -36,6 +36,7 @@ async function sessionsOf({ stub, hash }: GatedKey, one: Script): Promise<readon
   return one.sessions.map(({ budget, rpm, livesMs }) => ({
     id: mintId("ses_", START) + crypto.randomUUID().slice(0, 8).repeat(2),
     madeAt,
+    cut: 0,
     createdAt: START,
     expiresAt: START + livesMs,
     endUser: null,

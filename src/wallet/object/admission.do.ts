@@ -131,7 +131,7 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
   const { keys } = gate;
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
-    const requests = keys.standing(desk, keyHash, shown);
+    const requests = sessionRate(desk, shown?.session) ?? keys.standing(desk, keyHash, shown);
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
     const session = budgetOfSession(desk, shown?.session ?? null);
     const { books, row } = desk.memory;
@@ -139,6 +139,7 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
       ...standingBy(desk, live.value),
       requests,
       madeAt: row.madeAt,
+      sessionsCut: keys.sessionsCut(desk, keyHash),
       ...(session !== null && {
         session: {
           spentMicro: budgetSpent(session, desk.period),

@@ -18,6 +18,7 @@ import { RULES } from "../rules/ledger.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
+import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../wallet-contract.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
@@ -192,8 +193,8 @@ function alertOf(row: Row): AlertRecord {
 
 /** An end user's quota or a key's budget that is used up, or too small for what was asked. */
 export type Reached = {
-  readonly type: "end_user.quota_reached" | "key.budget_reached";
-  /** The end user's external id, or the key's id. */
+  readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
+  /** The end user's external id, or the key's or the session's id. */
   readonly subject: string;
   /** Null: a budget that is for good. */
   readonly period: BudgetPeriod | null;
@@ -205,7 +206,11 @@ export type Reached = {
 
 /** Which limits a charge reaches that had something left before it. */
 export function reachedByCharge(
-  before: { readonly endUser: EndUser | null; readonly budget: Budget | null },
+  before: {
+    readonly endUser: EndUser | null;
+    readonly budget: Budget | null;
+    readonly session: Budget | null;
+  },
   charged: { readonly endUser: EndUser | null; readonly amount: Micros; readonly period: Period },
 ): Reached[] {
   const { period } = charged;
@@ -214,6 +219,7 @@ export function reachedByCharge(
       ? []
       : quotasReached(before.endUser, charged.endUser, period)),
     ...(before.budget === null ? [] : budgetReached(before.budget, charged.amount, period)),
+    ...(before.session === null ? [] : budgetReached(before.session, charged.amount, period)),
   ];
 }
 
@@ -242,38 +248,49 @@ function quotasReached(before: EndUser, after: EndUser, period: Period): Reached
 }
 
 function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[] {
-  const { budgetMicro: limit, budgetPeriod, keyId, spend } = budget;
+  const { budgetMicro: limit, budgetPeriod, keyId, isSession, spend } = budget;
   if (limit === null || budgetSpent(budget, period) >= limit) return [];
   const after = { ...budget, spend: RULES.addKeySpend(spend, period, amount) };
   const left = limit - budgetSpent(after, period);
   if (left > 0) return [];
   const since = budgetPeriod === null ? null : period[budgetPeriod];
-  return [{ type: "key.budget_reached", subject: keyId, period: budgetPeriod, since, limit, left }];
+  const type = isSession === true ? "session.budget_reached" : "key.budget_reached";
+  return [{ type, subject: keyId, period: budgetPeriod, since, limit, left }];
 }
 
-/** The limit that a refusal is because of; null where it is none, or only open holds are in the way. */
+/**
+ * The limit that a refusal is because of; null where it is none, or only open holds are in the way. Of a session that
+ * was never used nothing is told.
+ */
 export function reachedByRefusal(
-  { period: now }: Desk,
+  { period: now, sql }: Desk,
   failure: Failure,
-  request: { readonly keyId: string; readonly externalId: string | null },
+  request: {
+    readonly keyId: string;
+    readonly externalId: string | null;
+    readonly sessionId: string | null;
+  },
 ): Reached | null {
   if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
     const { period, quotaMicro: limit, leftMicro: left } = failure;
     const type = "end_user.quota_reached";
     return { type, subject: request.externalId, period, since: now[period], limit, left };
   }
-  if (failure.kind === "key_budget_exceeded" && !failure.onlyHolds && failure.session !== true) {
-    const { period, budgetMicro: limit, leftMicro: left } = failure;
-    const since = period === null ? null : now[period];
+  if (failure.kind !== "key_budget_exceeded" || failure.onlyHolds) return null;
+  const { period, budgetMicro: limit, leftMicro: left } = failure;
+  const since = period === null ? null : now[period];
+  if (failure.session !== true) {
     return { type: "key.budget_reached", subject: request.keyId, period, since, limit, left };
   }
-  return null;
+  const { sessionId: subject } = request;
+  if (subject === null || selectSession(sql, subject) === null) return null;
+  return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
 /** Told once for each limit and period, in the deciding transaction. */
 export function tellReached(desk: Desk, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
-  const amounts = type === "key.budget_reached" ? "budget_micro" : "quota_micro";
+  const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
   const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
   addEvent(desk, { type, actor: SYSTEM, subject, data }, [subject, period, since, limit]);
 }

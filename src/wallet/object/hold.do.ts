@@ -25,6 +25,7 @@ import type { NewEndUser } from "./end-users.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
 import {
   budgetOfSession,
+  ownAmounts,
   placeSession,
   refuseOfSession,
   refuseSessionRate,
@@ -62,7 +63,7 @@ export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
   const grant = guarded(desk, request, terms);
   const answer = grant.ok
     ? granted(desk, request, { ...grant.value, terms })
-    : refused(desk, { ...request, externalId: userOf(request, terms) }, grant);
+    : refused(desk, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
   return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
@@ -265,7 +266,10 @@ function granted(
 function noteRates(desk: Desk, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
   const { memory, nowMs } = desk;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
-  if (firstUse !== null) memory.sessions.count++;
+  if (firstUse !== null) {
+    memory.sessions.rows++;
+    memory.sessions.live++;
+  }
   if (isPlaced !== true) placeSession(desk, session);
 }
 
@@ -324,10 +328,15 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** Tells of a limit that is reached; the rest, `remember` says. */
-function refused(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal | null {
-  const answer = remember(desk, request, refusal);
-  const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, request);
+/** Tells of a limit that is reached; the rest, `remember` says. A session hears of its own amounts alone. */
+function refused(
+  desk: Desk,
+  request: HoldRequest,
+  { terms: { session }, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
+): Refusal | null {
+  const answer = remember(desk, request, refuse(ownAmounts(desk, refusal.failure, session)));
+  const asked = { ...request, sessionId: session?.id ?? null };
+  const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, asked);
   if (reached !== null) tellReached(desk, reached);
   return answer;
 }

@@ -17,6 +17,7 @@ import {
   REFRESH_MS,
   buryKey,
   clampKey,
+  cutSessions,
   insertAdmission,
   putKey,
   selectKey,
@@ -29,7 +30,7 @@ import {
 } from "../tables/key-rows.do.ts";
 import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
-import type { KeyEnding } from "../wallet-contract.ts";
+import type { KeyEnding, KeyRotation } from "../wallet-contract.ts";
 import { budgetOf } from "./key-terms.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import type { Desk } from "./memory.do.ts";
@@ -121,7 +122,7 @@ export class KeyAdmissions {
       return refuse({ kind: "invalid_api_key" });
     }
     const { session } = shown ?? {};
-    const over = session === undefined ? null : refuseSession(desk, session);
+    const over = session === undefined ? null : refuseSession(desk, session, key.sessionsCut);
     if (over !== null) return over;
     const { expiresAt } = key.record.terms;
     if (expiresAt !== null && clockMs >= expiresAt) {
@@ -230,15 +231,27 @@ export class KeyAdmissions {
     if (record !== null && record !== undefined) budgetOf(desk, record.keyId, terms);
   }
 
+  /** The number of the rotation that last ended all sessions of the key; 0 for none. */
+  sessionsCut({ sql }: Desk, hash: string): number {
+    return this.#key(sql, hash)?.sessionsCut ?? 0;
+  }
+
   /** New secrets count from this turn on, and those that are not among them are none; says so once. */
-  setSecrets(desk: Desk, hash: string, secrets: KeySecrets, by?: KeyEnding): void {
+  setSecrets(desk: Desk, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
     this.#outdate(hash);
     const [newest, second] = secrets ?? [];
     desk.storage.transactionSync(() => {
       updateKeySecrets(desk.sql, hash, secrets);
+      if (by !== undefined && by.sessionsCut !== null) {
+        cutSessions(desk.sql, hash, by.sessionsCut);
+        this.#known.delete(hash);
+      }
       if (newest === undefined || second === undefined || by === undefined) return;
       const { retiresAt } = second;
-      const data = { others_end_at: retiresAt === null ? null : timestamp(retiresAt) };
+      const data = {
+        others_end_at: retiresAt === null ? null : timestamp(retiresAt),
+        sessions_ended: by.sessionsCut !== null,
+      };
       const { keyId: subject, actor } = by;
       addEvent(desk, { type: "key.rotated", actor, subject, data }, [newest.hash]);
     });

@@ -62,7 +62,7 @@ export function tokensOf({ memory }: Desk, keyId: string): TokenWindow {
 export function standingBy(
   desk: Desk,
   { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },
-): Omit<KeyStanding, "requests" | "madeAt"> {
+): Omit<KeyStanding, "requests" | "madeAt" | "sessionsCut"> {
   const { memory, nowMs, period } = desk;
   const budget = budgetOf(desk, keyId, terms);
   const tokens =

@@ -84,7 +84,7 @@ function post(
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
   const reached = reachedByCharge(
-    { endUser, budget },
+    { endUser, budget, session },
     { endUser: charged, amount: posting.charged, period: known.period },
   );
   const byHand = chargeEvents(settlement, posting, actor);

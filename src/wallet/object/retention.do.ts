@@ -90,7 +90,7 @@ export function retentionDue(desk: Desk): number | null {
     firstMinted(desk, "", paidAge(desk)),
     firstMinted(desk, desk.memory.row.sweptId, UNPAID_MS),
     oldestNameDue(desk.sql),
-    desk.memory.sessions.count > 0 ? desk.nowMs : null, // looked at once an hour
+    desk.memory.sessions.rows > 0 ? desk.nowMs : null, // looked at once an hour
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(desk.nowMs + HOUR_MS, Math.min(...due));
 }

@@ -1,18 +1,21 @@
 import { timestamp } from "../../lib/clock.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
-import type { Refusal, Result } from "../../lib/failure.ts";
+import type { Failure, Refusal, Result } from "../../lib/failure.ts";
 import { allowsModel } from "../../lib/key-terms.ts";
 import type { RateState } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
+import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { Session } from "../../lib/session.ts";
-import { sessionBudget } from "../rules/key-limits.ts";
+import { budgetLeft, sessionBudget } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
 import { rateState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import {
   addSessionSpend,
+  buryUnused,
+  countUnused,
   deleteSessions,
   endSession,
   noteSessionRate,
@@ -29,13 +32,20 @@ import type {
 } from "../wallet-contract.ts";
 import type { Desk } from "./memory.do.ts";
 
-/** Sessions of an organisation that are kept at a time, used or ended: each is a row for some days. */
+/** Sessions of an organisation in use at a time, and tombstones of others: each is a row for some days. */
 const SESSIONS_MAX = 50_000;
+/** Tombstones of sessions that were never used, by who ended them: each is a row for a day. */
+const UNUSED_MAX = 1000;
 
-/** See `refuseDeadSession`: whether a session lives here. */
-export function refuseSession({ sql, memory, clockMs }: Desk, session: Session): Refusal | null {
+/** See `refuseDeadSession`: whether a session lives here. `cut`: its key's. */
+export function refuseSession(
+  { sql, memory, clockMs }: Desk,
+  session: Session,
+  cut: number,
+): Refusal | null {
   const endedAt = selectSession(sql, session.id)?.endedAt ?? null;
-  return refuseDeadSession(session, { madeAt: memory.row.madeAt, endedAt, nowMs: clockMs });
+  const { madeAt } = memory.row;
+  return refuseDeadSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
 }
 
 /** What a session's own terms refuse of a request, before money: its models, its end user, its place. */
@@ -84,7 +94,7 @@ export function placeSession({ memory, nowMs }: Desk, session: Session | undefin
 
 /** Null while there is room for one more session, or for one that was used before. */
 function refuseAnother({ sql, memory }: Desk, session: Session): Refusal | null {
-  const isFull = memory.sessions.count >= SESSIONS_MAX && selectSession(sql, session.id) === null;
+  const isFull = memory.sessions.live >= SESSIONS_MAX && selectSession(sql, session.id) === null;
   const message = `At most ${SESSIONS_MAX} sessions of an organization in use within some days.`;
   return isFull
     ? refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" })
@@ -103,6 +113,29 @@ export function budgetOfSession(
   const budgetMicro = terms === null ? micros(0) : terms.budgetMicro;
   const total = desk.memory.sessions.spent.get(id) ?? row?.spent ?? micros(0);
   return sessionBudget({ id, budgetMicro }, total, desk.period);
+}
+
+/** A refusal for want of money as a session hears it: never its key's amounts or the organisation's. */
+export function ownAmounts(desk: Desk, failure: Failure, session: Session | undefined): Failure {
+  if (session === undefined) return failure;
+  const isOthers =
+    failure.kind === "balance_too_low" ||
+    (failure.kind === "key_budget_exceeded" && failure.session !== true);
+  if (!isOthers) return failure;
+  const budget = budgetOfSession(desk, session);
+  const held = budget === null ? micros(0) : heldOfKey(desk.memory.books, budget, desk.period);
+  const left =
+    session.budgetMicro === null || budget === null
+      ? 0
+      : budgetLeft(budget, desk.period, micros(0));
+  return {
+    kind: "balance_too_low",
+    session: true,
+    balanceMicro: micros(Math.max(0, left)),
+    heldMicro: held,
+    requiredMicro: failure.requiredMicro,
+    onlyHolds: failure.onlyHolds,
+  };
 }
 
 /** Adds a charge to the spend of its session, if it has one. */
@@ -136,19 +169,37 @@ export function endSessionBy(desk: Desk, ending: SessionEnding): Result<null> {
   const { sql, memory, clockMs } = desk;
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
-  const isTheirs =
-    known === null || known.keyId === null ? ending.isOwn : isOf(desk, known.keyId, owner);
-  if (!isTheirs) return refuse({ kind: "not_found", message: "No such session." });
-  if (known === null && memory.sessions.count >= 2 * SESSIONS_MAX) {
-    return refuse({ kind: "overloaded" });
+  const isUsed = known !== null && known.keyId !== null;
+  if (!(isUsed ? isOf(desk, known.keyId, owner) : ending.isOwn)) {
+    return refuse({ kind: "not_found", message: "No such session." });
   }
-  const expiresAt = known?.expiresAt ?? ending.expiresAt;
+  if (known === null) return endUnused(desk, ending);
+  if (!isUsed) return success(null);
   desk.storage.transactionSync(() => {
-    if (!endSession(sql, id, { endedAt: clockMs, expiresAt })) return;
+    if (!endSession(sql, id, clockMs)) return;
+    memory.sessions.live--;
     const data = { ended_at: timestamp(clockMs) };
     addEvent(desk, { type: "session.ended", actor, subject: id, data }, [id]);
   });
-  if (known === null) memory.sessions.count++;
+  return success(null);
+}
+
+/**
+ * One of which nothing is known: it leaves a tombstone until it would be over, and no event. Bounded by who ends it:
+ * minting and ending costs nothing.
+ */
+function endUnused(
+  { sql, memory, clockMs: endedAt }: Desk,
+  { id, expiresAt, actor }: SessionEnding,
+): Result<null> {
+  const { rows, live } = memory.sessions;
+  const by = `${actor.kind} ${actor.id}`;
+  if (rows - live >= SESSIONS_MAX || countUnused(sql, by) >= UNUSED_MAX) {
+    const message = `At most ${UNUSED_MAX} sessions that were never used can be ended in a day; rotating the key with end_sessions ends all of them.`;
+    return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
+  }
+  buryUnused(sql, { id, endedAt, expiresAt, by });
+  memory.sessions.rows++;
   return success(null);
 }
 
@@ -164,12 +215,11 @@ function isOf({ sql }: Desk, keyId: string, owner: SessionQuery["owner"]): boole
 
 /** Forgets a batch of the sessions that have long been over; true when there may be more. */
 export function deleteOldSessions(
-  { sql, memory }: Desk,
+  { sql, memory, nowMs }: Desk,
   beforeMs: number,
   rowsMax: number,
 ): boolean {
-  if (memory.sessions.count === 0) return false;
-  const gone = deleteSessions(sql, beforeMs, rowsMax);
-  memory.sessions.count -= gone;
-  return gone >= rowsMax;
+  if (memory.sessions.rows === 0) return false;
+  const over = { usedMs: beforeMs, unusedMs: nowMs - CLOCK_LAG_MAX_MS, rowsMax };
+  return deleteSessions(sql, memory.sessions, over) >= rowsMax;
 }

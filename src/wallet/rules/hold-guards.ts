@@ -54,14 +54,23 @@ export function decideName(
     : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });
 }
 
-/** Null for a session that lives here; `invalid_api_key` when it is over, was ended, or is another wallet's. */
+/**
+ * Null for a session that lives here; `invalid_api_key` when it is over, was ended, by itself or with all that its key
+ * had, or is another wallet's.
+ */
 export function refuseDeadSession(
-  { madeAt, expiresAt }: Pick<Session, "madeAt" | "expiresAt">,
-  here: { readonly madeAt: number; readonly endedAt: number | null; readonly nowMs: number },
+  { madeAt, cut, expiresAt }: Pick<Session, "madeAt" | "cut" | "expiresAt">,
+  here: {
+    readonly madeAt: number;
+    readonly cut: number;
+    readonly endedAt: number | null;
+    readonly nowMs: number;
+  },
 ): Refusal | null {
-  if (madeAt !== here.madeAt) return refuse({ kind: "invalid_api_key" });
-  if (here.nowMs >= expiresAt) return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
-  return here.endedAt === null ? null : refuse({ kind: "invalid_api_key" });
+  const isEnded = madeAt !== here.madeAt || cut < here.cut || here.endedAt !== null;
+  if (isEnded) return refuse({ kind: "invalid_api_key", isForGood: true });
+  if (here.nowMs < expiresAt) return null;
+  return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
 
 const WINDOW_MS = 60_000;

@@ -29,6 +29,8 @@ export type KnownKey = {
   readonly number: number;
   /** Null: all that is known is that it is dead. */
   readonly record: LiveKey | null;
+  /** The number of the rotation that last ended all its sessions; 0 for none. */
+  readonly sessionsCut: number;
   /** Unix ms; null while it lives. */
   readonly revokedAt: number | null;
   readonly window: RateWindow;
@@ -44,13 +46,15 @@ type Row = {
   secrets: string | null;
   checked_at: number | null;
   revoked_at: number | null;
+  sessions_cut: number;
 };
 
 /** The key with this hash, or null. */
 export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   const [row] = sql
     .exec<Row>(
-      `SELECT number, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at, revoked_at
+      `SELECT number, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at, revoked_at,
+        sessions_cut
       FROM keys WHERE hash = ?`,
       hash,
     )
@@ -63,6 +67,7 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
     number: row.number,
     record: recordOf(row),
     revokedAt: row.revoked_at,
+    sessionsCut: row.sessions_cut,
     window: new RateWindow(admissions),
   };
 }
@@ -146,6 +151,16 @@ export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): 
 
 export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecrets): void {
   sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", secretsText(secrets), hash);
+}
+
+/** All sessions of a key, known or not, that were minted before its rotation of this number are ended; a repeat ends no more. */
+export function cutSessions(sql: SqlStorage, hash: string, rotation: number): void {
+  sql.exec(
+    `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
+    ON CONFLICT (hash) DO UPDATE SET sessions_cut = max(sessions_cut, excluded.sessions_cut)`,
+    hash,
+    rotation,
+  );
 }
 
 export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number): void {

@@ -9,7 +9,9 @@ import type { RateLog } from "../rules/hold-guards.ts";
 /** What memory knows of sessions; the tables know all. */
 export type SessionMemory = {
   /** Rows in the table. */
-  count: number;
+  rows: number;
+  /** Those of them that were used and have not been ended. */
+  live: number;
   /** Spend in all of those that were charged since the newest checkpoint, by id. */
   readonly spent: Map<string, Micros>;
   /** Granted requests of the last minute, by id. */
@@ -19,7 +21,7 @@ export type SessionMemory = {
 /** A session as the table has it. */
 export type SessionRow = {
   readonly id: string;
-  /** Null: it was ended before it was used. */
+  /** Null: it was ended before it was used, and this is its tombstone. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -37,8 +39,15 @@ type Row = {
 };
 
 export function loadSessions(sql: SqlStorage): SessionMemory {
-  const { n } = sql.exec<{ n: number }>("SELECT count(*) AS n FROM sessions").one();
-  return { count: n, spent: new Map(), rates: new Map() };
+  return { ...countSessions(sql), spent: new Map(), rates: new Map() };
+}
+
+function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
+  return sql
+    .exec<{ rows: number; live: number }>(
+      "SELECT count(*) AS rows, count(*) FILTER (WHERE key_id IS NOT NULL AND ended_at IS NULL) AS live FROM sessions",
+    )
+    .one();
 }
 
 /** The minute before `clock`, as the requests' own rows say. */
@@ -83,20 +92,43 @@ export function insertSession(sql: SqlStorage, session: Session, keyId: string):
   );
 }
 
-/** Ends a session for good, used or not; the first time stands. False when it had ended. */
-export function endSession(
-  sql: SqlStorage,
-  id: string,
-  { endedAt, expiresAt }: { readonly endedAt: number; readonly expiresAt: number },
-): boolean {
+/** Ends a session that was used, for good; the first time stands. False when it had ended. */
+export function endSession(sql: SqlStorage, id: string, endedAt: number): boolean {
   const { rowsWritten } = sql.exec(
-    `INSERT INTO sessions (id, expires_at, ended_at) VALUES (?1, ?2, ?3)
-    ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at WHERE ended_at IS NULL`,
-    id,
-    expiresAt,
+    "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
     endedAt,
+    id,
   );
   return rowsWritten > 0;
+}
+
+/** The tombstone of a session that was never used; it may go once the session would be over. */
+export function buryUnused(
+  sql: SqlStorage,
+  ended: {
+    readonly id: string;
+    readonly endedAt: number;
+    readonly expiresAt: number;
+    readonly by: string;
+  },
+): void {
+  sql.exec(
+    "INSERT INTO sessions (id, expires_at, ended_at, ended_by) VALUES (?, ?, ?, ?)",
+    ended.id,
+    ended.expiresAt,
+    ended.endedAt,
+    ended.by,
+  );
+}
+
+/** How many such tombstones are of one who ends. */
+export function countUnused(sql: SqlStorage, by: string): number {
+  return sql
+    .exec<{ n: number }>(
+      "SELECT count(*) AS n FROM sessions WHERE key_id IS NULL AND ended_by = ?",
+      by,
+    )
+    .one().n;
 }
 
 /** Which sessions a list is of: all, or those of a member's keys, or of one key. */
@@ -149,16 +181,23 @@ export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): vo
   }
 }
 
-/** Removes a batch of those that were over before `beforeMs`; answers with how many. */
-export function deleteSessions(sql: SqlStorage, beforeMs: number, rowsMax: number): number {
-  return sql
-    .exec(
-      `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at < ? LIMIT ?)
-      RETURNING id`,
-      beforeMs,
-      rowsMax,
-    )
-    .toArray().length;
+/** Removes a batch of the used ones that were over before `usedMs` and of the others over before `unusedMs`; how many. */
+export function deleteSessions(
+  sql: SqlStorage,
+  memory: SessionMemory,
+  over: { readonly usedMs: number; readonly unusedMs: number; readonly rowsMax: number },
+): number {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions
+      WHERE expires_at < iif(key_id IS NULL, ?1, ?2) LIMIT ?3)`,
+    over.unusedMs,
+    over.usedMs,
+    over.rowsMax,
+  );
+  if (rowsWritten === 0) return 0;
+  const before = memory.rows;
+  Object.assign(memory, countSessions(sql));
+  return before - memory.rows;
 }
 
 function rowOf(row: Row): SessionRow {

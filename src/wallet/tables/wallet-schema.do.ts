@@ -150,6 +150,7 @@ const FIRST = `CREATE TABLE wallet (
     rpm_limit INTEGER CHECK (rpm_limit > 0),
     terms TEXT, -- JSON; null: none
     secrets TEXT, -- JSON, of a key that was rotated
+    sessions_cut INTEGER NOT NULL DEFAULT 0, -- number of the rotation that last ended all its sessions
     checked_at INTEGER, -- when the register last said so
     revoked_at INTEGER -- the tombstone
   ) STRICT;
@@ -197,8 +198,10 @@ const FIRST = `CREATE TABLE wallet (
     terms TEXT CHECK (json_valid(terms)), -- null as well
     spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0), -- as of the newest checkpoint
     expires_at INTEGER NOT NULL, -- of one that was never used the latest that it may be
-    ended_at INTEGER
-  ) STRICT, WITHOUT ROWID;`;
+    ended_at INTEGER,
+    ended_by TEXT -- of one that was never used
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_unused ON sessions (ended_by) WHERE key_id IS NULL;`;
 
 export const WALLET_TABLES: Tables = { name: "wallet", steps: [{ sql: FIRST, readableBy: 1 }] };
 

@@ -1,0 +1,227 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { rowsOf, runAlarm } from "../wallet/wallet-desk.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { admin, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { addMember, createKey, statusOf } from "./key-client.ts";
+import type { CreatedKey } from "./key-client.ts";
+import { end, mint } from "./session-client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+type Told = { readonly subject: string; readonly data: object };
+/** What the log says, of one type or of all. */
+async function toldOf(key: string, type?: string): Promise<readonly Told[]> {
+  const response = await send(`/v1/events?limit=100${type ? `&type=${type}` : ""}`, { key });
+  expect(response.status).toBe(200);
+  return (await response.json<{ events: readonly Told[] }>()).events;
+}
+
+async function rotated(
+  { id }: Pick<CreatedKey, "id">,
+  body: object,
+  name: string = crypto.randomUUID(),
+): Promise<string> {
+  const headers = { "idempotency-key": name };
+  const sending = { key: account.key, headers, body: { overlap_seconds: 0, ...body } };
+  const response = await send(`/v1/keys/${id}/rotate`, sending);
+  expect(response.status).toBe(201);
+  return (await response.json<{ key: string }>()).key;
+}
+
+describe("a rotation with end_sessions", () => {
+  it("ends every session that its key had, used or not; a later one lives, also after a repeat", async () => {
+    const made = await createKey(account.key);
+    const { token: used } = await mint(made.key);
+    const { token: unused } = await mint(made.key);
+    const { token: others } = await mint(account.key);
+    expect((await chat(used)).status).toBe(200);
+    const key = await rotated(made, { end_sessions: true }, "leak");
+    for (const token of [used, unused]) {
+      expect([(await chat(token)).status, await statusOf(token)]).toEqual([401, 401]);
+    }
+    const { token: later } = await mint(key);
+    expect((await chat(later)).status).toBe(200);
+    expect(await rotated(made, { end_sessions: true }, "leak")).toBe(key);
+    expect([(await chat(later)).status, (await chat(others)).status]).toEqual([200, 200]);
+    await evictDurableObject(env.WALLET.getByName(account.orgId));
+    expect([(await chat(later)).status, (await chat(unused)).status]).toEqual([200, 401]);
+    const [told] = await toldOf(account.key, "key.rotated");
+    expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
+  });
+
+  it("with an overlap the old secret lives on, and what it minted before does not", async () => {
+    const made = await createKey(account.key);
+    const { token } = await mint(made.key);
+    await rotated(made, { overlap_seconds: 60, end_sessions: true });
+    expect([await statusOf(token), await statusOf(made.key)]).toEqual([401, 200]);
+    expect(await statusOf((await mint(made.key)).token)).toBe(200);
+  });
+
+  it("by an operator too; without it sessions live on", async () => {
+    const made = await createKey(account.key);
+    const { token } = await mint(made.key);
+    await rotated(made, { end_sessions: false });
+    expect(await statusOf(token)).toBe(200);
+    const path = `/admin/v1/orgs/${account.orgId}/keys/${made.id}/rotate`;
+    const response = await send(path, {
+      key: "a".repeat(32),
+      headers: { "idempotency-key": "by-hand" },
+      body: { overlap_seconds: 0, end_sessions: true },
+    });
+    expect(response.status).toBe(201);
+    expect(await statusOf(token)).toBe(401);
+  });
+});
+
+describe("of a session that was never used", () => {
+  it("nothing is written by minting, by a refusal or by a budget that pays for nothing, and nothing told", async () => {
+    const wallet = env.WALLET.getByName(account.orgId);
+    const before = (await toldOf(account.key)).length;
+    for (let n = 0; n < 5; n++) {
+      const { token } = await mint(account.key, { budget_dollars: 0.000001 });
+      expect((await chat(token)).status).toBe(402);
+      expect((await chat(token, { model: "no/such" })).status).toBe(404);
+    }
+    expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
+    expect((await toldOf(account.key)).length).toBe(before);
+  });
+
+  it("ending leaves no event and no place taken, but a tombstone for as long as it could live", async () => {
+    const wallet = env.WALLET.getByName(account.orgId);
+    const ended = [await mint(account.key), await mint(account.key)];
+    for (const { id, token } of ended) {
+      for (let n = 0; n < 2; n++) expect((await end(account.key, id)).status).toBe(200);
+      expect((await chat(token)).status).toBe(401);
+    }
+    expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(2);
+    expect(await toldOf(account.key, "session.ended")).toEqual([]);
+    for (const hours of [25, 27]) {
+      shiftClock(hours * 3_600_000);
+      await runAlarm(wallet); // once an hour it looks for what is over
+    }
+    expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
+  });
+
+  it("tombstones are bounded by who ends, so that nobody fills another's places", async () => {
+    const wallet = env.WALLET.getByName(account.orgId);
+    const { keyId } = account;
+    await rowsOf(
+      wallet,
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+       INSERT INTO sessions (id, expires_at, ended_at, ended_by)
+       SELECT 'ses_' || i, ${Date.now() + 86_400_000}, 1, 'key ${keyId}' FROM n RETURNING id`,
+    );
+    await evictDurableObject(wallet);
+    const { id } = await mint(account.key);
+    expect((await errorOf(await end(account.key, id), 409)).code).toBe("too_many_sessions");
+    const { key } = await addMember(account, "admin");
+    expect((await end(key, id)).status).toBe(200);
+    const { token } = await mint(account.key); // their places are not those of sessions in use
+    expect((await chat(token)).status).toBe(200);
+  });
+});
+
+it("ended sessions take no place of those in use", async () => {
+  const wallet = env.WALLET.getByName(account.orgId);
+  await rowsOf(
+    wallet,
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+     INSERT INTO sessions (id, key_id, terms, expires_at, ended_at)
+     SELECT 'ses_' || i, '${account.keyId}', '{}', ${Date.now() + 86_400_000}, 1 FROM n RETURNING 1`,
+  );
+  await evictDurableObject(wallet);
+  const { token, id } = await mint(account.key);
+  expect((await chat(token)).status).toBe(200);
+  await rowsOf(wallet, "UPDATE sessions SET ended_at = NULL WHERE ended_at = 1 RETURNING 1");
+  await evictDurableObject(wallet);
+  const { token: another } = await mint(account.key);
+  expect((await errorOf(await chat(another), 409)).code).toBe("too_many_sessions");
+  await end(account.key, id); // 50,000 are in use without it
+  expect((await chat(another)).status).toBe(409);
+});
+
+describe("session.budget_reached", () => {
+  it("is told once, in the turn that uses the budget up or refuses for it", async () => {
+    const { token, id } = await mint(account.key, { budget_dollars: 0.0002 });
+    let status = 200;
+    for (let n = 0; n < 100 && status === 200; n++) {
+      ({ status } = await chat(token, { max_tokens: 1 }));
+    }
+    expect(status).toBe(402);
+    for (let n = 0; n < 2; n++) expect((await chat(token)).status).toBe(402);
+    const told = await toldOf(account.key, "session.budget_reached");
+    expect(told).toMatchObject([{ subject: id, data: { budget_micro: 200, period: null } }]);
+  });
+});
+
+const own = async (token: string): Promise<string> =>
+  (await send("/v1/key", { key: token })).text();
+
+describe("a session sees its own amounts alone", () => {
+  const SECRET = 777_777_777;
+  it("GET /v1/key: what is left of its own budget, nothing of its key's", async () => {
+    const parent = await createKey(account.key, { budget_dollars: 777.777777 });
+    const { token: bounded } = await mint(parent.key, { budget_dollars: 0.5 });
+    const { token: unbounded } = await mint(parent.key);
+    expect((await chat(bounded)).status).toBe(200);
+    const text = await own(bounded);
+    expect(text).not.toContain("777");
+    const { spent_dollars: spent, limits } = JSON.parse(text) as {
+      spent_dollars: number;
+      limits: { budget: { spent_dollars: number; left_dollars: number } };
+    };
+    expect(limits.budget).toMatchObject({ spent_dollars: spent, period: null, resets_at: null });
+    expect(limits.budget.left_dollars).toBeCloseTo(0.5 - spent, 6);
+    const other = await own(unbounded);
+    expect(other).not.toContain("777");
+    expect(JSON.parse(other)).toMatchObject({ limits: { budget: null } });
+  });
+
+  it.each([
+    ["its key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
+    ["the organisation's balance", {}, 7],
+  ])("402 for %s: its own left, and what was needed", async (_, terms, credits) => {
+    const poor = await openAccount({ credits });
+    const parent = await createKey(poor.key, terms);
+    const { token } = await mint(parent.key);
+    const error = await errorOf(await chat(token), 402);
+    expect(error).toMatchObject({
+      type: "insufficient_balance",
+      balance_micro: 0,
+      required_micro: expect.any(Number),
+    });
+    expect(error.message).not.toMatch(/\b7\b/);
+    expect(error).not.toHaveProperty("budget_micro");
+  });
+
+  it("402 of a key's budget has both numbers of its type", async () => {
+    const { key } = await createKey(account.key, { budget_dollars: 0.000007 });
+    expect(await errorOf(await chat(key), 402)).toMatchObject({
+      type: "insufficient_balance",
+      code: "key_budget_exceeded",
+      balance_micro: 7,
+      required_micro: expect.any(Number),
+    });
+  });
+
+  it("no other path says what the organisation has", async () => {
+    await admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro: SECRET, reference: "s" });
+    const { token } = await mint(account.key);
+    for (const path of ["/v1/balance", "/v1/usage", "/v1/holds", "/v1/generations", "/v1/keys"]) {
+      expect((await send(path, { key: token })).status).toBe(403);
+    }
+  });
+});
