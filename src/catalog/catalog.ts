@@ -28,7 +28,7 @@ export type Catalog = {
 /** What the catalogue needs of the configuration. */
 export type CatalogConfig = Pick<
   Config,
-  "region" | "residency" | "sandbox" | "models" | "aliases" | "numbers"
+  "region" | "residency" | "sandbox" | "providers" | "models" | "aliases" | "numbers"
 >;
 
 /**
@@ -46,9 +46,10 @@ export function buildCatalog(options: {
   );
   const own = new Set(config.models.map((entry) => entry.id));
   const builtIn = config.sandbox ? [...CATALOGUE, ...SANDBOX_MODELS] : CATALOGUE;
+  const profiles = new Map(config.providers.map(({ id, profile }) => [id, profile]));
   const terms = { region: config.region, markupPercent: config.numbers.MARKUP_PERCENT };
   const candidates = [
-    ...config.models.map((entry) => modelOfOperator(entry, hosts)),
+    ...config.models.map((entry) => modelOfOperator(entry, hosts, profiles)),
     ...builtIn
       .filter((entry) => !own.has(entry.id))
       .map((entry) => modelOfCatalogue(entry, hosts, terms)),

@@ -177,7 +177,11 @@ function micros(dollars: number): number {
 }
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
-const XAI: RouteLimits = { outputFactor: 2 };
+/**
+ * xAI's cap bounds what is said, not the reasoning, which nothing bounds and which grows with the question: as much
+ * as the cap is held for it, at least what hard ones were seen to take.
+ */
+const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
   anthropic: ONE_CHOICE,
   bedrock: ONE_CHOICE,
@@ -197,17 +201,20 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
 /**
- * What a provider cannot do for any chat model: an `n` above 1, or to bind reasoning by the cap; and for
- * models for embeddings: many inputs at once.
+ * What a provider, or an operator's of the profile with its name, cannot do for any chat model: an `n` above 1, or to
+ * bind reasoning by the cap; and for models for embeddings: many inputs at once.
  */
 export function limitsOfProvider(
   provider: string,
   { kind, upstreamId }: { readonly kind: ModelKind; readonly upstreamId: string },
 ): RouteLimits {
   if (kind === "embeddings") return takesOneText(provider, upstreamId) ? ONE_TEXT : {};
-  if (!Object.hasOwn(LIMITS, provider)) return {};
+  if (!Object.hasOwn(LIMITS, provider) || NO_REASONING.test(upstreamId)) return {};
   return LIMITS[provider as ProviderId] ?? {};
 }
+
+/** xAI's models that do not reason. */
+const NO_REASONING = /^grok-.*non-reasoning/;
 
 /** Gemini's on Vertex, and Amazon's own on Bedrock. */
 function takesOneText(provider: string, upstreamId: string): boolean {

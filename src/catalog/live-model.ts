@@ -42,8 +42,15 @@ export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Ter
   };
 }
 
-/** An operator's own price is what the customer pays: no uplift, no markup. Null without a live route. */
-export function modelOfOperator(entry: ModelEntry, hosts: Hosts): Model | null {
+/**
+ * An operator's own price is what the customer pays: no uplift, no markup. Null without a live route. `profiles`: of
+ * the operator's own providers.
+ */
+export function modelOfOperator(
+  entry: ModelEntry,
+  hosts: Hosts,
+  profiles: ReadonlyMap<string, string>,
+): Model | null {
   const price: Price = {
     input: entry.price.input,
     cached: entry.price.cached ?? entry.price.input,
@@ -52,7 +59,10 @@ export function modelOfOperator(entry: ModelEntry, hosts: Hosts): Model | null {
   };
   const routes = entry.routes
     .filter((route) => (hosts.get(route.provider) ?? []).length > 0)
-    .map((route) => routeOfOperator(route, price, entry.kind));
+    .map((route) => {
+      const like = profiles.get(route.provider) ?? route.provider;
+      return routeOfOperator(route, price, { kind: entry.kind, like });
+    });
   if (routes.length === 0) return null;
   // What is not said is not refused: most chat models call tools, and one that does not says so itself.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
@@ -75,13 +85,13 @@ export function modelOfOperator(entry: ModelEntry, hosts: Hosts): Model | null {
 function routeOfOperator(
   { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
   price: Price,
-  kind: ModelKind,
+  { kind, like }: { readonly kind: ModelKind; readonly like: string },
 ): Route {
   return {
     provider,
     upstreamId,
     price,
-    ...limitsIfAny(limitsOfProvider(provider, { kind, upstreamId })),
+    ...limitsIfAny(limitsOfProvider(like, { kind, upstreamId })),
   };
 }
 

@@ -22,6 +22,8 @@ export type RouteLimits = {
   readonly lacks?: readonly Ability[];
   /** Billed output may be so many times the cap: xAI's cap does not bind reasoning, which it bills. */
   readonly outputFactor?: number;
+  /** What may be billed of reasoning beside the output of each choice, however small its cap. */
+  readonly reasoningTokens?: number;
 };
 
 /** One way to run a model here and what the customer pays there (markup included). */

@@ -122,7 +122,7 @@ function affordable(run: Run, { granted, tokens }: HoldGrant): CappedRoute[] {
 /** What the tokens granted of the key's limit leave to each choice after the prompt. */
 function tokensLeft({ request: { cap, prompt } }: Run, granted: number | undefined): number {
   if (granted === undefined) return Infinity;
-  return Math.floor((granted - prompt.bound) / (cap?.choices ?? 1));
+  return Math.floor((granted - prompt.estimate) / (cap?.choices ?? 1));
 }
 
 async function callRoute(

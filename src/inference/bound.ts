@@ -19,7 +19,7 @@ import {
 import type { PromptSize } from "./prompt-size.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** What a request may be served by. `defaultCap`: output tokens where a request does not say. */
+/** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */
 export type Sold = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;

@@ -31,13 +31,14 @@ export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly m
 export type AskedOutput = {
   readonly cap: number | null;
   readonly choices: number;
+  /** Where none is asked for; Infinity: the model's own most. */
   readonly defaultCap: number;
   readonly thinks?: boolean;
   /** With fewer tokens of output the request makes no sense; absent: as few as there may be. */
   readonly least?: number;
 };
 
-/** The output cap of a chat request: the asked one, else DEFAULT_MAX_OUTPUT within the context window. */
+/** The output cap of a chat request: the asked one, else the default within the context window. */
 export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput): OutputCap {
   const thought = asked.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
   const floor = Math.max(model.minOutput, thought, asked.least ?? 0);
@@ -58,7 +59,7 @@ export function costBounds(
   const worst = (promptTokens: number, allowed: number): number =>
     Math.max(
       ...routes.map((route) => {
-        const tokens = billedOutput(route, capAt(route, allowed) * choices);
+        const tokens = billedOutput(route, capAt(route, { prompt, cap, allowed }), choices);
         return worstCost(heldPrice(route, prompt), { prompt, promptTokens }, tokens);
       }),
     );
@@ -80,10 +81,11 @@ export function affordableCap(
   cap: OutputCap,
   granted: Micros,
 ): number | null {
-  const whole = capAt(route, cap.whole);
+  const whole = capAt(route, { prompt, cap, allowed: cap.whole });
   if (whole < cap.least) return null;
   for (const promptTokens of [prompt.bound, prompt.estimate]) {
-    const tokens = tokensFor(route, { prompt, promptTokens, granted }) / BigInt(cap.choices);
+    const billed = tokensFor(route, { prompt, promptTokens, granted });
+    const tokens = capFor(route, billed, cap.choices);
     if (tokens >= BigInt(cap.least)) {
       return tokens >= BigInt(whole) ? whole : Number(tokens);
     }
@@ -91,9 +93,18 @@ export function affordableCap(
   return null;
 }
 
-/** An output cap as it may be sent to a route. */
-function capAt(route: Route, allowed: number): number {
-  return Math.min(allowed, route.limits?.maxOutput ?? allowed);
+/** An output cap as it may be sent to a route: one that nobody asked for also leaves room for the prompt there. */
+function capAt(
+  { limits }: Route,
+  {
+    prompt,
+    cap,
+    allowed,
+  }: { readonly prompt: PromptSize; readonly cap: OutputCap | null; readonly allowed: number },
+): number {
+  const most = Math.min(allowed, limits?.maxOutput ?? allowed);
+  if (limits?.context === undefined || cap === null || cap.isAsked) return most;
+  return Math.min(most, Math.max(cap.least, limits.context - prompt.estimate));
 }
 
 /** The price tier of the bound: the dearest that the request can come to. */
@@ -104,19 +115,25 @@ function heldPrice(route: Route, prompt: PromptSize): Price {
 /** A route's outputFactor is exact to a thousandth, rounded up. */
 const FACTOR_SCALE = 1000;
 
-/** The output that a route may bill where so many tokens are allowed. */
-function billedOutput(route: Route, tokens: number): number {
-  return Math.ceil((tokens * scaledFactor(route)) / FACTOR_SCALE);
+/** The output that a route may bill for so many choices of a cap, reasoning beside it included. */
+function billedOutput(route: Route, cap: number, choices: number): number {
+  const beside = route.limits?.reasoningTokens ?? 0;
+  const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
+  return Math.max(scaled, (cap + beside) * choices);
+}
+
+/** The largest cap of so many choices for which `billed` tokens pay; below 0 where they pay for none. */
+function capFor(route: Route, billed: bigint, choices: number): bigint {
+  const scaled = (billed * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
+  const beside = billed / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
+  return scaled < beside ? scaled : beside;
 }
 
 function scaledFactor(route: Route): number {
   return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
 }
 
-/**
- * Whole output tokens, of all choices together, whose billing is paid for after the prompt; exact, so in
- * big integers. -1 where not even the prompt is.
- */
+/** Output tokens, of all choices together, that are paid for after the prompt; exact. -1 where not even the prompt is. */
 function tokensFor(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
@@ -126,7 +143,7 @@ function tokensFor(
   const left = BigInt(held.granted) * 1_000_000n - forPrompt;
   if (left < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
-  return ((left / BigInt(price.output)) * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route));
+  return left / BigInt(price.output);
 }
 
 /** Micros, rounded up. Input at its dearest: a cache discount is never held for. */

@@ -40,9 +40,9 @@ function requestOf({ caller, id, idempotency, request, services }: Run): HoldReq
     most: bounds.most,
     hasCap: cap === null || cap.isAsked,
     tokens: {
-      prompt: prompt.bound,
-      least: prompt.bound + least * choices,
-      most: prompt.bound + whole * choices,
+      prompt: prompt.estimate,
+      least: prompt.estimate + least * choices,
+      most: prompt.estimate + whole * choices,
     },
     model: { sent: typeof sent === "string" ? sent : model.id, id: model.id },
     externalId: user,

@@ -103,10 +103,11 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
 }
 
 /** The model, the routes that can do it, and what it can cost: 400 with `param`, 404. */
-async function bound({ c }: Visit, { asked }: Read): Promise<Result<PaidRequest>> {
+async function bound({ c, door }: Visit, { asked }: Read): Promise<Result<PaidRequest>> {
   const { numbers } = c.get("config");
   const { catalog, providers } = deploymentOf(c.get("config"));
-  const sold = { catalog, providers, defaultCap: numbers.DEFAULT_MAX_OUTPUT };
+  const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
+  const sold = { catalog, providers, defaultCap };
   const request = bounded(asked, sold);
   if (!request.ok || asked.request.kind === "chat") return request;
   const texts = await withTexts(c, asked, { routes: request.value.routes, providers });

@@ -88,7 +88,36 @@ const limitsOf = (id: string, provider: string) =>
     .models.get(id)
     ?.routes.find((route) => route.provider === provider)?.limits;
 
+/** An operator's model at its own provider. */
+const ownModel = (id: string, upstream: string) => ({
+  id,
+  kind: "chat",
+  context: 100_000,
+  price: { input: 1, output: 1 },
+  routes: [{ provider: "mine", upstream_id: upstream }],
+});
+
+/** As much again as the cap is held for reasoning, and so many tokens where that is less. */
+const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
+
 describe("what a route lacks", () => {
+  it("an operator's provider falls short as hosts of its profile do", () => {
+    const sold = catalogOf(
+      {
+        PROVIDERS: JSON.stringify([
+          { id: "mine", base_url: "https://x.test/v1", profile: "xai", regions: ["eu"] },
+        ]),
+        MODELS: JSON.stringify([
+          ownModel("mine/thinks", "grok-4.7"),
+          ownModel("mine/quick", "grok-4.20-non-reasoning"),
+        ]),
+      },
+      [{ id: "mine", regions: ["eu"] }],
+    ).models;
+    expect(sold.get("mine/thinks")?.routes[0]?.limits).toEqual(BESIDE_THE_CAP);
+    expect(sold.get("mine/quick")?.routes[0]?.limits).toBeUndefined();
+  });
+
   it("n above 1 is for those who take it; xAI's reasoning is not bound by the cap", () => {
     for (const [id, provider] of [
       ["anthropic/claude-opus-5.5", "anthropic"],
@@ -99,8 +128,8 @@ describe("what a route lacks", () => {
       expect(limitsOf(id, provider)).toEqual({ choices: 1 });
     }
     expect(limitsOf("openai/gpt-6-luna", "openai")).toBeUndefined();
-    expect(limitsOf("xai/grok-4.6", "xai")).toEqual({ outputFactor: 2 });
-    expect(limitsOf("xai/grok-4.6", "xai-us")).toEqual({ outputFactor: 2 });
+    expect(limitsOf("xai/grok-4.6", "xai")).toEqual(BESIDE_THE_CAP);
+    expect(limitsOf("xai/grok-4.6", "xai-us")).toEqual(BESIDE_THE_CAP);
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 

@@ -254,3 +254,17 @@ describe("a key with limits", () => {
     expect((await chat(made.key)).status).toBe(200);
   });
 });
+
+describe("a key's tokens of a minute", () => {
+  it("admit a prompt by what it is estimated at, and count what it came to", async () => {
+    const made = await createKey(account.key, { tpm_limit: 20_000 });
+    const prose = "The gateway counts what a prompt is likely to take. ".repeat(430); // 22,360 bytes
+    const answer = await chat(made.key, { messages: [{ role: "user", content: prose }] });
+    expect(answer.status).toBe(200);
+    const { usage } = await answer.json<{ usage: { total_tokens: number } }>();
+    expect(usage.total_tokens).toBeGreaterThan(4000);
+    const { limits } = await ownKey(made.key);
+    const { tokens } = limits as Record<string, { remaining: number }>;
+    expect(tokens?.remaining).toBe(20_000 - usage.total_tokens);
+  });
+});

@@ -84,3 +84,27 @@ it.each([
   const { key: poor } = await openAccount({ credits: 0 });
   expect((await ask(poor, {}, { headers })).status).toBe(402);
 });
+
+describe("without a cap of its own", () => {
+  it("a turn may be as long as the model's longest, a chat completion as the default", async () => {
+    const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
+    const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
+    await ask(key, { model: "mock/own" }, { bindings: vars });
+    await ask(key, { model: "mock/own", max_output_tokens: 40 }, { bindings: vars });
+    const body = { model: "mock/other", messages: [{ role: "user", content: "Hello" }] };
+    await send("/v1/chat/completions", { key, body, bindings: vars });
+    expect(calls.map(({ body: sent }) => sent["max_output_tokens"] ?? sent["max_tokens"])).toEqual([
+      4096, 40, 300,
+    ]);
+  });
+
+  it("a turn is cut to half of what is left of the balance, and the header says to what", async () => {
+    const { key: poor } = await openAccount({ credits: 4000 });
+    const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
+    const answer = await ask(poor, { model: "mock/own" }, { bindings });
+    await answer.text();
+    const cap = Number(calls[0]?.body["max_output_tokens"]);
+    expect(cap).toBeGreaterThan(800);
+    expect(cap).toBeLessThanOrEqual(1000); // $0.002 at $2 a million
+  });
+});

@@ -25,6 +25,7 @@ const route: fc.Arbitrary<Route> = fc
     maxOutput: maybe(fc.integer({ min: 1, max: 128_000 })),
     choices: maybe(fc.integer({ min: 1, max: 8 })),
     outputFactor: maybe(fc.oneof(fc.constant(2), fc.double({ min: 1, max: 4, noNaN: true }))),
+    reasoningTokens: maybe(fc.nat(60_000)),
     lacks: maybe(fc.constant(["tools" as const])),
   })
   .map(({ price: own, longPrompt, ...limits }) => {
@@ -47,7 +48,7 @@ const request = fc.record({
   asked: fc.record({
     cap: fc.option(fc.integer({ min: 1, max: 200_000 })),
     choices: fc.integer({ min: 1, max: 8 }),
-    defaultCap: fc.constantFrom(100, 4096),
+    defaultCap: fc.constantFrom(100, 4096, Infinity),
     thinks: fc.boolean(),
   }),
   calls: fc.boolean(),
@@ -55,9 +56,17 @@ const request = fc.record({
   at: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
 });
 
-/** What serving at this cap may cost at most, with a prompt of so many tokens. */
-function worst(at: Route, { bound, input }: { bound: number; input: number }, tokens: number) {
-  const output = Math.ceil(tokens * (at.limits?.outputFactor ?? 1));
+/** What serving at this cap may cost at most, with a prompt of so many tokens: reasoning may be outside the cap. */
+function worst(
+  at: Route,
+  { bound, input }: { bound: number; input: number },
+  { cap, choices }: { cap: number; choices: number },
+) {
+  const { outputFactor = 1, reasoningTokens = 0 } = at.limits ?? {};
+  const output = Math.max(
+    Math.ceil(cap * choices * outputFactor),
+    (cap + reasoningTokens) * choices,
+  );
   return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
 }
 
@@ -75,14 +84,35 @@ it("what is granted pays for every route that may serve, at the cap that is sent
       const granted = micros(least + Math.floor((most - least) * at));
       for (const one of able.value) {
         const sent = affordableCap(one, prompt, cap, granted) ?? 0;
-        const whole = Math.min(cap.whole, one.limits?.maxOutput ?? cap.whole);
+        const room = cap.isAsked ? Infinity : (one.limits?.context ?? Infinity) - prompt.estimate;
+        const allowed = Math.min(cap.whole, one.limits?.maxOutput ?? cap.whole);
+        const whole = Math.min(allowed, Math.max(cap.least, room));
         expect(sent).toBeGreaterThanOrEqual(granted === most ? whole : cap.least);
         expect(sent).toBeLessThanOrEqual(whole);
         const { bound, estimate } = prompt;
         const input = granted === most ? bound : estimate;
-        expect(worst(one, { bound, input }, sent * cap.choices)).toBeLessThanOrEqual(granted);
+        const { choices } = cap;
+        expect(worst(one, { bound, input }, { cap: sent, choices })).toBeLessThanOrEqual(granted);
       }
     }),
     { numRuns: 1000 },
   );
+});
+
+it("a default cap is the model's own most, less only where a route's own window has no room for it", () => {
+  const model = { ...MODEL, context: 400_000, maxOutput: 128_000 };
+  const prompt = { likely: 8000, estimate: 10_000, bound: 40_000 };
+  const cap = outputCap(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });
+  expect(cap).toMatchObject({ whole: 128_000, isAsked: false });
+  const [known] = model.routes;
+  const capOf = (limits: Route["limits"], isAsked: boolean) =>
+    affordableCap(
+      { ...known, ...(limits && { limits }) } as Route,
+      prompt,
+      { ...cap, isAsked },
+      micros(1e9),
+    );
+  expect(capOf(undefined, false)).toBe(128_000);
+  expect(capOf({ context: 32_768 }, false)).toBe(22_768);
+  expect(capOf({ context: 32_768 }, true)).toBe(128_000);
 });

@@ -32,11 +32,7 @@ class Sticky extends TokenWindow {
 
 /** Forgets a second early. */
 class Hasty extends TokenWindow {
-  override decide(
-    limit: number,
-    ask: { readonly least: number; readonly most: number },
-    at: number,
-  ) {
+  override decide(limit: number, ask: Parameters<TokenWindow["decide"]>[1], at: number) {
     return super.decide(limit, ask, at + 14_000);
   }
 }

@@ -57,7 +57,8 @@ export class PlainKey {
     const { tpm } = this.#limits;
     if (tpm === null) return null;
     const most = least + extra;
-    const verdict = this.#window.decide(tpm, { least: hasCap ? most : least, most }, now);
+    const share = (free: number): number => (hasCap ? free : Math.floor(free / 2));
+    const verdict = this.#window.decide(tpm, { least: hasCap ? most : least, most, share }, now);
     if (verdict.kind === "granted") return verdict.tokens;
     return verdict.kind === "never" ? "refused tokens_over_limit" : "refused tokens_limited";
   }

@@ -19,6 +19,8 @@ export type Door = {
   readonly path: `/v1/${string}`;
   /** For a request; null: errors and headers are OpenAI's. It also speaks for every path below `path`. */
   readonly dialect: ((at: DoorContext) => Dialect | null) | null;
+  /** Its clients name no cap and mean the model's own most (Codex); absent: DEFAULT_MAX_OUTPUT. */
+  readonly asksForAll?: true;
   /** Before the request's 24 characters, in the ids of answers. lib/generation.ts knows it too. */
   readonly idPrefix: string;
   /**

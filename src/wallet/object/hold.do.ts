@@ -171,7 +171,8 @@ function tokensFor(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<nu
   if (limit === null) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
   const least = request.hasCap ? most : leastOutput; // what the client asked for is not cut
-  const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most }, desk.nowMs);
+  const share = (free: number): number => RULES.share(free, request.hasCap);
+  const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
   if (verdict.kind === "never") {
     return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });

@@ -64,12 +64,15 @@ const WINDOW_MS = 60_000;
 /** A request's tokens, dated at its hold: what was reserved, then what it came to. */
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** What a request may come to: its prompt's bound, with the least and the most output that it may have. */
+/** What a request may come to: its prompt as estimated, with the least and the most output that it may have. */
 export type TokenAsk = {
   readonly prompt: number;
   readonly least: number;
   readonly most: number;
 };
+
+/** The same to a window; `share`: the most that it may have of what is left after its least. */
+type WindowAsk = Pick<TokenAsk, "least" | "most"> & { readonly share: (free: number) => number };
 
 type TokenVerdict =
   | { readonly kind: "granted"; readonly tokens: number }
@@ -77,22 +80,24 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's tokens of the last minute, request by request: never more than its limit in any 60 s. A charge
- * takes the place of what was reserved; above it, it counts at once and delays what comes later.
+ * A key's tokens of the last minute, request by request: what is reserved by estimate and what was charged are never
+ * granted above its limit in any 60 s. A charge takes the place of what was reserved; above it, it counts at
+ * once and delays what comes later.
  */
 export class TokenWindow {
   /** By request, oldest first. */
   readonly #counted = new Map<string, Counted>();
 
   /**
-   * Between the least and the most tokens, as many as are left. `never`: no window has room for the least. Waits are 1 ms
-   * to 60 s.
+   * Between the least and the most tokens, as many as are left for it. `never`: no window has room for the least. Waits
+   * are 1 ms to 60 s.
    */
-  decide(limit: number, ask: Pick<TokenAsk, "least" | "most">, nowMs: number): TokenVerdict {
+  decide(limit: number, ask: WindowAsk, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };
     const remaining = limit - this.#count(nowMs);
     if (ask.least <= remaining) {
-      return { kind: "granted", tokens: Math.min(ask.most, remaining) };
+      const tokens = Math.min(ask.most, ask.least + ask.share(remaining - ask.least));
+      return { kind: "granted", tokens };
     }
     let free = remaining;
     let retryAfterMs = 0;

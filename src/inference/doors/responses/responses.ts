@@ -19,6 +19,7 @@ export const responsesDoor: Door = {
   name: "responses",
   path: "/v1/responses",
   dialect: (at) => (isCodex(at) ? codexDialect : null),
+  asksForAll: true,
   idPrefix: "resp_",
   parse,
 };
