@@ -15,7 +15,7 @@ import { failureResponse } from "./failure-response.ts";
 import { givenId } from "./given-id.ts";
 import type { JsonObject } from "./json-text.ts";
 import { setRateHeaders } from "./rate-headers.ts";
-import { logRequest } from "./request-log.ts";
+import { isSummed, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 
@@ -155,16 +155,18 @@ function isRefused(c: AppContext): boolean {
 }
 
 function log(c: AppContext, admitted: Admitted | undefined): void {
-  logRequest({
+  const request = {
     requestId: c.get("requestId"),
-    method: c.req.method,
     route: routePath(c),
     status: c.res.status,
-    durationMs: now(c.env) - c.get("startedMs"),
     orgId: admitted?.caller.orgId ?? null,
-    keyId: admitted?.caller.keyId ?? null,
     failure: c.get("failure") ?? null,
-  });
+  };
+  const nowMs = now(c.env);
+  if (isSummed(c.get("config") as Config | undefined, request, nowMs)) return;
+  const durationMs = nowMs - c.get("startedMs");
+  const keyId = admitted?.caller.keyId ?? null;
+  logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
 /** With the request's id. Headers of an answer that came from `fetch` cannot be changed; its copy's can. */

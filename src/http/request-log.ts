@@ -1,5 +1,8 @@
+import type { Config } from "../config.ts";
 import type { Failure } from "../lib/failure.ts";
 import { logEvent } from "../lib/log.ts";
+import { Isolate } from "./isolate.ts";
+import { SummedLine } from "./summed-line.ts";
 
 /** A kind of failure; at a peer `home_404`, say, when the answer is home's, whose line names the kind. */
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
@@ -30,4 +33,35 @@ export function logRequest(record: RequestRecord): void {
     key_id: record.keyId,
     failure: record.failure,
   });
+}
+
+/** What anybody can make as often as they like, with a key or without: no key, no such thing, too often. */
+const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
+
+const makeLine = (): SummedLine => new SummedLine("requests_refused");
+
+/**
+ * Counts a refusal in the line that sums them, a second each; false for what has a line of its own: any other
+ * status, and every request where LOG_REQUESTS is `all`.
+ */
+export function isSummed(
+  config: Config | undefined,
+  {
+    status,
+    failure,
+    ...request
+  }: Pick<RequestRecord, "requestId" | "route" | "status" | "orgId"> & {
+    readonly failure: string | null;
+  },
+  nowMs: number,
+): boolean {
+  if (config === undefined || config.logRequests === "all" || !SUMMED.has(status)) return false;
+  Isolate.of(config)
+    .get(makeLine)
+    .add(failure ?? String(status), nowMs, {
+      last_request_id: request.requestId,
+      last_route: request.route,
+      last_org_id: request.orgId,
+    });
+  return true;
 }

@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { routePath } from "hono/route";
 import type { Model } from "../catalog/model.ts";
 import type { AppEnv } from "../http/context.ts";
+import { isSummed } from "../http/request-log.ts";
 import { now } from "../lib/clock.ts";
 import { logEvent } from "../lib/log.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
@@ -25,7 +26,15 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (status !== 401) handOver(c); // as in countRequests: a dead key costs no object call more
   const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || failure !== null || config.logRequests === "all";
-  if (isTold) logRun(run, { route: routePath(c), status, failure });
+  if (!isTold) return;
+  const route = routePath(c);
+  const { orgId } = run.caller;
+  const isCounted = isSummed(
+    config,
+    { requestId: run.id, route, status, orgId, failure },
+    now(env),
+  );
+  if (!isCounted) logRun(run, { route, status, failure });
 }
 
 type Charge = Extract<Outcome, { kind: "settle" }>;

@@ -3,12 +3,15 @@ import type { AppEnv } from "../http/context.ts";
 import type { JsonObject } from "../http/json-text.ts";
 import { notFound } from "../http/not-found.ts";
 import { MANAGEMENT_BYTES_MAX, parseJsonBytes, readBytes } from "../http/read-json.ts";
+import { Isolate } from "../http/isolate.ts";
+import { SummedLine } from "../http/summed-line.ts";
 import { now } from "../lib/clock.ts";
-import { logWarning } from "../lib/log.ts";
 import type { Region } from "../lib/caller.ts";
 import { Timers } from "../lib/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
+
+const makeLine = (): SummedLine => new SummedLine("peer_refused");
 
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
@@ -41,9 +44,13 @@ export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Respo
 async function answered(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const message = await verified(c);
   if (typeof message === "string") {
-    const { requestId } = c.var;
+    const { config, requestId } = c.var;
     const claims = c.req.raw.headers.has("signature"); // anybody may call these paths, without a line
-    if (claims) logWarning("peer_refused", { reason: message, request_id: requestId });
+    if (claims) {
+      const line = config.logRequests === "all" ? makeLine() : Isolate.of(config).get(makeLine);
+      line.add("count", now(c.env), { reason: message, request_id: requestId });
+      c.set("logged", config.logRequests !== "all");
+    }
     return notFound(c);
   }
   c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // signed, so the peer's own

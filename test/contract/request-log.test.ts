@@ -23,8 +23,8 @@ it("by default has a line for what was refused or failed, none for what succeede
   ]) {
     lines = [];
     await send("/healthz", { bindings });
-    await send("/v1/models", { bindings });
-    expect(logged()).toEqual([401]);
+    await send("/v1/%", { bindings });
+    expect(logged()).toEqual([400]);
   }
 });
 
