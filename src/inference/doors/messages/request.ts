@@ -127,10 +127,12 @@ const SERVER_BLOCKS = [
 ] as const;
 const serverBlock = z.looseObject({
   type: z.enum(SERVER_BLOCKS),
-  content: z.unknown().check(
-    z.superRefine((value, context) => {
-      for (const issue of filesIn(value, [])) context.addIssue({ code: "custom", ...issue });
-    }),
+  content: z.optional(
+    z.unknown().check(
+      z.superRefine((value, context) => {
+        for (const issue of filesIn(value, [])) context.addIssue({ code: "custom", ...issue });
+      }),
+    ),
   ),
 });
 
