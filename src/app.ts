@@ -26,7 +26,7 @@ import {
 } from "./organizations/member.route.ts";
 import { countRequests } from "./metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
-import { EVERYONE, isAnsweredAtHome, PAID_PATHS, PATHS } from "./paths.ts";
+import { ASKING_PATHS, EVERYONE, isAnsweredAtHome, PAID_PATHS, PATHS } from "./paths.ts";
 import type { Path, Reach } from "./paths.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
@@ -89,7 +89,7 @@ refuseOtherMethods(app, [
 ]);
 for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>
-    consoleDispatch(c, { dispatch: app.fetch, paidPaths: PAID_PATHS }),
+    consoleDispatch(c, { dispatch: app.fetch, askingPaths: ASKING_PATHS }),
   );
 }
 

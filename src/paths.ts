@@ -150,6 +150,13 @@ export const PAID_PATHS: ReadonlySet<string> = new Set(
   PATHS.filter(({ reach }) => reach === "paid").map((row) => row.path),
 );
 
+/** What asks a provider, paid or not. */
+export const ASKING_PATHS: ReadonlySet<string> = new Set(
+  PATHS.filter(
+    ({ method, reach }) => method === "POST" && (reach === "paid" || reach === "here"),
+  ).map((row) => row.path),
+);
+
 const PEERS_OWN = PATHS.filter(({ reach }) => reach === "paid" || reach === "here").map(
   (row) =>
     new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),

@@ -31,7 +31,9 @@ const TREE: readonly (readonly [string, readonly string[]])[] = [
   ["Run it", ["operate", "configuration", "metrics", "providers", "residency", "deploy"]],
   ["", ["security", "figures"]],
 ];
-const HEADERS = `/docs/*
+const HEADERS = `/*
+  Strict-Transport-Security: max-age=31536000
+/docs/*
   Content-Security-Policy: default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'
   X-Content-Type-Options: nosniff
   Referrer-Policy: no-referrer

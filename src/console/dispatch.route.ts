@@ -10,14 +10,14 @@ import { vouchForOperator } from "../operator/operator-token.ts";
 import { enterSession, failSession } from "./session.route.ts";
 import type { LiveSession } from "./session.route.ts";
 
-/** How a request is answered as if it had come from outside, and what of it costs money. */
+/** How a request is answered as if it had come from outside, and what of it asks a provider. */
 type Surface = {
   readonly dispatch: (
     request: Request,
     env: Env,
     context: ExecutionContext,
   ) => Promise<Response> | Response;
-  readonly paidPaths: ReadonlySet<string>;
+  readonly askingPaths: ReadonlySet<string>;
 };
 
 /** What the playground may ask: it spends the key's own minute and money. */
@@ -48,7 +48,7 @@ const EVERYONE = ["owner", "admin", "billing", "member"];
 export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const request = innerRequest(c.req.raw);
   const path = routingPath(request);
-  const isPaid = c.req.method === "POST" && surface.paidPaths.has(path);
+  const isPaid = c.req.method === "POST" && surface.askingPaths.has(path);
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);

@@ -3,7 +3,8 @@ import * as z from "zod/mini";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
-import { readFields } from "../http/endpoint.ts";
+import { parseFields } from "../http/parse-body.ts";
+import { readJson } from "../http/read-json.ts";
 import { verifyKey } from "../keys/api-key.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
@@ -24,6 +25,8 @@ type AppContext = Context<AppEnv>;
 
 const SESSION_S = 12 * 60 * 60;
 const KEY_CHARACTERS_MAX = 512;
+/** Anybody may send one: a key or a token, and nothing that is worth a place of its own. */
+const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 /** Who a live session is: an operator, or what the register says of its key. */
 export type LiveIdentity =
@@ -57,8 +60,9 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  * was forged is found out without I/O.
  */
 export async function loginRoute(c: AppContext): Promise<Response> {
-  const body = await readFields(c, loginSchema, []);
-  const made = body.ok ? await pacedLogin(c, body.value.key.trim()) : body;
+  const body = await readJson(c.req.raw, LOGIN_LIMITS);
+  const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
+  const made = fields.ok ? await pacedLogin(c, fields.value.key.trim()) : fields;
   if (!made.ok) return fail(c, made.failure);
   const before = await ownSession(c);
   if (before !== null) c.executionCtx.waitUntil(sessionNamed(c, before).close());

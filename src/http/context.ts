@@ -40,6 +40,8 @@ export type AppEnv = {
     presumed?: Presumed;
     /** The place of a request that costs money among those in flight, or why it has none and is shed. */
     slot?: Slot | ShedReason;
+    /** The place of a request with a body that is not paid for: free again when it is answered. */
+    place?: Slot;
     admitted: Admitted;
     /** How long that verdict took: at a peer a key's first use asks its home. */
     admissionMs: number;
@@ -84,6 +86,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
   const answer = early(c);
   if (answer === null) await guarded(c, next);
   else c.res = answer;
+  c.get("place")?.release();
   finish(c);
 }
 
@@ -103,6 +106,17 @@ export function failUnexpectedly(error: unknown, c: AppContext): Response {
   return fail(c, { kind: "internal" });
 }
 
+// Nothing is sent on to https: a client that follows would send its key by http again and again.
+const HTTPS_ALONE =
+  "This address is served by https alone. A key that came by plain http may have been read on its way: replace it.";
+/** This machine's own, as `npm start` is asked: nobody reads on the way. A url may hold what no `URL` takes. */
+const LOOPBACK =
+  /^http:\/\/(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:[/?#]|$)/i;
+
+function isPlainHttp(url: string): boolean {
+  return url.startsWith("http:") && !LOOPBACK.test(url);
+}
+
 /** What is answered before any route is asked, or null. */
 function early(c: AppContext): Response | null {
   const parsed = configOf(c.env);
@@ -114,6 +128,9 @@ function early(c: AppContext): Response | null {
     return fail(c, { kind: "misconfigured" });
   }
   c.set("config", parsed.config);
+  if (isPlainHttp(c.req.url)) {
+    return fail(c, { kind: "invalid_request", message: HTTPS_ALONE, param: null });
+  }
   if (c.req.method === "OPTIONS" && allowsOrigins(c.req.path)) return preflight(c.req.raw);
   if (hasValidEscapes(c.req.url)) return null;
   const message = "The path holds a malformed percent-escape.";

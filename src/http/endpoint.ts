@@ -1,5 +1,5 @@
 import type * as z from "zod/mini";
-import { success } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result, Success } from "../lib/failure.ts";
 import { fail } from "./context.ts";
 import type { AppContext } from "./context.ts";
@@ -7,6 +7,7 @@ import { parseFields } from "./parse-body.ts";
 import type { FieldsSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
+import { readWithPlace } from "./room.ts";
 
 /** An object as a client sees it. */
 export type View = Readonly<Record<string, unknown>>;
@@ -29,10 +30,12 @@ export function respond(c: AppContext, answer: Answer): Response {
   return answer.ok ? c.json(answer.value, answer.status) : fail(c, answer.failure);
 }
 
-/** The JSON body of a request that is not paid for, or 400, 408, 413, 415. */
-export function readBody(c: AppContext): Promise<Result<JsonBody>> {
+/** The JSON body of a request that is not paid for, or 400, 408, 413, 415, 503. */
+export async function readBody(c: AppContext): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  return readJsonBody(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
+  const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
+  const body = await readWithPlace(c, readJsonBody, limits);
+  return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 
 /**

@@ -10,6 +10,8 @@ import type { JsonObject } from "./json-text.ts";
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** A body that declares at most so much is read at once: 4 MiB. */
 export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
+/** Of one whose tokens are counted, for nothing: 4 MiB. */
+export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
 /** Of every other, which anybody with a key may send without paying: 1 MiB. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 

@@ -3,20 +3,17 @@ import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
-import { WHOLE_BYTES_MAX } from "../http/read-json.ts";
+import { bodyLength, countedAtOnce, inFlightOf } from "../http/room.ts";
 import type { Admitted, Caller } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
-import { InFlight, SMALL_BODY_BYTES } from "../lib/in-flight.ts";
+import { SMALL_BODY_BYTES } from "../lib/in-flight.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { Timers } from "../lib/timers.ts";
 import type { VerifiedKey } from "./api-key.ts";
 import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
 import { vouchedFor } from "./vouched.ts";
-
-/** Admission, attempts to store an outcome, and a margin. */
-const LEASE_SPARE_MS = 60_000;
 
 /**
  * Verifies the key of every `/v1` request without I/O, then asks for its admission and sets `admission`,
@@ -43,8 +40,8 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
     }
     if (c.req.method === "POST" && paidPaths.has(c.req.path)) {
       const length = bodyLength(c);
-      const whole = length <= WHOLE_BYTES_MAX ? length : 0; // a larger one takes room as it comes
-      const slot = inFlightOf(c).take(key.value.hash, whole, c.get("startedMs"));
+      const room = inFlightOf(c.get("config"));
+      const slot = room.take(key.value.hash, countedAtOnce(length), c.get("startedMs"));
       c.set("slot", slot);
       if (typeof slot === "string") return next();
       const caller = length > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key.value);
@@ -95,27 +92,7 @@ export function callersOf(config: Config): KnownCallers {
   return Isolate.of(config).get(makeCallers);
 }
 
-/** What this isolate has in flight under a configuration. */
-function inFlightOf(c: Context<AppEnv>): InFlight {
-  return Isolate.of(c.get("config")).get(makeRoom);
-}
-
 const makeCallers = (): KnownCallers => new KnownCallers();
-
-function makeRoom({ numbers }: Config): InFlight {
-  return new InFlight({
-    organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
-    isolateMax: numbers.ISOLATE_IN_FLIGHT_MAX,
-    bytesMax: numbers.ISOLATE_BODIES_MIB_MAX * 1024 * 1024,
-    leaseMs: numbers.BODY_TIMEOUT_MS + numbers.REQUEST_DEADLINE_S * 1000 + LEASE_SPARE_MS,
-  });
-}
-
-/** A body's bytes as declared; Infinity where they are not. */
-function bodyLength(c: Context<AppEnv>): number {
-  const declared = Number(c.req.header("content-length"));
-  return declared > 0 ? declared : Infinity;
-}
 
 async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
   const config = c.get("config");

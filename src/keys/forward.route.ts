@@ -2,10 +2,11 @@ import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { MANAGEMENT_BYTES_MAX, readBytes } from "../http/read-json.ts";
+import { readWithPlace } from "../http/room.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
-import { success } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { within } from "../lib/within.ts";
@@ -63,11 +64,13 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
   return new Response(answered.body === "" ? null : answered.body, { status, headers });
 }
 
-/** The request's body in base64, or null without one; 408, 413. */
+/** The request's body in base64, or null without one; 408, 413, 503. */
 async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
-  const bytes = await readBytes(c.req.raw, { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs });
+  const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
+  const bytes = await readWithPlace(c, readBytes, limits);
+  if ("shed" in bytes) return refuse({ kind: "overloaded" });
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 

@@ -73,7 +73,7 @@ export async function call(
   init: RequestInit = {},
   bindings = env,
 ): Promise<Response> {
-  return app.fetch(new Request(`http://eu.test${path}`, init), bindings);
+  return app.fetch(new Request(`https://eu.test${path}`, init), bindings);
 }
 
 /** The `error` object of a JSON answer that holds nothing else. */

@@ -53,6 +53,27 @@ describe("what npm ci installs", () => {
     expect(manifest.allowScripts).toEqual({ esbuild: true, node: true, workerd: true });
   });
 
+  it.each(["", "test/clients/", "test/browser/"])(
+    "in %s runs no script that is not allowed, where tests and CI install it",
+    (folder) => {
+      const own = read(`${folder}package.json`) as Partial<Manifest>;
+      const locked = read(`${folder}package-lock.json`) as { packages: Record<string, Locked> };
+      const scripted = Object.entries(locked.packages).filter(([, one]) => one.hasInstallScript);
+      const allowed = Object.keys(own.allowScripts ?? {}).toSorted();
+      expect(scripted.map(([place]) => nameOf(place)).toSorted()).toEqual(allowed);
+      const { scripts } = read("package.json") as { scripts: Record<string, string> };
+      const how = [...Object.values(scripts), readFileSync(path.join(ROOT, ".ci/run"), "utf8")];
+      const installs = how.flatMap(
+        (text) => text.match(/\bnpm [^&\n]*\b(?:ci|install|i)\b[^&\n]*/g) ?? [],
+      );
+      const runs = installs.filter(
+        (command) => !/^npm (?:install --package-lock-only)/.test(command),
+      );
+      expect(runs.length).toBeGreaterThanOrEqual(3);
+      for (const command of runs) expect(command).toContain("--ignore-scripts");
+    },
+  );
+
   it("is held against a SHA-512, but for binaries of platforms that are not Linux on x64 with glibc", () => {
     const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
     for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {

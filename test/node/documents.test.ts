@@ -88,6 +88,14 @@ it("every page is served below /docs as HTML and as Markdown, with links that le
   expect((await get("/docs/errors")).text).toContain('id="insufficient_balance"');
 });
 
+it("what is served without the Worker tells browsers to stay on https", async () => {
+  for (const at of ["/console/", "/docs/", "/docs/start", "/openapi.json", "/llms.txt"]) {
+    // oxlint-disable-next-line no-await-in-loop -- five in all
+    const { headers } = await fetch(new URL(at, places.eu.url));
+    expect([at, headers.get("strict-transport-security")]).toEqual([at, "max-age=31536000"]);
+  }
+});
+
 it("/openapi.json and /llms.txt are served, and the API answers its own paths", async () => {
   const { openapi, paths } = JSON.parse((await get("/openapi.json")).text) as {
     openapi: string;

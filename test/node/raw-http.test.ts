@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => region.stop());
 
-const HOST = "Host: eu.test\r\n";
+const HOST = "Host: localhost\r\n"; // by plain http nobody else is answered
 const TYPE = "Content-Type: application/json\r\n";
 const CHAT = JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "hi" }] });
 const LENGTH = `Content-Length: ${CHAT.length}\r\n`;

@@ -1,7 +1,8 @@
 import type { Context } from "hono";
 import { fail } from "../../../http/context.ts";
 import type { AppEnv } from "../../../http/context.ts";
-import { BODY_BYTES_MAX, readJson } from "../../../http/read-json.ts";
+import { COUNT_BYTES_MAX, readJson } from "../../../http/read-json.ts";
+import { readWithPlace } from "../../../http/room.ts";
 import { success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { resolveModel } from "../../../catalog/catalog.ts";
@@ -10,6 +11,7 @@ import { parseChatRequest } from "../../core-request.ts";
 import type { Provider } from "../../../providers/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../../prompt-size.ts";
 import { deploymentOf } from "../../deployment.ts";
+import { overloaded } from "../../overload.route.ts";
 import { promptOf } from "./convert.ts";
 import { Losses } from "./losses.ts";
 import { versionOf } from "./messages.ts";
@@ -24,7 +26,8 @@ const UPSTREAM_MS = 3000;
 
 /**
  * POST /v1/messages/count_tokens: `{ input_tokens }`, by the upstream's own counter where it speaks this
- * dialect, else our estimate rounded up by a tenth; never 0. Free, and nothing is held.
+ * dialect, else our estimate rounded up by a tenth; never 0. Free, and nothing is held; it counts in the key's
+ * minute, and its body takes a place and room as a paid one does.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);
@@ -35,10 +38,9 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const version = versionOf({ header: (name) => c.req.header(name), query: () => undefined });
   if (!version.ok) return version;
   const { numbers } = c.var.config;
-  const read = await readJson(c.req.raw, {
-    bytesMax: BODY_BYTES_MAX,
-    timeoutMs: numbers.BODY_TIMEOUT_MS,
-  });
+  const limits = { bytesMax: COUNT_BYTES_MAX, timeoutMs: numbers.BODY_TIMEOUT_MS };
+  const read = await readWithPlace(c, readJson, limits);
+  if ("shed" in read) return overloaded(c, read.shed);
   if (!read.ok) return read;
   const parsed = parseCount(read.value);
   if (!parsed.ok) return parsed;

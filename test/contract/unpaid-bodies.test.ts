@@ -1,0 +1,130 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { fromPage, login, page } from "./console-client.ts";
+
+const MIB = 1024 * 1024;
+const COUNT = "/v1/messages/count_tokens";
+let account: Account;
+
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+type Sent = {
+  readonly path: string;
+  readonly key: string;
+  readonly body: object;
+  readonly bytes: number;
+};
+
+/**
+ * The statuses of so many requests at once, each with a body of `bytes` whose end comes when every one of them has
+ * been read as far as it will be, or was let go.
+ */
+async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<number[]> {
+  const bindings = bindingsWith({}); // an isolate's keeping of their own
+  const all = Promise.withResolvers<void>();
+  let come = 0;
+  const arrived = (): void => void (++come === count && all.resolve());
+  const text = JSON.stringify(body).replace("FILLED", "a".repeat(bytes));
+  const answers = Array.from({ length: count }, () => {
+    let isOver = false;
+    const stream = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(text.slice(0, -1))),
+      pull: async (controller) => {
+        arrived();
+        await all.promise;
+        if (isOver) return;
+        controller.enqueue(new TextEncoder().encode(text.slice(-1)));
+        controller.close();
+      },
+      cancel: () => {
+        isOver = true;
+      },
+    });
+    const answer = send(path, { key, body: stream, bindings });
+    void answer.then(({ status }) => [503, 529].includes(status) && arrived());
+    return answer;
+  });
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  const small = JSON.parse(text.replace(/a{100,}/, "small")) as object;
+  expect((await send(path, { key, body: small, bindings })).ok).toBe(true); // their room is free again
+  return statuses;
+}
+
+describe("POST /v1/messages/count_tokens", () => {
+  const counted = { model: "sandbox/echo", messages: [{ role: "user", content: "FILLED" }] };
+
+  it("six bodies of 15 MiB at once: all are 413, which names the 4 MiB that are taken", async () => {
+    const body = JSON.stringify(counted).replace("FILLED", "a".repeat(15 * MIB));
+    const sent = Array.from({ length: 6 }, () => send(COUNT, { key: account.key, body }));
+    const answers = await Promise.all(sent);
+    expect(answers.map(({ status }) => status)).toEqual([413, 413, 413, 413, 413, 413]);
+    const [first] = await Promise.all(answers.map((answer) => answer.text()));
+    expect(first).toContain(String(4 * MIB));
+  });
+
+  it("bodies take room as those of paid requests: of six of almost 4 MiB at once three are shed", async () => {
+    const sent = { path: COUNT, key: account.key, body: counted, bytes: 4 * MIB - 1000 };
+    const statuses = await atOnce(6, sent);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
+  });
+
+  it("counts in the key's own minute, and in no console's: 404 there", async () => {
+    const { key } = await openAccount({ rpmLimit: 2 });
+    const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      statuses.push((await send(COUNT, { key, body })).status);
+    }
+    expect(statuses).toEqual([200, 200, 429]);
+    const cookie = await login(key);
+    await errorOf(await page(COUNT, cookie, { method: "POST", body }), 404);
+  });
+});
+
+describe("bodies of what manages something", () => {
+  it("take room too: of 30 of 1 MiB at once, of one organisation, at most 12 are read", async () => {
+    const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
+    const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
+    const statuses = await atOnce(30, sent);
+    const read = statuses.filter((status) => status !== 503);
+    expect(new Set(read)).toEqual(new Set([200, 201])); // it was made, then changed
+    expect(read.length).toBeLessThanOrEqual(12);
+  });
+});
+
+const logIn = (body: string | ReadableStream) =>
+  send("/console/api/login", { body, headers: fromPage(), bindings: bindingsWith({}) });
+
+describe("POST /console/api/login", () => {
+  it("reads 2 KiB of anybody, declared or not", async () => {
+    const long = JSON.stringify({ key: "k".repeat(2048) });
+    expect((await errorOf(await logIn(long), 413)).message).toContain("2048");
+    let pulls = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        pulls++;
+        controller.enqueue(new Uint8Array(1024).fill(32));
+      },
+    });
+    await errorOf(await logIn(endless), 413);
+    expect(pulls).toBeLessThan(10);
+  });
+
+  it("waits 5 s for it", async () => {
+    const waits: number[] = [];
+    const { setTimeout: wait } = globalThis;
+    const sooner = (run: () => void, ms = 0) => {
+      waits.push(ms);
+      return wait(run, ms === 5000 ? 0 : ms);
+    };
+    const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(sooner);
+    const answer = await logIn(new ReadableStream({ pull: () => new Promise(() => undefined) }));
+    spy.mockRestore();
+    await errorOf(answer, 408);
+    expect(waits).toContain(5000);
+  });
+});

@@ -1,0 +1,39 @@
+import { exports } from "cloudflare:workers";
+import { beforeAll, expect, it } from "vitest";
+import { openAccount } from "../contract/client.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+function ask(origin: string, path: string, method = "GET"): Promise<Response> {
+  const headers = { authorization: `Bearer ${key}`, origin: "https://page.test" };
+  const request = new Request(origin + path, { method, headers, redirect: "manual" });
+  return exports.default.fetch(request);
+}
+
+it.each([
+  ["GET", "/v1/models"],
+  ["POST", "/v1/chat/completions"],
+  ["POST", "/v1/messages"],
+  ["GET", "/admin/v1/orgs"],
+  ["POST", "/console/api/login"],
+  ["OPTIONS", "/v1/keys"],
+  ["GET", "/healthz"],
+])("%s %s by plain http is a 400 that says so, and leads nowhere", async (method, path) => {
+  for (const origin of ["http://eu.test", "http://127.0.0.1.eu.test", "http://localhost.eu.test"]) {
+    // oxlint-disable-next-line no-await-in-loop -- three in all
+    const response = await ask(origin, path, method);
+    expect([response.status, response.headers.get("location")]).toEqual([400, null]);
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    expect(await response.text()).toContain("https alone");
+  }
+});
+
+it.each(["http://localhost:8787", "http://127.0.0.1:8787", "http://[::1]:8787", "https://eu.test"])(
+  "%s is answered",
+  async (origin) => {
+    expect((await ask(origin, "/v1/models")).status).toBe(200);
+  },
+);
