@@ -31,7 +31,7 @@ export const ERRORS: Readonly<Record<number, readonly Row[]>> = {
       type: "insufficient_balance",
       codes: ["key_budget_exceeded"],
       headers: { "x-should-retry": /^(true|false)$/ },
-      extra: ["budget_micro", "left_micro", "required_micro"],
+      extra: ["balance_micro", "budget_micro", "left_micro", "required_micro"],
     },
   ],
   403: [

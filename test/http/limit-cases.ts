@@ -71,6 +71,7 @@ export const LIMIT_CASES = {
         message:
           "Insufficient credits: this API key has 3 of 100 micro-credits left, and this request needs at least 4, of its budget of the week. It resets at 2026-11-23T00:00:00.000Z.",
         budget_micro: 100,
+        balance_micro: 3,
         left_micro: 3,
         required_micro: 4,
         resets_at: "2026-11-23T00:00:00.000Z",
@@ -96,6 +97,7 @@ export const LIMIT_CASES = {
         message:
           "Insufficient credits: this API key has 0 of 100 micro-credits left, and this request needs at least 4, of its budget. It does not reset.",
         budget_micro: 100,
+        balance_micro: 0,
         left_micro: 0,
         required_micro: 4,
       },
@@ -120,6 +122,7 @@ export const LIMIT_CASES = {
         message:
           "This API key has 50 of 100 micro-credits left, 48 held by requests under way, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
         budget_micro: 100,
+        balance_micro: 50,
         left_micro: 50,
         required_micro: 4,
         held_micro: 48,
