@@ -24,6 +24,7 @@ const ALL = {
   "organization.created": 1,
   "organization.changed": 1,
   "organization.wallet_rebuilt": 1,
+  "organization.events_left_out": 1,
   "webhook.created": 1,
   "webhook.changed": 1,
   "webhook.rotated": 1,

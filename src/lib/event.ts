@@ -23,6 +23,7 @@ export const EVENT_TYPES = [
   "organization.created",
   "organization.changed",
   "organization.wallet_rebuilt",
+  "organization.events_left_out",
   "webhook.created",
   "webhook.changed",
   "webhook.rotated",
@@ -30,6 +31,16 @@ export const EVENT_TYPES = [
   "webhook.disabled",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+
+/** Where events stand in the log: those of operators, and the others by what they happened to. */
+export const EVENT_ROOMS: readonly string[] = [
+  ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
+];
+
+/** The room of an event: each has a part of the log that no other can take. */
+export function roomOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
+  return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
+}
 
 /** Who did it: a key or session by its id, an operator by name; nobody in particular for the system. */
 export type Actor =

@@ -262,7 +262,7 @@ it("65 events that are too long and 3,000 odd ones leave the log working: each i
   ]);
   await env.DB.prepare(
     `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
-     SELECT value ->> 0, ?1, 'key.changed', 'key', 'key_odd', 'key_odd', value -> 1, value ->> 2
+     SELECT value ->> 0, ?1, 'key.changed', 'operator', 'odd', 'key_odd', value -> 1, value ->> 2
      FROM json_each(?2)`,
   )
     .bind(account.orgId, JSON.stringify(rows))

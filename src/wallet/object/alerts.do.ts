@@ -20,7 +20,7 @@ import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../wallet-contract.ts";
-import { nextRevision } from "./memory.do.ts";
+import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /**
@@ -259,11 +259,11 @@ function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[
 }
 
 /**
- * The limit that a refusal is because of; null where it is none, or only open holds are in the way. Of a session that
- * was never used nothing is told.
+ * The limit that a refusal is because of; null where it is none, or only open holds are in the way. Nothing is told
+ * of a session that was never used, nor of an end user that is not there: names can be made up without end.
  */
 export function reachedByRefusal(
-  { period: now, sql }: Desk,
+  desk: Desk,
   failure: Failure,
   request: {
     readonly keyId: string;
@@ -271,7 +271,9 @@ export function reachedByRefusal(
     readonly sessionId: string | null;
   },
 ): Reached | null {
+  const { period: now, sql } = desk;
   if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
+    if (findEndUser(desk, "external_id", request.externalId) === null) return null;
     const { period, quotaMicro: limit, leftMicro: left } = failure;
     const type = "end_user.quota_reached";
     return { type, subject: request.externalId, period, since: now[period], limit, left };

@@ -6,7 +6,7 @@ import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
 import { within } from "../../lib/within.ts";
 import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../book.store.ts";
-import { selectUntold, updateTold, takeEvent } from "../tables/event-rows.do.ts";
+import { endEventHours, selectUntold, updateTold, takeEvent } from "../tables/event-rows.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 
 const TOLD_AT_ONCE = 100;
@@ -83,13 +83,17 @@ const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 
 /**
- * Takes the events of the book into the log, then deletes them there: what stands in both after a crash is the
+ * Ends hours that are over, then takes the events of the book into the log and deletes them there: what stands in both after a crash is the
  * same event by its id, and is taken once. Never throws: what could not be taken waits in the book.
  */
 export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
   try {
     const orgId = decisions.tryOpen()?.memory.row.orgId;
     if (orgId === undefined) return;
+    decisions.decide((desk) => {
+      desk.storage.transactionSync(() => endEventHours(desk));
+      return success(null);
+    });
     for (let page = 0; page < PAGES_MAX; page++) {
       /* oxlint-disable no-await-in-loop -- one page after the other */
       const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);

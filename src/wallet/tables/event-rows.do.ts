@@ -1,10 +1,18 @@
-import { derivedEventId, fittingData, mintEventId } from "../../lib/event.ts";
+import {
+  derivedEventId,
+  EVENT_ROOMS,
+  fittingData,
+  mintEventId,
+  roomOf,
+  SYSTEM,
+} from "../../lib/event.ts";
+import { timestamp } from "../../lib/clock.ts";
 import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts";
 import { logAlert } from "../../lib/log.ts";
 import type { Desk } from "../object/memory.do.ts";
 import type { EventPage, EventQuery } from "../wallet-contract.ts";
 
-/** An organisation's newest events are kept, none longer than a year. */
+/** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
 export const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 /** So many that are too old go with one that comes. */
@@ -30,39 +38,59 @@ export function addEvent(
  */
 export function takeEvent(desk: Desk, event: EventRecord): boolean {
   const { sql } = desk;
+  if (placeOf(sql, event.id) !== null) return false;
+  if (!hasRoomThisHour(desk, event)) return false;
   const data = fittingData(event.data);
-  const [row] = sql
-    .exec<{ seq: number }>(
-      `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING seq`,
-      event.id,
-      event.type,
-      event.actor.kind,
-      event.actor.id,
-      event.subject,
-      JSON.stringify(data),
-      event.createdAt,
-    )
-    .toArray();
-  if (row === undefined) return false;
+  const room = roomOf(event);
+  sql.exec(
+    `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at, room, place)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+        (SELECT coalesce(max(place), 0) + 1 FROM events WHERE room = ?8))`,
+    event.id,
+    event.type,
+    event.actor.kind,
+    event.actor.id,
+    event.subject,
+    JSON.stringify(data),
+    event.createdAt,
+    room,
+  );
   if (data !== event.data) {
     const { id, type } = event;
     logAlert("event_cut", { org_id: desk.memory.row.orgId, id, type });
   }
   desk.memory.isUntold = true;
   desk.memory.changed = true; // should the telling be lost, the next publish tells
-  dropOld(desk, row.seq);
+  dropOld(desk);
   return true;
 }
 
-/** Removes what is beyond the bound, with a note of it, and what is older than a year. */
-function dropOld({ sql, nowMs }: Desk, newestSeq: number): void {
-  const beyond = sql
-    .exec<{ at: number }>(
-      "DELETE FROM events WHERE seq <= ? RETURNING created_at AS at",
-      newestSeq - EVENTS_MAX,
+/** Removes what is beyond the bound from the room that has the most, with a note of it, and what is older than a year. */
+function dropOld({ sql, nowMs }: Desk): void {
+  const rooms = sql
+    .exec<{ room: string; first: number | null; last: number | null }>(
+      `SELECT value AS room, (SELECT min(place) FROM events WHERE room = value) AS first,
+        (SELECT max(place) FROM events WHERE room = value) AS last FROM json_each(?)`,
+      JSON.stringify(EVENT_ROOMS),
     )
-    .toArray();
+    .toArray()
+    .map(({ room, first, last }) => ({
+      room,
+      first: first ?? 1,
+      size: (last ?? 0) - (first ?? 1) + 1,
+    }));
+  const over = rooms.reduce((sum, { size }) => sum + size, 0) - EVENTS_MAX;
+  const [most] = rooms.toSorted((one, other) => other.size - one.size);
+  const beyond =
+    over <= 0 || most === undefined
+      ? []
+      : sql
+          .exec<{ at: number }>(
+            "DELETE FROM events WHERE room = ? AND place < ? RETURNING created_at AS at",
+            most.room,
+            most.first + over,
+          )
+          .toArray();
   if (beyond.length > 0) {
     sql.exec(
       `UPDATE event_log SET dropped = dropped + ?, dropped_until = max(coalesce(dropped_until, 0), ?)`,
@@ -71,6 +99,64 @@ function dropOld({ sql, nowMs }: Desk, newestSeq: number): void {
     );
   }
   forgetOldEvents(sql, nowMs);
+}
+
+/** What a key or a session tells of one type in an hour; the rest is summed. */
+const HOURLY_MAX = 100;
+/** As many keys as may live, which go when their member does. */
+const HOURLY_REVOKED_MAX = 1000;
+const HOUR_MS = 3_600_000;
+const ENDED_MAX = 1000;
+
+type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
+
+/** Counts an event of a key or a session; false when its actor has told enough of them in this hour. */
+function hasRoomThisHour(desk: Desk, { type, actor }: NewEvent): boolean {
+  if (actor.kind === "operator" || actor.kind === "system") return true;
+  const count = countOfHour(desk, `${actor.kind} ${actor.id}`, type);
+  const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_MAX);
+  desk.sql.exec(
+    "INSERT OR REPLACE INTO event_counts (actor, type, hour, told, left_out) VALUES (?, ?, ?, ?, ?)",
+    count.actor,
+    type,
+    count.hour,
+    count.told + (fits ? 1 : 0),
+    count.left_out + (fits ? 0 : 1),
+  );
+  return fits;
+}
+
+/** What an actor told of a type in this hour; what it left out of one that is over is told. */
+function countOfHour(desk: Desk, actor: string, type: EventType): Count {
+  const hour = desk.nowMs - (desk.nowMs % HOUR_MS);
+  const [known] = desk.sql
+    .exec<Count>("SELECT * FROM event_counts WHERE actor = ? AND type = ?", actor, type)
+    .toArray();
+  if (known !== undefined && known.hour >= hour) return known;
+  if (known !== undefined) tellLeftOut(desk, known);
+  return { actor, type, hour, told: 0, left_out: 0 };
+}
+
+/** One event for all that an actor did beyond its bound in an hour. */
+function tellLeftOut(desk: Desk, { actor, type, hour, left_out: leftOut }: Count): void {
+  if (leftOut === 0) return;
+  const [kind, id] = actor.split(" ");
+  const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
+  const subject = desk.memory.row.orgId;
+  const event = { type: "organization.events_left_out", actor: SYSTEM, subject, data } as const;
+  addEvent(desk, event, [actor, type, hour]);
+}
+
+/** Tells what was left out in hours that are over, and forgets their counts; a batch of them. */
+export function endEventHours(desk: Desk): void {
+  const { sql, nowMs } = desk;
+  const over = sql
+    .exec<Count>(`SELECT * FROM event_counts WHERE hour <= ? LIMIT ${ENDED_MAX}`, nowMs - HOUR_MS)
+    .toArray();
+  for (const count of over) {
+    tellLeftOut(desk, count);
+    sql.exec("DELETE FROM event_counts WHERE actor = ? AND type = ?", count.actor, count.type);
+  }
 }
 
 /** Removes a batch of the events that are older than a year; true when there may be more. */

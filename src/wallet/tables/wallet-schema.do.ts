@@ -181,8 +181,11 @@ const FIRST = `CREATE TABLE wallet (
     actor_id TEXT CHECK ((actor_id IS NULL) = (actor_kind = 'system')),
     subject TEXT NOT NULL,
     data TEXT NOT NULL CHECK (json_valid(data)),
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    room TEXT NOT NULL, -- what it may push out: the oldest of its room
+    place INTEGER NOT NULL -- in its room, one after the other
   ) STRICT;
+  CREATE UNIQUE INDEX events_by_room ON events (room, place);
   CREATE INDEX events_by_time ON events (created_at, seq);
   CREATE INDEX events_by_type ON events (type, created_at, seq);
   CREATE TABLE event_log ( -- what is known of the log beside its rows
@@ -192,6 +195,14 @@ const FIRST = `CREATE TABLE wallet (
     told_seq INTEGER NOT NULL DEFAULT 0 -- the webhooks' object has all up to here
   ) STRICT;
   INSERT INTO event_log (id) VALUES (1);
+  CREATE TABLE event_counts ( -- what each key and session told of a type in its last hour
+    actor TEXT NOT NULL, -- kind and id
+    type TEXT NOT NULL,
+    hour INTEGER NOT NULL, -- when it began
+    told INTEGER NOT NULL,
+    left_out INTEGER NOT NULL,
+    PRIMARY KEY (actor, type)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE sessions ( -- those that were used, and those that were ended
     id TEXT PRIMARY KEY NOT NULL,
     key_id TEXT, -- null: ended before it was used
