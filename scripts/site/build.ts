@@ -28,7 +28,7 @@ const TREE: readonly (readonly [string, readonly string[]])[] = [
   ["Begin", ["README", "start", "concepts", "clients", "sandbox"]],
   ["Use it", ["console", "keys", "end-users", "usage", "errors", "limits", "webhooks", "idempotency", "regions", "api"]],
   ["", ["models-and-prices"]],
-  ["Run it", ["operate", "configuration", "metrics", "providers", "residency", "deploy"]],
+  ["Run it", ["operate", "alerts", "runbooks", "configuration", "metrics", "providers", "residency", "deploy"]],
   ["", ["security", "figures"]],
 ];
 const HEADERS = `/*
@@ -73,7 +73,9 @@ async function writeSite(folder: string): Promise<Built> {
   const openApi = await openApiText();
   const pages = [...readPages(), { name: "api", markdown: apiPage(openApi) }];
   const out = path.join(folder, "docs");
-  cpSync(path.join(DOCS, "pictures"), path.join(out, "pictures"), { recursive: true });
+  for (const kept of ["pictures", "operate"]) {
+    cpSync(path.join(DOCS, kept), path.join(out, kept), { recursive: true });
+  }
   const write = (name: string, text: string): void => {
     mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
     writeFileSync(path.join(folder, name), text);

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { METRICS } from "../../src/metrics/series.ts";
+import type { Metric } from "../../src/metrics/series.ts";
+import { readPage, ROOT } from "./pages.ts";
+
+const read = (file: string): string => readFileSync(path.join(ROOT, file), "utf8");
+const RULES = read("docs/operate/prometheus-rules.yml");
+const DASHBOARD = read("docs/operate/grafana-dashboard.json");
+const ALERTS = readPage("docs/alerts.md");
+
+/** Names of metrics in a text; a histogram's series by the histogram's own. */
+function metricsIn(text: string): string[] {
+  const names = [...text.matchAll(/\bturnpike_[a-z_]+/g)].map(([name]) => name);
+  return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))].toSorted();
+}
+
+const known = Object.values<Metric>(METRICS).map(({ name }) => name);
+
+it("rules and dashboard name metrics that there are, and every metric stands in one of them", () => {
+  expect(metricsIn(RULES).filter((name) => !known.includes(name))).toEqual([]);
+  expect(metricsIn(DASHBOARD).filter((name) => !known.includes(name))).toEqual([]);
+  expect(metricsIn(RULES + DASHBOARD)).toEqual(known.toSorted());
+});
+
+it("the page of metrics has every metric, and none that is gone", () => {
+  const page = metricsIn(readPage("docs/metrics.md")).filter((name) => name !== "turnpike_eu");
+  expect(page).toEqual(known.toSorted());
+});
+
+it("a histogram's buckets alone are asked for a quantile, and a counter is never shown as it is", () => {
+  const exprs = [
+    ...[...RULES.matchAll(/expr: (.+)/g)].map(([, expr = ""]) => expr),
+    ...[...DASHBOARD.matchAll(/"expr": "((?:[^"\\]|\\.)*)"/g)].map(([, expr = ""]) => expr),
+  ];
+  expect(exprs.length).toBeGreaterThan(30);
+  for (const { name, type } of Object.values<Metric>(METRICS)) {
+    const uses = exprs.flatMap((expr) => [
+      ...expr.matchAll(new RegExp(String.raw`(\w+)\(${name}(_bucket)?\b`, "g")),
+    ]);
+    const within = uses.map(([, call = "", bucket = ""]) => `${call}${bucket}`);
+    if (type === "gauge") expect(within.filter((one) => /rate|increase/.test(one))).toEqual([]);
+    else
+      expect([name, within.filter((one) => !/^(?:rate|increase)/.test(one))]).toEqual([name, []]);
+    if (type === "histogram") expect(new Set(within)).toEqual(new Set(["rate_bucket"]));
+  }
+});
+
+it("every rule has a severity, a summary and a row that says what to do, and every row a rule", () => {
+  const rules = RULES.split(/^ {6}- alert: /m).slice(1);
+  for (const rule of rules) {
+    expect(rule).toMatch(/^ {8}expr: \S/m);
+    expect(rule).toMatch(/^ {8}labels: \{ severity: (?:page|ticket) \}$/m);
+    expect(rule).toMatch(/^ {8}annotations:\s+\{\s*summary:\s*"[^"]+"\s*,?\s*\}$/m);
+  }
+  const named = rules.map((rule) => rule.split("\n")[0] ?? "");
+  const rows = [...ALERTS.matchAll(/^\| `(Turnpike\w+)` /gm)].map(([, name = ""]) => name);
+  expect(rows.toSorted()).toEqual(named.toSorted());
+});
+
+it("every alert of the log has a row that says what to do, and every row is an alert", () => {
+  const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => read(path.join("src", file)));
+  const logged = sources.flatMap((source) =>
+    [...source.matchAll(/logAlert\(\s*"(\w+)"/g)].map(([, name = ""]) => name),
+  );
+  const part = ALERTS.slice(ALERTS.indexOf("## From the log"));
+  const cells = [...part.matchAll(/^\| (`.*?) \|/gm)].map(([, cell = ""]) => cell);
+  const rows = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name));
+  const states = ["outbox_dead", "outbox_parked"]; // written by the outbox from a message's state
+  const wanted = [...new Set([...logged, ...states])].toSorted();
+  expect(rows.filter((name) => name !== "alert").toSorted()).toEqual(wanted);
+});
+
+it.each([
+  "A dead provider key",
+  "An overloaded book",
+  "An overloaded wallet",
+  "A region away",
+  "A leaked operator's token",
+  "A leaked KEY_SECRET",
+])("there is a runbook for it: %s", (title) => {
+  const runbooks = readPage("docs/runbooks.md");
+  const section = runbooks.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
+  for (const word of ["**Seen**", "\n1. ", "**Over**"]) expect(section).toContain(word);
+});
