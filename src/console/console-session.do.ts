@@ -2,105 +2,128 @@ import { DurableObject } from "cloudflare:workers";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { CLOCK_LAG_MAX_MS, RateWindow, WINDOW_MS } from "../lib/rate-window.ts";
+import { CLOCK_LAG_MAX_MS, RateWindow } from "../lib/rate-window.ts";
 import type { StoredAdmission } from "../lib/rate-window.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import type { Tables } from "../lib/tables.do.ts";
 import type { ConsoleIdentity, Entered } from "./session-contract.ts";
 
-/** What a session may call in any 60 s, and how often a key or an operator may log in. */
+/** What all sessions of a key or an operator may call in any 60 s, how often it may log in, and what lives of it. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
+const SESSIONS_MAX = 20;
 
-const FIRST = `CREATE TABLE session (one INTEGER PRIMARY KEY CHECK (one = 1),
+const FIRST = `CREATE TABLE sessions (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
     identity TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
-  CREATE TABLE calls (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;`;
+  CREATE TABLE calls (log TEXT NOT NULL, slot INTEGER NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (log, slot)) STRICT, WITHOUT ROWID;`;
 
 export const SESSION_TABLES: Tables = {
   name: "console session",
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
+/** What is counted, as a refusal names it. */
+type Log = "console" | "login";
+type Session = { readonly identity: ConsoleIdentity; readonly expiresAt: number };
 type Memory = {
-  readonly window: RateWindow;
-  readonly session: { readonly identity: ConsoleIdentity; readonly expiresAt: number } | null;
+  readonly windows: Readonly<Record<Log, RateWindow>>;
+  /** By name, the oldest first. */
+  readonly sessions: ReadonlyMap<string, Session>;
 };
 
 /**
- * One session of a console, named by the SHA-256 of its cookie: who logged in, until when, and the exact log
- * of its last minute. Under the name `logins/<hash>` it counts the logins of one key or operator instead.
- * What is over is erased by its alarm.
+ * The console sessions of one key or operator, named by `consoleAccount`: each by its cookie's SHA-256, until when it
+ * lives, and the exact log of the last minute of all together. What is over is erased by its alarm.
  */
 export class ConsoleSession extends DurableObject<Env> {
   /** Null: storage must be read. */
   #memory: Memory | null = null;
 
-  /** Begins the session; `expiresAt` in Unix ms. */
-  async open(identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
+  /** Begins a session, which counts as a login; `expiresAt` in Unix ms. Of too many the oldest ends. `rate_limited`. */
+  async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
+    const { sql } = this.ctx.storage;
     makeTables(this.ctx.storage, SESSION_TABLES);
-    this.ctx.storage.sql.exec(
-      "INSERT OR REPLACE INTO session (one, identity, expires_at) VALUES (1, ?, ?)",
+    const taken = this.#take("login", LOGINS_MAX);
+    if (!taken.ok) return taken;
+    this.#memory = null;
+    sql.exec(
+      "INSERT INTO sessions (name, identity, expires_at) VALUES (?, ?, ?)",
+      name,
       JSON.stringify(identity),
       expiresAt,
     );
-    this.#memory = null;
-    await this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
+    sql.exec(
+      `DELETE FROM sessions WHERE expires_at <= ?
+        OR number NOT IN (SELECT number FROM sessions ORDER BY number DESC LIMIT ${SESSIONS_MAX})`,
+      now(this.env),
+    );
+    await this.#arm(expiresAt);
     return success(null);
   }
 
   /**
-   * Whose session it is; takes a place in its minute where the call is counted. `no_console_session` when
+   * Whose session it is; takes a place in the minute of all of them where the call is counted. `no_console_session` when
    * there is none (any more), `rate_limited`.
    */
-  enter(isCounted: boolean): Result<Entered> {
-    const { session } = this.#remember();
-    if (session === null || session.expiresAt <= now(this.env)) {
+  enter(name: string, isCounted: boolean): Result<Entered> {
+    const session = this.#remember().sessions.get(name);
+    if (session === undefined || session.expiresAt <= now(this.env)) {
       return refuse({ kind: "no_console_session" });
     }
     if (!isCounted) {
       const rate = { limit: CALLS_MAX, remaining: CALLS_MAX, resetMs: 0 };
       return success({ ...session, rate });
     }
-    const taken = this.#take(CALLS_MAX, "console");
+    const taken = this.#take("console", CALLS_MAX);
     return taken.ok ? success({ ...session, rate: taken.value }) : taken;
   }
 
-  /** Ends the session: nothing of it is left. */
-  async close(): Promise<Result<null>> {
-    await this.#erase();
+  /** Ends a session, or with null all of them: nothing of what ended is left. */
+  async close(name: string | null): Promise<Result<null>> {
+    if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
+    this.#memory = null;
+    this.ctx.storage.sql.exec("DELETE FROM sessions WHERE ?1 IS NULL OR name = ?1", name);
     return success(null);
   }
 
-  /** Counts one login of whom this object is named after: `rate_limited`. */
-  async takeLogin(): Promise<Result<null>> {
-    makeTables(this.ctx.storage, SESSION_TABLES);
-    const taken = this.#take(LOGINS_MAX, "login");
-    if (!taken.ok) return taken;
-    await this.ctx.storage.setAlarm(elapsedMs() + WINDOW_MS);
-    return success(null);
-  }
-
+  /** Forgets what is over, and all when nothing else is left: whatever was counted is older than a minute by then. */
   override async alarm(): Promise<void> {
-    await this.#erase();
+    this.#memory = null;
+    const { storage } = this.ctx;
+    if (!openTables(storage, SESSION_TABLES)) return;
+    storage.sql.exec("DELETE FROM sessions WHERE expires_at <= ?", now(this.env));
+    const { next } = storage.sql
+      .exec<{ next: number | null }>("SELECT max(expires_at) AS next FROM sessions")
+      .one();
+    if (next === null) await storage.deleteAll();
+    else await this.#arm(next);
+  }
+
+  /** Nothing of what is counted or lives now is needed after the newest session's end. */
+  #arm(expiresAt: number): Promise<void> {
+    return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
   /** A place in the last 60 s, stored before it is answered. */
-  #take(limit: number, scope: "console" | "login"): Result<RateState> {
-    const { window } = this.#remember();
+  #take(log: Log, limit: number): Result<RateState> {
+    const window = this.#remember().windows[log];
     const clockMs = now(this.env);
+    const { sql } = this.ctx.storage;
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) {
-      this.ctx.storage.sql.exec("UPDATE calls SET at = ?1 WHERE at > ?1", clockMs);
+      sql.exec("UPDATE calls SET at = ?1 WHERE at > ?1 AND log = ?2", clockMs, log);
       window.clamp(clockMs);
     }
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
-      return refuse({ kind: "rate_limited", scope, limit, retryAfterMs });
+      return refuse({ kind: "rate_limited", scope: log, limit, retryAfterMs });
     }
     const { entry, remaining, resetMs } = decision;
-    this.ctx.storage.sql.exec(
-      "INSERT OR REPLACE INTO calls (slot, at) VALUES (?, ?)",
+    sql.exec(
+      "INSERT OR REPLACE INTO calls (log, slot, at) VALUES (?, ?, ?)",
+      log,
       entry.slot,
       entry.at,
     );
@@ -115,24 +138,24 @@ export class ConsoleSession extends DurableObject<Env> {
 
   /** An object that nothing was stored in has no tables, and gets none by being asked. */
   #read(): Memory {
-    const { sql } = this.ctx.storage;
     if (!openTables(this.ctx.storage, SESSION_TABLES)) {
-      return { window: new RateWindow(), session: null };
+      const windows = { console: new RateWindow(), login: new RateWindow() };
+      return { windows, sessions: new Map() };
     }
-    const [row] = sql.exec<{ identity: string; expires_at: number }>(
-      "SELECT identity, expires_at FROM session",
+    const rows = this.ctx.storage.sql.exec<{ name: string; identity: string; expires_at: number }>(
+      "SELECT name, identity, expires_at FROM sessions ORDER BY number",
     );
-    const calls = sql.exec<StoredAdmission>("SELECT slot, at FROM calls").toArray();
-    const session = row && {
-      identity: JSON.parse(row.identity) as ConsoleIdentity,
-      expiresAt: row.expires_at,
-    };
-    return { window: new RateWindow(calls), session: session ?? null };
+    const sessions = rows.toArray().map(({ name, identity, expires_at: expiresAt }) => {
+      return [name, { identity: JSON.parse(identity) as ConsoleIdentity, expiresAt }] as const;
+    });
+    const windows = { console: this.#windowOf("console"), login: this.#windowOf("login") };
+    return { windows, sessions: new Map(sessions) };
   }
 
-  async #erase(): Promise<void> {
-    this.#memory = null;
-    await this.ctx.storage.deleteAlarm();
-    await this.ctx.storage.deleteAll();
+  #windowOf(log: Log): RateWindow {
+    const { sql } = this.ctx.storage;
+    return new RateWindow(
+      sql.exec<StoredAdmission>("SELECT slot, at FROM calls WHERE log = ?", log).toArray(),
+    );
   }
 }

@@ -10,7 +10,7 @@ export type ConsoleIdentity =
     }
   | { readonly kind: "operator"; readonly tokenHash: string };
 
-/** A session at a call of it: whose it is, until when (Unix ms), and what is left of its own minute. */
+/** A session at a call of it: whose it is, until when (Unix ms), and what is left of the minute of all sessions of it. */
 export type Entered = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;
@@ -19,8 +19,7 @@ export type Entered = {
 
 /** The calls of the object `ConsoleSession`: plain values. */
 export type ConsoleSessionCalls = {
-  open(identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
-  enter(isCounted: boolean): Promise<Result<Entered>>;
-  close(): Promise<Result<null>>;
-  takeLogin(): Promise<Result<null>>;
+  open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
+  enter(name: string, isCounted: boolean): Promise<Result<Entered>>;
+  close(name: string | null): Promise<Result<null>>;
 };

@@ -7,22 +7,27 @@ import { sha256Hex } from "../operator/operator-token.ts";
 /** `__Host-`: only this host, only over https (or to this machine), only for the whole path. */
 const NAME = "__Host-turnpike";
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Strict; Path=/";
-/** The id of a secret, randomness (256 bits), and the tag in hex. */
-const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43})([0-9a-f]{64})$/;
+/** The id of a secret, randomness (256 bits), whose sessions it is one of, and the tag in hex. */
+const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 /** Every cookie of this name in a `Cookie` header. */
 const OURS = new RegExp(`(?:^|;)\\s*${NAME}=([^;\\s]*)`, "g");
 
-/** A session's cookie as the browser is given it, and the name of its object. */
+/** Where a session is kept: the name of its object, and its own there. */
+export type SessionPlace = { readonly account: string; readonly session: string };
+
+/** A session's cookie as the browser is given it, and the session's name in the object of its account. */
 export async function mintCookie(
   secrets: readonly KeySecret[],
+  account: string,
   ageS: number,
-): Promise<{ readonly header: string; readonly session: string }> {
+): Promise<{ readonly header: string } & SessionPlace> {
   const [secret] = secrets;
   assert(secret !== undefined, "a cookie needs a secret");
-  const untagged = secret.id + randomBase62(43);
+  const untagged = secret.id + randomBase62(43) + account;
   const value = untagged + (await tagOf(secret, untagged));
   return {
     header: `${NAME}=${value}; ${ATTRIBUTES}; Max-Age=${ageS}`,
+    account,
     session: await sha256Hex(value),
   };
 }
@@ -36,19 +41,19 @@ export function hasSessionCookie(cookies = ""): boolean {
 }
 
 /**
- * The name of the object that keeps the session of this `Cookie` header, or null for one that holds none of
- * ours, or two. A made-up one is found out by its tag, under the secret that it names: it costs no I/O.
+ * Where the session of this `Cookie` header is kept, or null for one that holds none of ours, or two. A made-up one is found out by its tag, under the secret that it names: it costs no I/O.
  */
 export async function sessionOf(
   cookies = "",
   secrets: readonly KeySecret[],
-): Promise<string | null> {
+): Promise<SessionPlace | null> {
   const [first, second] = cookies.matchAll(OURS);
   const value = first?.[1] ?? "";
-  const [, untagged = "", secretId, tag = ""] = VALUE.exec(value) ?? [];
+  const [, untagged = "", secretId, account = "", tag = ""] = VALUE.exec(value) ?? [];
   const secret = secrets.find(({ id }) => id === secretId);
   if (secret === undefined || second !== undefined) return null;
-  return sameText(tag, await tagOf(secret, untagged)) ? sha256Hex(value) : null;
+  if (!sameText(tag, await tagOf(secret, untagged))) return null;
+  return { account, session: await sha256Hex(value) };
 }
 
 /** With a label of its own: what is signed here can pass for no key's tag or hash. */

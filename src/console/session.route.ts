@@ -11,6 +11,7 @@ import { secretOf } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
+import { consoleAccount } from "../lib/console-account.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { readObject } from "../lib/reach-object.ts";
@@ -19,6 +20,7 @@ import { operatorHashed, sha256Hex } from "../operator/operator-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import type { ConsoleIdentity, ConsoleSessionCalls, Entered } from "./session-contract.ts";
 import { ENDED_COOKIE, hasSessionCookie, mintCookie, sessionOf } from "./session-cookie.ts";
+import type { SessionPlace } from "./session-cookie.ts";
 import { findViewer } from "./viewer.store.ts";
 
 type AppContext = Context<AppEnv>;
@@ -65,7 +67,7 @@ export async function loginRoute(c: AppContext): Promise<Response> {
   const made = fields.ok ? await pacedLogin(c, fields.value.key.trim()) : fields;
   if (!made.ok) return fail(c, made.failure);
   const before = await ownSession(c);
-  if (before !== null) c.executionCtx.waitUntil(sessionNamed(c, before).close());
+  if (before !== null) c.executionCtx.waitUntil(closed(c, before));
   c.header("set-cookie", made.value.cookie);
   return c.json(made.value.view);
 }
@@ -101,14 +103,14 @@ async function logIn(c: AppContext, text: string): Promise<Login> {
   const live = await liveIdentity(c, stored);
   if (!live.ok) return live;
   const name = stored.kind === "key" ? stored.key.hash : stored.tokenHash;
-  const taken = await askSession(c, `logins/${name}`, (logins) => logins.takeLogin());
-  if (!taken.ok) return taken;
   const expiresAt = now(c.env) + SESSION_S * 1000;
+  const cookie = await mintCookie(c.var.config.keySecrets, consoleAccount(name), SESSION_S);
+  const opened = await askSessions(c, cookie, (own) => own.open(cookie.session, stored, expiresAt));
+  if (!opened.ok) return opened;
   const view = await sessionView(c, live.value, expiresAt);
-  if (!view.ok) return view;
-  const cookie = await mintCookie(c.var.config.keySecrets, SESSION_S);
-  const opened = await askSession(c, cookie.session, (fresh) => fresh.open(stored, expiresAt));
-  return opened.ok ? success({ view: view.value, cookie: cookie.header }) : opened;
+  if (view.ok) return success({ view: view.value, cookie: cookie.header });
+  c.executionCtx.waitUntil(closed(c, cookie));
+  return view;
 }
 
 /**
@@ -128,8 +130,8 @@ export async function sessionRoute(c: AppContext): Promise<Response> {
 export async function logoutRoute(c: AppContext): Promise<Response> {
   const session = await ownSession(c);
   if (session !== null) {
-    const closed = await askSession(c, session, (own) => own.close());
-    if (!closed.ok) return fail(c, closed.failure);
+    const ended = await closed(c, session);
+    if (!ended.ok) return fail(c, ended.failure);
   }
   c.header("set-cookie", ENDED_COOKIE);
   return c.body(null, 204);
@@ -145,12 +147,12 @@ export async function enterSession(
 ): Promise<Result<LiveSession>> {
   const session = await ownSession(c);
   if (session === null) return refuse({ kind: "no_console_session" });
-  const entered = await askSession(c, session, (own) => own.enter(isCounted));
+  const entered = await askSessions(c, session, (own) => own.enter(session.session, isCounted));
   if (!entered.ok) return entered;
   const live = await liveIdentity(c, entered.value.identity);
   if (live.ok) return success({ ...entered.value, identity: live.value });
   if (live.failure.kind !== "invalid_api_key") return live;
-  c.executionCtx.waitUntil(sessionNamed(c, session).close());
+  c.executionCtx.waitUntil(closed(c, session));
   return refuse({ kind: "no_console_session" });
 }
 
@@ -196,21 +198,22 @@ async function liveIdentity(
   return known.ok ? success({ kind: "key", key, known: known.value }) : known;
 }
 
-/** The name of the session of this request's cookie, or null. */
-function ownSession(c: AppContext): Promise<string | null> {
+/** Where the session of this request's cookie is kept, or null. */
+function ownSession(c: AppContext): Promise<SessionPlace | null> {
   return sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
 }
 
-function sessionNamed(c: AppContext, name: string): ConsoleSessionCalls {
-  return inJurisdiction(c.env.CONSOLE_SESSION, c.var.config.jurisdiction).getByName(name);
+function closed(c: AppContext, place: SessionPlace): Promise<Result<null>> {
+  return askSessions(c, place, (own) => own.close(place.session));
 }
 
-function askSession<T>(
+function askSessions<T>(
   c: AppContext,
-  name: string,
-  call: (session: ConsoleSessionCalls) => Promise<Result<T>>,
+  { account }: SessionPlace,
+  call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  return readObject(() => call(sessionNamed(c, name)));
+  const sessions = inJurisdiction(c.env.CONSOLE_SESSION, c.var.config.jurisdiction);
+  return readObject(() => call(sessions.getByName(account)));
 }
 
 /** The JSON of a session: what the console's first page needs to know. */

@@ -37,18 +37,19 @@ import { ownSessionView } from "./sessions.route.ts";
 import { standingView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
-type KeyServices = Omit<RevocationServices, "wallet" | "register"> & {
-  readonly register: (
-    keyHash: string,
-  ) => ReturnType<RevocationServices["register"]> &
-    ReturnType<ChangeServices["register"]> &
-    ReturnType<RotationServices["register"]>;
-  readonly wallet: (orgId: string) => ReturnType<RevocationServices["wallet"]> &
-    ReturnType<ChangeServices["wallet"]> &
-    ReturnType<RotationServices["wallet"]> & {
-      keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
-    };
-};
+type KeyServices = Omit<RevocationServices, "wallet" | "register"> &
+  Pick<RotationServices, "consoles"> & {
+    readonly register: (
+      keyHash: string,
+    ) => ReturnType<RevocationServices["register"]> &
+      ReturnType<ChangeServices["register"]> &
+      ReturnType<RotationServices["register"]>;
+    readonly wallet: (orgId: string) => ReturnType<RevocationServices["wallet"]> &
+      ReturnType<ChangeServices["wallet"]> &
+      ReturnType<RotationServices["wallet"]> & {
+        keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
+      };
+  };
 
 /**
  * GET /v1/keys: the organisation's live keys and its newest 100 revoked ones, newest first; of a `member`
@@ -268,12 +269,14 @@ function keyServices(c: AppContext): KeyServices {
   const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
   const wallets = inJurisdiction(c.env.WALLET, jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, jurisdiction);
+  const consoles = inJurisdiction(c.env.CONSOLE_SESSION, jurisdiction);
   return {
     db: c.env.DB,
     register: (keyHash) => registers.getByName(keyHash),
     wallet: (orgId) => wallets.getByName(orgId),
     peers: peers.map(({ region }) => region),
     outbox: (name) => outboxes.getByName(name),
+    consoles: (account) => consoles.getByName(account),
     now: now(c.env),
     actor: { kind: "key", id: c.var.admitted.caller.keyId },
   };

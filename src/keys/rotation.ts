@@ -6,11 +6,13 @@ import { timestamp } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
+import { consoleAccount } from "../lib/console-account.ts";
 import { followBook } from "../lib/follow-book.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency, NamedRequest } from "../lib/idempotency.ts";
 import { secretsText } from "../lib/key.ts";
 import type { KeySecrets } from "../lib/key.ts";
+import { readObject } from "../lib/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { BookedKey } from "./booked-key.ts";
@@ -65,6 +67,8 @@ export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly register: (keyHash: string) => { setSecrets(secrets: KeySecrets): Promise<void> };
+  /** All console sessions of a key, by `consoleAccount`. */
+  readonly consoles: (account: string) => { close(name: null): Promise<Result<null>> };
   readonly wallet: (orgId: string) => {
     setKeySecrets(
       keyHash: string,
@@ -122,6 +126,8 @@ export async function rotateKeyEverywhere(
   const { secret, key } = made.value;
   const told = await tellHome(services, booked, { ...rotating, number: secret.number });
   if (!told.ok) return told;
+  const closed = await endConsoles(services, booked, rotating);
+  if (!closed.ok) return closed;
   // 3. The peers, durable; until they hear of it they ask home for every request.
   const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
@@ -129,6 +135,16 @@ export async function rotateKeyEverywhere(
   const noticed = await tellPeers(services, booked.scope, ended);
   if (!noticed.ok) return noticed;
   return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
+}
+
+/** A repeat ends what came after the first call too: it asks for no more than a login. */
+function endConsoles(
+  { consoles }: RotationServices,
+  { keyHash }: BookedKey,
+  { endsSessions }: Rotating,
+): Promise<Result<null>> {
+  if (!endsSessions) return Promise.resolve(success(null));
+  return readObject(() => consoles(consoleAccount(keyHash)).close(null));
 }
 
 function noSuchKey(): Result<never> {

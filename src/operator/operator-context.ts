@@ -4,6 +4,7 @@ import type { Answer } from "../http/endpoint.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import type { KeySecrets } from "../lib/key.ts";
+import type { Result } from "../lib/failure.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { ModelNames } from "../keys/terms.ts";
 import type { Counted } from "../metrics/views.ts";
@@ -75,6 +76,8 @@ export type OperatorContext = {
   readonly deliveries: (orgId: string) => OperatorDeliveries;
   /** A fresh stub of the register with this name, the key's hash. */
   readonly register: (keyHash: string) => OperatorRegister;
+  /** All console sessions of a key, by `consoleAccount`. */
+  readonly consoles: (account: string) => { close(name: null): Promise<Result<null>> };
   /** What the region has counted, and what its last sweep found; throws when its object does. */
   readonly counted: () => Promise<Counted>;
   /** A stub of the region's outbox with this name. */

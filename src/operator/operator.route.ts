@@ -84,6 +84,7 @@ function contextOf(c: AppContext, { catalog, health }: Deployment): OperatorCont
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
+  const consoles = inJurisdiction(c.env.CONSOLE_SESSION, config.jurisdiction);
   const deliveries = inJurisdiction(c.env.WEBHOOK_DELIVERIES, config.jurisdiction);
   const metrics = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
   const nowMs = now(c.env);
@@ -108,6 +109,7 @@ function contextOf(c: AppContext, { catalog, health }: Deployment): OperatorCont
     wallet: (orgId) => wallets.getByName(orgId),
     deliveries: (orgId) => deliveries.getByName(orgId),
     register: (keyHash) => registers.getByName(keyHash),
+    consoles: (account) => consoles.getByName(account),
     counted: () => metrics.getByName(REGION_METRICS).read(),
     outbox: (name) => outboxes.getByName(name),
   };

@@ -134,6 +134,7 @@ export function context(): OperatorContext {
     wallet: walletOf,
     deliveries: (orgId) => env.WEBHOOK_DELIVERIES.getByName(orgId),
     register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
+    consoles: (account) => env.CONSOLE_SESSION.getByName(account),
     counted: () => env.REGION_METRICS.getByName("region").read(),
     outbox: (name) => env.REGION_OUTBOX.getByName(name),
   };

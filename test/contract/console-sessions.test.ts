@@ -1,0 +1,76 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ConsoleSession } from "../../src/index.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { login, page } from "./console-client.ts";
+
+const MINUTE_MS = 60_000;
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** So many calls of the session of this cookie, asked of its object. */
+function callOften(cookie: string, times: number): Promise<void> {
+  const value = cookie.slice(cookie.indexOf("=") + 1);
+  const object = env.CONSOLE_SESSION.getByName(value.slice(-128, -64));
+  return runInDurableObject(object, (sessions: ConsoleSession) => {
+    for (let n = 0; n < times; n++) expect(sessions.enter(sha256(value), true).ok).toBe(true);
+  });
+}
+
+describe("all sessions of one key", () => {
+  it("share one minute: three of them call 300 times together, and no more", async () => {
+    const { key } = await openAccount();
+    const cookies = [await login(key), await login(key), await login(key)];
+    await callOften(cookies[0] ?? "", 298);
+    const statuses: number[] = [];
+    for (const cookie of cookies) statuses.push((await page("/session", cookie)).status);
+    expect(statuses).toEqual([200, 200, 429]);
+    shiftClock(MINUTE_MS);
+    expect((await page("/session", cookies[0])).status).toBe(200);
+  });
+
+  it("are at most 20: with one more the oldest ends", async () => {
+    const { key } = await openAccount();
+    const cookies: string[] = [];
+    for (let n = 0; n < 22; n++) {
+      if (n === 20) shiftClock(MINUTE_MS);
+      cookies.push(await login(key));
+    }
+    const statuses: number[] = [];
+    for (const cookie of cookies) statuses.push((await page("/session", cookie)).status);
+    expect(statuses).toEqual([401, 401, ...Array.from({ length: 20 }, () => 200)]);
+  });
+
+  it("end with a rotation that ends sessions, also while the old secret lives on", async () => {
+    const { key, keyId } = await openAccount();
+    const [cookie, other] = [await login(key), await login(account.key)];
+    const rotate = (body: object): Promise<Response> =>
+      send(`/v1/keys/${keyId}/rotate`, {
+        key,
+        body: { overlap_seconds: 600, ...body },
+        headers: { "idempotency-key": crypto.randomUUID() },
+      });
+    expect((await rotate({})).status).toBe(201);
+    expect((await page("/session", cookie)).status).toBe(200);
+    expect((await rotate({ end_sessions: true })).status).toBe(201);
+    expect((await page("/session", cookie)).status).toBe(401);
+    expect((await page("/session", other)).status).toBe(200);
+    expect((await page("/session", await login(key))).status).toBe(200);
+  });
+});
