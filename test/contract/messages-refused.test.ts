@@ -19,6 +19,10 @@ describe("refusals of POST /v1/messages", () => {
       status: 402,
       type: "billing_error",
       code: "insufficient_balance",
+      // what Claude Code looks for, to say that credits are to be added and to stop
+      message: expect.stringMatching(
+        /^Insufficient credits\. Your credit balance is too low: this request needs at least \d+/,
+      ),
     });
     expect(refusal.details).toMatchObject({ balance_micro: 0, required_micro: expect.any(Number) });
     expect(await refusalOf(await messages(key, { model: "nobody/knows" }))).toMatchObject({

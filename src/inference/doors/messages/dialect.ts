@@ -67,17 +67,14 @@ function statusOf({ kind }: Failure, { status }: Wire): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
 
+/** A client of Anthropic's stops at these words, whether a balance or a key's budget is used up. */
+const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
+
 /** Words that clients of this dialect look for. */
 function messageOf(failure: Failure, { message, code }: Wire): string {
   if (code === "context_length_exceeded") return overlong(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
-  if (failure.kind === "balance_too_low" && !failure.onlyHolds) {
-    return message.replace(
-      /^Insufficient credits\./,
-      "Insufficient credits. Your credit balance is too low.",
-    );
-  }
-  return message;
+  return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
 }
 
 /** How Claude says that a conversation must be made shorter, with the numbers where the host told them. */
