@@ -7,6 +7,8 @@ import type { Attempt } from "./delivery-rules.ts";
 export type DeliveriesCalls = {
   /** From the wallet: events that its log has, in order; told again they are queued once. Throws: tell them again. */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
+  /** From the wallet: events whose end user is gone and is named no longer; those that are here are as they are now. */
+  rename(events: readonly EventRecord[]): Promise<void>;
   /** From the sweep: looks at what is due, and sets the alarm again if the platform lost it. */
   poke(): Promise<void>;
   /** After a change of the book: its webhooks are as the book has them from this answer on. */

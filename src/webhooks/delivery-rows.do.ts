@@ -203,6 +203,20 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
 
 const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 
+/** What is kept of these events is as they are now; an answer may repeat what they were, and goes. */
+export function renameEvents(storage: DurableObjectStorage, events: readonly EventRecord[]): void {
+  storage.transactionSync(() => {
+    for (const event of events) {
+      storage.sql.exec(
+        `UPDATE deliveries SET body = ?, answer = NULL
+        WHERE webhook_id IN (SELECT id FROM receivers) AND event_id = ?`,
+        eventBody(event),
+        event.id,
+      );
+    }
+  });
+}
+
 /** What is due for a receiver, the longest due first; null: nothing, or it is paused. */
 export function selectDue(
   sql: SqlStorage,

@@ -18,6 +18,7 @@ import {
   nextDue,
   queueEvents,
   recordAttempt,
+  renameEvents,
   requeueEvents,
   selectDeliveries,
   selectDue,
@@ -59,6 +60,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const receivers = this.#receivers();
     queueEvents(this.ctx.storage, events, { receivers, nowMs: now(this.env) });
     this.#move();
+  }
+
+  async rename(events: readonly EventRecord[]): Promise<void> {
+    if (this.#isMade()) renameEvents(this.ctx.storage, events);
   }
 
   async refresh(orgId: string): Promise<Result<null>> {

@@ -23,7 +23,7 @@ import {
   selectDepartedEndUser,
   updateDeparted,
 } from "../tables/end-user-rows.do.ts";
-import { addEvent } from "../tables/event-rows.do.ts";
+import { addEvent, forgetName } from "../tables/event-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../tables/wallet-schema.do.ts";
 import type {
@@ -328,6 +328,7 @@ function depart(desk: Desk, user: EndUser): void {
       before.push(...deleteOldestDeparted(sql));
     }
     updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(desk) });
+    forgetName(desk, user);
     return before;
   });
   for (const id of gone) memory.unsaved.delete(id);

@@ -6,8 +6,16 @@ import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
 import { within } from "../../lib/within.ts";
 import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../book.store.ts";
-import { endEventHours, selectUntold, updateTold, takeEvent } from "../tables/event-rows.do.ts";
+import {
+  endEventHours,
+  selectRenamed,
+  selectUntold,
+  takeEvent,
+  updateRenamed,
+  updateTold,
+} from "../tables/event-rows.do.ts";
 import type { Decisions } from "./decisions.do.ts";
+import type { Desk } from "./memory.do.ts";
 
 const TOLD_AT_ONCE = 100;
 const TAKE_TIMEOUT_MS = 10_000;
@@ -17,6 +25,7 @@ const PAUSE_MS = 5000;
 /** The call on the object that delivers an organisation's events; it throws when it did not take them. */
 type EventTaker = {
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
+  rename(events: readonly EventRecord[]): Promise<void>;
 };
 
 /**
@@ -56,16 +65,27 @@ export class WebhookTelling {
     const desk = this.#decisions.tryOpen();
     if (desk === null || !desk.memory.isUntold) return false;
     const { events, lastSeq } = selectUntold(desk.sql, TOLD_AT_ONCE);
-    if (events.length === 0) {
-      desk.memory.isUntold = false;
-      return false;
-    }
+    if (events.length === 0) return this.#tellRenamed(desk);
     await within(
       this.#taker(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
       TAKE_TIMEOUT_MS,
     );
     return this.#decisions.turn((later) => {
       updateTold(later.sql, lastSeq);
+      return success(null);
+    }).ok;
+  }
+
+  /** Last, what the object may still have with a name that is gone; false when all is told. */
+  async #tellRenamed({ sql, memory }: Desk): Promise<boolean> {
+    const renamed = selectRenamed(sql, TOLD_AT_ONCE);
+    if (renamed.length === 0) {
+      memory.isUntold = false;
+      return false;
+    }
+    await within(this.#taker(memory.row.orgId).rename(renamed), TAKE_TIMEOUT_MS);
+    return this.#decisions.turn((later) => {
+      updateRenamed(later.sql, renamed);
       return success(null);
     }).ok;
   }

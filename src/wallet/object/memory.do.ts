@@ -272,7 +272,8 @@ export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: numb
 
 function hasUntold(sql: SqlStorage): boolean {
   const found = sql.exec(
-    "SELECT 1 FROM events WHERE seq > (SELECT told_seq FROM event_log) LIMIT 1",
+    `SELECT 1 FROM events WHERE seq > (SELECT told_seq FROM event_log)
+    UNION ALL SELECT 1 FROM events WHERE renamed = 1 LIMIT 1`,
   );
   return found.toArray().length > 0;
 }

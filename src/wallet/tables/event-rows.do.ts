@@ -245,6 +245,47 @@ export function updateTold(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
+/** Where an event of a key or a session names the end user that it is for. */
+const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
+
+/** An end user's name goes from the log, which has its id in place of it; the webhooks' object hears of it. */
+export function forgetName(
+  { sql, memory }: Desk,
+  { id, externalId }: { readonly id: string; readonly externalId: string },
+): void {
+  sql.exec(
+    "UPDATE events SET subject = ?, renamed = 1 WHERE room = 'end_user' AND subject = ?",
+    id,
+    externalId,
+  );
+  for (const path of NAMES) {
+    sql.exec(
+      `UPDATE events SET data = json_replace(data, ?1, ?2), renamed = 1
+      WHERE type IN ('key.created', 'key.changed', 'session.created') AND data ->> ?1 = ?3`,
+      path,
+      id,
+      externalId,
+    );
+  }
+  if (selectRenamed(sql, 1).length === 0) return;
+  memory.isUntold = true;
+  memory.changed = true;
+}
+
+/** Events whose name is gone, that the webhooks' object may have with it. */
+export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
+  return sql
+    .exec<Row>(`SELECT ${COLUMNS} FROM events WHERE renamed = 1 ORDER BY seq LIMIT ?`, limit)
+    .toArray()
+    .map(recordOf);
+}
+
+/** The webhooks' object has these as they are now. */
+export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
+  const ids = JSON.stringify(events.map(({ id }) => id));
+  sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);
+}
+
 function placeOf(
   sql: SqlStorage,
   id: string,

@@ -183,8 +183,11 @@ const FIRST = `CREATE TABLE wallet (
     data TEXT NOT NULL CHECK (json_valid(data)),
     created_at INTEGER NOT NULL,
     room TEXT NOT NULL, -- what it may push out: the oldest of its room
-    place INTEGER NOT NULL -- in its room, one after the other
+    place INTEGER NOT NULL, -- in its room, one after the other
+    renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1)) -- the webhooks' object has it with a name that is gone
   ) STRICT;
+  CREATE INDEX events_of_end_users ON events (subject) WHERE room = 'end_user';
+  CREATE INDEX events_renamed ON events (seq) WHERE renamed = 1;
   CREATE UNIQUE INDEX events_by_room ON events (room, place);
   CREATE INDEX events_by_time ON events (created_at, seq);
   CREATE INDEX events_by_type ON events (type, created_at, seq);

@@ -1,0 +1,68 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { expect, it, vi } from "vitest";
+import { addCredits, chat, send } from "../contract/client.ts";
+import { pay, rowsOf, setClock } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  alarm,
+  deliveriesOf,
+  LONG,
+  made,
+  object,
+  receivers,
+  to,
+  tried,
+  useReceivers,
+} from "./receivers.ts";
+
+useReceivers();
+
+const NAME = "ann@example.com";
+const post = (path: string, body: object) => send(path, { key: account.key, body });
+const stored = async (): Promise<string> => {
+  const log = await rowsOf(env.WALLET.getByName(account.orgId), "SELECT * FROM events");
+  const queue = await runInDurableObject(object(), (_, { storage }) =>
+    storage.sql.exec("SELECT * FROM deliveries").toArray(),
+  );
+  return JSON.stringify([log, queue]);
+};
+
+it("a deleted end user is named no more: in the log, in what was delivered and in what waits", async () => {
+  let isDown = false;
+  receivers["told.turnpike.dev"] = ({ body }) => new Response(body, { status: isDown ? 503 : 200 });
+  const types = ["key.created", "end_user.alert", "end_user.quota_reached"];
+  const hook = await made("told.turnpike.dev", { types });
+  await addCredits(account.orgId, 1_000_000);
+  const user = await post("/v1/users", { external_id: NAME, daily_quota_dollars: 0.0001 });
+  const { id } = await user.json<{ id: string }>();
+  expect((await post("/v1/keys", { name: "hers", end_user: NAME })).status).toBe(201);
+  await pay(env.WALLET.getByName(account.orgId), 80, NAME); // an alert
+  await tried([hook], 1);
+  isDown = true;
+  expect((await chat(account.key, { user: NAME })).status).toBe(429);
+  await vi.waitFor(async () => {
+    expect(await deliveriesOf(hook.id)).toMatchObject([
+      { type: "end_user.quota_reached", error: "status_503" },
+      { type: "end_user.alert", state: "delivered" },
+      { type: "key.created", state: "delivered" },
+      { type: "key.created", state: "delivered" }, // the organisation's first
+    ]);
+  }, LONG);
+  expect((await stored()).split(NAME).length).toBeGreaterThan(6);
+  const path = `/v1/users/${encodeURIComponent(NAME)}`;
+  expect((await send(path, { method: "DELETE", key: account.key })).status).toBe(200);
+  await vi.waitFor(async () => expect(await stored()).not.toContain(NAME), LONG);
+  expect((await stored()).split(id).length).toBeGreaterThan(6);
+  isDown = false;
+  setClock(Date.now() + 10_000);
+  await alarm();
+  await vi.waitFor(async () => {
+    expect((await deliveriesOf(hook.id))[0]).toMatchObject({ state: "delivered" });
+  }, LONG);
+  const last = to("told.turnpike.dev").at(-1);
+  expect(JSON.parse(last?.body ?? "{}")).toMatchObject({
+    type: "end_user.quota_reached",
+    subject: id,
+  });
+});
