@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import path from "node:path";
-import { createKey, createOrganization, postCredits } from "./admin-client.ts";
+import { createKey, createOrganization, getOrganization, postCredits } from "./admin-client.ts";
+import { readState, StateRefused, writeState } from "./dev-state.ts";
+import { Refused } from "./admin/transport.ts";
+import type { AdminClient } from "./admin/transport.ts";
 import type { Region } from "./region.ts";
 import type { RegionName } from "./region-names.ts";
 
@@ -23,7 +24,8 @@ export type Demo = { readonly [region in RegionName]: DemoRegion } & {
 /**
  * A demo organisation in each region with 10 dollars of credits and an owner with two keys, made
  * through `/admin/v1` like any other. What `demo.json` in `directory` already names is kept as long
- * as its keys still answer; the file is written anew (addresses may have changed).
+ * as its keys still answer; the file is written anew (addresses may have changed). Throws `StateRefused`
+ * where the region does not know the organisation that is named there: then its state is another one.
  */
 export async function ensureDemo(
   regions: Readonly<Record<RegionName, Place>>,
@@ -36,7 +38,7 @@ export async function ensureDemo(
     ensureOrganization(regions.us, adminToken, known?.us),
   ]);
   const demo: Demo = { eu, us, admin_token: adminToken };
-  writeFileSync(demoFile(directory), `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
+  writeState(directory, DEMO, demo);
   return demo;
 }
 
@@ -51,6 +53,7 @@ async function ensureOrganization(
     return { ...known, base_url, admin_url };
   }
   const admin = { url: admin_url, token: adminToken };
+  if (known !== undefined) await mustKnow(admin, known.org_id, region.name);
   const suffix = randomBytes(4).toString("hex"); // the state may hold an earlier demo's slug
   const { orgId, memberId, key } = await createOrganization(admin, {
     name: `Demo ${region.name.toUpperCase()}`,
@@ -69,6 +72,18 @@ async function ensureOrganization(
   return { base_url, admin_url, org_id: orgId, regional_key: key, global_key };
 }
 
+/** The demo's keys have ended: that is its owner's doing, unless the organisation is not there at all. */
+async function mustKnow(admin: AdminClient, orgId: string, region: string): Promise<void> {
+  try {
+    await getOrganization(admin, orgId);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    throw new StateRefused(
+      `The ${region.toUpperCase()} region's state is not that of demo.json: it has no organisation ${orgId}. Put both back as they were together, or forget the state: npm start -- --clean`,
+    );
+  }
+}
+
 async function keysAnswer(baseUrl: string, known: DemoRegion): Promise<boolean> {
   const answers = await Promise.all(
     [known.regional_key, known.global_key].map((key) =>
@@ -79,17 +94,9 @@ async function keysAnswer(baseUrl: string, known: DemoRegion): Promise<boolean> 
   return answers.every((answer) => answer.ok);
 }
 
-/** What `demo.json` in `directory` says; null when there is none, or none that can be read. */
-export function readDemo(directory: string): Demo | null {
-  const file = demoFile(directory);
-  if (!existsSync(file)) return null;
-  try {
-    return JSON.parse(readFileSync(file, "utf8")) as Demo;
-  } catch {
-    return null; // cut short by a crash: new keys are made
-  }
-}
+const DEMO = "demo.json";
 
-function demoFile(directory: string): string {
-  return path.join(directory, "demo.json");
+/** What `demo.json` in `directory` says; null when there is none. Throws `StateRefused` for one that cannot be read. */
+export function readDemo(directory: string): Demo | null {
+  return readState(directory, DEMO) as Demo | null;
 }

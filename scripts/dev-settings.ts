@@ -1,15 +1,21 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
+import { readState, StateRefused, writeState } from "./dev-state.ts";
 import type { LinkSecrets } from "./region.ts";
 import type { RegionName } from "./region-names.ts";
 
 export const ROOT = path.join(import.meta.dirname, "..");
 const PORTS = { eu: 8787, us: 8788 } as const;
 
-/** Where the state of the local regions is kept. */
+/** Where the state of the local regions is kept: DEV_DIR, else a folder of its own for each pair of ports. */
 export function stateDirectory(): string {
-  return path.resolve(ROOT, process.env["DEV_DIR"] ?? ".dev");
+  const { DEV_DIR } = process.env;
+  if (DEV_DIR !== undefined && DEV_DIR !== "") return path.resolve(ROOT, DEV_DIR);
+  const [eu, us] = [portOf("eu"), portOf("us")];
+  const isUsual = eu === PORTS.eu && us === PORTS.us;
+  const isPair = typeof eu === "number" && typeof us === "number" && !isUsual;
+  return path.join(ROOT, ".dev", ...(isPair ? [`ports-${eu}-${us}`] : []));
 }
 
 /** The variable that chooses a region's port. */
@@ -31,12 +37,17 @@ export type LocalSecrets = LinkSecrets & {
   readonly ADMIN_TOKEN: string;
 };
 
-/** Made once and kept readable for their owner alone; a file from before one of them is completed. */
+/**
+ * Made once and kept readable for their owner alone; a file from before one of them is completed. Throws
+ * `StateRefused` for one that cannot be read, and where regions have a state whose secrets are gone.
+ */
 export function localSecrets(directory: string): LocalSecrets {
-  const file = path.join(directory, "secrets.json");
-  const kept = existsSync(file)
-    ? (JSON.parse(readFileSync(file, "utf8")) as Partial<LocalSecrets>)
-    : {};
+  const kept = readState(directory, "secrets.json") as Partial<LocalSecrets> | null;
+  if (kept === null && ["eu", "us"].some((name) => existsSync(path.join(directory, name)))) {
+    throw new StateRefused(
+      `The state in ${directory} has lost its secrets.json, without which no key of it is good. Put it back, or forget the state: npm start -- --clean`,
+    );
+  }
   const secrets = {
     KEY_SECRETS: `a:${newSecret()}`,
     ADMIN_TOKEN: newSecret(),
@@ -44,9 +55,8 @@ export function localSecrets(directory: string): LocalSecrets {
     US_SIGNS: newSecret(),
     ...kept,
   };
-  if (Object.keys(kept).length < Object.keys(secrets).length) {
-    mkdirSync(directory, { recursive: true });
-    writeFileSync(file, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
+  if (Object.keys(kept ?? {}).length < Object.keys(secrets).length) {
+    writeState(directory, "secrets.json", secrets);
   }
   return secrets;
 }

@@ -11,7 +11,7 @@ Runs both regions of the gateway on this machine, with an organisation to try in
 
 Environment:
   EU_PORT, US_PORT        ports, default 8787 and 8788
-  DEV_DIR                 folder of the state, default .dev
+  DEV_DIR                 folder of the state, default .dev, or one in it for each pair of ports
   OPENAI_API_KEY, ...     keys of real providers; MODELS, PROVIDERS, ALIASES add upstreams and models.
                           All of them may stand in .dev.vars instead.
 `;

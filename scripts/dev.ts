@@ -2,7 +2,8 @@
 import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
-import { ensureDemo } from "./dev-demo.ts";
+import { ensureDemo, readDemo } from "./dev-demo.ts";
+import { lockState, StateRefused } from "./dev-state.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { HELP, welcome } from "./dev-words.ts";
@@ -29,7 +30,8 @@ process.stdout.on("error", () => process.exit(0)); // the terminal is gone; exit
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  console.error(error instanceof CannotStart ? error.message : error);
+  const isOurs = error instanceof CannotStart || error instanceof StateRefused;
+  console.error(isOurs ? error.message : error);
   process.exit(1);
 }
 
@@ -40,7 +42,9 @@ async function main(flags: readonly string[]): Promise<void> {
   const ports = { eu: await usablePort("eu"), us: await usablePort("us") };
   if (ports.eu === ports.us) throw new CannotStart("EU_PORT and US_PORT must differ.");
   const directory = stateDirectory();
+  lockState(directory);
   if (flags.includes("--clean")) forget(directory);
+  readDemo(directory); // one that cannot be read is said before anything is started
   const { KEY_SECRETS, ADMIN_TOKEN, ...link } = localSecrets(directory);
   const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN };
   const bindings = {

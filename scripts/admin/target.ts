@@ -1,5 +1,7 @@
 import { readDemo } from "../dev-demo.ts";
+import type { Demo } from "../dev-demo.ts";
 import { stateDirectory } from "../dev-settings.ts";
+import { StateRefused } from "../dev-state.ts";
 import type { RegionName } from "../region-names.ts";
 import { WrongUsage } from "./arguments.ts";
 import type { AdminClient } from "./transport.ts";
@@ -35,9 +37,18 @@ export function targetOf(
   return { url, token };
 }
 
+function demoIn(directory: string): Demo | null {
+  try {
+    return readDemo(directory);
+  } catch (error) {
+    if (error instanceof StateRefused) throw new WrongUsage(error.message);
+    throw error;
+  }
+}
+
 function localTarget(region: RegionName): AdminClient {
   const directory = stateDirectory();
-  const demo = readDemo(directory);
+  const demo = demoIn(directory);
   if (demo === null) {
     throw new WrongUsage(
       `There is no demo.json in ${directory}. Start the local regions first: npm start`,
@@ -54,7 +65,7 @@ export function probeKeyOf(
   { local }: Place,
   environment: Readonly<Record<string, string | undefined>>,
 ): string {
-  const demo = local === undefined ? null : readDemo(stateDirectory());
+  const demo = local === undefined ? null : demoIn(stateDirectory());
   const key =
     demo === null || local === undefined
       ? environment["TURNPIKE_PROBE_KEY"]

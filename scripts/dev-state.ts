@@ -1,0 +1,94 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+
+/** Why a state may not be used, in words for whoever started the regions. */
+export class StateRefused extends Error {}
+
+/** A process: its id, and when it was started by the system's own count ("" where that is not known). */
+type Owner = { readonly pid: number; readonly started: string };
+
+const FILE = "lock.json";
+const TRIES_MAX = 3;
+
+/**
+ * Takes the state of a folder for this process, until it ends: two programs on one state would each write a ledger of
+ * their own. A lock whose process is gone is taken over. Throws `StateRefused` while another one has it.
+ */
+export function lockState(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  const file = path.join(directory, FILE);
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    if (tryLock(file)) return;
+    const owner = ownerIn(file);
+    if (owner !== null && isAlive(owner)) {
+      throw new StateRefused(
+        `The state in ${directory} is in use by another npm start (process ${owner.pid}). Stop that one, or start this one on other ports, which have a state of their own: EU_PORT=8907 US_PORT=8908 npm start`,
+      );
+    }
+    rmSync(file, { force: true });
+  }
+  throw new StateRefused(`The state in ${directory} cannot be locked: ${file} comes back.`);
+}
+
+function tryLock(file: string): boolean {
+  const own: Owner = { pid: process.pid, started: startOf(process.pid) };
+  try {
+    writeFileSync(file, JSON.stringify(own), { flag: "wx" });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    throw error;
+  }
+  process.once("exit", () => {
+    if (ownerIn(file)?.pid === process.pid) rmSync(file, { force: true });
+  });
+  return true;
+}
+
+function ownerIn(file: string): Owner | null {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as Owner;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether the process is there, and is that one: ids are given again. */
+function isAlive({ pid, started }: Owner): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+  return startOf(pid) === started;
+}
+
+/** The 22nd field of /proc/<pid>/stat, behind a name that may hold anything; "" where there is none. */
+function startOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** A file of the state, or null where there is none. Throws `StateRefused` for one that is no JSON. */
+export function readState(directory: string, name: string): unknown {
+  const file = path.join(directory, name);
+  if (!existsSync(file)) return null;
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as unknown;
+  } catch {
+    throw new StateRefused(
+      `${file} cannot be read. Put it back as it was, or forget the whole state: npm start -- --clean`,
+    );
+  }
+}
+
+/** Writes a file of the state, whole or not at all, for its owner's eyes alone. */
+export function writeState(directory: string, name: string, value: object): void {
+  const file = path.join(directory, name);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(`${file}.new`, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}

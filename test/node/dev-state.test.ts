@@ -1,0 +1,83 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, expect, it, vi } from "vitest";
+import { localSecrets, stateDirectory } from "../../scripts/dev-settings.ts";
+import { lockState, readState, writeState } from "../../scripts/dev-state.ts";
+import { freePort } from "../../scripts/ports.ts";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { startProgram } from "./support/program.ts";
+
+const root = mkdtempSync(path.join(tmpdir(), "turnpike-state-"));
+afterAll(() => removeDirectory(root));
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+const folder = (name: string): string => path.join(root, name);
+
+/** How `npm start` ends on this state. */
+async function started(directory: string) {
+  const [eu, us] = [await freePort(), await freePort()];
+  const variables = { EU_PORT: String(eu), US_PORT: String(us), DEV_DIR: directory };
+  const program = startProgram(["scripts/dev.ts"], variables);
+  return { code: await program.ended, said: program.output() };
+}
+
+it("a second npm start on one state says so and stops, and touches nothing", async () => {
+  const directory = folder("taken");
+  lockState(directory);
+  const lock = readFileSync(path.join(directory, "lock.json"), "utf8");
+  const { code, said } = await started(directory);
+  expect(code).toBe(1);
+  expect(said).toContain(`is in use by another npm start (process ${process.pid})`);
+  expect(readFileSync(path.join(directory, "lock.json"), "utf8")).toBe(lock);
+  expect(existsSync(path.join(directory, "secrets.json"))).toBe(false);
+});
+
+it("a lock whose process is gone, or is another one by now, is taken over", async () => {
+  const child = spawn(process.execPath, ["-e", ""]);
+  await once(child, "exit");
+  for (const owner of [
+    { pid: child.pid, started: "1" },
+    { pid: process.ppid, started: "1" },
+  ]) {
+    const directory = folder(`left-${owner.pid}`);
+    writeState(directory, "lock.json", owner);
+    lockState(directory);
+    expect(readState(directory, "lock.json")).toMatchObject({ pid: process.pid });
+  }
+});
+
+it("each pair of ports has a state of its own, and DEV_DIR goes before it", () => {
+  vi.stubEnv("DEV_DIR", undefined);
+  const usual = stateDirectory();
+  expect(path.basename(usual)).toBe(".dev");
+  vi.stubEnv("EU_PORT", "8907");
+  const one = stateDirectory();
+  vi.stubEnv("US_PORT", "8908");
+  const other = stateDirectory();
+  expect(new Set([usual, one, other]).size).toBe(3);
+  vi.stubEnv("DEV_DIR", root);
+  expect(stateDirectory()).toBe(root);
+});
+
+it.each(["demo.json", "secrets.json"])(
+  "a state whose %s cannot be read is given nothing new: npm start says so and stops",
+  async (file) => {
+    const directory = folder(`cut-${file}`);
+    mkdirSync(directory);
+    writeFileSync(path.join(directory, file), '{"eu":{"org_id":"');
+    const { code, said } = await started(directory);
+    expect(code).toBe(1);
+    expect(said).toContain(`${file} cannot be read`);
+    expect(readFileSync(path.join(directory, file), "utf8")).toBe('{"eu":{"org_id":"');
+  },
+);
+
+it("regions without the secrets that made their keys are not started with others", () => {
+  const directory = folder("lost");
+  mkdirSync(path.join(directory, "eu"), { recursive: true });
+  expect(() => localSecrets(directory)).toThrow(/has lost its secrets\.json/);
+});
