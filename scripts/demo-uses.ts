@@ -113,5 +113,5 @@ function modelOf(random: number): readonly [id: string, provider: string, price:
     regions.includes("eu"),
   );
   if (route === undefined) throw new Error(`${id} is not sold in the EU`);
-  return [id, route.provider, route.price];
+  return [id, route.provider, route.prices[0].price];
 }

@@ -10,6 +10,7 @@ const VARS = [
   "MODELS",
   "PROVIDERS",
   "ALIASES",
+  "SELL_ENDED",
   "RESIDENCY",
   "SANDBOX",
   "MARKUP_PERCENT",

@@ -1,3 +1,4 @@
+import { dayOf, isOver, priceOn } from "../src/catalog/dated.ts";
 import type { RouteEntry } from "../src/catalog/entry.ts";
 
 const DAY_MS = 86_400_000;
@@ -6,14 +7,15 @@ const DAY_MS = 86_400_000;
 export const PRICE_DAYS = 60;
 
 /**
- * Whether a price should be looked up again: it was seen more than `days` ago, or the day until which it
- * was announced has passed. `today` is Unix ms.
+ * Whether a route's price should be looked up again: the one in force was seen more than `days` ago, or the day until which
+ * it was announced has passed. `today` is Unix ms.
  */
 export function isStale(
-  { pricedOn, until }: Pick<RouteEntry, "pricedOn" | "until">,
+  route: Pick<RouteEntry, "prices" | "until">,
   today: number,
   days: number,
 ): boolean {
-  const isOver = until !== undefined && today >= Date.parse(until) + DAY_MS;
-  return isOver || today - Date.parse(pricedOn) > days * DAY_MS;
+  const day = dayOf(today);
+  const { seenOn } = priceOn(route, day);
+  return isOver(route, day) || today - Date.parse(seenOn) > days * DAY_MS;
 }

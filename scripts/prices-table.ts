@@ -1,20 +1,27 @@
-import type { CatalogueEntry, RouteEntry } from "../src/catalog/entry.ts";
+import { dayOf, priceOn } from "../src/catalog/dated.ts";
+import type { CatalogueEntry, DatedPrice, RouteEntry } from "../src/catalog/entry.ts";
 import { CATALOGUE } from "../src/catalog/models.ts";
 import { isStale } from "./price-age.ts";
 import { textTable } from "./table.ts";
 import type { Column } from "./table.ts";
 
-/** One route of one model and whether its price should be looked up again. */
+/** One route of one model, its price in force and those after it, and whether it should be looked up again. */
 export type PricedRoute = {
   readonly model: CatalogueEntry["id"];
   readonly route: RouteEntry;
+  readonly inForce: DatedPrice;
+  readonly later: readonly DatedPrice[];
   readonly stale: boolean;
 };
 
 /** Every built-in route but the sandbox's, in the catalogue's order. `today` is Unix ms. */
 export function pricedRoutes(today: number, days: number): PricedRoute[] {
   return CATALOGUE.flatMap(({ id: model, routes }) =>
-    routes.map((route) => ({ model, route, stale: isStale(route, today, days) })),
+    routes.map((route) => {
+      const inForce = priceOn(route, dayOf(today));
+      const later = route.prices.slice(route.prices.indexOf(inForce) + 1);
+      return { model, route, inForce, later, stale: isStale(route, today, days) };
+    }),
   );
 }
 
@@ -37,13 +44,13 @@ const COLUMNS: readonly Column[] = [
 
 /** The same as a table, in dollars per million tokens, with a line that counts the stale ones. */
 export function tableOfPrices(routes: readonly PricedRoute[]): string {
-  const rows = routes.map(({ model, route, stale }) => [
+  const rows = routes.map(({ model, route, inForce, later, stale }) => [
     model,
     `${route.provider} ${route.upstreamId}`,
-    ...PRICES.map((name) => dollars(route.price[name])),
-    route.pricedOn,
+    ...PRICES.map((name) => dollars(inForce.price[name])),
+    inForce.seenOn,
     stale ? "STALE" : "",
-    extras(route),
+    extras(route, later),
   ]);
   const stale = routes.filter((route) => route.stale).length;
   return `${textTable(COLUMNS, rows)}\n\nDollars per million tokens at list price; ${stale} of ${routes.length} stale.`;
@@ -55,7 +62,10 @@ function dollars(micros: number): string {
   return String(micros / 1_000_000);
 }
 
-function extras({ regions, uplift, longPrompt, until }: RouteEntry): string {
+function extras(
+  { regions, uplift, longPrompt, until }: RouteEntry,
+  later: readonly DatedPrice[],
+): string {
   const named = regions.filter((region) => region !== "global");
   return [
     ...(named.length > 0 ? [`${named.join("/")}${uplift ? ` +${uplift}%` : ""}`] : []),
@@ -64,20 +74,20 @@ function extras({ regions, uplift, longPrompt, until }: RouteEntry): string {
           `>${longPrompt.above} tokens x${longPrompt.inputPercent / 100}/x${longPrompt.outputPercent / 100}`,
         ]
       : []),
+    ...later.map(
+      ({ from, price }) => `from ${from} ${dollars(price.input)}/${dollars(price.output)}`,
+    ),
     ...(until === undefined ? [] : [`until ${until}`]),
   ].join(", ");
 }
 
-function recordOf({ model, route, stale }: PricedRoute): object {
-  const { provider, upstreamId, price, pricedOn, until, regions, uplift, longPrompt } = route;
+function recordOf({ model, route, inForce, later, stale }: PricedRoute): object {
+  const { provider, upstreamId, until, regions, uplift, longPrompt } = route;
   return {
     model,
     provider,
     upstream_id: upstreamId,
-    input: price.input,
-    cached: price.cached,
-    cache_write: price.cacheWrite,
-    output: price.output,
+    ...fieldsOf(inForce.price),
     long_prompt: longPrompt
       ? {
           above: longPrompt.above,
@@ -87,8 +97,13 @@ function recordOf({ model, route, stale }: PricedRoute): object {
       : null,
     regions,
     uplift_percent: uplift ?? 0,
-    priced_on: pricedOn,
+    priced_on: inForce.seenOn,
+    next: later.map(({ from, price }) => ({ from, ...fieldsOf(price) })),
     until: until ?? null,
     stale,
   };
+}
+
+function fieldsOf({ input, cached, cacheWrite, output }: DatedPrice["price"]): object {
+  return { input, cached, cache_write: cacheWrite, output };
 }

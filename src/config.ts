@@ -95,6 +95,8 @@ export type Config = {
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
+  /** Ids of built-in models that are sold although their announced last day is over. */
+  readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
@@ -144,6 +146,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     models: json("MODELS", models, []),
     providers: json("PROVIDERS", providers, []),
     aliases: json("ALIASES", aliases, {}),
+    sellEnded: json("SELL_ENDED", z.array(name), []),
     numbers: parseNumbers(text, complain),
     keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
       complain("KEY_SECRETS", problem),

@@ -18,6 +18,7 @@ import {
 } from "./keys/keys.route.ts";
 import { findKey, memberKeyIds } from "./keys/keys.store.ts";
 import { createSessionRoute, endSessionRoute, listSessionsRoute } from "./keys/sessions.route.ts";
+import { now } from "./lib/clock.ts";
 import type { Role } from "./lib/caller.ts";
 import {
   patchOrganizationRoute,
@@ -184,7 +185,7 @@ function endpoint(
 }
 
 function catalogOf(c: AppContext): Catalog {
-  return deploymentOf(c.var.config).catalog;
+  return deploymentOf(c.var.config).catalogAt(now(c.env));
 }
 
 function namesOf(c: AppContext): ReturnType<typeof modelNames> {

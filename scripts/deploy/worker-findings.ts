@@ -6,7 +6,8 @@ import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
-import type { Deployment } from "../../src/inference/deployment.ts";
+import type { Catalog } from "../../src/catalog/catalog.ts";
+import { dayOf, priceOn } from "../../src/catalog/dated.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
@@ -51,6 +52,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }
   const deployment = deploymentOf(parsed.config);
+  const catalog = deployment.catalogAt(today);
   const unsound = deployment.problems.map(({ variable, problem }) =>
     error(variable, problem, "Correct it: with this every request is answered 503 misconfigured."),
   );
@@ -59,14 +61,14 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     ...unknownVars(config, read),
     ...unsound,
     ...readableFindings(parsed.config),
-    ...saleFindings(settings, parsed.config, deployment),
+    ...saleFindings(settings, parsed.config, catalog),
     ...(known === null ? [] : unsoldFindings(parsed.config)),
-    ...priceFindings(parsed.config, deployment, today),
+    ...priceFindings(parsed.config, catalog, today),
   ];
   return {
     findings,
-    aliases: unsound.length === 0 ? deployment.catalog.aliases : null,
-    kindOf: (name) => ALIAS_KINDS.get(name) ?? deployment.catalog.models.get(name)?.kind,
+    aliases: unsound.length === 0 ? catalog.aliases : null,
+    kindOf: (name) => ALIAS_KINDS.get(name) ?? catalog.models.get(name)?.kind,
     assumed,
   };
 }
@@ -170,7 +172,7 @@ function readableFindings({ providers }: Config): Finding[] {
     );
 }
 
-function saleFindings({ region }: Settings, config: Config, { catalog }: Deployment): Finding[] {
+function saleFindings({ region }: Settings, config: Config, catalog: Catalog): Finding[] {
   const findings: Finding[] = [];
   const sold = [...catalog.models.values()];
   if (sold.every(({ routes }) => routes.every(({ provider }) => provider === "sandbox"))) {
@@ -226,22 +228,25 @@ function unsoldFindings(config: Config): Finding[] {
 }
 
 /** Built-in prices at which something would be sold, and which nobody has looked at for long. */
-function priceFindings(config: Config, { catalog }: Deployment, today: number): Finding[] {
+function priceFindings(config: Config, catalog: Catalog, today: number): Finding[] {
   const own = new Set(config.models.map(({ id }) => id));
   const sold = CATALOGUE.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {
     const live = catalog.models.get(id)?.routes.map(({ provider }) => provider) ?? [];
     return routes
       .filter((route) => live.includes(route.provider) && isStale(route, today, PRICE_DAYS))
-      .map(({ provider, pricedOn }) => ({ pricedOn, name: `${id} (${provider})` }));
+      .map((route) => {
+        const { seenOn } = priceOn(route, dayOf(today));
+        return { seenOn, name: `${id} (${route.provider})` };
+      });
   });
-  const old = sold.toSorted((a, b) => (a.pricedOn < b.pricedOn ? -1 : 1));
+  const old = sold.toSorted((a, b) => (a.seenOn < b.seenOn ? -1 : 1));
   const [oldest] = old;
   if (oldest === undefined) return [];
   const names = [...new Set(old.map(({ name }) => name))];
   return [
     warning(
       "prices",
-      `of ${names.length} built-in routes were looked up more than ${PRICE_DAYS} days ago or are announced to end, the oldest on ${oldest.pricedOn}: ${names.join(", ")}`,
+      `of ${names.length} built-in routes were looked up more than ${PRICE_DAYS} days ago or are over, the oldest on ${oldest.seenOn}: ${names.join(", ")}`,
       "npm run prices lists them. Compare them with the provider's, and correct src/catalog/makers or set a price in MODELS.",
     ),
   ];

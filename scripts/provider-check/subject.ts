@@ -55,7 +55,8 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
   const regions = wishes.region === undefined ? [...new Set([...called, ...all])] : [wishes.region];
   for (const region of regions) {
     const config = configFor(region, env);
-    const { providers, catalog, problems } = deploymentOf(config);
+    const { providers, catalogAt, problems } = deploymentOf(config);
+    const catalog = catalogAt(Date.now());
     const [problem] = problems;
     if (problem !== undefined) throw new WrongUsage(`${problem.variable} ${problem.problem}.`);
     const provider = providers.get(id);

@@ -4,6 +4,8 @@ import type { Result } from "../lib/failure.ts";
 import type { Region } from "../lib/caller.ts";
 import { rowOf } from "../lib/regions.ts";
 import { aliasesOf } from "./aliases.ts";
+import { dayOf, spanAround } from "./dated.ts";
+import type { Span } from "./dated.ts";
 import type { HostTag } from "./entry.ts";
 import { modelOfCatalogue, modelOfOperator } from "./live-model.ts";
 import { listedModel } from "./listed-model.ts";
@@ -16,8 +18,9 @@ import { SANDBOX_MODELS } from "./sandbox-models.ts";
 /** A provider that is configured in this deployment. */
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** What can be bought in this region, by concrete id, and what each alias means. */
+/** What can be bought in this region, by concrete id, and what each alias means, for as long as no price changes. */
 export type Catalog = {
+  readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
   /** Ids without their maker, where no other model or alias has the same: what clients send that strip it. */
@@ -28,18 +31,19 @@ export type Catalog = {
 /** What the catalogue needs of the configuration. */
 export type CatalogConfig = Pick<
   Config,
-  "region" | "residency" | "sandbox" | "providers" | "models" | "aliases" | "numbers"
+  "region" | "residency" | "sandbox" | "providers" | "models" | "sellEnded" | "aliases" | "numbers"
 >;
 
 /**
- * The catalogue of this deployment, decided by configuration alone. Residency filters before anything
+ * The catalogue of this deployment at a moment (Unix ms), decided by configuration alone. Residency filters before anything
  * else; an operator's entry replaces the built-in model of the same id, price and routes.
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
   readonly live: readonly LiveProvider[];
+  readonly at: number;
 }): Catalog {
-  const { config } = options;
+  const { at, config } = options;
   const allowed = allowedTags(config);
   const hosts: Hosts = new Map(
     options.live.map((host) => [host.id, host.regions.filter((tag) => allowed.includes(tag))]),
@@ -47,7 +51,8 @@ export function buildCatalog(options: {
   const own = new Set(config.models.map((entry) => entry.id));
   const builtIn = config.sandbox ? [...CATALOGUE, ...SANDBOX_MODELS] : CATALOGUE;
   const profiles = new Map(config.providers.map(({ id, profile }) => [id, profile]));
-  const terms = { region: config.region, markupPercent: config.numbers.MARKUP_PERCENT };
+  const { region, sellEnded } = config;
+  const terms = { region, markupPercent: config.numbers.MARKUP_PERCENT, day: dayOf(at), sellEnded };
   const candidates = [
     ...config.models.map((entry) => modelOfOperator(entry, hosts, profiles)),
     ...builtIn
@@ -57,7 +62,8 @@ export function buildCatalog(options: {
   const models = new Map<string, Model>();
   for (const model of candidates) if (model !== null) models.set(model.id, model);
   const aliases = aliasesOf(models, config);
-  return { models, aliases, bareNames: bareNamesOf(models, aliases), region: config.region };
+  const span = spanAround(builtIn, at);
+  return { span, models, aliases, bareNames: bareNamesOf(models, aliases), region };
 }
 
 /** Which model a name without its maker means: nothing where two have it, or where it is a name already. */

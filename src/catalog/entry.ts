@@ -32,15 +32,22 @@ export type LongPromptRule = {
   readonly outputPercent: number;
 };
 
-/** One way to run a model, wherever it may run, at the provider's list price. */
+/** A list price from a day on, UTC. */
+export type DatedPrice = {
+  readonly from: string;
+  readonly price: Price;
+  /** The day on which a source showed it. */
+  readonly seenOn: string;
+};
+
+/** One way to run a model, wherever it may run, at the provider's list prices. */
 export type RouteEntry = {
   readonly provider: ProviderId;
   /** The provider's own name for the model. */
   readonly upstreamId: string;
-  readonly price: Price;
-  /** The day on which a source showed this price. */
-  readonly pricedOn: string;
-  /** The last day on which the price, or the model itself, is announced to be there. */
+  /** Oldest first; the first holds before its day too. A promotion ends with the dearest price that is known after it. */
+  readonly prices: readonly [DatedPrice, ...DatedPrice[]];
+  /** The last day, UTC, on which the last price, or the model itself, is announced to be there. */
   readonly until?: string;
   /** The promises of the hosts that run it. */
   readonly regions: readonly HostTag[];
@@ -148,15 +155,23 @@ export type Dollars =
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
-type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">>;
+/** What a route costs from a day on, and the day on which a source showed that. */
+export type Change = readonly [from: string, dollars: Dollars, seenOn: string];
+
+type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {
+  readonly later?: readonly Change[];
+};
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
 /** Makes routes at prices that were seen on a day; on hosts that promise nothing unless said otherwise. */
 export function seenOn(pricedOn: string): At {
-  return (provider, upstreamId, dollars, more) => {
-    const price = microPrice(dollars);
-    return { provider, upstreamId, price, pricedOn, regions: ["global"], ...more };
+  return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
+    const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
+    const rest = later.map(([from, changed, seen]) => {
+      return { from, price: microPrice(changed), seenOn: seen };
+    });
+    return { provider, upstreamId, prices: [first, ...rest], regions: ["global"], ...more };
   };
 }
 

@@ -1,6 +1,7 @@
 import type { ModelEntry } from "../config.ts";
 import type { Region } from "../lib/caller.ts";
 import type { Price } from "../lib/usage.ts";
+import { isOver, priceOn } from "./dated.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
 import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, ModelKind, Route, RouteLimits } from "./model.ts";
@@ -9,15 +10,22 @@ import { longPromptPrice, withMarkup } from "./price.ts";
 /** The providers that are live here, with the promises of their hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
-/** On what terms this deployment sells: its region, and its percent on the list price. */
-export type Terms = { readonly region: Region; readonly markupPercent: number };
+/** On what terms this deployment sells: its region, its percent on the list price, the day, and what it sells beyond its end. */
+export type Terms = {
+  readonly region: Region;
+  readonly markupPercent: number;
+  readonly day: string;
+  readonly sellEnded: readonly string[];
+};
 
 /** `created` of an operator's model: nobody says when it was made, and the field is required. */
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
 /** A built-in model as it is sold here: what the best of its live routes can do; null without any. */
 export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Terms): Model | null {
+  const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
+    if (isOver(route, terms.day) && !isKept) return [];
     const tag = tagUsed(route, hosts.get(route.provider) ?? [], terms.region);
     return tag === undefined ? [] : [{ route, tag }];
   });
@@ -117,9 +125,10 @@ function routeSold(
   route: RouteEntry,
   tag: HostTag,
   best: Best,
-  { region, markupPercent, kind }: Terms & { readonly kind: ModelKind },
+  { region, markupPercent, day, kind }: Terms & { readonly kind: ModelKind },
 ): Route {
-  const { provider, upstreamId, price, longPrompt } = route;
+  const { provider, upstreamId, longPrompt } = route;
+  const { price } = priceOn(route, day);
   const uplift = tag === region ? (route.uplift ?? 0) : 0;
   const sold = (list: Price): Price => withMarkup(withMarkup(list, uplift), markupPercent);
   return {

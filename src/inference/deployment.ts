@@ -13,9 +13,10 @@ import {
 import { RouteHealth } from "../providers/route-health.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
-/** What this deployment sells and who answers: built once for each configuration. */
+/** What this deployment sells and who answers: built once for each configuration, and the catalogue when a price changes. */
 export type Deployment = {
-  readonly catalog: Catalog;
+  /** What is sold at a moment (Unix ms); whoever keeps it keeps its prices. */
+  readonly catalogAt: (nowMs: number) => Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
   /** What contradicts itself in the configuration: with any of these nothing is served. */
@@ -28,7 +29,7 @@ export function deploymentOf(config: Config): Deployment {
 
 function makeDeployment(config: Config): Deployment {
   return {
-    catalog: buildCatalog({ config, live: liveProviders(config) }),
+    catalogAt: catalogsOf(config),
     providers: buildProviders(config, sandboxProvider()),
     health: new RouteHealth(),
     problems: [
@@ -38,5 +39,16 @@ function makeDeployment(config: Config): Deployment {
       ),
       ...providerProblems(config),
     ],
+  };
+}
+
+function catalogsOf(config: Config): Deployment["catalogAt"] {
+  const live = liveProviders(config);
+  let known: Catalog | null = null;
+  return (at) => {
+    if (known === null || at < known.span.from || at >= known.span.until) {
+      known = buildCatalog({ config, live, at });
+    }
+    return known;
   };
 }

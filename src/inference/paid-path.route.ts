@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import { now } from "../lib/clock.ts";
 import type { Caller } from "../lib/caller.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
@@ -102,10 +103,11 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
   return admission.ok ? success(admission.value.caller) : admission;
 }
 
-/** The model, the routes that can do it, and what it can cost: 400 with `param`, 404. */
+/** The model, the routes that can do it at the prices of this moment, and what it can cost: 400 with `param`, 404. */
 async function bound({ c, door }: Visit, { asked }: Read): Promise<Result<PaidRequest>> {
   const { numbers } = c.get("config");
-  const { catalog, providers } = deploymentOf(c.get("config"));
+  const { catalogAt, providers } = deploymentOf(c.get("config"));
+  const catalog = catalogAt(now(c.env));
   const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
   const sold = { catalog, providers, defaultCap };
   const request = bounded(asked, sold);

@@ -22,7 +22,7 @@ import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
 type DeploymentOf = (config: Config) => {
-  readonly catalog: Catalog;
+  readonly catalogAt: (nowMs: number) => Catalog;
   readonly health: RouteHealth;
 };
 type Deployment = ReturnType<DeploymentOf>;
@@ -79,7 +79,7 @@ async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Resu
   return body.ok ? success(body.value.json) : body;
 }
 
-function contextOf(c: AppContext, { catalog, health }: Deployment): OperatorContext {
+function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorContext {
   const { config } = c.var;
   const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
@@ -88,6 +88,7 @@ function contextOf(c: AppContext, { catalog, health }: Deployment): OperatorCont
   const deliveries = inJurisdiction(c.env.WEBHOOK_DELIVERIES, config.jurisdiction);
   const metrics = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
   const nowMs = now(c.env);
+  const catalog = catalogAt(nowMs);
   return {
     db: c.env.DB,
     region: config.region,

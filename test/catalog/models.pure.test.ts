@@ -46,13 +46,15 @@ describe("every route", () => {
     (id, route) => {
       const { kind, context, maxOutput, abilities } = entryOf(id);
       const { limits = {}, longPrompt } = route;
-      const { input, cached, cacheWrite, output } = route.price;
-      expect([input, cached, cacheWrite, output].every(Number.isSafeInteger)).toBe(true);
-      expect(input).toBeGreaterThan(0);
-      expect(output > 0).toBe(kind === "chat");
-      expect(cached).toBeGreaterThan(0);
-      expect(cached).toBeLessThanOrEqual(input);
-      expect(cacheWrite).toBeGreaterThanOrEqual(input);
+      for (const { price: dated } of route.prices) {
+        const { input, cached, cacheWrite, output } = dated;
+        expect([input, cached, cacheWrite, output].every(Number.isSafeInteger)).toBe(true);
+        expect(input).toBeGreaterThan(0);
+        expect(output > 0).toBe(kind === "chat");
+        expect(cached).toBeGreaterThan(0);
+        expect(cached).toBeLessThanOrEqual(input);
+        expect(cacheWrite).toBeGreaterThanOrEqual(input);
+      }
       expectDays(route);
       expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
       expect(route.regions.length).toBeGreaterThan(0);
@@ -94,7 +96,9 @@ describe("every route", () => {
 });
 
 const price = (id: string, provider: string) =>
-  entryOf(id).routes.find((route) => route.provider === provider)?.price;
+  entryOf(id)
+    .routes.find((route) => route.provider === provider)
+    ?.prices.at(-1)?.price;
 const of = (input: number, cached: number, cacheWrite: number, output: number) => ({
   input,
   cached,
@@ -115,12 +119,17 @@ it("prices are the makers' own, to the micro", () => {
   expect(price("baai/bge-m3", "workers-ai")).toEqual(of(12_000, 12_000, 12_000, 0));
 });
 
-function expectDays({ pricedOn, until }: RouteEntry): void {
-  expect(pricedOn).toMatch(DAY);
-  expect(new Date(pricedOn).toISOString().slice(0, 10)).toBe(pricedOn);
-  if (until === undefined) return;
-  expect(new Date(until).toISOString().slice(0, 10)).toBe(until);
-  expect(until > pricedOn).toBe(true);
+function expectDays({ prices, until }: RouteEntry): void {
+  for (const day of [
+    ...prices.flatMap(({ from, seenOn }) => [from, seenOn]),
+    until ?? "2026-11-22",
+  ]) {
+    expect(new Date(day).toISOString().slice(0, 10)).toBe(day);
+  }
+  for (const { seenOn } of prices) expect(seenOn).toMatch(DAY);
+  const days = prices.map(({ from }) => from);
+  expect(days.toSorted()).toEqual([...new Set(days)]);
+  expect((until ?? "9999") > (days.at(-1) ?? "")).toBe(true);
 }
 
 function entryOf(id: string): CatalogueEntry {

@@ -49,10 +49,14 @@ export function configWith(vars: Readonly<Record<string, string>>): Config {
   return parsed.config;
 }
 
+/** The day that the tests of the catalogue are of: what is sold, and for how much, is another matter later. */
+const TODAY = Date.UTC(2026, 10, 23);
+
 /** The catalogue of a deployment with these vars and providers. */
 export function catalogOf(
   vars: Readonly<Record<string, string>>,
   live: readonly LiveProvider[],
+  at = TODAY,
 ): Catalog {
-  return buildCatalog({ config: configWith(vars), live });
+  return buildCatalog({ config: configWith(vars), live, at });
 }

@@ -122,6 +122,7 @@ describe("a misconfigured deployment: 503", () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",
+      RESIDENCY: "relaxed",
       HOLD_TTL_S: "901",
       PEERS: '[{"region":"us","url":"http://127.0.0.1:8788"}]',
       PEER_OUT_US_NEXT: "n".repeat(32),

@@ -43,8 +43,10 @@ describe("GET /v1/models: 200", () => {
   it("is what is live here: a model without its provider's secret is not in it", async () => {
     expect(await ids(upstreamBindings())).toContain("mock/chat");
     expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
-    expect(await ids()).not.toContain("openai/gpt-4o");
-    expect(await ids(upstreamBindings({ OPENAI_API_KEY: "k" }))).toContain("openai/gpt-4o");
+    expect(await ids()).not.toContain("openai/gpt-6-luna");
+    expect(await ids(upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" }))).toContain(
+      "openai/gpt-6-luna",
+    );
     const [ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US] = Array.from({ length: 3 }, () =>
       crypto.randomUUID(),
     );
@@ -53,24 +55,24 @@ describe("GET /v1/models: 200", () => {
   });
 
   it("says who made a model and when it came out, whoever runs it", async () => {
-    const bindings = upstreamBindings({ OPENAI_API_KEY: "k" });
-    const response = await send("/v1/models/openai/gpt-4o", { key, bindings });
+    const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
+    const response = await send("/v1/models/openai/gpt-6-luna", { key, bindings });
     expect(model.parse(await response.json())).toEqual({
-      id: "openai/gpt-4o",
-      display_name: "gpt-4o",
+      id: "openai/gpt-6-luna",
+      display_name: "gpt-6-luna",
       object: "model",
-      created: Date.UTC(2024, 4, 13) / 1000,
+      created: Date.UTC(2026, 8, 22) / 1000,
       owned_by: "openai",
       kind: "chat",
-      context_length: 128_000,
-      max_output_tokens: 16_384,
+      context_length: 1_050_000,
+      max_output_tokens: 128_000,
       input_modalities: ["text", "image"],
       supported_parameters: expect.arrayContaining(["max_tokens", "n", "tools"]) as string[],
       pricing: {
-        prompt: "0.0000025",
-        completion: "0.00001",
-        input_cache_read: "0.00000125",
-        input_cache_write: "0.0000025",
+        prompt: "0.0000001",
+        completion: "0.0000005",
+        input_cache_read: "0.00000001",
+        input_cache_write: "0.000000125",
       },
       regions: ["eu"],
     });
@@ -87,10 +89,10 @@ describe("GET /v1/models: 200", () => {
   });
 
   it("a name without its maker means the one model that has it, and nothing where two have", async () => {
-    const bindings = upstreamBindings({ OPENAI_API_KEY: "k" });
+    const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
-    expect((await named("gpt-4o")).id).toBe("openai/gpt-4o");
+    expect((await named("gpt-6-luna")).id).toBe("openai/gpt-6-luna");
     expect((await named("blind")).id).toBe("mock/blind");
     const models = JSON.stringify(
       ["one/same", "two/same"].map((id) => ({

@@ -51,7 +51,7 @@ const live = [
   { id: "sandbox", regions: ["eu", "us", "global"] as const },
   { id: "openai", regions: ["eu"] as const },
 ];
-const catalog = buildCatalog({ config: parsed.config, live });
+const catalog = buildCatalog({ config: parsed.config, live, at: 0 });
 
 /** Parsed, written and parsed again it is the same request at the same price, and the price is exact. */
 function priced(prepare: (body: object) => Result<PaidRequest>) {

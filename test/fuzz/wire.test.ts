@@ -153,7 +153,7 @@ function isServed(mutation: Mutation): Met {
     must(!/[koti]{32}|secret-of/.test(JSON.stringify(problems)), "a secret", problems);
     return "refused";
   }
-  const catalog = buildCatalog({ config: parsed.config, live: LIVE });
+  const catalog = buildCatalog({ config: parsed.config, live: LIVE, at: 0 });
   for (const [id, { kind }] of catalog.models) {
     if (kind !== "chat") continue;
     must(prepared(chatDoor, { model: id, ...DEAREST }, catalog).ok, "it cannot be asked for", id);

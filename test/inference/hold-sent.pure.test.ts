@@ -96,6 +96,7 @@ function modelOf({ id, upstreamId, kind }: SentWire): Model {
 
 function boundAt(asked: Asked, wire: SentWire): PaidRequest | null {
   const catalog: Catalog = {
+    span: { from: -Infinity, until: Infinity },
     models: new Map([[wire.id, modelOf(wire)]]),
     aliases: new Map(),
     bareNames: new Map(),

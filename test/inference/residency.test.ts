@@ -77,7 +77,7 @@ describe.each(REGIONS)("every provider set, in %s:", (region) => {
     runs = [];
     const deployment = deploymentOf(configOf(region));
     expect(deployment.problems).toEqual([]);
-    const routes = routesOf(deployment.catalog);
+    const routes = routesOf(deployment.catalogAt(0));
     expect(routes.length).toBeGreaterThan(PROVIDERS.length);
     const silent = await walk(routes, deployment, () => prompts(asked).length + runs.length);
     expect(silent).toEqual([]);
@@ -106,16 +106,16 @@ it.each([
   ["eu", "relaxed", true],
   ["us", "strict", true],
 ] as const)("an ordinary key of OpenAI's in %s, %s: sold is %s", (region, RESIDENCY, isSold) => {
-  const { catalog } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
-  const routes = catalog.models.get("openai/gpt-4o")?.routes ?? [];
+  const { catalogAt } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
+  const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
   expect(routes.some(({ provider }) => provider === "openai")).toBe(isSold);
 });
 
 it("a promise that costs more is asked for: inference_geo, where Anthropic's price is raised", async () => {
-  const { catalog, providers } = deploymentOf(configOf("us"));
-  for (const { id, routes } of catalog.models.values()) {
+  const { catalogAt, providers } = deploymentOf(configOf("us"));
+  for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");
-    const list = CATALOGUE.find((entry) => entry.id === id)?.routes[0]?.price.input;
+    const list = CATALOGUE.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;
     if (route === undefined || list === undefined) continue;
     const asked = network(REPLY);
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time

@@ -123,7 +123,7 @@ describe("what may be meant is a warning:", () => {
   it("prices of more than 60 days ago, of what is sold at them", async () => {
     expect(await prices({ days: -142 })).toEqual([]); // 2026-07-02: the day of the first ones
     expect(await prices({ days: 400 })).toEqual([
-      expect.stringContaining("openai/gpt-4o (openai)"),
+      expect.stringContaining("openai/gpt-5.4 (openai)"),
     ]);
     expect(await prices({ days: 400 })).toEqual([expect.not.stringContaining("(groq)")]);
     expect(await prices({ names: EU_SECRETS.slice(0, 4), days: 400 })).toEqual([]);

@@ -14,16 +14,26 @@ async function run(...given: readonly string[]): Promise<{ code: number | null; 
   return { code: await program.ended, said: program.output() };
 }
 
+const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
+const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
+
 describe("a price is stale", () => {
+  it("by the day of the one in force", () => {
+    const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
+    const prices = [SEEN, later] as const;
+    expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
+    expect(isStale({ prices }, Date.UTC(2026, 8, 1), 50)).toBe(false);
+  });
+
   it("more than so many days after it was seen, not on the last of them", () => {
-    const price = { pricedOn: "2026-07-02" };
+    const price = { prices: [SEEN] } as const;
     expect(isStale(price, JULY_2 + 60 * DAY_MS, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 60 * DAY_MS + 1, 60)).toBe(true);
     expect(isStale(price, JULY_2, 0)).toBe(false);
   });
 
   it("once the day is over until which it was announced, however new it is", () => {
-    const price = { pricedOn: "2026-07-02", until: "2026-07-03" };
+    const price = { prices: [SEEN], until: "2026-07-03" } as const;
     expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);
   });
@@ -38,7 +48,8 @@ describe("the list", () => {
     expect(line("eu.anthropic.claude-haiku-5-5")).toBe(
       "anthropic/claude-haiku-5.5 bedrock eu.anthropic.claude-haiku-5-5 0.1 0.01 0.125 0.5 2026-10-24 eu +10%, >100000 tokens x5/x5",
     );
-    expect(line(" gemini-3.7-flash ")).toContain("until 2026-12-31");
+    expect(line(" gemini-3.7-flash ")).toContain("from 2027-01-01 1.5/7.5");
+    expect(line("openai gpt-5-nano")).toContain("until 2026-12-10");
     expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
   });
 
@@ -57,6 +68,7 @@ describe("the list", () => {
       regions: ["global", "us", "eu"],
       uplift_percent: 10,
       priced_on: "2026-10-26",
+      next: [],
       until: null,
       stale: true,
     });

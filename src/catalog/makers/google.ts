@@ -1,18 +1,18 @@
 import { chat, embeddings, GEMINI, seenOn, TVR } from "../entry.ts";
-import type { CatalogueEntry, Dollars, LongPromptRule } from "../entry.ts";
+import type { CatalogueEntry, Change, Dollars, LongPromptRule } from "../entry.ts";
 
 const IMAGE = 1_120;
 /** 258 tokens for each of at most 16 tiles of 768 pixels. */
 const IMAGE_2_5 = 4_128;
 /** The Flash models of 3.7 and 3.8 cost half until the end of the year. */
-const HALF_PRICE_ENDS = "2026-12-31";
+const fullPrice = (seen: string): readonly Change[] => [["2027-01-01", [1.5, 0.15, 7.5], seen]];
 
 const august = seenOn("2026-08-21");
 
 type More = {
   /** Vertex AI runs it in both multi-regions; its other models are on the global endpoint alone. */
   readonly regional?: boolean;
-  readonly until?: string;
+  readonly later?: readonly Change[];
   readonly longPrompt?: LongPromptRule;
   readonly image?: number;
 };
@@ -25,10 +25,10 @@ type More = {
 export const GOOGLE_MODELS: readonly CatalogueEntry[] = [
   gemini("3.8-flash", ["2026-09-02", "2026-10-07"], [0.75, 0.075, 3.75], {
     regional: true,
-    until: HALF_PRICE_ENDS,
+    later: fullPrice("2026-10-07"),
   }),
   gemini("3.7-flash", ["2026-08-13", "2026-08-21"], [0.75, 0.075, 3.75], {
-    until: HALF_PRICE_ENDS,
+    later: fullPrice("2026-08-21"),
   }),
   gemini("3.5-flash", ["2026-05-19", "2026-08-21"], [1.5, 0.15, 9], { regional: true }),
   gemini("3.5-flash-lite", ["2026-07-21", "2026-08-21"], [0.3, 0.03, 2.5], { regional: true }),
@@ -61,11 +61,11 @@ function gemini(
   name: string,
   [released, pricedOn]: readonly [string, string],
   dollars: Dollars,
-  { regional = false, until, longPrompt, image = IMAGE }: More,
+  { regional = false, later, longPrompt, image = IMAGE }: More,
 ): CatalogueEntry {
   const upstreamId = `gemini-${name}`;
   const more = {
-    ...(until !== undefined && { until }),
+    ...(later !== undefined && { later }),
     ...(longPrompt !== undefined && { longPrompt }),
   };
   const vertex = { ...more, regions: ["eu", "us"], uplift: 10 } as const;

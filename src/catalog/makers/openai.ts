@@ -1,6 +1,6 @@
 import type { Ability } from "../model.ts";
 import { chat, CL100K, embeddings, O200K, seenOn, TV, TVR } from "../entry.ts";
-import type { CatalogueEntry, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
+import type { CatalogueEntry, Change, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
 
 /** Regional hosts cost a tenth more for models released on or after this day. */
 const UPLIFT_FROM = "2026-03-05";
@@ -25,6 +25,7 @@ type Facts = {
   readonly longPrompt?: LongPromptRule;
   /** Sold over the Responses API, which gives one choice and takes no smaller cap than this. */
   readonly minOutput?: number;
+  readonly later?: readonly Change[];
 };
 
 /** Facts about chat models; `image` bounds the tokens of one. */
@@ -45,6 +46,9 @@ const JULY = "2026-07-02";
 /** The days before the announced shutdowns (developers.openai.com, deprecations, read 2026-10-28). */
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
+const GPT_5_4_NANO_ENDS = "2027-03-31";
+/** The price before the promotion, which lasts "at least through 2026-11-21" (OpenAI's changelog). */
+const SOL_5_6_AFTER: readonly Change[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**
  * OpenAI's models, the day of their release and that of their price (from
@@ -54,14 +58,22 @@ const GPT_4_ENDS = "2027-01-13";
 export const OPENAI_MODELS: readonly CatalogueEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
   gpt("gpt-6.1-terra", ["2026-10-26", "2026-10-26"], GPT_6_1, [1, 0.05, 1.25, 5]),
+  gpt("gpt-6-astra", ["2026-09-03", "2026-10-26"], GPT_6, [10, 1, 12.5, 50]),
   gpt("gpt-6-sol", ["2026-09-22", "2026-10-13"], GPT_6, [2, 0.2, 2.5, 10]),
   gpt("gpt-6-luna", ["2026-09-22", "2026-10-26"], GPT_6_SMALL, [0.1, 0.01, 0.125, 0.5]),
-  gpt("gpt-5.6-sol", ["2026-06-26", "2026-09-22"], GPT_6, [4, 0.4, 5, 20]),
+  gpt(
+    "gpt-5.6-sol",
+    ["2026-06-26", "2026-09-22"],
+    { ...GPT_6, later: SOL_5_6_AFTER },
+    [4, 0.4, 5, 20],
+  ),
   gpt("gpt-5.6-terra", ["2026-06-26", "2026-10-26"], GPT_6, [2, 0.2, 2.5, 12]),
   gpt("gpt-5.6-luna", ["2026-06-26", "2026-08-21"], GPT_6_SMALL, [0.2, 0.02, 0.25, 1.2]),
   gpt("gpt-5.4", ["2026-03-05", "2026-07-24"], GPT_6, [2.5, 0.25, 15]),
   gpt("gpt-5.4-mini", ["2026-03-17", "2026-07-24"], gpt5(PATCHES_SMALL_HIGH), [0.75, 0.075, 4.5]),
-  gpt("gpt-5.4-nano", ["2026-03-17", "2026-07-24"], gpt5(PATCHES_SMALL_HIGH), [0.2, 0.02, 1.25]),
+  ...until(GPT_5_4_NANO_ENDS, [
+    gpt("gpt-5.4-nano", ["2026-03-17", "2026-07-24"], gpt5(PATCHES_SMALL_HIGH), [0.2, 0.02, 1.25]),
+  ]),
   ...until(GPT_5_ENDS, [
     gpt("gpt-5-mini", ["2025-08-07", JULY], gpt5(PATCHES_SMALL), [0.25, 0.025, 2]),
     gpt("gpt-5-nano", ["2025-08-07", JULY], gpt5(PATCHES_SMALL), [0.05, 0.005, 0.4]),
@@ -87,6 +99,7 @@ function gpt(
     ...(released >= UPLIFT_FROM && { uplift: 10 }),
     ...(facts.longPrompt !== undefined && { longPrompt: facts.longPrompt }),
     ...(facts.minOutput !== undefined && { limits: { choices: 1 } }),
+    ...(facts.later !== undefined && { later: facts.later }),
   });
   const { minOutput = 1 } = facts;
   return { ...chat(`openai/${name}`, released, facts.chat, [route]), minOutput };

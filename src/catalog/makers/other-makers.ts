@@ -56,8 +56,14 @@ const MISTRAL_MODELS: readonly CatalogueEntry[] = [
 /** A prompt above 200,000 tokens costs twice as much, output too. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
-/** xAI's models (docs.x.ai: models, regions). Its US host sells 4.6 alone, which has no output limit. */
+/** xAI's models (docs.x.ai: models, regions). Its US host sells 4.6 alone; 4.6 and 4.7 have no output limit. */
 const XAI_MODELS: readonly CatalogueEntry[] = [
+  chat(
+    "xai/grok-4.7",
+    "2026-09-21",
+    [500_000, 500_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [seenOn("2026-09-29")("xai", "grok-4.7", [2, 0.5, 6], GROK)],
+  ),
   chat(
     "xai/grok-4.6",
     "2026-08-07",

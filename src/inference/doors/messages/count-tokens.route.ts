@@ -3,6 +3,7 @@ import { fail } from "../../../http/context.ts";
 import type { AppEnv } from "../../../http/context.ts";
 import { COUNT_BYTES_MAX, readJson } from "../../../http/read-json.ts";
 import { readWithPlace } from "../../../http/room.ts";
+import { now } from "../../../lib/clock.ts";
 import { success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { resolveModel } from "../../../catalog/catalog.ts";
@@ -45,7 +46,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const parsed = parseCount(read.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
-  const { catalog } = deploymentOf(c.var.config);
+  const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const estimate = estimated(c, body, resolved.value);

@@ -70,7 +70,7 @@ export const XAI: Profile = {
       fields: [...PENALTIES, "stop"],
     },
     effort(/^grok-4\.20(?:-\d{4})?-(?:non-)?reasoning$/),
-    effort(/^grok-4\.6/, { minimal: "low", max: "xhigh" }),
+    effort(/^grok-4\.[67]/, { minimal: "low", max: "xhigh" }),
     effort(null, THREE_EFFORTS),
   ],
   capField: "max_completion_tokens",

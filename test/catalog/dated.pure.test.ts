@@ -1,0 +1,78 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { spanAround } from "../../src/catalog/dated.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { deploymentOf } from "../../src/inference/deployment.ts";
+import { catalogOf, configWith, liveIn } from "./worlds.ts";
+
+const at = (moment: string): number => Date.parse(moment);
+const sold = (moment: string, vars: Readonly<Record<string, string>> = {}) =>
+  catalogOf({ REGION: "us", ...vars }, liveIn("us"), at(moment)).models;
+const pricesOf = (id: string, moment: string) =>
+  sold(moment)
+    .get(id)
+    ?.routes.map(({ price: { input, output } }) => [input, output]);
+
+/** All that is sold in the US, as text. */
+const listed = (ms: number): string =>
+  JSON.stringify([...catalogOf({ REGION: "us" }, liveIn("us"), ms).models]);
+
+describe("what is sold, and for how much, at a moment:", () => {
+  it("a promotion ends on its day at the dearer price that is known", () => {
+    const model = "openai/gpt-5.6-sol";
+    expect(pricesOf(model, "2026-11-21T23:59:59.999Z")).toEqual([[4_400_000, 22_000_000]]);
+    expect(pricesOf(model, "2026-11-22T00:00:00Z")).toEqual([[5_500_000, 33_000_000]]);
+  });
+
+  it("a price that is announced to change does on its day, on every route", () => {
+    for (const model of ["google/gemini-3.7-flash", "google/gemini-3.8-flash"]) {
+      const before = pricesOf(model, "2026-12-31T23:59:59.999Z") ?? [];
+      const doubled = before.map((prices) => prices.map((price) => (price ?? 0) * 2));
+      expect(before.length).toBeGreaterThan(0);
+      expect(pricesOf(model, "2027-01-01T00:00:00Z")).toEqual(doubled);
+    }
+  });
+
+  it.each([
+    ["openai/gpt-5-nano", "2026-12-10"],
+    ["openai/gpt-4o", "2027-01-13"],
+    ["openai/gpt-5.4-nano", "2027-03-31"],
+  ])("%s is sold to the end of %s, and after it where SELL_ENDED names it", (model, day) => {
+    const last = `${day}T23:59:59.999Z`;
+    const over = new Date(at(last) + 1).toISOString();
+    expect(sold(last).has(model)).toBe(true);
+    expect(sold(over).has(model)).toBe(false);
+    expect(sold(over, { SELL_ENDED: JSON.stringify([model]) }).has(model)).toBe(true);
+    expect(sold(over, { SELL_ENDED: '["openai/another"]' }).has(model)).toBe(false);
+  });
+
+  it("an alias means what is sold then", () => {
+    const { aliases, models } = catalogOf({}, liveIn("eu"), at("2040-01-01"));
+    for (const id of aliases.values()) expect(models.has(id)).toBe(true);
+    expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
+  });
+
+  it("nothing changes within a span, and it does at its end", () => {
+    const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
+    fc.assert(
+      fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
+        const { from, until } = spanAround(CATALOGUE, ms);
+        expect(from <= ms && ms < until).toBe(true);
+        const start = Math.max(from, at("2026-01-01"));
+        const other = Math.min(until - 1, Math.floor(start + part * (until - start)));
+        expect(listed(other)).toBe(listed(ms));
+        expect(listed(until)).not.toBe(listed(ms));
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it("a deployment makes it anew at the end of a span, and no earlier", () => {
+    const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
+    const before = catalogAt(at("2026-12-11"));
+    expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);
+    const after = catalogAt(at("2027-01-01"));
+    expect(after).not.toBe(before);
+    expect(catalogAt(at("2026-12-31"))).not.toBe(after); // clocks of isolates differ
+  });
+});
