@@ -16,6 +16,7 @@ import { observe } from "./observe.route.ts";
 import { overloaded } from "./overload.route.ts";
 import { NOTHING_YET } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
+import { NO_WEIGHTS } from "./prompt-size.ts";
 import { read, startReading } from "./read.route.ts";
 import type { NotRead, Read } from "./read.route.ts";
 import { RunTimer } from "./run-timer.ts";
@@ -173,7 +174,7 @@ function runOf({ c, door, answered, slot }: Visit, { caller, idempotency, reques
     dropBody: () => {
       request.body = {};
       if (request.native !== null) {
-        request.native = { ...request.native, body: {}, weights: new Map() };
+        request.native = { ...request.native, body: {}, weights: NO_WEIGHTS };
       }
       slot?.dropBody();
     },

@@ -48,6 +48,9 @@ export type Weight =
 /** The objects of a native body that have a weight of their own. */
 export type Weights = ReadonlyMap<object, Weight>;
 
+/** Of a body all of whose text weighs as text. */
+export const NO_WEIGHTS: Weights = new Map();
+
 /** The size of a chat request in the core's words, as any adapter may write it. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new Tally(model);
@@ -146,7 +149,7 @@ class Tally {
   readonly #called = new Map<string, string>();
   #isBegun = false;
 
-  constructor(model: Model, weights: Weights = new Map()) {
+  constructor(model: Model, weights: Weights = NO_WEIGHTS) {
     this.#model = model;
     this.#weights = weights;
   }

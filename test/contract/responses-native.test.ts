@@ -89,7 +89,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
       tools: [{}, {}, { type: "namespace" }, { type: "web_search" }],
     });
     expect(answer.headers.get("x-dropped")).toBe(
-      "max_tool_calls, tools.web_search, presence_penalty, input.web_search_call, temperature, top_p",
+      "max_tool_calls, unknown_field, tools.web_search, presence_penalty, input.web_search_call, temperature, top_p",
     );
     const [sent] = calls;
     expect(sent?.url).toBe(`${HOST}/responses`);

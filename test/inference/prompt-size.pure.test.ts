@@ -1,7 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatBody } from "../../src/inference/core-request.ts";
-import { chatPromptSize, embeddingsPromptSize } from "../../src/inference/prompt-size.ts";
+import {
+  chatPromptSize,
+  embeddingsPromptSize,
+  nativePromptSize,
+} from "../../src/inference/prompt-size.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const body = (fields: object): ChatBody => ({
@@ -12,6 +16,17 @@ const body = (fields: object): ChatBody => ({
 const size = (input: number[] | number[][]) => embeddingsPromptSize({ model: "m", input }, MODEL);
 const said = (content: unknown, more: object = {}) => ({ role: "user", content, ...more });
 const bytes = (value: string): number => new TextEncoder().encode(value).length;
+
+const boundOf = (fields: object) => chatPromptSize(body(fields), MODEL).bound;
+const schema = (more: object) => ({
+  messages: [said("hi".repeat(300))],
+  response_format: {
+    type: "json_schema",
+    json_schema: { schema: { type: "object", ...more } },
+  },
+});
+const native = (value: object, weights = new Map()) =>
+  nativePromptSize({ messages: [value], tools: [] }, weights, MODEL).bound;
 
 describe("a prompt's size", () => {
   it("is in order, and its bound is never below the bytes of everything that is forwarded", () => {
@@ -52,6 +67,43 @@ describe("a prompt's size", () => {
     const one = chatPromptSize(body({ messages: [said([image])] }), MODEL).bound;
     const two = chatPromptSize(body({ messages: [said([image, image])] }), MODEL).bound;
     expect(two - one).toBe(MODEL.imageTokens);
+  });
+
+  it("holds what hosts are told beside what was said: names of results, later instructions, closed schemas", () => {
+    const named = (name: string, results: number) => {
+      const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
+      const result = { role: "tool", tool_call_id: "c", content: "" };
+      const turn = { role: "assistant", content: null, tool_calls: [called] };
+      return boundOf({ messages: [turn, ...Array.from({ length: results }, () => result)] });
+    };
+    const longer = (results: number) => named("n".repeat(201), results) - named("n", results);
+    expect(longer(0)).toBe(2 * 200); // in the call, and where it is offered again
+    expect(longer(5)).toBe(7 * 200);
+    const told = (role: string, first: string) =>
+      boundOf({
+        messages: [
+          { role: first, content: "a" },
+          { role, content: "a" },
+        ],
+      });
+    expect(told("system", "user") - told("user", "user")).toBeGreaterThan(
+      "<system></system>".length,
+    );
+    expect(told("system", "system")).toBe(told("user", "user"));
+    const closed = ',"additionalProperties":false';
+    expect(boundOf(schema({}))).toBe(boundOf(schema({ additionalProperties: false })));
+    expect(closed.length).toBe(29);
+  });
+
+  it("of a native body holds every key and string of it, and a tool that the maker knows", () => {
+    const long = "k".repeat(999);
+    expect(native({ [long]: 1 })).toBeGreaterThan(999);
+    expect(native({ a: { b: [{ c: long }] } })).toBeGreaterThan(999);
+    expect(native({ input: { [long]: long } })).toBeGreaterThan(2 * 999);
+    const known = { type: "bash_20250124", name: "bash" };
+    const weighed = (weights: Map<object, "known_tool">) =>
+      nativePromptSize({ messages: [], tools: [known] }, weights, MODEL).estimate;
+    expect(weighed(new Map([[known, "known_tool"]])) - weighed(new Map())).toBe(1500);
   });
 
   it("of token arrays is their length", () => {

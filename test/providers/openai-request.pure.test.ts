@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import { chatDoor } from "../../src/inference/doors/chat.ts";
+import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
 import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
 import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
 import type { JsonObject } from "../../src/providers/provider.ts";
@@ -47,6 +49,39 @@ it("only allowed fields leave: no address, header, end user or field that costs 
     max_tokens: 64,
   });
 });
+
+const AT = { header: () => undefined, query: () => undefined };
+const DOORS = [
+  { door: chatDoor, body: { model: "m", messages: [{ role: "user", content: "Hi" }] } },
+  { door: responsesDoor, body: { model: "m", input: "Hi" } },
+];
+
+it.each(DOORS)(
+  "a cache that is only warmed is refused at the $door.name door",
+  ({ door, body }) => {
+    const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
+    expect(parsed).toMatchObject({
+      ok: false,
+      failure: { kind: "invalid_request", param: "prompt_cache_options.prewarm" },
+    });
+  },
+);
+
+it.each(DOORS)(
+  "other options of a cache are left out and named at the $door.name door",
+  ({ door, body }) => {
+    const prompt_cache_options = { mode: "explicit", ttl: "12h", comparison_response_id: "resp_1" };
+    const parsed = door.parse({ ...body, prompt_cache_options }, AT);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
+    const { request, native, dropped } = parsed.value;
+    const left: string[] = [...dropped];
+    const onDropped = (fields: readonly string[]) => left.push(...fields);
+    const core = sent(request.body, "openai", { onDropped });
+    expect(JSON.stringify([core, native?.body ?? null])).not.toContain("prompt_cache_options");
+    expect(left).toContain("prompt_cache_options");
+    expect(native?.dropped ?? left).toContain("prompt_cache_options");
+  },
+);
 
 it("a stream always asks for usage, whatever the client said; Mistral tells it unasked", () => {
   const body = { messages: [], stream_options: { include_usage: false } };

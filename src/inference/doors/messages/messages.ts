@@ -7,7 +7,7 @@ import type { Asked, Door, DoorContext, Receipt, Reply } from "../door.ts";
 import { envelope, saidOf, usageOf, wholeBlock } from "./answer.ts";
 import { chatBodyOf } from "./convert.ts";
 import { messagesDialect } from "./dialect.ts";
-import { betasIn, nativeOf } from "./native.ts";
+import { betasIn, nativeOf, unknownIn } from "./native.ts";
 import { parseMessages, VERSIONS } from "./request.ts";
 import type { Version } from "./request.ts";
 import { convertedStream, nativeStream } from "./stream.ts";
@@ -38,7 +38,7 @@ function parse(value: object, at: DoorContext): Result<Asked> {
   return success({
     request: { kind: "chat", body: core.value },
     user: null,
-    dropped: [...losses.dropped],
+    dropped: [...unknownIn(body), ...losses.dropped],
     paramOf,
     reply: replyOf(body.stream === true, false),
     native: {

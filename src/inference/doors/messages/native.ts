@@ -44,6 +44,14 @@ const SILENT: ReadonlySet<string> = new Set([
   "billing_policy",
 ]);
 
+/** Fields of a request that nobody here knows, whichever wire it goes by. */
+export function unknownIn(body: MessagesBody): readonly string[] {
+  return Object.keys(body)
+    .filter((field) => !SILENT.has(field) && !Object.hasOwn(REQUEST, field))
+    .filter((field) => (body[field] ?? null) !== null)
+    .slice(0, NAMES_MAX);
+}
+
 /** The values of `anthropic-beta`, which may be a list and may be empty. */
 export function betasIn(header: string | undefined): readonly string[] {
   const values = (header ?? "").split(",").map((value) => value.trim());

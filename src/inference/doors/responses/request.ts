@@ -301,12 +301,15 @@ function between(least: number, most: number) {
   return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
 }
 
+/** Fields that are known, and left out all the same. */
+const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
+/** Fields that are unknown, and whose loss nobody misses: telemetry, and what is said by us. */
+const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
+
 /** Fields that change nothing here and whose loss a client should know of. */
-export function leftFields(value: JsonObject, { prompt_cache_options: cache }: ResponsesBody) {
-  return [
-    ...(cache === undefined ? [] : ["prompt_cache_options"]),
-    ...["prompt_cache_retention", "image", "max_tool_calls"].filter(
-      (field) => (value[field] ?? null) !== null,
-    ),
-  ];
+export function leftFields(value: JsonObject): readonly string[] {
+  const unknown = Object.keys(value).filter(
+    (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),
+  );
+  return [...LEFT_OUT, ...unknown].filter((field) => (value[field] ?? null) !== null);
 }

@@ -43,7 +43,7 @@ function parse(value: object): Result<Asked> {
     messages,
   };
   const everywhere = [
-    ...leftFields({ ...value }, body),
+    ...leftFields({ ...value }),
     ...flat.value.left.map((type) => `tools.${type}`),
   ];
   const dropped = [

@@ -249,7 +249,8 @@ it("takes null for every field that may be left out, and what it does not know",
     conversation prompt background truncation moderation service_tier safety_identifier
     prompt_cache_key context_management`;
   const nulls = Object.fromEntries(fields.split(/\s+/).map((field) => [field, null]));
-  expect(asked({ ...nulls, client_metadata: { a: 1 }, vendor: [] }).dropped).toEqual([]);
+  expect(asked({ ...nulls, client_metadata: { a: 1 }, vendor: null }).dropped).toEqual([]);
+  expect(asked({ vendor: [], __proto__of: 1 }).dropped).toEqual(["vendor", "__proto__of"]);
   expect(asked({ background: false, store: true }).dropped).toEqual([]);
 });
 
@@ -261,7 +262,7 @@ it("says what it left out that a client may miss", () => {
     prompt_cache_options: { mode: "auto" },
   });
   expect(dropped.join(" ")).toBe(
-    "prompt_cache_options prompt_cache_retention max_tool_calls tools.web_search tools.x y",
+    "prompt_cache_options max_tool_calls prompt_cache_retention tools.web_search tools.x y",
   );
 });
 
