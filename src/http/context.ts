@@ -69,8 +69,8 @@ export type AppEnv = {
 export type Presumed = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Its wallet says that the key is dead: nobody is presumed to call with it any more. */
-  readonly forget: () => void;
+  /** Why its wallet refused it: nobody is presumed to call with a key that is dead. */
+  readonly refused: (failure: Failure) => void;
 };
 
 export type AppContext = Context<AppEnv>;

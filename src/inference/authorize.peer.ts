@@ -3,7 +3,7 @@ import type { AppEnv } from "../http/context.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
-import { success } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
@@ -28,7 +28,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
   const held = reached.result;
   if (held.ok) return c.json({ ok: true, ...held.value });
-  if (held.failure.kind === "invalid_api_key") callersOf(c.var.config).forget(keyIn(request));
+  callersOf(c.var.config).refused(keyIn(request), held.failure);
   return c.json(refused(held.failure));
 }
 
@@ -38,6 +38,7 @@ async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<
   const callers = callersOf(config);
   const key = { ...keyIn(request), home: config.region };
   const nowMs = now(c.env);
+  if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
   const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
   if (known?.scope === "global") return success(known);
   const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);

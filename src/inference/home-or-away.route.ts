@@ -1,6 +1,7 @@
 import type { Context, Next } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv, Presumed } from "../http/context.ts";
+import { callersOf } from "../keys/admission.route.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
@@ -93,10 +94,24 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const at = { requestId: c.get("requestId"), now: clock, after, spentMs: c.get("admissionMs") };
   return {
     ...here,
-    hold: async (wish) => showTokens(c, await authorizeAtHome(home, { ...called, hold: wish }, at)),
+    hold: async (wish) => {
+      const reached = await authorizeAtHome(home, { ...called, hold: wish }, at);
+      noteRefused(c, caller, reached);
+      return showTokens(c, reached);
+    },
     wallet: null,
     outbox: (orgId) => outboxes.getByName(peerShard(caller.home, orgId)),
   };
+}
+
+/** What home says has ended for good costs nobody a call from here on. */
+function noteRefused(
+  c: Context<AppEnv>,
+  { keyHash: hash, shown }: Caller,
+  { unanswered, ...reached }: Reached<unknown>,
+): void {
+  if (unanswered || !("result" in reached) || reached.result.ok) return;
+  callersOf(c.get("config")).refused({ hash, shown }, reached.result.failure);
 }
 
 type Holding = Pick<WalletCalls, "hold" | "admitAndHold">;
@@ -111,13 +126,13 @@ function showTokens(c: Context<AppEnv>, reached: Reached<HoldGrant>): Reached<Ho
 /** Both in one call; once the key is admitted, the request's headers say what is left of its minute. */
 function admitAndHold(
   c: Context<AppEnv>,
-  { caller, forget }: Presumed,
+  { caller, refused }: Presumed,
   { wallet, request, after }: { wallet: () => Holding; request: HoldRequest; after: After },
 ): Promise<Reached<HoldGrant>> {
   const ask = async (): Promise<Result<HoldGrant>> => {
     const answer = await wallet().admitAndHold(caller.keyHash, request, caller.shown);
     if (!answer.ok) {
-      if (answer.failure.kind === "invalid_api_key") forget();
+      refused(answer.failure);
       return answer;
     }
     const { admitted: rate, held } = answer.value;
@@ -141,6 +156,7 @@ export async function requireLiveAtHome(
     const home = config.peers.find((peer) => peer.region === region);
     const at = { requestId, now: () => now(c.env), spentMs };
     const reached = await authorizeAtHome(home, { ...calledBy(keyHash, shown), hold: null }, at);
+    noteRefused(c, admitted.caller, reached);
     if (reached.unanswered) return fail(c, reached.failure);
     if (!reached.result.ok) return fail(c, reached.result.failure);
   }

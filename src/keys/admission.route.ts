@@ -49,7 +49,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
         c.set("presumed", {
           caller,
           admit: () => admissionBy(c, key.value),
-          forget: () => callersOf(c.get("config")).forget(key.value),
+          refused: (failure) => callersOf(c.get("config")).refused(key.value, failure),
         });
         return next();
       }

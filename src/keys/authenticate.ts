@@ -4,7 +4,7 @@ import { secretOf } from "../lib/caller.ts";
 import type { Admitted, Caller, Region, Shown } from "../lib/caller.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { refuse, success } from "../lib/failure.ts";
-import type { Refusal, Result } from "../lib/failure.ts";
+import type { Failure, Refusal, Result } from "../lib/failure.ts";
 import type { Key, Admission, AdmittedKey, Register } from "../lib/key.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { mayRetry, storageFailure } from "../lib/storage-failure.ts";
@@ -94,9 +94,13 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
  * answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
  */
 export async function admitKey(key: VerifiedKey, admitting: Admitting): Promise<Result<Admitted>> {
-  const asked = key.home === admitting.region ? admitAtHome : admitAtPeer;
+  const { callers, region, after } = admitting;
+  if (callers.isDead(key)) return refuse({ kind: "invalid_api_key" });
+  const asked = key.home === region ? admitAtHome : admitAtPeer;
   try {
-    return await within(asked(key, admitting), REGISTER_TIMEOUT_MS, admitting.after);
+    const admission = await within(asked(key, admitting), REGISTER_TIMEOUT_MS, after);
+    if (!admission.ok) callers.refused(key, admission.failure);
+    return admission;
   } catch (error) {
     logWarning("admission_unreachable", { reason: reasonOf(error) });
     return refuse(storageFailure(error));
@@ -116,9 +120,7 @@ async function admitAtHome(
   }
   const { orgId, shown } = caller;
   const admission = await onceMore(() => wallet(orgId).admit(key.hash, shown));
-  if (admission.ok) return success(admittedFor(caller, admission.value));
-  if (admission.failure.kind === "invalid_api_key") callers.forget(key);
-  return admission;
+  return admission.ok ? success(admittedFor(caller, admission.value)) : admission;
 }
 
 async function admitAtPeer(key: VerifiedKey, { register }: Admitting): Promise<Result<Admitted>> {
@@ -204,11 +206,13 @@ type Learned = Known & Pick<VerifiedKey, "home">;
 /**
  * Whose each key of this home is, as its register said once: that never changes, so an isolate remembers
  * it, for each secret, and knows which wallet to ask. It says nothing of whether a key, a secret or a session
- * lives; but that a session has ended is remembered.
+ * lives; but that one has ended for good is remembered, and costs nobody a call.
  */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();
+  /** Secrets and sessions that can never live again. */
+  readonly #dead = new Set<string>();
   /** When a key's register heard last of a use by a peer, Unix ms. */
   readonly #heard = new Map<string, number>();
 
@@ -234,10 +238,21 @@ export class KnownCallers {
     return caller;
   }
 
-  /** It is dead: whoever uses it again asks its register, before a body is read or a wallet asked. */
-  forget({ hash, shown }: Known): void {
-    if (shown?.session === undefined) this.#callers.delete(nameOf({ hash, shown }));
-    else add(this.#ended, shown.session.id);
+  /**
+   * Hears why one was refused. Where it is dead, whoever uses it again asks its register, before a body is read or a
+   * wallet asked; where it is so for good, nobody.
+   */
+  refused({ hash, shown }: Known, failure: Failure): void {
+    if (failure.kind !== "invalid_api_key") return;
+    const session = shown?.session?.id;
+    if (session === undefined) this.#callers.delete(nameOf({ hash, shown }));
+    else add(this.#ended, session);
+    if (failure.isForGood === true) add(this.#dead, session ?? nameOf({ hash, shown }));
+  }
+
+  /** Whether it was heard that this can never live again. */
+  isDead({ hash, shown }: Known): boolean {
+    return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
   }
 
   /** Remembers and gives whose the key is. */

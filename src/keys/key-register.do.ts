@@ -38,6 +38,8 @@ import type { RateWindow } from "../lib/rate-window.ts";
 /** `last_used_at` is written, and the record refreshed, at most this often; a last use waits no longer to be noted. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
+/** A key with a tombstone: there is no way back. */
+const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 /** A book that is away is told of a dead key this often. */
 const BOOK_RETRY_MS = 15_000;
 
@@ -183,9 +185,8 @@ export class KeyRegister extends DurableObject<Env> {
 
   #decide(secret: string | undefined, session: PacedSession | undefined): Admission {
     const { window, key, revokedAt } = this.#remember();
-    if (revokedAt !== null || key === null || !this.#isLive(secret)) {
-      return refuse({ kind: "invalid_api_key" });
-    }
+    if (revokedAt !== null) return refuse(DEAD);
+    if (key === null || !this.#isLive(secret)) return refuse({ kind: "invalid_api_key" });
     const clockMs = now(this.env);
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, key);
     const ofSession = this.#sessions.refuse(session, clockMs);
@@ -229,9 +230,8 @@ export class KeyRegister extends DurableObject<Env> {
 
   #named(secret: string | undefined): Identified {
     const { key, revokedAt } = this.#remember();
-    if (revokedAt !== null || key === null || !this.#isLive(secret)) {
-      return refuse({ kind: "invalid_api_key" });
-    }
+    if (revokedAt !== null) return refuse(DEAD);
+    if (key === null || !this.#isLive(secret)) return refuse({ kind: "invalid_api_key" });
     const { touchedAt: _, ...known } = key;
     const { terms } = known;
     if (terms.expiresAt !== null && terms.expiresAt <= now(this.env)) {

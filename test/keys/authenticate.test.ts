@@ -87,7 +87,7 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
   for (const header of headers) {
     // oxlint-disable-next-line no-await-in-loop -- one header after the other, to see which fails
     const answer = await authenticate(header);
-    expect({ header, answer }).toEqual({
+    expect({ header, answer }).toMatchObject({
       header,
       answer: { ok: false, failure: { kind: "invalid_api_key" } },
     });

@@ -37,6 +37,17 @@ it("a register hears of each secret by itself, again after a clock that stepped 
 it("a key whose wallet says that it is dead asks its register again", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
-  callers.forget(KEY);
+  callers.refused(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });
+  expect(callers.heardLately(KEY, NOW_MS)).toBeDefined();
+  callers.refused(KEY, { kind: "invalid_api_key" });
+  expect(callers.isDead(KEY)).toBe(false);
   expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
+});
+
+it("what can never live again is remembered by the secret or session that was shown, and nothing else is", () => {
+  const callers = new KnownCallers();
+  callers.refused(KEY, { kind: "invalid_api_key", expiredAt: NOW_MS });
+  expect(callers.isDead(KEY)).toBe(false);
+  callers.refused(SECOND, { kind: "invalid_api_key", isForGood: true });
+  expect([callers.isDead(SECOND), callers.isDead(KEY)]).toEqual([true, false]);
 });

@@ -113,9 +113,10 @@ export class KeyAdmissions {
   live(desk: Desk, hash: string, shown?: Shown): Result<LiveKey> {
     const { sql, clockMs } = desk;
     const key = this.#key(sql, hash);
-    if (key === null || key.record === null || key.revokedAt !== null) {
-      return refuse({ kind: "invalid_api_key" });
+    if (key !== null && key.revokedAt !== null) {
+      return refuse({ kind: "invalid_api_key", isForGood: true });
     }
+    if (key === null || key.record === null) return refuse({ kind: "invalid_api_key" });
     const { secrets } = key.record;
     const secret = secretOf(hash, shown);
     if (secret !== undefined && !isLiveSecret({ keyHash: hash, secrets }, secret, clockMs)) {

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { chat, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import { createKey, deleteKey } from "./key-client.ts";
+import { end, mint } from "./session-client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  account = await openAccount();
+});
+afterEach(() => {
+  shiftClock(null);
+  vi.restoreAllMocks();
+});
+
+/** What ten requests of a credential cost, once one of them was refused: objects and statements. */
+async function costOf(key: string): Promise<readonly number[]> {
+  const counted = countedBindings();
+  const { bindings } = counted;
+  for (let n = 0; n < 5; n++) {
+    expect((await chat(key, {}, { bindings })).status).toBe(401);
+    expect((await send("/v1/models", { key, bindings })).status).toBe(401);
+    if (n === 0) Object.assign(counted, { objects: 0, statements: 0 });
+  }
+  return [counted.objects, counted.statements];
+}
+
+it("a revoked key, its sessions and one that was ended cost no object call once they were refused", async () => {
+  const made = await createKey(account.key);
+  const { token: orphan } = await mint(made.key);
+  const ended = await mint(account.key);
+  for (const key of [made.key, orphan, ended.token]) expect((await chat(key)).status).toBe(200);
+  expect((await deleteKey(account.key, made.id)).status).toBe(200);
+  expect((await end(account.key, ended.id)).status).toBe(200);
+  for (const key of [made.key, orphan, ended.token]) expect(await costOf(key)).toEqual([0, 0]);
+  expect((await chat(account.key)).status).toBe(200);
+});
+
+it("a key whose time is up may live again, and is asked for", async () => {
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  const { key, id } = await createKey(account.key, { expires_at });
+  shiftClock(2 * 3_600_000);
+  for (let n = 0; n < 2; n++) expect((await chat(key)).status).toBe(401);
+  const lifted = { method: "PATCH", key: account.key, body: { expires_at: null } };
+  expect((await send(`/v1/keys/${id}`, lifted)).status).toBe(200);
+  expect((await chat(key)).status).toBe(200);
+});
