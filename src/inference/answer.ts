@@ -124,6 +124,8 @@ type Streaming = {
   readonly watch: StreamWatch;
   readonly writer: StreamWriter;
   readonly events: EventStream;
+  /** When its first events were there, ms. */
+  readonly beganMs: number;
   hasBegun: boolean;
   /** Why its upstream failed, where it said so; null while nothing is wrong. */
   failure: ProviderFailure | null;
@@ -135,7 +137,7 @@ const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
  * Forwards a stream at once and meters it, but for its last events, which leave once its charge is stored. Reads on
- * after the client left, until the usage comes or the drain ends.
+ * after the client left, until the usage comes or the drain ends, unless the end is far.
  */
 export async function answerStream(
   run: Run,
@@ -157,10 +159,19 @@ export async function answerStream(
   const { numbers } = run.services;
   const ping = (): string => writer.ping;
   const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
-  const streaming = { run, route, meter, client, watch, writer, events, ...BEGINNING };
+  const streaming = {
+    run,
+    route,
+    meter,
+    client,
+    watch,
+    writer,
+    events,
+    beganMs: elapsedMs(),
+    ...BEGINNING,
+  };
   nowOpen(run, { owed, close: async () => close(streaming) });
-  // A client that left before the first byte never reads: a write to it would wait for ever.
-  timer.whenClientGone(() => client.leave());
+  timer.whenClientGone(() => left(streaming));
   run.answer(response);
   nowOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
   const ending = await pump(streaming);
@@ -201,6 +212,29 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   } finally {
     close(streaming);
   }
+}
+
+/**
+ * The client has left, of whom a write would wait for ever for its reader. Only what it was passed on counts, and its
+ * upstream is read on for the usage alone.
+ */
+function left(streaming: Streaming): void {
+  const { meter, client, watch } = streaming;
+  client.leave();
+  meter.leave();
+  if (isEndFar(streaming)) watch.stop();
+}
+
+/** A pace is known after so long. */
+const PACE_KNOWN_MS = 1000;
+
+/** Whether an answer that goes on as it did does not come to its cap while it may be read on. */
+function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
+  const ranMs = elapsedMs() - beganMs;
+  if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
+  const said = meter.output;
+  const allowed = route.cap * (run.request.cap?.choices ?? 1);
+  return (allowed - said) * ranMs > said * run.services.numbers.DRAIN_S * 1000;
 }
 
 function close({ watch, events, client }: Streaming): void {

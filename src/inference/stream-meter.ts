@@ -21,9 +21,15 @@ export class StreamMeter {
   #counted = 0;
   #uncounted = "";
   #finishReason: string | null = null;
+  #isLeft = false;
 
   constructor(choices: number) {
     this.#choices = choices;
+  }
+
+  /** The client has left: what is said from now on is passed on to nobody, and not counted. */
+  leave(): void {
+    this.#isLeft = true;
   }
 
   /** The usage that the upstream reported for the whole answer, or null. */
@@ -64,12 +70,13 @@ export class StreamMeter {
 
   /** A text as a JSON string literal. */
   seeText(json: string): void {
+    if (this.#isLeft) return;
     this.#uncounted += json.includes("\\") ? (JSON.parse(json) as string) : json.slice(1, -1);
   }
 
   /** An event in the upstream's own wire: it has one choice. */
   seeNative({ said, finish }: NativeSaid): void {
-    this.#uncounted += said;
+    if (!this.#isLeft) this.#uncounted += said;
     if (finish === null) return;
     this.#finishReason ??= finish;
     this.#finished.add(0);
@@ -79,7 +86,7 @@ export class StreamMeter {
     const choices = chunk["choices"];
     if (!Array.isArray(choices)) return;
     for (const choice of choices as Choice[]) {
-      if (choice.delta !== undefined) this.#uncounted += outputText(choice.delta);
+      if (choice.delta !== undefined && !this.#isLeft) this.#uncounted += outputText(choice.delta);
       if (typeof choice.finish_reason === "string") {
         this.#finishReason ??= choice.finish_reason;
         this.#finished.add(choice.index);

@@ -161,6 +161,11 @@ export class StreamWatch {
     clearInterval(this.#tick);
   }
 
+  /** Nothing more is wanted of the upstream. */
+  stop(): void {
+    this.#stop();
+  }
+
   #check(): void {
     const { client, numbers, ping } = this.#watched;
     const ranMs = this.#ran();

@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
-import type { Provider, ProviderAnswer } from "../../src/providers/provider.ts";
+import type {
+  EventStream,
+  Provider,
+  ProviderAnswer,
+  StreamEvent,
+} from "../../src/providers/provider.ts";
 import { RouteHealth } from "../../src/providers/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
@@ -15,14 +20,16 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What becomes of a run whose client leaves while its route is busy, when the drain has ended. */
-async function outcomeOf(send: Provider["send"], client: AbortController): Promise<string[]> {
+/** What becomes of a run whose client leaves while its route is busy, when the drain has ended, and its output. */
+async function outcomeOf(send: Provider["send"], client: AbortController, drainS = 0) {
   const queued: string[] = [];
+  let output: number | undefined;
   const services: Partial<RunServices> = {
     wallet: null,
     outbox: () => ({
       enqueue: async (items: readonly OutcomeItem[]) => {
         queued.push(...items.map(({ kind }) => kind));
+        output = items[0]?.generation?.usage.output;
       },
     }),
     providers: new Map<string, Provider>([["up", { id: "up", send }]]),
@@ -31,16 +38,61 @@ async function outcomeOf(send: Provider["send"], client: AbortController): Promi
       Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
     numbers: {
       REQUEST_DEADLINE_S: 900,
-      DRAIN_S: 0,
+      DRAIN_S: drainS,
       UPSTREAM_HEADERS_MS: 1000,
       UPSTREAM_FIRST_MS: 1000,
+      UPSTREAM_IDLE_MS: 60_000,
+      KEEP_ALIVE_MS: 60_000,
+      READER_STUCK_MS: 60_000,
     } as RunServices["numbers"],
   };
-  await pay(runOf(services, client.signal));
-  return queued;
+  const run = runOf(services, client.signal);
+  await pay({ ...run, answer: (response) => void response.text().catch(() => undefined) });
+  return { queued, output };
 }
 
 const never = new Promise<ProviderAnswer>(() => undefined);
+
+/** A stream of a word at a time that never ends by itself, and whose client leaves after the tenth. */
+async function streamed(client: AbortController, saidMs: number) {
+  const seen = { asked: 0, cancelled: false };
+  const over = Promise.withResolvers<null>();
+  const word: StreamEvent = { kind: "text", index: 0, json: '" word"' };
+  const role = { choices: [{ index: 0, delta: { content: " word" }, finish_reason: null }] };
+  const events: EventStream = {
+    next: async () => {
+      if (seen.cancelled) return null;
+      seen.asked += 1;
+      laterMs += saidMs;
+      if (seen.asked === 10) client.abort();
+      if (seen.asked > 30) return over.promise;
+      return seen.asked === 1 ? [{ kind: "chunk", chunk: role }] : [word];
+    },
+    cancel: () => {
+      seen.cancelled = true;
+      over.resolve(null);
+    },
+  };
+  const send: Provider["send"] = async (call) => {
+    call.onDispatch?.();
+    return { kind: "stream", events };
+  };
+  return { ...(await outcomeOf(send, client, 0.05)), ...seen };
+}
+
+let laterMs = 0;
+
+it("whose end is far closes its upstream at once, else within the drain; the bill is what was passed on", async () => {
+  const { now } = Date;
+  vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
+  const slow = await streamed(new AbortController(), 200);
+  expect(slow).toMatchObject({ asked: 10, cancelled: true, queued: ["settle"] });
+  const quick = await streamed(new AbortController(), 0);
+  expect(quick).toMatchObject({ asked: 31, cancelled: true, queued: ["settle"] });
+  // nine were passed on, and the tenth was on its way
+  expect([9, 10]).toContain(slow.output);
+  expect([9, 10]).toContain(quick.output);
+});
 
 it.each([
   ["before its request was sent: void", false, ["void"]],
@@ -52,5 +104,5 @@ it.each([
     client.abort();
     return never;
   };
-  expect(await outcomeOf(send, client)).toEqual(outcome);
+  expect((await outcomeOf(send, client)).queued).toEqual(outcome);
 });

@@ -16,7 +16,8 @@ let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
   upstream = await startOpenAiMock();
   upstream.script(answerNatively);
-  regions = await startTwoRegions({ bindings: doorBindings(upstream.url) });
+  // Long enough for every answer to come to its end, however busy the machine is.
+  regions = await startTwoRegions({ bindings: { ...doorBindings(upstream.url), DRAIN_S: "20" } });
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
