@@ -1,4 +1,5 @@
 import { Utf8Pieces } from "./bounded-body.ts";
+import { JsonSkim } from "./json-skim.ts";
 
 /** One event of a stream: its name ("message" when none was given) and its data lines joined by \n. */
 export type ServerSentEvent = { readonly name: string; readonly data: string };
@@ -10,8 +11,9 @@ const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]
 
 /**
  * Decodes a server-sent event stream (WHATWG HTML 9.2.6) from bytes cut anywhere: lines may end in
- * \n, \r\n or \r, comments are skipped, UTF-8 may be split. Once an event grows past the maximum,
- * `overflowed` is true and nothing more is decoded.
+ * \n, \r\n or \r, comments are skipped, UTF-8 may be split. A line that grows past the maximum is kept without the
+ * fields that `left` names, which are null in it. Once an event is too long all the same, `overflowed` is true and
+ * nothing more is decoded.
  */
 export class SseDecoder {
   overflowed = false;
@@ -19,13 +21,16 @@ export class SseDecoder {
   foreign = "";
   readonly #text = new Utf8Pieces();
   readonly #lengthMax: number;
+  readonly #left: ReadonlySet<string> | null;
+  #skim: JsonSkim | null = null;
   #line = "";
   #name = "";
   #data: string | null = null;
   #skipLineFeed = false;
 
-  constructor(lengthMax = EVENT_LENGTH_MAX) {
+  constructor(lengthMax = EVENT_LENGTH_MAX, left: ReadonlySet<string> | null = null) {
     this.#lengthMax = lengthMax;
+    this.#left = left;
   }
 
   /** The data of the events these bytes complete. */
@@ -61,8 +66,8 @@ export class SseDecoder {
         continue;
       }
       const end = ends.from(start);
-      this.#line += text.slice(start, end);
-      this.overflowed = this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
+      this.#extend(text.slice(start, end));
+      this.overflowed = this.#isTooLong();
       if (end === text.length || this.overflowed) break;
       this.#skipLineFeed = text[end] === "\r";
       start = end + 1;
@@ -70,6 +75,17 @@ export class SseDecoder {
       if (event !== null) events.push(event);
     }
     return events;
+  }
+
+  #extend(text: string): void {
+    this.#line += this.#skim === null ? text : this.#skim.push(text);
+    if (this.#skim !== null || this.#left === null || !this.#isTooLong()) return;
+    this.#skim = new JsonSkim(this.#left);
+    this.#line = this.#skim.push(this.#line);
+  }
+
+  #isTooLong(): boolean {
+    return this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
   }
 
   /** What most network chunks are: one event, one data line, nothing before or after it. */
@@ -85,6 +101,7 @@ export class SseDecoder {
   #endLine(): ServerSentEvent | null {
     const line = this.#line;
     this.#line = "";
+    this.#skim = null;
     if (line === "") return this.#endEvent();
     const colon = line.indexOf(":");
     const field = colon === -1 ? line : line.slice(0, colon);

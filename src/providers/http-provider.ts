@@ -191,8 +191,14 @@ function bugOf(error: unknown): ProviderFailure {
 const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;
-/** Of each token and each of its alternatives among log probabilities, bytes. */
-const LOGPROB_BYTES = 64;
+/** Bytes of a token in JSON: of its text, which has four or five of them; and of it or an alternative among log probabilities. */
+const TEXT_BYTES = 8;
+const LOGPROB_BYTES = 96;
+
+/** What a chat asks to be told of each token, in bytes of JSON: more than most take. */
+export function tokenBytes({ logprobs, top_logprobs: tops }: JsonObject): number {
+  return TEXT_BYTES + (logprobs === true ? LOGPROB_BYTES * (1 + Number(tops ?? 0)) : 0);
+}
 
 /** The failure of an answer that is too large to be held; what was asked for can be too large. */
 export function tooLarge({ kind, body }: ProviderCall): ProviderFailure {
@@ -201,11 +207,13 @@ export function tooLarge({ kind, body }: ProviderCall): ProviderFailure {
     const message = `${TOO_LARGE}send fewer inputs at once, or ask for fewer 'dimensions'.`;
     return { ...refused, message, param: "input", spent: { usage: null, output: 0 } };
   }
-  if (body["logprobs"] !== true) return { kind: "retry", reason: "body_too_large" };
-  const entries = 1 + Number(body["top_logprobs"] ?? 0);
-  const output = Math.floor(JSON_BYTES_MAX / (LOGPROB_BYTES * entries));
-  const message = `${TOO_LARGE}ask for it as a stream.`;
-  return { ...refused, message, param: "logprobs", spent: { usage: null, output } };
+  const isOne = Number(body["n"] ?? 1) === 1;
+  // no text of one choice is so long: the host has gone astray
+  if (isOne && body["logprobs"] !== true) return { kind: "retry", reason: "body_too_large" };
+  const output = Math.floor(JSON_BYTES_MAX / tokenBytes(body));
+  const message = `${TOO_LARGE}ask for less, or for it as a stream.`;
+  const param = body["logprobs"] === true ? "logprobs" : "n";
+  return { ...refused, message, param, spent: { usage: null, output } };
 }
 
 /**

@@ -1,6 +1,6 @@
-import { SseDecoder } from "../http/server-sent-events.ts";
+import { EVENT_LENGTH_MAX, SseDecoder } from "../http/server-sent-events.ts";
 import type { StreamReader } from "./http-provider.ts";
-import type { StreamEvent } from "./provider.ts";
+import type { ProviderFailure, StreamEvent } from "./provider.ts";
 
 /** Reads the payloads of server-sent events, one provider's dialect. */
 export type PayloadReader = {
@@ -13,17 +13,31 @@ export type PayloadReader = {
    * `foreign`: the stream's lines that are no server-sent event's.
    */
   endOfFile?(foreign: string): StreamEvent[];
+  /** Fields that the dialect repeats, which are not read of an event that is very long: they are null in it. */
+  readonly repeated?: ReadonlySet<string>;
   readonly ended: boolean;
+};
+
+/**
+ * An event that is longer than any that an answer needs: what was asked for made it so, another host would send it
+ * too, and what came before it is paid for.
+ */
+const EVENT_TOO_LARGE: ProviderFailure = {
+  kind: "refused",
+  reason: "event_too_large",
+  message: `The answer holds an event of more than ${EVENT_LENGTH_MAX / 1024 / 1024} MB: ask for less at once.`,
+  spent: { usage: null, output: 0 },
 };
 
 /** A stream reader for a dialect of server-sent events. */
 export function sseReader(payloads: PayloadReader): StreamReader {
-  const decoder = new SseDecoder();
+  const decoder = new SseDecoder(EVENT_LENGTH_MAX, payloads.repeated);
   const eventsOf = (messages: ReturnType<SseDecoder["events"]>): StreamEvent[] => {
     const events: StreamEvent[] = [];
     for (const { name, data } of messages) events.push(...payloads.read(data, name));
-    if (decoder.overflowed && !payloads.ended) events.push(...payloads.fail("event_too_large"));
-    return events;
+    if (!decoder.overflowed || payloads.ended) return events;
+    payloads.fail(EVENT_TOO_LARGE.reason);
+    return [...events, { kind: "error", failure: EVENT_TOO_LARGE }];
   };
   return {
     push: (bytes) => eventsOf(decoder.events(bytes)),

@@ -151,6 +151,52 @@ describe("what goes wrong there", () => {
     }
   });
 
+  const LONG = "a ".repeat(2_500_000);
+
+  it("events that only repeat may be of any length: long instructions, and all log probabilities at the end", async () => {
+    const logprobs = [{ token: LONG, logprob: 0, bytes: [], top_logprobs: [] }];
+    const said = text(["Hel", "lo"]);
+    const [added, part, ...rest] = itemEvents(said, 0);
+    const created = begin().map((event) => {
+      const { response: begun } = event as unknown as { response: object };
+      return begun === undefined ? event : { ...event, response: { ...begun, instructions: LONG } };
+    });
+    const whole = response([
+      { ...said.whole, content: [{ type: "output_text", text: "Hello", logprobs }] },
+    ]);
+    const end = { type: "response.completed", response: { ...whole, instructions: LONG } };
+    const events = [...created, added, part, ...rest, end].filter((event) => event !== undefined);
+    const { bindings } = mockOpenAi(() => replied(stream(events)));
+    const before = await balanceOf(key);
+    const answer = await ask(key, { stream: true }, { bindings });
+    const { response: told } = await streamed(answer);
+    expect(told).toMatchObject({ status: "completed", output: [{ content: [{ text: "Hello" }] }] });
+    expect(before - (await balanceOf(key))).toBe(COST);
+  });
+
+  it("an event that is too long for any answer ends it, and what came before it is paid for", async () => {
+    const first = [...begin(), ...itemEvents(text(["Hel", "lo"]), 0).slice(0, 4)];
+    const long = { type: "response.output_text.delta", output_index: 0, delta: LONG };
+    const { bindings } = mockOpenAi(() => replied(stream([...first, long])));
+    const before = await balanceOf(key);
+    const answer = await ask(key, { stream: true }, { bindings });
+    const { response: told } = await streamed(answer);
+    expect(told).toMatchObject({ status: "failed", error: { code: "invalid_prompt" } });
+    const usage = told.usage as unknown as { cost_micro: number };
+    expect(usage.cost_micro).toBeGreaterThan(0);
+    expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
+  });
+
+  it("an answer that is too large to be held is refused before anything is asked", async () => {
+    const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
+    const include = ["message.output_text.logprobs"];
+    const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
+    const refused = await errorOf(await ask(key, wish, { bindings }), 400);
+    expect(refused.param).toBe("include");
+    expect(refused.message).toMatch(/is too large to be held: ask for at most \d+ tokens/);
+    expect(calls).toEqual([]);
+  });
+
   it("an answer that was cut is incomplete, gives half a call no end, and is paid for", async () => {
     const half = call("call_1", "f", ['{"a":']);
     const cut = { ...half.whole, status: "incomplete" };

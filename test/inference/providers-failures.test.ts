@@ -38,7 +38,12 @@ function withoutPauses(): void {
   );
 }
 
-async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): Promise<Seen> {
+async function ask(
+  provider: ChatProvider,
+  reply: WireReply,
+  stream: boolean,
+  cut: typeof single = single, // so that what was said before a failure came before it
+): Promise<Seen> {
   const lines: string[] = [];
   for (const level of ["log", "warn", "error"] as const) {
     vi.spyOn(console, level).mockImplementation((line: unknown) => {
@@ -47,7 +52,7 @@ async function ask(provider: ChatProvider, reply: WireReply, stream: boolean): P
   }
   const bindings = { ...env, ...bindingsFor([provider]), LOG_REQUESTS: "all" };
   withoutPauses();
-  network(reply, single); // so that what was said before a failure came before it
+  network(reply, cut);
   const context = createExecutionContext();
   const response = await app.fetch(
     new Request("https://eu.test/v1/chat/completions", {
@@ -144,6 +149,31 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       vi.restoreAllMocks();
       expect(await balance()).toBe(CREDITS);
     });
+  },
+);
+
+const LONG = "a".repeat(5 * 1024 * 1024);
+
+// In a long run of all; else of a few, of other makers' wires.
+const TEXTUAL = PROVIDERS.filter(({ failures: { cut } }) => typeof cut.body === "string");
+const TRIED = TEXTUAL.filter((_, at) => IS_LONG || at % 6 === 0);
+it.each(TRIED.map((provider) => [provider.name, provider] as const))(
+  "%s: an event of 5 MiB ends a stream, and what came before it is paid for",
+  async (_, provider) => {
+    await openOne();
+    const { cut } = provider.failures;
+    const said = String(cut.body);
+    const { length } = new TextEncoder().encode(said);
+    const body = `${said}data: ${JSON.stringify({ x: LONG })}\n\n`;
+    const seen = await ask(provider, { ...cut, body }, true, (bytes) => [
+      bytes.slice(0, length),
+      bytes.slice(length),
+    ]);
+    vi.restoreAllMocks();
+    const cost = CREDITS - (await balance());
+    expect(cost).toBeGreaterThan(0);
+    expect(seen.status).toBe(200);
+    expect(seen.body).toContain(`"cost_micro":${cost}}`);
   },
 );
 

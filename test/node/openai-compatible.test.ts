@@ -160,7 +160,7 @@ it("a 10 MB line ends the stream with an error", async () => {
   const all = await events("mock-huge-line");
   expect(all.at(-1)).toEqual({
     kind: "error",
-    failure: { kind: "retry", reason: "event_too_large" },
+    failure: { kind: "refused", reason: "event_too_large" },
   });
 });
 

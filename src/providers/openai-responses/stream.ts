@@ -10,8 +10,19 @@ import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./rul
 /** A call that is under way. */
 type Call = { readonly at: number; readonly isCustom: boolean; hasInput: boolean };
 
+/** What events repeat of the request, and at their end of the answer, for each token with all its probabilities. */
+const REPEATED: ReadonlySet<string> = new Set([
+  "instructions",
+  "tools",
+  "text",
+  "output",
+  "content",
+  "logprobs",
+]);
+
 /** What both readers of a response's stream share: it is over at its terminal event alone. */
 abstract class ResponseReader implements PayloadReader {
+  readonly repeated = REPEATED;
   #ended = false;
   readonly #secret: string | undefined;
 

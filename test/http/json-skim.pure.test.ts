@@ -1,0 +1,64 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { JsonSkim } from "../../src/http/json-skim.ts";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+
+const LEFT = new Set(["output", "logprobs"]);
+const names = fc.constantFrom("output", "logprobs", "usage", 'out"put', "a", "output\\\\", "");
+const words = fc.oneof(fc.string(), fc.constantFrom('"', "\\", '\\"output":', "}", "],", "output"));
+const values = fc.letrec<{ any: unknown }>((tie) => ({
+  any: fc.oneof(
+    { maxDepth: 5 },
+    words,
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.constantFrom(null, true, false),
+    fc.array(tie("any"), { maxLength: 4 }),
+    fc.dictionary(names, tie("any"), { maxKeys: 4 }),
+  ),
+})).any;
+
+/** The value with null in place of the fields, as they stand in it. */
+function without(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(without);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value);
+  return Object.fromEntries(
+    fields.map(([name, field]) => [name, LEFT.has(name) ? null : without(field)]),
+  );
+}
+
+it("copies any JSON without the fields that are left out, however it is cut and spaced", () => {
+  const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
+  fc.assert(
+    fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {
+      const json = JSON.stringify(value, null, indent);
+      const skim = new JsonSkim(LEFT);
+      const ends = [...at.toSorted((a, b) => a - b), json.length];
+      let begun = 0;
+      let copy = "";
+      for (const end of ends) {
+        copy += skim.push(json.slice(begun, end));
+        begun = Math.max(begun, Math.min(end, json.length));
+      }
+      // JSON knows no -0
+      expect(JSON.parse(copy)).toEqual(without(JSON.parse(json)));
+    }),
+  );
+});
+
+it("an event is kept without what it repeats only where it is too long", () => {
+  const event = (output: string): string =>
+    `data: ${JSON.stringify({ type: "end", response: { output, usage: { total: 7 } } })}\n\n`;
+  const bytes = new TextEncoder().encode(event("short") + event("x".repeat(500)) + event("short"));
+  for (const size of [1, 7, 64, bytes.length]) {
+    const decoder = new SseDecoder(100, LEFT);
+    const said: unknown[] = [];
+    for (let at = 0; at < bytes.length; at += size) {
+      said.push(
+        ...decoder.push(bytes.slice(at, at + size)).map((data) => JSON.parse(data) as unknown),
+      );
+    }
+    const outputs = said.map((one) => (one as { response: { output: unknown } }).response.output);
+    expect([outputs, decoder.overflowed]).toEqual([["short", null, "short"], false]);
+  }
+});

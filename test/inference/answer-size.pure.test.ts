@@ -1,0 +1,73 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { capThatFits } from "../../src/inference/answer-size.ts";
+import type { ChatBody } from "../../src/inference/core-request.ts";
+import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
+import { chatDoor } from "../../src/inference/doors/chat.ts";
+import { tooLarge } from "../../src/providers/http-provider.ts";
+import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
+
+const MIB = 1024 * 1024;
+const AT = { header: () => undefined, query: () => undefined };
+const CHAT: ChatBody = { model: "m", messages: [{ role: "user", content: "x" }] };
+
+function askedAt(door: typeof chatDoor, body: object, stream: boolean) {
+  const asked = door.parse(body, AT);
+  if (!asked.ok) throw new Error("refused");
+  return { ...asked.value, reply: stream ? STREAM_REPLY : JSON_REPLY };
+}
+const CHAT_ASKED = (stream: boolean) => askedAt(chatDoor, CHAT, stream);
+const RESPONSES_ASKED = askedAt(responsesDoor, { model: "m", input: "x" }, true);
+
+/** Bytes of one token with its alternatives as OpenAI writes them. */
+const entry = { token: " and", logprob: -12.345678, bytes: [32, 97, 110, 100] };
+const bytesOf = (tops: number): number =>
+  JSON.stringify({ ...entry, top_logprobs: Array.from({ length: tops }, () => entry) }).length;
+
+it("what is asked for and held fits: else a default is lowered, and what was asked for is 400", () => {
+  const tops = fc.constantFrom(null, 0, 1, 5, 20);
+  const wishes = fc.record({
+    whole: fc.integer({ min: 64, max: 200_000 }),
+    n: fc.constantFrom(1, 2, 10, 128),
+    tops,
+    isAsked: fc.boolean(),
+    stream: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(wishes, ({ whole, n, tops: top, isAsked, stream }) => {
+      const body = { ...CHAT, n, ...(top !== null && { logprobs: true, top_logprobs: top }) };
+      const given = { whole, least: 64, choices: n, isAsked };
+      const cap = capThatFits(given, body, CHAT_ASKED(stream));
+      const bytes = (each: number): number => each * n * (top === null ? 4.5 : 4.5 + bytesOf(top));
+      if (stream) expect(cap).toEqual({ ok: true, value: given });
+      else if (cap.ok) {
+        expect(n > 1 || top !== null ? bytes(cap.value.whole) : 0).toBeLessThan(20 * MIB);
+        if (isAsked) expect(cap.value.whole).toBe(whole);
+      } else {
+        expect(isAsked || bytes(64) * 2 > 20 * MIB).toBe(true);
+        expect(cap.failure).toMatchObject({ param: top === null ? "n" : "logprobs" });
+      }
+    }),
+  );
+});
+
+it("a response's stream, which repeats its log probabilities, fits as well", () => {
+  const body = { ...CHAT, logprobs: true, top_logprobs: 20 };
+  const cap = { whole: 100_000, least: 64, choices: 1, isAsked: false };
+  const fitting = capThatFits(cap, body, RESPONSES_ASKED);
+  if (!fitting.ok) throw new Error("refused");
+  expect(fitting.value.whole * bytesOf(20)).toBeLessThan(5 * MIB);
+  expect(fitting.value.whole).toBeGreaterThan(1000);
+});
+
+it("a JSON answer that is too large all the same is paid for where it was asked for, by what was held", () => {
+  const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
+  const { signal } = new AbortController();
+  const many = tooLarge({ ...call, signal, body: { n: 128 } });
+  expect(many).toMatchObject({ kind: "refused", param: "n", spent: { usage: null } });
+  expect(many.spent?.output).toBeGreaterThan(128 * 20_000);
+  expect(tooLarge({ ...call, signal, body: {} })).toEqual({
+    kind: "retry",
+    reason: "body_too_large",
+  });
+});
