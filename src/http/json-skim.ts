@@ -30,6 +30,7 @@ export class JsonSkim {
         const isWithin = this.#isInString || character === '"' || this.#depth > 0;
         if (!this.#endsValue(character)) continue;
         this.#isSkipping = false;
+        this.#depth = 0;
         from = isWithin ? at + 1 : at; // a number ends before what follows it
       } else if (this.#beginsValue(character)) {
         this.#isSkipping = true;
@@ -58,8 +59,7 @@ export class JsonSkim {
     if (this.#isInString) return !this.#staysInString(character) && this.#depth === 0;
     if (character === '"') this.#isInString = true;
     else if (character === "{" || character === "[") this.#depth++;
-    else if (character === "}" || character === "]")
-      return this.#depth === 0 || --this.#depth === 0;
+    else if (character === "}" || character === "]") return --this.#depth <= 0;
     return character === "," && this.#depth === 0;
   }
 

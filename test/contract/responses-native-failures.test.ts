@@ -157,20 +157,23 @@ describe("what goes wrong there", () => {
     const logprobs = [{ token: LONG, logprob: 0, bytes: [], top_logprobs: [] }];
     const said = text(["Hel", "lo"]);
     const [added, part, ...rest] = itemEvents(said, 0);
-    const created = begin().map((event) => {
-      const { response: begun } = event as unknown as { response: object };
-      return begun === undefined ? event : { ...event, response: { ...begun, instructions: LONG } };
-    });
+    const [created, ...under] = begin() as { response: object }[];
+    const longer = { ...created, response: { ...created?.response, instructions: LONG } };
     const whole = response([
       { ...said.whole, content: [{ type: "output_text", text: "Hello", logprobs }] },
     ]);
     const end = { type: "response.completed", response: { ...whole, instructions: LONG } };
-    const events = [...created, added, part, ...rest, end].filter((event) => event !== undefined);
+    const events = [longer, ...under, added, part, ...rest, end].filter(
+      (event) => event !== undefined,
+    );
     const { bindings } = mockOpenAi(() => replied(stream(events)));
     const before = await balanceOf(key);
     const answer = await ask(key, { stream: true }, { bindings });
-    const { response: told } = await streamed(answer);
-    expect(told).toMatchObject({ status: "completed", output: [{ content: [{ text: "Hello" }] }] });
+    const { response: ended } = await streamed(answer);
+    expect(ended).toMatchObject({
+      status: "completed",
+      output: [{ content: [{ text: "Hello" }] }],
+    });
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
@@ -180,9 +183,9 @@ describe("what goes wrong there", () => {
     const { bindings } = mockOpenAi(() => replied(stream([...first, long])));
     const before = await balanceOf(key);
     const answer = await ask(key, { stream: true }, { bindings });
-    const { response: told } = await streamed(answer);
-    expect(told).toMatchObject({ status: "failed", error: { code: "invalid_prompt" } });
-    const usage = told.usage as unknown as { cost_micro: number };
+    const { response: ended } = await streamed(answer);
+    expect(ended).toMatchObject({ status: "failed", error: { code: "invalid_prompt" } });
+    const usage = ended.usage as unknown as { cost_micro: number };
     expect(usage.cost_micro).toBeGreaterThan(0);
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });

@@ -46,9 +46,10 @@ it("copies any JSON without the fields that are left out, however it is cut and 
   );
 });
 
+const event = (output: string): string =>
+  `data: ${JSON.stringify({ type: "end", response: { output, usage: { total: 7 } } })}\n\n`;
+
 it("an event is kept without what it repeats only where it is too long", () => {
-  const event = (output: string): string =>
-    `data: ${JSON.stringify({ type: "end", response: { output, usage: { total: 7 } } })}\n\n`;
   const bytes = new TextEncoder().encode(event("short") + event("x".repeat(500)) + event("short"));
   for (const size of [1, 7, 64, bytes.length]) {
     const decoder = new SseDecoder(100, LEFT);
