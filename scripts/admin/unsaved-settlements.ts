@@ -8,21 +8,42 @@ const EVENT = "settlement_unsaved";
 export type Unsaved = { readonly orgId: string; readonly settlement: UnsavedSettlement };
 
 /**
- * The `settlement_unsaved` lines of a log. A line may stand after other text (npm start writes the
- * region before it) or be a JSON string inside a larger document (wrangler tail --format json). Throws
- * `WrongUsage` when there is none, or one that cannot be read: then nothing of the log is posted.
+ * The `settlement_unsaved` lines of a log, each request once, in whatever holds them: lines of their own, also after
+ * other text (npm start writes the region before it); JSON that has them as objects or as texts at any depth, in a
+ * document or in one a line (Workers Logs, Logpush, wrangler tail --format json). Throws `WrongUsage` when there is
+ * none, or a line names one and holds none that can be read: then nothing of the log is posted.
  */
 export function unsavedSettlements(log: string): Unsaved[] {
-  const found = log
-    .split("\n")
-    .flatMap((line, i) => (line.includes(EVENT) ? [read(line.trim(), i + 1)] : []));
-  if (found.length > 0) return found;
-  throw new WrongUsage(`There is no ${EVENT} line in the log.`);
+  const whole = found(parsed(log));
+  const all =
+    whole.length > 0
+      ? whole
+      : log
+          .split("\n")
+          .flatMap((line, i) => (line.includes(EVENT) ? read(line.trim(), i + 1) : []));
+  if (all.length === 0) throw new WrongUsage(`There is no ${EVENT} line in the log.`);
+  return [...new Map(all.map((one) => [one.settlement.request_id, one])).values()];
 }
 
-function read(line: string, number: number): Unsaved {
-  const value = parsed(objectIn(line));
-  const { event, org_id, request_id, cost_micro, generation } = value ?? {};
+function read(line: string, number: number): Unsaved[] {
+  const inside = found(parsed(line.replace(/,$/, "")));
+  const unsaved = inside.length > 0 ? inside : found(parsed(line.slice(line.indexOf("{"))));
+  if (unsaved.length > 0) return unsaved;
+  throw new WrongUsage(
+    `Line ${number} names ${EVENT}, but is not such a log line: ${printable(line.slice(0, 60))}`,
+  );
+}
+
+/** Every such line within a value: an object is one itself or holds some, a text may be one. */
+function found(value: unknown): Unsaved[] {
+  if (typeof value === "string") return value.includes(EVENT) ? found(parsed(value)) : [];
+  if (typeof value !== "object" || value === null) return [];
+  const own = unsavedOf(value as Readonly<Record<string, unknown>>);
+  return own === null ? Object.values(value).flatMap(found) : [own];
+}
+
+function unsavedOf(value: Readonly<Record<string, unknown>>): Unsaved | null {
+  const { event, org_id, request_id, cost_micro, generation } = value;
   const isWhole =
     event === EVENT &&
     typeof org_id === "string" &&
@@ -31,31 +52,13 @@ function read(line: string, number: number): Unsaved {
     typeof cost_micro === "number" &&
     typeof generation === "object" &&
     generation !== null;
-  if (isWhole) return { orgId: org_id, settlement: { request_id, cost_micro, generation } };
-  throw new WrongUsage(
-    `Line ${number} names ${EVENT}, but is not such a log line: ${printable(line.slice(0, 60))}`,
-  );
+  return isWhole ? { orgId: org_id, settlement: { request_id, cost_micro, generation } } : null;
 }
 
-/** The text of the JSON object on a line: what a JSON string holds, or all from the first brace on. */
-function objectIn(line: string): string {
-  const text = parsedString(line.replace(/,$/, ""));
-  return text ?? line.slice(Math.max(0, line.indexOf("{")));
-}
-
-function parsedString(text: string): string | null {
+/** Null for what is no JSON. */
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "string" ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" ? (value as Record<string, unknown> | null) : null;
+    return JSON.parse(text);
   } catch {
     return null;
   }

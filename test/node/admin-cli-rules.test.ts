@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "commander";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { microsOfDollarText, refuseSecrets, WrongUsage } from "../../scripts/admin/arguments.ts";
 import { adminUrl } from "../../scripts/admin/target.ts";
 import { pathOf } from "../../scripts/admin/transport.ts";
@@ -73,6 +73,53 @@ it("a log line that is cut short stops settle before anything is posted", () => 
   });
   expect(unsavedSettlements(`[eu] ${line}`)).toHaveLength(1);
   expect(() => unsavedSettlements(`${line}\n${line.slice(0, 60)}`)).toThrow(/^Line 2 names/);
+});
+
+const unsavedLine = (request_id: string): Readonly<Record<string, unknown>> => ({
+  event: "settlement_unsaved",
+  request_id,
+  org_id: "0b5f2f5c-0000-4000-8000-000000000000",
+  cost_micro: 1,
+  generation: { model: "m" },
+});
+const [one, two] = [unsavedLine("req_1"), unsavedLine("req_2")];
+const text = (value: object): string => JSON.stringify(value);
+const other = { event: "other" };
+
+describe("settle reads a charge from every log that is kept", () => {
+  it.each([
+    ["npm start", `[eu] ${text(other)}\n[eu] ${text(one)}\n[us] ${text(two)}`],
+    [
+      "wrangler tail --format json",
+      [one, two]
+        .map((each) => JSON.stringify({ logs: [{ message: [text(each)] }] }, null, 2))
+        .join("\n"),
+    ],
+    [
+      "Workers Logs, whose fields are read",
+      text({
+        result: {
+          events: { events: [{ source: one, $metadata: { message: text(one) } }, { source: two }] },
+        },
+      }),
+    ],
+    ["Workers Logs, as texts", text([{ source: { message: text(one) } }, { source: text(two) }])],
+    [
+      "Logpush",
+      [
+        text({ Outcome: "ok", Logs: [{ Level: "log", Message: [text(other)], TimestampMs: 1 }] }),
+        text({
+          Outcome: "ok",
+          Logs: [one, two].map((each) => ({ Level: "log", Message: [text(each)] })),
+        }),
+      ].join("\n"),
+    ],
+  ])("%s", (_name, log) => {
+    expect(unsavedSettlements(log).map(({ settlement }) => settlement.request_id)).toEqual([
+      "req_1",
+      "req_2",
+    ]);
+  });
 });
 
 it("a table aligns wide characters and shows no control characters", () => {
