@@ -2,6 +2,7 @@ import path from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import { applyMigrations, readMigrations } from "./migrations.ts";
+import type { Migration } from "./migrations.ts";
 import type { RegionName } from "./region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // secrets are bound below: no word about a missing .dev.vars
@@ -19,6 +20,8 @@ export type RegionOptions = {
   readonly directory?: string;
   /** The checkout whose wrangler.toml and migrations it has; this one unless another is named. */
   readonly root?: string;
+  /** The book's migrations that it applies, in place of that checkout's. */
+  readonly migrations?: readonly Migration[];
   /** The Worker's bundle, of `bundleWorker`. */
   readonly code: string;
   /** Secrets and vars; they win over wrangler.toml's. */
@@ -63,7 +66,7 @@ export async function startRegion(options: RegionOptions): Promise<Region> {
   try {
     const url = String(await miniflare.ready);
     const book = await miniflare.getD1Database("DB", worker);
-    await applyMigrations(book, readMigrations(options.root));
+    await applyMigrations(book, options.migrations ?? readMigrations(options.root));
     const directUrl =
       options.direct === undefined ? url : await miniflare.unsafeGetDirectURL(worker);
     return {

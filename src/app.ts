@@ -17,6 +17,7 @@ import { requireAdmission, requireUnlimited, startAdmission } from "./keys/admis
 import { forwardPeer } from "./keys/forward.peer.ts";
 import { forwardToHome } from "./keys/forward.route.ts";
 import { lookupPeer, revocationsPeer } from "./keys/global-keys.peer.ts";
+import { RELEASE } from "./lib/release.ts";
 import {
   readMember,
   requireMember,
@@ -48,7 +49,10 @@ app.notFound(notFound);
 
 app.use(requireSoundDeployment);
 
-app.get("/healthz", (c) => c.json({ region: c.var.config.region, version: c.var.config.version }));
+app.get("/healthz", (c) => {
+  const { region, version } = c.var.config;
+  return c.json({ region, release: RELEASE, version });
+});
 refuseOtherMethods(app, [{ method: "GET", path: "/healthz" }]);
 
 app.use("/internal/v1/*", requirePeer);

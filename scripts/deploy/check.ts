@@ -6,10 +6,11 @@ import { addressFindings } from "./address-findings.ts";
 import { aliasChanges } from "./alias-changes.ts";
 import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
+import { askBook, migrationFindings } from "./migrations.ts";
 import type { Report } from "./report.ts";
 import { askCloudflare, secretFindings } from "./secrets.ts";
 import type { SecretNames } from "./secrets.ts";
-import { readSettings, requiredSecrets } from "./settings.ts";
+import { databaseOf, readSettings, requiredSecrets } from "./settings.ts";
 import { outlookOf } from "./worker-findings.ts";
 import type { Outlook } from "./worker-findings.ts";
 import { zoneFindings } from "./zone-findings.ts";
@@ -43,12 +44,15 @@ export async function check(options: CheckOptions): Promise<Report> {
   }
   const known = options.names ?? (await askCloudflare(region, file));
   const outlook = outlookOf(settings, known, today);
+  // Where the secrets are named by hand, Cloudflare cannot be asked for anything else either.
+  const applied = options.names === undefined ? await askBook(region, file) : undefined;
   const findings = [
     ...wranglerFindings(settings, today),
     ...addressFindings(settings),
     ...(options.zones === undefined ? [] : await zoneFindings(settings, options.zones)),
     ...outlook.findings,
     ...secretFindings(region, requiredSecrets(settings.config), known),
+    ...migrationFindings(region, databaseOf(settings), applied),
     ...(running === null ? [] : await liveFindings(options, running, outlook)),
   ];
   return { region, findings, aliases: outlook.aliases ?? new Map(), assumed: outlook.assumed };

@@ -1,44 +1,20 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import { text } from "node:stream/consumers";
 import type { RegionName } from "../region-names.ts";
+import { askWrangler } from "./ask-wrangler.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 
-const ROOT = path.join(import.meta.dirname, "../..");
-const ASK_MS = 60_000;
 const NEXT = /^PEER_(?:IN|OUT)_[A-Z]+_NEXT$/;
 
 /** The names of the secrets that a region's Worker has; null where nobody could say. */
 export type SecretNames = ReadonlySet<string> | null;
 
 /**
- * Asks Cloudflare through wrangler, without a terminal, so that it never opens a browser. What wrangler
- * says is read for names and never repeated. A Worker that does not exist has none.
+ * Asks Cloudflare through wrangler; what that says is read for names. A Worker that does not exist has none.
  */
 export async function askCloudflare(region: RegionName, configFile: string): Promise<SecretNames> {
   const given = ["secret", "list", "--env", region, "--format", "json", "--config", configFile];
-  const child = spawn("wrangler", given, {
-    cwd: ROOT,
-    env: {
-      ...process.env,
-      // This Node first: wrangler needs a newer one than the machine may have.
-      PATH: [path.dirname(process.execPath), process.env["PATH"], `${ROOT}/node_modules/.bin`].join(
-        path.delimiter,
-      ),
-      WRANGLER_LOG: "log",
-      WRANGLER_LOG_PATH: path.join(tmpdir(), "turnpike-wrangler-logs"),
-      WRANGLER_SEND_METRICS: "false",
-      NO_COLOR: "1",
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: ASK_MS,
-  });
-  const closed = once(child, "close").catch(() => null); // there is no wrangler here
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-  if (child.exitCode === 0) return namesIn(out);
+  const { ok, out, err } = await askWrangler(given);
+  if (ok) return namesIn(out);
   return /Worker "[^"]*"(?: \(env: \w+\))? not found/.test(err) ? new Set() : null;
 }
 

@@ -33,6 +33,12 @@ function readRegion(file: string, region: RegionName): Unstable_Config | null {
   }
 }
 
+/** The name of a region's database. */
+export function databaseOf({ region, config }: Settings): string {
+  const database = config.d1_databases.find(({ binding }) => binding === "DB");
+  return database?.database_name ?? `turnpike-${region}`;
+}
+
 /** The host names at which a region answers, and whether each is a custom domain. */
 export function addressesOf(
   config: Unstable_Config,

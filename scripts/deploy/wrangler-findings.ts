@@ -1,7 +1,7 @@
 import type { Unstable_Config } from "wrangler";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
-import { requiredSecrets } from "./settings.ts";
+import { databaseOf, requiredSecrets } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
 const DAY_MS = 86_400_000;
@@ -50,14 +50,15 @@ function assetFindings({ assets }: Unstable_Config): Finding[] {
   return [error("[assets] run_worker_first", `lacks ${missing.join(", ")}`, remedy)];
 }
 
-function databaseFindings({ region, config, others }: Settings): Finding[] {
+function databaseFindings(settings: Settings): Finding[] {
+  const { region, config, others } = settings;
   const where = `[[env.${region}.d1_databases]]`;
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
   if (database === undefined) {
     return [error(where, "has no database with the binding DB", "Add it, as in the other region.")];
   }
   const id = database.database_id ?? "";
-  const name = database.database_name ?? `turnpike-${region}`;
+  const name = databaseOf(settings);
   if (isPlaceholder(id)) {
     return [
       error(

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { RELEASE } from "../../src/lib/release.ts";
 import { bindingsWith, errorOf, send } from "./client.ts";
 
 describe("GET /healthz", () => {
-  it("200: the region and the version, without a key", async () => {
+  it("200: the region, the release and the version, without a key", async () => {
     const response = await send("/healthz");
     expect(response.status).toBe(200);
     const body = await response.json<Record<string, unknown>>();
-    expect(body).toEqual({ region: "eu", version: expect.any(String) });
+    expect(body).toEqual({ region: "eu", release: RELEASE, version: expect.any(String) });
     expect(body["version"]).not.toBe("");
   });
 

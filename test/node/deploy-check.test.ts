@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
+import { readMigrations } from "../../scripts/migrations.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { CANARY, checked, run, unset } from "./support/deploy-run.ts";
 import type { Said } from "./support/deploy-run.ts";
@@ -31,6 +32,19 @@ async function asked(script: string): Promise<Said> {
 /** Secrets as wrangler lists them. */
 function listed(names: readonly string[]): string {
   return JSON.stringify(names.map((name) => ({ name, type: "secret_text" })));
+}
+
+/** What is said of the book's migrations when wrangler answers the question for them by this. */
+async function saidOfMigrations(answer: string) {
+  const { findings, ready } = await asked(
+    `case "$1" in d1) echo "$@" > ${path.join(files.directory, "d1")}; ${answer};; *) echo '${listed(EU_SECRETS)}';; esac`,
+  );
+  return { ready, found: findings.filter(({ where }) => where === "migrations") };
+}
+
+/** Answers that the book has these. */
+function applied(names: readonly string[]): string {
+  return `echo '${JSON.stringify([{ results: names.map((name) => ({ name })), success: true }])}'`;
 }
 
 describe("ends with", () => {
@@ -86,10 +100,10 @@ describe("ends with", () => {
 describe("which secrets are set", () => {
   it("is asked of wrangler, for this region and file, names only", async () => {
     const given = path.join(files.directory, "given");
-    const said = await asked(`echo "$@" > ${given}; echo '${listed(EU_SECRETS)}'`);
+    const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
     expect(readFileSync(given, "utf8")).toMatch(
-      /^secret list --env eu --format json --config \S+wrangler-\d+\.toml\n$/,
+      /^secret list --env eu --format json --config \S+wrangler-\d+\.toml\n/,
     );
   });
 
@@ -136,6 +150,44 @@ describe("which secrets are set", () => {
     expect(said).toContain(
       `(as if these were set, which nobody could say: ${PROVIDER_SECRETS.join(", ")})`,
     );
+  });
+});
+
+describe("the book's migrations", () => {
+  const own = readMigrations().map(({ name }) => name);
+
+  it("are all there: nothing is said of them, and the book itself was asked", async () => {
+    expect(await saidOfMigrations(applied(own))).toEqual({ ready: true, found: [] });
+    expect(readFileSync(path.join(files.directory, "d1"), "utf8")).toMatch(
+      /^d1 execute DB --env eu --remote --json --config \S+ --command SELECT name FROM d1_migrations/,
+    );
+  });
+
+  it.each([
+    ["one that it lacks", applied(own.slice(1))],
+    ["a book that was never given any", "echo 'no such table: d1_migrations' >&2; exit 1"],
+  ])("%s: an error with the command that applies it", async (_name, answer) => {
+    const { ready, found } = await saidOfMigrations(answer);
+    expect(ready).toBe(false);
+    expect(found[0]).toMatchObject({ level: "error", problem: `the book lacks ${own[0]}` });
+    expect(found[0]?.remedy).toContain("npx wrangler d1 migrations apply turnpike-eu --env eu");
+  });
+
+  it("one of a newer release: a note, since this one works with it", async () => {
+    const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
+    expect(ready).toBe(true);
+    expect(found).toMatchObject([{ level: "note" }]);
+    expect(found[0]?.problem).toContain("9999_newer.sql");
+  });
+
+  it.each([
+    ["cannot be asked", "exit 1"],
+    ["answers something else", "echo '{}'"],
+  ])("of a book that %s: a warning, and what to run", async (_name, answer) => {
+    const { ready, found } = await saidOfMigrations(answer);
+    expect(ready).toBe(true);
+    expect(found).toMatchObject([{ level: "warning" }]);
+    expect(found[0]?.remedy).toContain("npx wrangler d1 migrations list turnpike-eu --env eu");
   });
 });
 

@@ -1,0 +1,37 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const ASK_MS = 60_000;
+
+/** What wrangler said, and whether it ended well. */
+export type Said = { readonly ok: boolean; readonly out: string; readonly err: string };
+
+/**
+ * Runs wrangler without a terminal, so that it never opens a browser. What it says is read and never repeated:
+ * it may show a secret. Not `ok` where there is no wrangler, no login, or no answer within a minute.
+ */
+export async function askWrangler(given: readonly string[]): Promise<Said> {
+  const child = spawn("wrangler", given, {
+    cwd: ROOT,
+    env: {
+      ...process.env,
+      // This Node first: wrangler needs a newer one than the machine may have.
+      PATH: [path.dirname(process.execPath), process.env["PATH"], `${ROOT}/node_modules/.bin`].join(
+        path.delimiter,
+      ),
+      WRANGLER_LOG: "log",
+      WRANGLER_LOG_PATH: path.join(tmpdir(), "turnpike-wrangler-logs"),
+      WRANGLER_SEND_METRICS: "false",
+      NO_COLOR: "1",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: ASK_MS,
+  });
+  const closed = once(child, "close").catch(() => null); // there is no wrangler here
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  return { ok: child.exitCode === 0, out, err };
+}

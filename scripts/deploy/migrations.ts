@@ -1,0 +1,56 @@
+import { readMigrations } from "../migrations.ts";
+import type { RegionName } from "../region-names.ts";
+import { askWrangler } from "./ask-wrangler.ts";
+import { error, note, warning } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+
+const WHERE = "migrations";
+
+/** The migrations that a region's book has; null where nobody could say. */
+export type AppliedMigrations = readonly string[] | null;
+
+/** Asks the book through wrangler. One that was never given any has none. */
+export async function askBook(region: RegionName, configFile: string): Promise<AppliedMigrations> {
+  const query = "SELECT name FROM d1_migrations ORDER BY id";
+  const where = ["--env", region, "--remote", "--json", "--config", configFile];
+  const { ok, out, err } = await askWrangler(["d1", "execute", "DB", ...where, "--command", query]);
+  if (ok) return namesIn(out);
+  return /no such table: d1_migrations/.test(out + err) ? [] : null;
+}
+
+function namesIn(output: string): AppliedMigrations {
+  try {
+    const [answer] = JSON.parse(output) as { results?: { name?: unknown }[] }[];
+    const names = answer?.results?.map(({ name }) => name);
+    return names?.every((name) => typeof name === "string") === true ? names : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Which of this checkout's migrations the book lacks: without them every statement that names what is new fails.
+ * Undefined where nobody was asked.
+ */
+export function migrationFindings(
+  region: RegionName,
+  database: string,
+  applied: AppliedMigrations | undefined,
+): Finding[] {
+  const apply = `npx wrangler d1 migrations apply ${database} --env ${region} --remote`;
+  if (applied === null || applied === undefined) {
+    const list = `npx wrangler d1 migrations list ${database} --env ${region} --remote`;
+    const remedy = `See that this lists none: ${list}. Else: ${apply}`;
+    if (applied === undefined) return [note(WHERE, "were not compared with the book", remedy)];
+    return [warning(WHERE, "cannot be compared: the book could not be asked", remedy)];
+  }
+  const own = readMigrations().map(({ name }) => name);
+  const missing = own.filter((name) => !applied.includes(name));
+  const newer = applied.filter((name) => !own.includes(name));
+  return [
+    ...missing.map((name) => error(WHERE, `the book lacks ${name}`, `${apply}, then deploy.`)),
+    ...newer.map((name) =>
+      note(WHERE, `the book has ${name}, of a newer release`, "The release before works with it."),
+    ),
+  ];
+}

@@ -1,0 +1,44 @@
+// npm run release:record: keeps what this checkout deploys, and a state that it left, as the last release.
+// test/node/release.test.ts runs the next one on them, and this one after it.
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { RELEASE } from "../src/lib/release.ts";
+import { bundleWorker } from "./bundle.ts";
+import { readMigrations } from "./migrations.ts";
+import { startPlace } from "./release/place.ts";
+import { LAST_RELEASE } from "./release/recorded.ts";
+import type { Recorded } from "./release/recorded.ts";
+import { lookWhenTold, makeWorld } from "./release/world.ts";
+import { HOST } from "./region.ts";
+import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
+
+const ROOT = path.join(import.meta.dirname, "..");
+
+const directory = temporaryDirectory("turnpike-release-");
+process.on("exit", () => removeDirectory(directory));
+
+const code = await bundleWorker(true);
+const migrations = readMigrations();
+const hook = createServer((_request, response) => response.end());
+await new Promise<void>((listening) => hook.listen(0, HOST, listening));
+const hookUrl = `http://${HOST}:${(hook.address() as AddressInfo).port}/hook`;
+const place = await startPlace({ code, migrations }, directory);
+const world = await makeWorld(place.url, hookUrl);
+const seen = await lookWhenTold(place.url, world);
+const at = Date.now();
+await place.miniflare.dispose();
+hook.close();
+
+rmSync(LAST_RELEASE, { recursive: true, force: true });
+mkdirSync(LAST_RELEASE, { recursive: true });
+const into = (name: string): string => path.join(LAST_RELEASE, name);
+writeFileSync(into("worker.js.gz"), gzipSync(code, { level: 9 }));
+execFileSync("tar", ["-czf", into("state.tar.gz"), "-C", directory, "."]);
+cpSync(path.join(ROOT, "wrangler.toml"), into("wrangler.toml"));
+const recorded: Recorded = { version: RELEASE, migrations, at, world, seen };
+writeFileSync(into("recorded.json.gz"), gzipSync(JSON.stringify(recorded)));
+console.log(`recorded ${RELEASE} in ${path.relative(ROOT, LAST_RELEASE)}`);

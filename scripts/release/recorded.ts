@@ -1,0 +1,37 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { gunzipSync } from "node:zlib";
+import type { Migration } from "../migrations.ts";
+import type { Program } from "./place.ts";
+import type { Seen, World } from "./world.ts";
+
+/** The last release: its bundle, its wrangler.toml, and a state that it left. Made by `npm run release:record`. */
+export const LAST_RELEASE = path.join(import.meta.dirname, "../../test/last-release");
+
+/** What the state holds, and what the last release itself said of it. */
+export type Recorded = {
+  readonly version: string;
+  /** The book's migrations that it brought. */
+  readonly migrations: readonly Migration[];
+  /** When it was recorded, Unix ms. */
+  readonly at: number;
+  readonly world: World;
+  readonly seen: Seen;
+};
+
+export function readRecorded(): Recorded {
+  const file = readFileSync(path.join(LAST_RELEASE, "recorded.json.gz"));
+  return JSON.parse(gunzipSync(file).toString()) as Recorded;
+}
+
+/** The last release as it was deployed. It brings no migrations: the book is the newer one's by then. */
+export function lastProgram(): Program {
+  const code = gunzipSync(readFileSync(path.join(LAST_RELEASE, "worker.js.gz"))).toString();
+  return { code, root: LAST_RELEASE, migrations: [] };
+}
+
+/** Puts the recorded state into an empty directory. */
+export function unpackState(directory: string): void {
+  execFileSync("tar", ["-xzf", path.join(LAST_RELEASE, "state.tar.gz"), "-C", directory]);
+}

@@ -1,0 +1,256 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createKey, createOrganization, postCredits } from "../admin-client.ts";
+import { ADMIN_TOKEN } from "./place.ts";
+
+/** What a customer of a region has in hand: all that must work on under the next release, and the last. */
+export type World = {
+  readonly orgId: string;
+  readonly memberId: string;
+  /** The owner's, which manages; a global one with terms; one that was rotated; one that was revoked. */
+  readonly keys: Readonly<Record<"owner" | "limited" | "rotated" | "revoked", string>>;
+  readonly session: string;
+  /** Of the console, as a browser sends it. */
+  readonly cookie: string;
+  readonly webhook: { readonly id: string; readonly secret: string };
+  /** A request that was paid under an Idempotency-Key, whose answer a repeat names. */
+  readonly named: string;
+};
+
+/** What a region says of a world, by what was asked. */
+export type Seen = Readonly<Record<string, { readonly status: number; readonly body: unknown }>>;
+
+type Call = {
+  readonly key?: string;
+  readonly method?: string;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+type Body = Readonly<Record<string, unknown>>;
+
+const WAIT_MS = 60_000;
+const POLL_MS = 50;
+
+async function ask(url: string, path: string, call: Call = {}): Promise<Response> {
+  const { key = "", body, headers } = call;
+  return fetch(`${url}${path}`, {
+    method: call.method ?? (body === undefined ? "GET" : "POST"),
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+/** The body of an answer that must be fine. */
+async function fine(url: string, path: string, call: Call): Promise<Body> {
+  const response = await ask(url, path, call);
+  const text = await response.text();
+  assert.ok(response.ok, `${call.method ?? ""} ${path}: ${response.status} ${text}`);
+  return text === "" ? {} : (JSON.parse(text) as Body);
+}
+
+/** A chat that is answered and paid, for this end user. */
+async function pays(url: string, key: string, more: Call = {}): Promise<string> {
+  const message = { role: "user", content: "one two three" };
+  const body = { model: "sandbox/echo", user: "ann", messages: [message], ...more.body };
+  const response = await ask(url, "v1/chat/completions", { ...more, key, body });
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return response.headers.get("x-request-id") ?? "";
+}
+
+/** Opens a hold that is under way when the region ends: two words of a stream, then silence. */
+async function holds(url: string, key: string): Promise<void> {
+  const message = { role: "user", content: "one two three" };
+  const body = { model: "sandbox/stall", stream: true, messages: [message] };
+  const response = await ask(url, "v1/chat/completions", { key, body });
+  assert.equal(response.status, 200);
+  void response.text().catch(() => ""); // the region ends before it does
+}
+
+/** Makes a world through the API alone. `hook` is where its webhook's messages go. */
+export async function makeWorld(url: string, hook: string): Promise<World> {
+  const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
+  const { orgId, memberId } = await createOrganization(admin, {
+    name: "Recorded",
+    slug: "recorded",
+    ownerEmail: "owner@example.com",
+    keyScope: "regional",
+  });
+  const member = { orgId, memberId, rpmLimit: 1000 };
+  const owner = await createKey(admin, { ...member, name: "owner", scope: "regional" });
+  const mine = { key: owner };
+  await postCredits(admin, orgId, { amount_micro: 50_000_000, reference: "first" });
+  const webhook = await fine(url, "v1/webhooks", { ...mine, body: { url: hook } });
+  await fine(url, `v1/orgs/${orgId}/settings`, {
+    ...mine,
+    method: "PATCH",
+    body: { low_balance_threshold_dollars: 60, default_user_monthly_quota_dollars: 40 },
+  });
+  await fine(url, "v1/users", { ...mine, body: { external_id: "ann", daily_quota_dollars: 30 } });
+  const limited = await makeKey(url, owner, { scope: "global", budget_dollars: 20 });
+  const rotated = await makeKey(url, owner, {});
+  const revoked = await makeKey(url, owner, { scope: "global" });
+  for (const key of [limited.key, rotated.key, revoked.key]) await pays(url, key);
+  const rotation = {
+    ...mine,
+    body: { overlap_seconds: 3600 },
+    headers: { "Idempotency-Key": crypto.randomUUID() },
+  };
+  const second = await fine(url, `v1/keys/${rotated.id}/rotate`, rotation);
+  await fine(url, `v1/keys/${revoked.id}`, { ...mine, method: "DELETE" });
+  const session = await fine(url, "v1/sessions", { ...mine, body: { expires_in: 86_400 } });
+  const world = {
+    orgId,
+    memberId,
+    keys: { owner, limited: limited.key, rotated: String(second["key"]), revoked: revoked.key },
+    session: String(session["token"]),
+    cookie: await loggedIn(url, owner),
+    webhook: { id: String(webhook["id"]), secret: String(webhook["secret"]) },
+    named: crypto.randomUUID(),
+  };
+  await pays(url, owner, { headers: { "Idempotency-Key": world.named } });
+  await useWorld(url, world);
+  return world;
+}
+
+async function makeKey(
+  url: string,
+  owner: string,
+  terms: object,
+): Promise<{ readonly id: string; readonly key: string }> {
+  const body = { name: "another", rpm_limit: 1000, ...terms };
+  const made = await fine(url, "v1/keys", { key: owner, body });
+  return { id: String(made["id"]), key: String(made["key"]) };
+}
+
+async function loggedIn(url: string, key: string): Promise<string> {
+  const headers = { origin: new URL(url).origin };
+  const response = await ask(url, "console/api/login", { body: { key }, headers });
+  assert.equal(response.status, 200, await response.text());
+  return (response.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
+}
+
+/**
+ * Uses all of a world once: every key and the session pay, holds are left open, settings and keys change,
+ * an end user goes and another comes, a global key dies.
+ */
+export async function useWorld(url: string, { orgId, memberId, keys, session }: World) {
+  const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
+  const mine = { key: keys.owner };
+  for (const key of [keys.owner, keys.limited, keys.rotated, session]) await pays(url, key);
+  await pays(url, keys.owner, { body: { stream: true } });
+  await holds(url, keys.owner);
+  await holds(url, session);
+  const name = crypto.randomUUID();
+  await postCredits(admin, orgId, { amount_micro: 1000, reference: name });
+  const added = await createKey(admin, { orgId, memberId, name, scope: "global" });
+  await pays(url, added);
+  const { id } = await fine(url, "v1/key", { key: added });
+  await fine(url, `v1/keys/${String(id)}`, { ...mine, method: "DELETE" });
+  await fine(url, "v1/users", { ...mine, body: { external_id: name } });
+  await fine(url, `v1/users/${name}`, { ...mine, method: "DELETE" });
+  await fine(url, `v1/orgs/${orgId}/settings`, {
+    ...mine,
+    method: "PATCH",
+    body: { default_alert_threshold: 0.5 },
+  });
+}
+
+/** What is the same whenever it is asked, of everything that a world has. */
+export async function lookAt(url: string, world: World): Promise<Seen> {
+  const { orgId, keys, session, cookie, webhook, named } = world;
+  const mine = { key: keys.owner };
+  const operator = { key: ADMIN_TOKEN };
+  const all: Readonly<Record<string, readonly [path: string, call: Call]>> = {
+    balance: ["v1/balance", mine],
+    holds: ["v1/holds", mine],
+    usage: ["v1/usage?group_by=key", mine],
+    generations: ["v1/generations", mine],
+    settings: [`v1/orgs/${orgId}/settings`, mine],
+    users: ["v1/users", mine],
+    alerts: ["v1/alerts", mine],
+    keys: ["v1/keys", mine],
+    "revoked keys": ["v1/keys?revoked=true", mine],
+    "limited key": ["v1/key", { key: keys.limited }],
+    "rotated key": ["v1/key", { key: keys.rotated }],
+    "revoked key": ["v1/balance", { key: keys.revoked }],
+    session: ["v1/key", { key: session }],
+    sessions: ["v1/sessions", mine],
+    console: ["console/api/session", { headers: { cookie } }],
+    "a repeat": [
+      "v1/chat/completions",
+      {
+        ...mine,
+        headers: { "Idempotency-Key": named },
+        body: {
+          model: "sandbox/echo",
+          user: "ann",
+          messages: [{ role: "user", content: "one two three" }],
+        },
+      },
+    ],
+    events: ["v1/events?limit=100", mine],
+    webhook: [`v1/webhooks/${webhook.id}`, mine],
+    deliveries: [`v1/webhooks/${webhook.id}/deliveries?limit=100`, mine],
+    ledger: [`admin/v1/orgs/${orgId}/ledger?after_seq=0&limit=1000`, operator],
+    reconcile: [`admin/v1/orgs/${orgId}/reconcile`, { ...operator, method: "POST" }],
+  };
+  const seen: Record<string, { status: number; body: unknown }> = {};
+  for (const [what, [path, call]] of Object.entries(all)) {
+    const response = await ask(url, path, call);
+    const body = JSON.parse(await response.text()) as unknown;
+    seen[what] = { status: response.status, body: steady(body, what) };
+  }
+  const { outboxes } = (await fine(url, "admin/v1/health", operator)) as { outboxes: Outbox[] };
+  const body = outboxes.map(({ name, ...left }) => [name, left.waiting + left.parked]);
+  return { ...seen, outboxes: { status: 200, body } };
+}
+
+/** Messages for a peer that is down: how many are here. */
+type Outbox = { readonly name: string; readonly waiting: number; readonly parked: number };
+
+/** What changes by itself: when a key was used last, what is left of a minute, an answer's own id. */
+const PASSING = /^(?:last_|request_id$|limits$)/;
+
+function steady(value: unknown, what: string): unknown {
+  if (Array.isArray(value)) return value.map((one) => steady(one, what));
+  if (typeof value !== "object" || value === null) return value;
+  // A list of keys has what the book was told last; the key's own page asks the wallet.
+  const isPassing = (name: string): boolean =>
+    PASSING.test(name) || (what.endsWith("keys") && name === "spent_dollars");
+  const kept = Object.entries(value).filter(([name]) => !isPassing(name));
+  return Object.fromEntries(kept.map(([name, one]) => [name, steady(one, what)]));
+}
+
+type Events = { readonly events: readonly { readonly id: string; readonly type: string }[] };
+type Deliveries = {
+  readonly deliveries: readonly { readonly event_id: string; readonly state: string }[];
+};
+
+/** As `lookAt`, once the webhook's receiver has every event: what it is told later would be no loss. */
+export async function lookWhenTold(url: string, world: World): Promise<Seen> {
+  const mine = { key: world.keys.owner };
+  const deadline = performance.now() + WAIT_MS;
+  for (;;) {
+    const { events } = (await fine(url, "v1/events?limit=100", mine)) as Events;
+    const path = `v1/webhooks/${world.webhook.id}/deliveries?limit=100`;
+    const { deliveries } = (await fine(url, path, mine)) as Deliveries;
+    const made = events.findIndex(({ type }) => type === "webhook.created");
+    const told = new Set(
+      deliveries.flatMap(({ event_id: id, state }) => (state === "delivered" ? [id] : [])),
+    );
+    if (events.slice(0, made + 1).every(({ id }) => told.has(id))) return lookAt(url, world);
+    assert.ok(performance.now() < deadline, "the webhook's receiver was not told of every event");
+    await sleep(POLL_MS);
+  }
+}
+
+/** Sends the webhook's events to another address from here on. */
+export async function moveHook(url: string, { webhook, keys }: World, hook: string): Promise<void> {
+  const change = { key: keys.owner, method: "PATCH", body: { url: hook } };
+  await fine(url, `v1/webhooks/${webhook.id}`, change);
+}

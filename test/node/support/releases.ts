@@ -1,0 +1,117 @@
+import { mkdtempSync } from "node:fs";
+import { createServer } from "node:http";
+import type { IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import { Webhook } from "standardwebhooks";
+import { expect } from "vitest";
+import { bundleWorker } from "../../../scripts/bundle.ts";
+import { readMigrations } from "../../../scripts/migrations.ts";
+import type { Migration } from "../../../scripts/migrations.ts";
+import { HOST } from "../../../scripts/region.ts";
+import { startPlace } from "../../../scripts/release/place.ts";
+import type { Place, Program } from "../../../scripts/release/place.ts";
+import { readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
+import { lookAt, lookWhenTold, moveHook, useWorld } from "../../../scripts/release/world.ts";
+import type { Seen } from "../../../scripts/release/world.ts";
+import { removeDirectory } from "../../../scripts/tmpfs.ts";
+
+const NEXT = path.join(import.meta.dirname, "../../fixtures/next-release-worker.ts");
+/** What the book of the release after this one has more. */
+const ADDED: Migration = {
+  name: "9999_trial.sql",
+  queries: ["ALTER TABLE keys ADD COLUMN trial TEXT", "CREATE TABLE trial (x INTEGER) STRICT"],
+};
+
+/** This checkout's code with one more step in every store; `isTooNew`: no release before may read them. */
+export async function nextProgram(isTooNew = false): Promise<Program> {
+  const code = await bundleWorker(false, NEXT, { TOO_NEW: String(isTooNew) });
+  return { code, migrations: [...readMigrations(), ADDED] };
+}
+
+/** A release in turn: `isNewer` than the one before it, or the one before. */
+export type Turn = { readonly program: Program; readonly isNewer: boolean };
+
+/**
+ * Runs releases one after the other on the state that the last one left, each on what the one before it left:
+ * what is there must be said as it was, all of it works on, the webhook's receiver is told of all, and nothing
+ * is logged that needs a person.
+ */
+export async function runInTurn(turns: readonly Turn[]): Promise<void> {
+  const { at, world, seen: recorded } = readRecorded();
+  const directory = mkdtempSync(path.join(tmpdir(), "turnpike-releases-"));
+  const clockOffsetMs = at - Date.now();
+  const receiver = await startReceiver(world.webhook.secret);
+  let before = recorded;
+  try {
+    unpackState(directory);
+    for (const turn of turns) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const place = await startPlace(turn.program, directory, clockOffsetMs);
+      try {
+        // oxlint-disable-next-line no-await-in-loop
+        before = await takeTurn(place, before, { isNewer: turn.isNewer, hook: receiver.url });
+      } finally {
+        // oxlint-disable-next-line no-await-in-loop
+        await place.miniflare.dispose();
+      }
+    }
+    const known = idsOf(recorded);
+    const later = idsOf(before).filter((id) => !known.includes(id));
+    expect(later.filter((id) => !receiver.heard.has(id))).toEqual([]);
+  } finally {
+    receiver.stop();
+    removeDirectory(directory);
+  }
+}
+
+/** What a release says after its turn, in which it found all that the one before it had said, and used it. */
+async function takeTurn(
+  place: Place,
+  before: Seen,
+  { isNewer, hook }: { readonly isNewer: boolean; readonly hook: string },
+): Promise<Seen> {
+  const { world } = readRecorded();
+  const now = await lookAt(place.url, world);
+  // Of two releases the older says less, and nothing else.
+  const [older, newer] = isNewer ? [before, now] : [now, before];
+  for (const what of Object.keys(before)) {
+    expect({ [what]: newer[what] }).toMatchObject({ [what]: older[what] });
+  }
+  expect(now["reconcile"]?.body).toMatchObject({ differences: [] });
+  await moveHook(place.url, world, hook);
+  await useWorld(place.url, world);
+  const after = await lookWhenTold(place.url, world);
+  expect(place.log.filter(({ level }) => level === "error")).toEqual([]);
+  return after;
+}
+
+/** A webhook's receiver: the events that it was sent, signed with this secret. */
+async function startReceiver(secret: string) {
+  const heard = new Set<string>();
+  const hear = ({ headers }: IncomingMessage, body: string): void => {
+    const id = String(headers["webhook-id"]);
+    // Signed at the time of the state, which a check of the time would refuse.
+    const at = new Date(Number(headers["webhook-timestamp"]) * 1000);
+    if (headers["webhook-signature"] === new Webhook(secret).sign(id, at, body)) heard.add(id);
+  };
+  const server = createServer((request, response) => {
+    void text(request)
+      .then((body) => hear(request, body))
+      .finally(() => response.end());
+  });
+  await new Promise<void>((listening) => server.listen(0, HOST, listening));
+  const stop = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://${HOST}:${(server.address() as AddressInfo).port}/hook`, heard, stop };
+}
+
+/** The events that it says there are. */
+function idsOf(seen: Seen): string[] {
+  const body = seen["events"]?.body as { events: readonly { id: string }[] } | undefined;
+  return body?.events.map(({ id }) => id) ?? [];
+}
