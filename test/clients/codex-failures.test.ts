@@ -1,0 +1,50 @@
+import { afterAll, expect, it } from "vitest";
+import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import { RESPONSES_FAILED } from "../fixtures/responses-wire.ts";
+import { codex } from "./codex.ts";
+import { gateway } from "./gateway.ts";
+
+/** OpenAI's host as it refuses what it was told, and counts the tokens of it. */
+const host = await startOpenAiMock();
+afterAll(() => host.close());
+const { headers, body } = RESPONSES_FAILED.provoked.stream;
+const events = String(body).split(/(?<=\n\n)/);
+
+const at = gateway({
+  HOST_KEY: "sk-host",
+  PROVIDERS: JSON.stringify([
+    { id: "own", base_url: host.url, profile: "openai", secret: "HOST_KEY", regions: ["eu"] },
+  ]),
+  MODELS: JSON.stringify([
+    {
+      id: "mock/own",
+      kind: "chat",
+      context: 128_000,
+      max_output: 4096,
+      abilities: ["tools", "vision", "reasoning"],
+      price: { input: 1_000_000, output: 2_000_000 },
+      routes: [{ provider: "own", upstream_id: "gpt-6-sol" }],
+    },
+  ]),
+});
+/** 12 tokens of input and 3 of output. */
+const COST = 12 + 3 * 2;
+
+it.each([
+  ["in mid-stream", events],
+  ["before its first word", [...events.slice(0, 1), ...events.slice(-1)]],
+])(
+  "codex exec: a failure that was charged, %s, is asked and paid for once, and ends the turn",
+  async (_, said) => {
+    const asked: string[] = [];
+    host.script(({ path }, response) => {
+      asked.push(path);
+      response.writeHead(200, headers).end(said.join(""));
+    });
+    const before = await at.balance();
+    const turn = await codex(at, { prompt: "Say hello", model: "mock/own" });
+    expect([turn.lines.at(-1)?.type, turn.log]).toEqual(["turn.failed", expect.anything()]);
+    expect(asked).toEqual(["/v1/responses"]);
+    expect(before - (await at.balance())).toBe(COST);
+  },
+);
