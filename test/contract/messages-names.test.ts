@@ -1,0 +1,82 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { balanceOf, openAccount } from "./client.ts";
+import { foldedOf, messageOf, messages, mockAnthropic } from "./messages-client.ts";
+import type { Json } from "./messages-client.ts";
+import { mockUpstream, upstreamCompletion, upstreamStream, USAGE } from "./upstream.ts";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const TEXT = { type: "text", text: "hi" };
+const MESSAGE = {
+  id: "msg_theirs",
+  type: "message",
+  role: "assistant",
+  model: "theirs",
+  content: [TEXT],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 10, output_tokens: 5 },
+};
+const EVENTS: readonly Json[] = [
+  { type: "message_start", message: { ...MESSAGE, content: [], stop_reason: null } },
+  { type: "content_block_start", index: 0, content_block: { ...TEXT, text: "" } },
+  { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "hi" } },
+  { type: "content_block_stop", index: 0 },
+  { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 5 } },
+  { type: "message_stop" },
+];
+const CHOICE = { index: 0, finish_reason: null };
+const CHUNKS = [
+  { choices: [{ ...CHOICE, delta: { role: "assistant", content: "hi" } }] },
+  { choices: [{ ...CHOICE, delta: {}, finish_reason: "stop" }] },
+  { choices: [], usage: USAGE },
+];
+
+function answered(isNative: boolean, stream: boolean): Response {
+  if (!isNative) return stream ? upstreamStream(CHUNKS) : upstreamCompletion();
+  if (!stream) return Response.json(MESSAGE);
+  const text = EVENTS.map(
+    (event) => `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`,
+  );
+  return new Response(text.join(""), { headers: { "content-type": "text/event-stream" } });
+}
+
+const FUNCTION = { name: "look", input_schema: { type: "object" } };
+const typed = (type: string): Json => ({ tools: [{ type, name: "theirs" }, FUNCTION] });
+/** What a client may call things, none of which a header could hold as it came. */
+const NAMED: Readonly<Record<string, Json>> = {
+  "a tool's type with a line break": typed("a\r\nset-cookie: b"),
+  "a tool's type with other control characters": typed("a\u0000\u007f\u2028é"),
+  "a tool's type of 200 kB": typed("t".repeat(200_000)),
+  "a field with a line break": { "a\r\nset-cookie: b": 1 },
+  "a field of 20,000 characters": { ["f".repeat(20_000)]: 1 },
+  "a hundred fields": Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`é\n${at}`, 1])),
+};
+const WAYS = [true, false].flatMap((isNative) =>
+  [true, false].map((stream) => ({ isNative, stream })),
+);
+
+describe("names that no header can hold, to a model of Anthropic's and to another", () => {
+  it.each(Object.entries(NAMED))(
+    "%s: answered, charged, and told in a short header",
+    async (_, fields) => {
+      for (const { isNative, stream } of WAYS) {
+        const mock = isNative ? mockAnthropic : mockUpstream;
+        const { calls, bindings } = mock(() => answered(isNative, stream));
+        const before = await balanceOf(key);
+        const asked = { model: isNative ? "mock/claude" : "mock/chat", stream, ...fields };
+        const response = await messages(key, asked, { bindings });
+        const message = stream ? (await foldedOf(response)).message : await messageOf(response);
+        expect(message).toMatchObject({ content: [TEXT] });
+        expect(response.headers.get("x-dropped")).toMatch(/^[\w.:[\], -]{1,2200}$/);
+        expect(response.headers.has("set-cookie")).toBe(false);
+        expect(calls).toHaveLength(1);
+        expect(await balanceOf(key)).toBeLessThan(before);
+        vi.restoreAllMocks();
+      }
+    },
+  );
+});
