@@ -106,10 +106,11 @@ describe("settle", () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = mintId("req_", Date.now());
-    const lines = [logLine(account, id, keyId, -1), logLine(account, id, keyId)];
+    const odd = mintId("req_", Date.now());
+    const lines = [logLine(account, odd, keyId, -1), logLine(account, id, keyId)];
     const ran = await operator.runs("settle", lines.join("\n"));
     expect(ran.code).toBe(1);
-    expect(ran.err).toMatch(new RegExp(`^${id}: .*cost_micro.* \\(status 400\\)\n$`));
+    expect(ran.err).toMatch(new RegExp(`^${odd}: .*cost_micro.* \\(status 400\\)\n$`));
     expect(ran.out).toMatch(new RegExp(`${id} +unknown +0\\.000000`));
     expect(await account.balance()).toBe(1_000_000);
   });

@@ -58,7 +58,7 @@ describe("a session of a global key", () => {
     }
     await cut();
     expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
-      503, 401,
+      401, 401,
     ]);
   });
 

@@ -92,7 +92,9 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
 };
 
 /** Streams that fail after their first text: what they cost. */
-const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estimated?: true }>> = {
+type Badly = { script: MockScript; micro: number; estimated?: true; type?: string };
+
+const BADLY: Readonly<Record<string, Badly>> = {
   "an error in mid-stream": {
     script: endsLater(HELLO, { error: { message: "canary" } }, DONE),
     micro: 0,
@@ -110,7 +112,9 @@ const BADLY: Readonly<Record<string, { script: MockScript; micro: number; estima
   "bad JSON": { script: endsLater(HELLO, 'data: {"cho\n\n'), micro: 0 },
   "a line of 10 MB": {
     script: endsLater(HELLO, `data: "${"x".repeat(10 << 20)}"\n\n`),
-    micro: 0,
+    micro: PROMPT + 2,
+    estimated: true,
+    type: "invalid_request_error", // what came before it was passed on, and is paid for
   },
   silence: {
     script: stays(...HELLO),
@@ -194,7 +198,9 @@ describe("a stream that fails after its first text", () => {
     const answer = await ask(key, name, { stream: true });
     expect(answer.status).toBe(200);
     expect(contentOf(answer.text)).toMatch(/^Hello/);
-    expect(eventsOf(answer.text).at(-1)).toMatchObject({ error: { type: "upstream_error" } });
+    expect(eventsOf(answer.text).at(-1)).toMatchObject({
+      error: { type: want.type ?? "upstream_error" },
+    });
     expect(answer.text).not.toMatch(/\[DONE\]|canary/);
     const { micro, held, records } = await spent(orgId);
     expect({ micro, held }).toEqual({ micro: want.micro, held: 0 });

@@ -32,6 +32,7 @@ it("holds are added up, the oldest and the largest kept, shards of a receiver pu
     turnpike_hold_oldest_seconds: 9,
     turnpike_wallets_unpublished: 1,
     turnpike_wallets_in_conflict: 1,
+    turnpike_wallets_unavailable: 0,
     turnpike_wallet_bytes_max: 700,
     turnpike_book_bytes: 123,
     'turnpike_outbox_messages{receiver="own",state="waiting"}': 3,

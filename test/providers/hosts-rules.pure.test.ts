@@ -59,7 +59,8 @@ it.each([
   };
   for (const profile of ["openai", "azure"]) {
     const { messages: _messages, ...rest } = sent(profile, model, body);
-    expect(rest).toEqual({ model, max_completion_tokens: 256, ...want });
+    const tier = profile === "openai" ? { service_tier: "default" } : {};
+    expect(rest).toEqual({ model, max_completion_tokens: 256, ...tier, ...want });
   }
 });
 

@@ -87,7 +87,7 @@ describe("an image's address", () => {
 
   it("is refused for a host longer than any name, and asked for at the longest", async () => {
     const labels = `${"a".repeat(61)}.`.repeat(4);
-    const longest = `${labels}ex`.padEnd(254, "e");
+    const longest = `${labels}ex`.padEnd(253, "e");
     const fetched = vi
       .spyOn(globalThis, "fetch")
       .mockResolvedValue(new Response("x", { headers: { "content-type": "image/png" } }));

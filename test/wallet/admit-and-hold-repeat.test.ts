@@ -65,7 +65,7 @@ describe("a repeat of a request whose answer was lost", () => {
       valueOf<unknown>(await ask());
       valueOf(await key.stub.revokeKey(key.hash, 1));
       await evict(key);
-      expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key" });
+      expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
       expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
       expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
       expect(await differences(key.stub)).toEqual([]);
