@@ -32,7 +32,10 @@ export type Publication = {
 
 /** At most `PAGE_ROWS` rows of one table, so that no string is longer than D1 and SQLite take (2 MB). */
 export type BookPage =
-  | { readonly table: keyof typeof TABLES | "alerts"; readonly rows: readonly BookRow[] }
+  | {
+      readonly table: keyof typeof TABLES | keyof typeof APPENDED;
+      readonly rows: readonly BookRow[];
+    }
   | { readonly table: "deleted_end_users"; readonly rows: readonly string[] };
 
 /** Of the longest names some 800 KB of JSON. */
@@ -81,16 +84,20 @@ const TABLES = {
   },
 } as const;
 
-const ALERT_COLUMNS = [
-  "id",
-  "kind",
-  "external_id",
-  "period",
-  "threshold",
-  "limit_micro",
-  "value_micro",
-  "created_at",
-];
+/** The columns of rows that never change; the first is the key. */
+const APPENDED = {
+  alerts: [
+    "id",
+    "kind",
+    "external_id",
+    "period",
+    "threshold",
+    "limit_micro",
+    "value_micro",
+    "created_at",
+  ],
+  credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
+} as const;
 
 /** True of the whole batch or of none of it: the book is at this very publish of this very wallet. */
 const CURRENT =
@@ -168,8 +175,15 @@ export async function readBookCopy(db: D1Database, orgId: string): Promise<BookC
 }
 
 /** The tables that are read in pages, each by its key. */
-const PAGED = { end_users: "id", daily_usage: "day", key_spend: "key_id", alerts: "id" } as const;
+const PAGED = {
+  end_users: "id",
+  daily_usage: "day",
+  key_spend: "key_id",
+  alerts: "id",
+  credits: "reference",
+} as const;
 export type PagedTable = keyof typeof PAGED;
+export const PAGED_TABLES = Object.keys(PAGED) as PagedTable[];
 
 /** All rows of an organisation in one table of the book, page by page. */
 export async function* readBookPages(
@@ -271,7 +285,7 @@ function pageStatement(
 }
 
 function pageSql(table: BookPage["table"]): string {
-  if (table === "alerts") return insertAlerts();
+  if (table === "alerts" || table === "credits") return append(table);
   if (table !== "deleted_end_users") return upsert(table);
   return `DELETE FROM end_users WHERE org_id = ?1
     AND id IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`;
@@ -299,10 +313,11 @@ function upsert(table: keyof typeof TABLES): string {
     WHERE ${table}.seq < excluded.seq`;
 }
 
-function insertAlerts(): string {
-  return `INSERT INTO alerts (org_id, ${ALERT_COLUMNS.join(", ")})
-    SELECT ?1, ${ALERT_COLUMNS.map((name) => `value ->> '${name}'`).join(", ")}
-    FROM json_each(?2) WHERE ${CURRENT} ON CONFLICT (org_id, id) DO NOTHING`;
+function append(table: keyof typeof APPENDED): string {
+  const columns = APPENDED[table];
+  return `INSERT INTO ${table} (org_id, ${columns.join(", ")})
+    SELECT ?1, ${columns.map((name) => `value ->> '${name}'`).join(", ")}
+    FROM json_each(?2) WHERE ${CURRENT} ON CONFLICT (org_id, ${columns[0]}) DO NOTHING`;
 }
 
 /** Why the book is not this wallet's: what the book said, and what the wallet was when it found out. */

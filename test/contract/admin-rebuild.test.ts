@@ -73,6 +73,21 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
+  it("a credit that the book knows is not added again: its reference answers as the first time", async () => {
+    const credit = (amount_micro: number): Promise<Response> =>
+      admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro, reference: "invoice 7" });
+    const first = await (await credit(5000)).json();
+    await pay(wallet, 900);
+    valueOf(await wallet.poke());
+    await lose();
+    await rebuild();
+    const again = await credit(5000);
+    expect(await balanceOf(account.key)).toBe(104_100);
+    expect([again.status, await again.json()]).toEqual([200, first]);
+    expect((await errorOf(await credit(5001), 409)).param).toBe("reference");
+    expect(await balanceOf(account.key)).toBe(104_100);
+  });
+
   it("many at once rebuild it once: who asks during it shares its answer, who asks later is 409", async () => {
     valueOf(await wallet.poke());
     await lose();

@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import type { Stub } from "./wallet-desk.ts";
 
-const TABLES = ["balances", "end_users", "settings", "daily_usage", "alerts"];
+const TABLES = ["balances", "end_users", "settings", "daily_usage", "alerts", "credits"];
 
 export type Fault = "none" | "throw" | "throw-after" | "delay" | "duplicate" | "hang";
 

@@ -285,8 +285,10 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
     .exec<{ n: number }>(
       `SELECT (SELECT count(*) FROM settings WHERE changed > ?1)
         + (SELECT count(*) FROM alerts WHERE changed > ?1)
-        + (SELECT count(*) FROM deleted_end_users) AS n`,
+        + (SELECT count(*) FROM deleted_end_users)
+        + EXISTS (SELECT 1 FROM entries WHERE seq > ?2 AND kind = 'credit') AS n`,
       memory.row.acknowledged,
+      memory.row.creditsSeq,
     )
     .one();
   return n > 0;

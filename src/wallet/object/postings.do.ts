@@ -231,7 +231,8 @@ export function credit(desk: Desk, request: CreditRequest): Result<BalanceAnswer
 function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = desk.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
-      "SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?",
+      `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
+      UNION ALL SELECT amount, balance, held, open_holds FROM adopted_credits WHERE reference = ?1`,
       request.reference,
     )
     .toArray();

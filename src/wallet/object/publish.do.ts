@@ -40,6 +40,7 @@ async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishO
   takeCheckpoint(desk);
   const picked = [...memory.unpublished];
   const publication = pick(desk, picked);
+  const creditsSeq = memory.books.seq;
   memory.unpublished.clear();
   memory.changed = false;
   let head: BookHead | null;
@@ -51,7 +52,7 @@ async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishO
   }
   const after = live();
   if (after === null) return "published"; // given up meanwhile
-  return acknowledge(after, publication, { head, picked });
+  return acknowledge(after, publication, { head, picked, creditsSeq });
 }
 
 function putBack(memory: Memory | undefined, picked: readonly string[]): void {
@@ -63,10 +64,14 @@ function putBack(memory: Memory | undefined, picked: readonly string[]): void {
 function acknowledge(
   desk: Desk,
   publication: Publication,
-  sent: { readonly head: BookHead | null; readonly picked: readonly string[] },
+  sent: {
+    readonly head: BookHead | null;
+    readonly picked: readonly string[];
+    readonly creditsSeq: number;
+  },
 ): PublishOutcome {
   const { row } = desk.memory;
-  const { head, picked } = sent;
+  const { head, picked, creditsSeq } = sent;
   if (head !== null && !ownsBook({ ...row, revision: publication.revision }, head)) {
     putBack(desk.memory, picked);
     const { epoch } = row;
@@ -88,7 +93,8 @@ function acknowledge(
     desk.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision),
   );
   const publishAll = row.publishAll && !publication.everything;
-  changeRow(desk, { acknowledged: publication.revision, publishAll, conflict: null });
+  const { revision: acknowledged } = publication;
+  changeRow(desk, { acknowledged, creditsSeq, publishAll, conflict: null });
   return "published";
 }
 
@@ -113,7 +119,7 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
     base: row.publishAll ? 0 : row.acknowledged,
     creditsMicro: books.balance,
     updatedAt: desk.nowMs,
-    pages: pagesOf(desk.sql, row, endUserIds),
+    pages: pagesOf(desk, endUserIds),
     alertsFrom: forgetOldAlerts(desk),
     everything: row.publishAll,
   };
@@ -121,15 +127,13 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
 
 /**
  * The rows of a publish, page by page. What changes between two pages is newer than the publish it is sent with,
- * and is sent again with the next one.
+ * and is sent again with the next one. Credits come first: up to some 2,500 are in the transaction of their balance.
  */
-function* pagesOf(
-  sql: SqlStorage,
-  row: WalletRow,
-  endUserIds: readonly string[],
-): Generator<BookPage> {
-  const { settings, publishAll } = row;
-  const since = publishAll ? -1 : row.acknowledged;
+function* pagesOf(desk: Desk, endUserIds: readonly string[]): Generator<BookPage> {
+  const { sql, memory } = desk;
+  const { settings, publishAll } = memory.row;
+  const since = publishAll ? -1 : memory.row.acknowledged;
+  yield* creditPages(sql, memory.row, memory.books.seq);
   yield { table: "settings", rows: [settingsRow(settings)] };
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
@@ -157,12 +161,55 @@ function* pagesOf(
   }
 }
 
+/**
+ * The credits that the book lacks, up to ledger row `newest`: no later one, whose amount would not be in the balance
+ * that is published with it.
+ */
+function* creditPages(
+  sql: SqlStorage,
+  { creditsSeq, publishAll }: WalletRow,
+  newest: number,
+): Generator<BookPage> {
+  const first = publishAll ? 0 : creditsSeq;
+  for (const rows of rowPages((last) => selectCredits(sql, last?.["seq"] ?? first, newest))) {
+    yield { table: "credits", rows };
+  }
+  if (!publishAll) return;
+  for (const rows of rowPages((last) => selectAdopted(sql, last?.["reference"] ?? ""))) {
+    yield { table: "credits", rows };
+  }
+}
+
 /** Pages in the order of a key, each read where the last one ended. */
 function* rowPages(read: (last: BookRow | undefined) => BookRow[]): Generator<BookRow[]> {
   for (let rows = read(undefined); rows.length > 0; rows = read(rows.at(-1))) {
     yield rows;
     if (rows.length < PAGE_ROWS) return;
   }
+}
+
+const CREDIT = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
+  open_holds, created_at`;
+
+function selectCredits(sql: SqlStorage, after: BookRow[string], newest: number): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT seq, ${CREDIT} FROM entries WHERE seq > ? AND seq <= ? AND kind = 'credit'
+      ORDER BY seq LIMIT ${PAGE_ROWS}`,
+      after,
+      newest,
+    )
+    .toArray();
+}
+
+function selectAdopted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT ${CREDIT} FROM adopted_credits WHERE reference > ?
+      ORDER BY reference LIMIT ${PAGE_ROWS}`,
+      after,
+    )
+    .toArray();
 }
 
 function selectDays(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {

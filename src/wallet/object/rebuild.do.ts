@@ -2,7 +2,13 @@ import type { Actor } from "../../lib/event.ts";
 import { refuse } from "../../lib/failure.ts";
 import type { Refusal } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
-import { ownsBook, readBookCopy, readBookHead, readBookPages } from "../book.store.ts";
+import {
+  PAGED_TABLES,
+  ownsBook,
+  readBookCopy,
+  readBookHead,
+  readBookPages,
+} from "../book.store.ts";
 import type { BookCopy, PagedTable } from "../book.store.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
@@ -13,7 +19,7 @@ import type { Desk } from "./memory.do.ts";
 const COPIES_MAX = 3;
 
 /**
- * Takes over the book's epoch, balance, end users, settings, days and alerts, and what an operator set:
+ * Takes over the book's epoch, balance, credits, end users, settings, days and alerts, and what an operator set:
  * what is left when the wallet's own tables were lost or went back in time. Its balance becomes the
  * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
  * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
@@ -81,6 +87,13 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
     SELECT 'day', value ->> 'day', '', value ->> 'requests', value ->> 'prompt_tokens',
       value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${PAGES("daily_usage")}`,
     changed,
+  );
+  // One that this ledger has is known already.
+  sql.exec(
+    `INSERT OR IGNORE INTO adopted_credits (reference, amount, balance, held, open_holds, created_at)
+    SELECT value ->> 'reference', value ->> 'amount_micro', value ->> 'balance_micro',
+      value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}
+    WHERE value ->> 'reference' NOT IN (SELECT reference FROM entries WHERE reference IS NOT NULL)`,
   );
   // What the budgets are, their keys' terms say at the next hold.
   sql.exec(
@@ -150,7 +163,7 @@ export async function copyBook(
     if (copy === null) return null;
     forgetCopy(sql);
     sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
-    for (const table of ["end_users", "daily_usage", "key_spend", "alerts"] as const) {
+    for (const table of PAGED_TABLES) {
       for await (const rows of readBookPages(db, orgId, table)) {
         sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
       }

@@ -217,7 +217,24 @@ const FIRST = `CREATE TABLE wallet (
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX sessions_unused ON sessions (ended_by) WHERE key_id IS NULL;`;
 
-export const WALLET_TABLES: Tables = { name: "wallet", steps: [{ sql: FIRST, readableBy: 1 }] };
+const CREDITS_IN_BOOK = `ALTER TABLE wallet
+    ADD COLUMN credits_seq INTEGER NOT NULL DEFAULT 0; -- the book has the credits up to this ledger row
+  CREATE TABLE adopted_credits ( -- those of a lost wallet, which the book had: part of the balance, in no ledger row
+    reference TEXT PRIMARY KEY NOT NULL,
+    amount INTEGER NOT NULL,
+    balance INTEGER NOT NULL, -- what it answered the first time, as the next two
+    held INTEGER NOT NULL,
+    open_holds INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`;
+
+export const WALLET_TABLES: Tables = {
+  name: "wallet",
+  steps: [
+    { sql: FIRST, readableBy: 1 },
+    { sql: CREDITS_IN_BOOK, readableBy: 1 },
+  ],
+};
 
 /** Makes the tables of a new wallet. `epoch` tells it from any other the organisation ever had. */
 export function makeWallet(
@@ -271,6 +288,8 @@ export type WalletRow = {
   /** Number of the newest publish; a change made now is carried by the next one. */
   readonly revision: number;
   readonly acknowledged: number;
+  /** The book has the credits up to this ledger row. */
+  readonly creditsSeq: number;
   /** The book is known to lack rows: publish everything. */
   readonly publishAll: boolean;
   /** Why the book is not this wallet's; holds are refused until it is repaired. */
@@ -303,6 +322,7 @@ type Row = {
   created_at: number;
   revision: number;
   acknowledged: number;
+  credits_seq: number;
   publish_all: number;
   conflict: string | null;
   rpm_limit: number | null;
@@ -323,6 +343,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
     madeAt: row.created_at,
     revision: row.revision,
     acknowledged: row.acknowledged,
+    creditsSeq: row.credits_seq,
     publishAll: row.publish_all === 1,
     conflict: row.conflict,
     rpmLimit: row.rpm_limit,
@@ -341,11 +362,12 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
 /** Stores everything of the row that can change, except the settings. */
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
-    `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, publish_all = ?, conflict = ?,
-      rpm_limit = ?, suspended = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
+    `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,
+      conflict = ?, rpm_limit = ?, suspended = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
     row.epoch,
     row.revision,
     row.acknowledged,
+    row.creditsSeq,
     row.publishAll ? 1 : 0,
     row.conflict,
     row.rpmLimit,

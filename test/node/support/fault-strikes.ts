@@ -12,6 +12,7 @@ const TABLES = [
   "settings",
   "daily_usage",
   "alerts",
+  "credits",
   "keys",
   "members",
   "organizations",
