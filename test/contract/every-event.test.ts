@@ -1,0 +1,182 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { EVENT_TYPES } from "../../src/lib/event.ts";
+import type { EventType } from "../../src/lib/event.ts";
+import { sweep } from "../../src/operator/sweep.store.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  ask,
+  HOUR,
+  LONG,
+  made,
+  receivers,
+  to,
+  useReceivers,
+} from "../webhooks/receivers.ts";
+import { addCredits, addMember, admin, chat, LEFT_ALONE, send } from "./client.ts";
+import { createKey, deleteKey } from "./key-client.ts";
+import { end, mint } from "./session-client.ts";
+
+useReceivers();
+
+const DAY = 24 * HOUR;
+const wallet = () => env.WALLET.getByName(account.orgId);
+const done = async (response: Response | Promise<Response>): Promise<void> => {
+  expect((await response).ok).toBe(true);
+};
+const call = (method: string, path: string, body: object): Promise<void> =>
+  done(send(path, { method, key: account.key, body }));
+const operator = (method: string, path: string, body?: object): Promise<void> =>
+  done(admin(method, `/orgs/${account.orgId}${path}`, body));
+
+/** What tells an event of each type. */
+const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
+  "balance.credited": () => addCredits(account.orgId, 5),
+  "balance.charged": async () => {
+    await addCredits(account.orgId, 1000);
+    const request = holdOf(100, { keyId: account.keyId });
+    valueOf(await wallet().hold(request));
+    await operator("POST", "/settle", {
+      event: "settlement_unsaved",
+      request_id: request.id,
+      org_id: account.orgId,
+      cost_micro: 100,
+      generation: { ...GENERATION, keyId: account.keyId },
+    });
+  },
+  "balance.low": () =>
+    call("PATCH", `/v1/orgs/${account.orgId}/settings`, { low_balance_threshold_dollars: 1 }),
+  "end_user.alert": () => spend(80),
+  "end_user.quota_reached": () => spend(100),
+  "key.created": async () => void (await createKey(account.key)),
+  "key.changed": async () => {
+    const { id } = await createKey(account.key);
+    await call("PATCH", `/v1/keys/${id}`, { name: "other" });
+  },
+  "key.rotated": async () => {
+    const { id } = await createKey(account.key);
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    await done(
+      send(`/v1/keys/${id}/rotate`, { key: account.key, headers, body: { overlap_seconds: 0 } }),
+    );
+  },
+  "key.revoked": async () => {
+    const { id } = await createKey(account.key);
+    await done(deleteKey(account.key, id));
+  },
+  "key.expiring": async () => {
+    const expires_at = new Date(Date.now() + 8 * DAY).toISOString();
+    await swept(0);
+    await createKey(account.key, { expires_at });
+    await swept(2 * DAY);
+  },
+  "key.budget_reached": async () => {
+    await addCredits(account.orgId, 1_000_000);
+    const { key } = await createKey(account.key, { budget_dollars: 0.000001 });
+    expect((await chat(key)).status).toBe(402);
+  },
+  "session.ended": async () => {
+    await addCredits(account.orgId, 1_000_000);
+    const { id, token } = await mint(account.key);
+    expect((await chat(token)).status).toBe(200);
+    await done(end(account.key, id));
+  },
+  "session.budget_reached": async () => {
+    await addCredits(account.orgId, 1_000_000);
+    const { token } = await mint(account.key, { budget_dollars: 0.0001 });
+    const asked = async (): Promise<number> => (await chat(token, { max_tokens: 1 })).status;
+    await vi.waitFor(async () => expect(await asked()).toBe(402), LONG);
+  },
+  "member.created": async () => void (await addMember(account.orgId, "member")),
+  "member.changed": async () => {
+    const { memberId } = await addMember(account.orgId, "member");
+    await operator("PATCH", `/members/${memberId}`, { role: "admin" });
+  },
+  "member.removed": async () => {
+    const { memberId } = await addMember(account.orgId, "member");
+    await operator("DELETE", `/members/${memberId}`);
+  },
+  "settings.changed": () =>
+    call("PATCH", `/v1/orgs/${account.orgId}/settings`, { default_alert_threshold: 0.5 }),
+  "organization.created": () => Promise.resolve(),
+  "organization.changed": () => operator("PATCH", "", { name: "Another" }),
+  "organization.wallet_rebuilt": async () => {
+    await addCredits(account.orgId, 5);
+    valueOf(await wallet().poke());
+    await runInDurableObject(wallet(), (_: Wallet, { storage }) => storage.deleteAll());
+    await evictDurableObject(wallet());
+    await operator("POST", "/rebuild-wallet");
+  },
+  "organization.events_left_out": async () => {
+    await env.DB.prepare(
+      `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+       SELECT 'evt_' || lower(hex(randomblob(12))), ?1, 'key.changed', 'key', ?2, 's', '{}', ?3 + value
+       FROM json_each(?4)`,
+    )
+      .bind(account.orgId, account.keyId, Date.now(), JSON.stringify([...Array(101).keys()]))
+      .run();
+    await wallet().takeEvents();
+    setClock(Date.now() + 2 * HOUR);
+  },
+  "webhook.created": async () => void (await made("a.turnpike.dev")),
+  "webhook.changed": async () => {
+    const { id } = await made("a.turnpike.dev");
+    await done(ask("PATCH", `/${id}`, { types: ["key.created"] }));
+  },
+  "webhook.rotated": async () => {
+    const { id } = await made("a.turnpike.dev");
+    await done(ask("POST", `/${id}/rotate`, {}));
+  },
+  "webhook.deleted": async () => {
+    const { id } = await made("a.turnpike.dev");
+    await done(ask("DELETE", `/${id}`));
+  },
+  "webhook.disabled": async () => {
+    receivers["gone.turnpike.dev"] = () => new Response("gone", { status: 410 });
+    await made("gone.turnpike.dev", { types: ["balance.credited"] });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(() => expect(to("gone.turnpike.dev")).toHaveLength(1), LONG);
+  },
+};
+
+const GUIDE = import.meta.glob<string>("../../docs/webhooks.md", {
+  query: "?raw",
+  import: "default",
+  eager: true,
+});
+
+const ownAlone = (id: string) => (id === account.orgId ? wallet() : LEFT_ALONE);
+const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
+/** The hourly sweep, so many ms from now, which leaves other tests' wallets alone. */
+async function swept(later: number): Promise<void> {
+  await sweep(env.DB, Date.now() + later, { wallet: ownAlone, deliveries, outboxes: [] });
+}
+
+/** An end user spends so much of its 100 micros a day. */
+async function spend(micro: number): Promise<void> {
+  await addCredits(account.orgId, 1000);
+  await call("POST", "/v1/users", { external_id: "u", daily_quota_dollars: 0.0001 });
+  await pay(wallet(), micro, "u");
+}
+
+describe("every type of event", () => {
+  it.each(EVENT_TYPES)("%s is told to who asks for it", async (type) => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    await ACTS[type]();
+    await vi.waitFor(async () => {
+      const response = await send(`/v1/events?type=${type}`, { key: account.key });
+      const { events } = await response.json<{ events: readonly { type: string }[] }>();
+      expect(events.map((event) => event.type)).toContain(type);
+    }, LONG);
+  });
+
+  it("is in the guide's table, and no other", () => {
+    const table = Object.values(GUIDE).join().split("| type ", 2)[1]?.split("\n\n", 1).join() ?? "";
+    const named = table.split("\n").map((row) => row.split("|", 2).join());
+    const types = named.join().match(/[a-z_]+\.[a-z_]+/g) ?? [];
+    expect(types.toSorted()).toEqual(EVENT_TYPES.toSorted());
+  });
+});
