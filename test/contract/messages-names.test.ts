@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { balanceOf, openAccount } from "./client.ts";
-import { foldedOf, messageOf, messages, mockAnthropic } from "./messages-client.ts";
+import { balanceOf, openAccount, send } from "./client.ts";
+import { foldedOf, messageOf, messages, mockAnthropic, refusalOf } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { mockUpstream, upstreamCompletion, upstreamStream, USAGE } from "./upstream.ts";
 
@@ -79,4 +79,48 @@ describe("names that no header can hold, to a model of Anthropic's and to anothe
       }
     },
   );
+});
+
+describe("a tool's name of 65 to 128 characters, as this wire allows", () => {
+  const names = [65, 127, 128].map((length) => `mcp__${"n".repeat(length - 5)}`);
+  const tools = names.map((name) => ({ ...FUNCTION, name }));
+  const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
+
+  it("reaches Anthropic as it came, also among names that begin alike", async () => {
+    const { calls, bindings } = mockAnthropic(() => answered(true, false));
+    await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
+    expect(calls.map(({ body }) => body)).toMatchObject([fields]);
+  });
+
+  it("keeps a request with Anthropic, where another host would take 64 characters", async () => {
+    const { calls, bindings } = mockAnthropic(() => new Response(null, { status: 503 }));
+    const asked = { model: "mock/both", ...fields };
+    expect((await messages(key, asked, { bindings })).status).toBeGreaterThanOrEqual(500);
+    expect([...new Set(calls.map(({ url }) => new URL(url).host))]).toEqual(["api.anthropic.com"]);
+  });
+
+  it("is refused by name where no such host serves the model, and nothing is asked", async () => {
+    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+    const asked = { model: "mock/chat", tools: [FUNCTION, ...tools] };
+    const refused = await refusalOf(await messages(key, asked, { bindings }));
+    expect(refused).toMatchObject({ status: 400, param: "tools[1].name" });
+    expect(refused.message).toContain("at most 64 characters");
+    expect(calls).toEqual([]);
+  });
+
+  it("is counted; one of 129 is refused by name", async () => {
+    const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
+    const said = [{ role: "user", content: "Hello there" }];
+    for (const model of ["mock/claude", "sandbox/echo"]) {
+      const body = { model, messages: said, ...fields };
+      const counted = await send("/v1/messages/count_tokens", { key, body, bindings });
+      expect([counted.status, await counted.json()]).toEqual([
+        200,
+        { input_tokens: expect.any(Number) },
+      ]);
+    }
+    const long = [{ ...FUNCTION, name: "n".repeat(129) }];
+    const refused = await messages(key, { model: "mock/claude", tools: long }, { bindings });
+    expect(await refusalOf(refused)).toMatchObject({ status: 400, param: "tools[0].name" });
+  });
 });

@@ -92,7 +92,10 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 
-/** A tool as a function of the core; none where its schema is not known to other models. */
+/**
+ * A tool as a function of the core; none where its schema is not known to other models. One whose name is too long
+ * there has it cut, and keeps the request from every host but Claude's own.
+ */
 function functionsOf(tool: Tool, place: string, losses: Losses): JsonObject[] {
   const kind = kindOf(tool);
   if (kind === "custom") {
@@ -110,7 +113,7 @@ function functionOf({ name, description, input_schema: parameters, strict }: Too
   return {
     type: "function",
     function: {
-      name,
+      name: name?.slice(0, NAME_MAX),
       ...(description && { description }),
       parameters,
       ...(typeof strict === "boolean" && { strict }),
