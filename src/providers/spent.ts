@@ -20,6 +20,19 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
   return usage === null || !isProvoked(failure) ? [error] : [{ kind: "usage", usage }, error];
 }
 
+/**
+ * The failure of a stream with an event of more than `bytesMax`, which is longer than any that an answer needs: what
+ * was asked for made it so, another host would send it too, and what came before it is paid for.
+ */
+export function eventTooLarge(bytesMax: number): ProviderFailure {
+  return {
+    kind: "refused",
+    reason: "event_too_large",
+    message: `The answer holds an event of more than ${bytesMax / 1024 / 1024} MB: ask for less at once.`,
+    spent: { usage: null, output: 0 },
+  };
+}
+
 /** The same for an error among the first events of a stream, of which nothing was handed on. */
 export function withSpentIn(
   failure: ProviderFailure,

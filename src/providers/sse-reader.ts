@@ -1,6 +1,7 @@
 import { EVENT_LENGTH_MAX, SseDecoder } from "../http/server-sent-events.ts";
 import type { StreamReader } from "./http-provider.ts";
-import type { ProviderFailure, StreamEvent } from "./provider.ts";
+import type { StreamEvent } from "./provider.ts";
+import { eventTooLarge } from "./spent.ts";
 
 /** Reads the payloads of server-sent events, one provider's dialect. */
 export type PayloadReader = {
@@ -18,17 +19,6 @@ export type PayloadReader = {
   readonly ended: boolean;
 };
 
-/**
- * An event that is longer than any that an answer needs: what was asked for made it so, another host would send it
- * too, and what came before it is paid for.
- */
-const EVENT_TOO_LARGE: ProviderFailure = {
-  kind: "refused",
-  reason: "event_too_large",
-  message: `The answer holds an event of more than ${EVENT_LENGTH_MAX / 1024 / 1024} MB: ask for less at once.`,
-  spent: { usage: null, output: 0 },
-};
-
 /** A stream reader for a dialect of server-sent events. */
 export function sseReader(payloads: PayloadReader): StreamReader {
   const decoder = new SseDecoder(EVENT_LENGTH_MAX, payloads.repeated);
@@ -36,8 +26,9 @@ export function sseReader(payloads: PayloadReader): StreamReader {
     const events: StreamEvent[] = [];
     for (const { name, data } of messages) events.push(...payloads.read(data, name));
     if (!decoder.overflowed || payloads.ended) return events;
-    payloads.fail(EVENT_TOO_LARGE.reason);
-    return [...events, { kind: "error", failure: EVENT_TOO_LARGE }];
+    const failure = eventTooLarge(EVENT_LENGTH_MAX);
+    payloads.fail(failure.reason);
+    return [...events, { kind: "error", failure }];
   };
   return {
     push: (bytes) => eventsOf(decoder.events(bytes)),

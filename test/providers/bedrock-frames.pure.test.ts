@@ -3,7 +3,15 @@ import { describe, expect, it, vi } from "vitest";
 import { crc32, FrameDecoder } from "../../src/providers/bedrock/event-frames.ts";
 import { ConverseReader } from "../../src/providers/bedrock/converse-stream.ts";
 import type { Frame } from "../../src/providers/bedrock/event-frames.ts";
-import { bitwiseCrc, frame, header, joined, rawFrame, sized } from "../fixtures/event-stream.ts";
+import {
+  bitwiseCrc,
+  frame,
+  header,
+  joined,
+  rawFrame,
+  sized,
+  withLengths,
+} from "../fixtures/event-stream.ts";
 
 const NONE = new Uint8Array(0);
 const ONE = frame([[":event-type", "one"]], Uint8Array.of(1, 2, 3));
@@ -73,17 +81,6 @@ it("headers of every other type are passed over", () => {
 function isBroken(bytes: Uint8Array): boolean {
   const { frames, decoder } = read([ONE, bytes, ONE]);
   return decoder.broken && frames.length === 1;
-}
-
-/** A frame of zeros that says these lengths. */
-function withLengths(total: number, headers: number): Uint8Array {
-  const bytes = new Uint8Array(Math.max(16, Math.min(total, 64)));
-  const view = new DataView(bytes.buffer);
-  view.setUint32(0, total);
-  view.setUint32(4, headers);
-  view.setUint32(8, bitwiseCrc(bytes.subarray(0, 8)));
-  view.setUint32(bytes.length - 4, bitwiseCrc(bytes.subarray(0, -4)));
-  return bytes;
 }
 
 describe("a frame is refused", () => {

@@ -10,7 +10,7 @@ import {
   textFrames,
   toolFrames,
 } from "../fixtures/bedrock-wire.ts";
-import { frame } from "../fixtures/event-stream.ts";
+import { frame, withLengths } from "../fixtures/event-stream.ts";
 import type { WireScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
@@ -116,6 +116,19 @@ it("a stream that ends whole without usage ends without it; one that stops earli
   expect(await kinds([...TEXT, METADATA])).toEqual(SAID);
   const cut = await eventsOf(BEDROCK, PLAIN, BEDROCK_FAILURES.cut);
   expect(cut.map(({ kind }) => kind)).toEqual(SAID);
+});
+
+it("an event that is too large is refused, and what came before it is spent; a corrupt one is the host's fault", async () => {
+  const huge = withLengths(16 * 1024 * 1024 + 1, 0);
+  const tooLarge = {
+    kind: "refused",
+    reason: "event_too_large",
+    message: expect.stringContaining("16 MB"),
+    spent: { usage: null, output: 0 },
+  };
+  expect(await kinds([...TEXT, huge])).toEqual([...SAID, tooLarge]);
+  huge[8] = (huge[8] ?? 0) ^ 1;
+  expect(await kinds([...TEXT, huge])).toEqual([...SAID, { kind: "retry", reason: "bad_frame" }]);
 });
 
 it.each([

@@ -3,11 +3,11 @@ import { ChunkBuilder } from "../chunk-builder.ts";
 import type { StreamReader } from "../http-provider.ts";
 import { isObject, numberOf, objectOf, parseObject, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../provider.ts";
-import { failureEvents } from "../spent.ts";
+import { eventTooLarge, failureEvents } from "../spent.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
 import { BROKEN_OFF, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
-import { FrameDecoder } from "./event-frames.ts";
+import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { Frame } from "./event-frames.ts";
 
 /** A content block that is under way. */
@@ -16,6 +16,8 @@ type Block = {
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
+
+const BAD_FRAME: ProviderFailure = { kind: "retry", reason: "bad_frame" };
 
 /** The events whose loss would be felt. */
 const EVENTS = /^(?:message|contentBlock|metadata)/;
@@ -56,7 +58,8 @@ export class ConverseReader implements StreamReader {
     const events: StreamEvent[] = [];
     for (const frame of this.#frames.push(bytes)) events.push(...this.#read(frame));
     if (!this.#frames.broken || this.#ended) return events;
-    return [...events, ...this.#fail({ kind: "retry", reason: "bad_frame" })];
+    const failure = this.#frames.overflowed ? eventTooLarge(FRAME_BYTES_MAX) : BAD_FRAME;
+    return [...events, ...this.#fail(failure)];
   }
 
   flush(): StreamEvent[] {

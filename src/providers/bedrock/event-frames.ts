@@ -8,7 +8,7 @@ export type Frame = {
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
 /** Payloads are at most 16 MiB there, and a frame must fit into memory whole. */
-const FRAME_BYTES_MAX = 16 * 1024 * 1024;
+export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Bytes of a header's value by its type, 0 to 9; null: two bytes say how many follow. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
@@ -25,10 +25,16 @@ export class FrameDecoder {
   /** So many bytes are needed before there is anything to read. */
   #needed = PRELUDE_BYTES;
   #broken = false;
+  #overflowed = false;
 
   /** Whether a frame was corrupt or too large; nothing is decoded from then on. */
   get broken(): boolean {
     return this.#broken;
+  }
+
+  /** Whether a frame was sound as far as it was read, and too large. */
+  get overflowed(): boolean {
+    return this.#overflowed;
   }
 
   /** Whether the bytes so far end in the middle of a frame. */
@@ -45,7 +51,8 @@ export class FrameDecoder {
     while (this.#held >= this.#needed && !this.#broken) {
       const held = this.#joined();
       const total = totalBytes(held);
-      if (total === null) this.#broken = true;
+      this.#overflowed = total !== null && total > FRAME_BYTES_MAX;
+      if (total === null || this.#overflowed) this.#broken = true;
       else if (held.length < total) this.#needed = total;
       else this.#take(held, total, frames);
     }
@@ -80,8 +87,8 @@ function totalBytes(held: Uint8Array): number | null {
   const view = viewOf(held);
   const total = view.getUint32(0);
   const headers = view.getUint32(4);
-  const fits = total <= FRAME_BYTES_MAX && total >= PRELUDE_BYTES + headers + CRC_BYTES;
-  return fits && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
+  const holds = total >= PRELUDE_BYTES + headers + CRC_BYTES;
+  return holds && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
 }
 
 /** A whole frame whose prelude is sound. */
