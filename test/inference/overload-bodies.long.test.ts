@@ -66,7 +66,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     const region = apart();
     const world = new BusyWorld({
       ISOLATE_BODIES_MIB_MAX: "20",
-      LOG_REQUESTS: "failures",
+      LOG_REQUESTS: "all",
       REGION_METRICS: region.bindings.REGION_METRICS,
     });
     const revoked = await addKey(account.orgId, account.memberId);

@@ -106,8 +106,9 @@ const body = fc.tuple(
     verbosity: rare(fc.constantFrom("low", "high")),
     response_format: rare(fc.constant({ type: "json_object" })),
     user: rare(word),
-    prompt_cache_key: rare(fc.anything()),
-    top_k: rare(fc.anything()),
+    prompt_cache_key: rare(text),
+    top_k: rare(fc.integer()),
+    top_a: rare(fc.anything()),
   }),
 );
 
