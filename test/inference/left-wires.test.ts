@@ -1,0 +1,237 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { textFrames } from "../fixtures/bedrock-wire.ts";
+import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import { call, openOrganization } from "../fixtures/worker-app.ts";
+import { BINDING } from "../providers/workers-ai-binding.ts";
+
+/** So long after its client left an upstream is closed at the latest, by the run's own clock. */
+const CLOSED_MS = 3000;
+/** Nobody waits for an upstream longer than this. */
+const NEVER_MS = 10_000;
+const WORD_MS = 50;
+const STEP_MS = 10;
+
+type Door = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
+type Case = {
+  readonly name: string;
+  readonly door: Door;
+  readonly provider: ChatProvider;
+  readonly stream: boolean;
+};
+
+/** Every wire with a code of its own, and those that a door speaks too. */
+const WIRES = ["anthropic", "bedrock", "google", "cohere", "workers-ai, its own form"];
+const CONVERTED = [...WIRES, "workers-ai, OpenAI's form", "openai, Responses", "openai", "generic"];
+const CASES: readonly Case[] = [
+  ...CONVERTED.map((name) => ["/v1/chat/completions", name, name] as const),
+  ["/v1/messages", "anthropic", "anthropic, native"] as const,
+  ["/v1/responses", "openai, Responses", "openai, Responses, native"] as const,
+].flatMap(([door, id, name]) => {
+  const provider = PROVIDERS.find((one) => one.name === id);
+  if (provider === undefined) throw new Error(`no provider ${id}`);
+  return [true, false].map((stream) => ({ name, door, provider, stream }));
+});
+
+/** What is seen of an upstream. */
+type Upstream = {
+  isAsked: boolean;
+  /** Said so far, and until its client left. */
+  words: number;
+  passedOn: number;
+  leftMs: number;
+  closedMs: number;
+};
+type Outcome = {
+  readonly upstream: Upstream;
+  /** Null where its upstream stayed open. */
+  readonly generation: Generation | null;
+};
+type Generation = {
+  readonly status: string;
+  readonly estimated: boolean;
+  readonly absorbed_micro: number;
+  readonly cost_micro: number;
+  readonly lines: readonly { readonly what: string; readonly tokens: number }[];
+};
+
+const NOTHING_YET: Upstream = {
+  isAsked: false,
+  words: 0,
+  passedOn: 0,
+  leftMs: 0,
+  closedMs: Infinity,
+};
+const outcomes = new Map<Case, Outcome>();
+
+beforeAll(async () => {
+  const { key } = await openOrganization({ credits: 1_000_000_000 });
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"],
+    now: Date.now(),
+  });
+  const upstreams = CASES.map(() => ({ ...NOTHING_YET }));
+  answerFor(upstreams);
+  const clock = { isOver: false };
+  const all = Promise.all(
+    CASES.map(async (one, at) => {
+      const upstream = upstreams[at];
+      if (upstream !== undefined) outcomes.set(one, await outcomeOf(one, at, { key, upstream }));
+    }),
+  ).finally(() => {
+    clock.isOver = true;
+  });
+  while (!clock.isOver) await pass(upstreams); // oxlint-disable-line no-await-in-loop -- a step at a time
+  await all;
+}, 60_000);
+afterAll(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+/** A step of the run's clock: as real time goes, but quicker while nothing is waited for but the end of the drain. */
+async function pass(upstreams: readonly Upstream[]): Promise<void> {
+  const hasLeft = upstreams.every(({ leftMs }) => leftMs !== 0);
+  const isDraining = hasLeft && upstreams.some(({ closedMs }) => closedMs === Infinity);
+  vi.advanceTimersByTime(isDraining ? STEP_MS : 1);
+  await scheduler.wait(isDraining ? 0 : 1);
+}
+
+const soon = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 1));
+
+/** Every upstream begins to answer and goes on for ever; which one is asked stands in the prompt. */
+function answerFor(upstreams: readonly Upstream[]): void {
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init = {}) => {
+    const { body, signal } = init;
+    const text = typeof body === "string" ? body : await new Response(body ?? null).text();
+    const at = Number(/case (\d+)\./.exec(text)?.[1]);
+    const [one, upstream] = [CASES[at], upstreams[at]];
+    if (one === undefined || upstream === undefined) throw new Error(`of no case: ${text}`);
+    upstream.isAsked = true;
+    const closed = (): void => {
+      upstream.closedMs = Math.min(upstream.closedMs, Date.now());
+    };
+    signal?.addEventListener("abort", closed);
+    const { cut } = one.provider.failures;
+    return one.stream
+      ? new Response(wordsForEver(cut.body, upstream, closed), { headers: { ...cut.headers } })
+      : new Response(halfOfOne(closed), { headers: { "content-type": "application/json" } });
+  });
+}
+
+/** A stream that says something, and the same again now and then. */
+function wordsForEver(cut: string | Uint8Array, upstream: Upstream, cancel: () => void) {
+  const { opening, word } = beginningOf(cut);
+  const parts = [opening];
+  const pull = async (controller: ReadableByteStreamController): Promise<void> => {
+    const part = parts.shift();
+    if (part === undefined) await new Promise((resolve) => void setTimeout(resolve, WORD_MS));
+    upstream.words += 1;
+    controller.enqueue((part ?? word).slice());
+  };
+  return new ReadableStream({ type: "bytes", pull, cancel });
+}
+
+/** A stream up to the last thing it says, and that by itself. */
+function beginningOf(cut: string | Uint8Array): { opening: Uint8Array; word: Uint8Array } {
+  if (typeof cut !== "string") return { opening: cut, word: textFrames(0, [" word"])[0] ?? cut };
+  const events = cut.split(/(?<=\n\n|\r\n\r\n)/);
+  const last = events.findLastIndex((event) => /"(?:Hel|lo)"/.test(event));
+  const encoder = new TextEncoder();
+  const opening = encoder.encode(events.slice(0, last + 1).join(""));
+  return { opening, word: encoder.encode(events[last]) };
+}
+
+/** A whole answer of which the first byte has come. */
+function halfOfOne(cancel: () => void) {
+  return new ReadableStream({ type: "bytes", start: beginJson, pull: () => NEVER, cancel });
+}
+
+function beginJson(controller: ReadableByteStreamController): void {
+  controller.enqueue(new TextEncoder().encode("{"));
+}
+
+const NEVER = new Promise<void>(() => undefined);
+
+/** What becomes of a request whose client leaves as soon as its answer is under way. */
+async function outcomeOf(
+  one: Case,
+  at: number,
+  { key, upstream }: { readonly key: string; readonly upstream: Upstream },
+): Promise<Outcome> {
+  const client = new AbortController();
+  const context = createExecutionContext();
+  const answering = app.fetch(requestOf(one, at, key, client.signal), bindingsOf(one), context);
+  if (one.stream) {
+    const response = await answering;
+    expect(response.status).toBe(200);
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    while (upstream.words < 4) await reader.read(); // oxlint-disable-line no-await-in-loop
+    await reader.cancel();
+  } else {
+    while (!upstream.isAsked) await soon(); // oxlint-disable-line no-await-in-loop
+    client.abort();
+  }
+  upstream.leftMs = Date.now();
+  upstream.passedOn = upstream.words;
+  const isOpen = (): boolean => upstream.closedMs === Infinity;
+  while (isOpen() && Date.now() - upstream.leftMs < NEVER_MS) await soon(); // oxlint-disable-line no-await-in-loop
+  if (isOpen()) return { upstream, generation: null };
+  const { headers } = await answering;
+  await waitOnExecutionContext(context);
+  const told = await call(`/v1/generations/${headers.get("x-request-id")}`, { key });
+  return { upstream, generation: await told.json<Generation>() };
+}
+
+function requestOf({ door, stream }: Case, at: number, key: string, signal: AbortSignal): Request {
+  const said = `This is case ${at}.`;
+  const asked =
+    door === "/v1/responses"
+      ? { input: said, max_output_tokens: 4000 }
+      : { messages: [{ role: "user", content: said }], max_tokens: 4000 };
+  return new Request(`https://eu.test${door}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "test/chat", stream, ...asked }),
+    signal,
+  });
+}
+
+function bindingsOf({ provider }: Case) {
+  const bindings = { ...env, ...bindingsFor([provider]) };
+  return provider.id === "workers-ai" ? { ...bindings, AI: BINDING } : bindings;
+}
+
+const tokensOf = (generation: Generation | null, what: string): number =>
+  generation?.lines.find((line) => line.what === what)?.tokens ?? 0;
+
+describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", one] as const))(
+  "%s, %s: a client that leaves",
+  (_, __, one) => {
+    const outcome = (): Outcome => {
+      const found = outcomes.get(one);
+      if (found === undefined) throw new Error("there is no outcome");
+      return found;
+    };
+
+    it("has its upstream closed within three seconds, and not before it went on", () => {
+      const { words, passedOn, leftMs, closedMs } = outcome().upstream;
+      const openMs = closedMs - leftMs;
+      expect(openMs).toBeGreaterThanOrEqual(0);
+      expect(openMs).toBeLessThanOrEqual(CLOSED_MS);
+      expect(words).toBeGreaterThanOrEqual(one.stream ? passedOn + 10 : 0);
+    });
+
+    it("pays for what was passed on, estimated: the input, and no more than the words until then", () => {
+      const { generation, upstream } = outcome();
+      expect(generation).toMatchObject({ status: "settled", estimated: true, absorbed_micro: 0 });
+      expect(tokensOf(generation, "input")).toBeGreaterThan(0);
+      const output = tokensOf(generation, "output");
+      expect(output).toBeGreaterThanOrEqual(one.stream ? 1 : 0);
+      expect(output).toBeLessThanOrEqual(one.stream ? upstream.passedOn + 2 : 0);
+    });
+  },
+);
