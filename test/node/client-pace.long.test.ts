@@ -13,7 +13,7 @@ import type { World } from "./support/upstream-world.ts";
 const EXACT = 18;
 const rest = [FINISH, usageChunk(), DONE];
 
-/** 20 MB on the wire that are 10 tokens, as fast as they are taken. */
+/** As fast as it is taken; a run of line breaks is a token for sixteen. */
 const FLOOD = 40; // 80 MB: more than sockets buffer
 const flood: MockScript = scripted(async (response) => {
   startStream(response);
@@ -25,6 +25,9 @@ const flood: MockScript = scripted(async (response) => {
   }
   response.end(stream(...rest));
 });
+/** As many as that may be. */
+const FLOOD_TOKENS = 4_000_000;
+const FLOOD_CREDITS = 10_000_000;
 let flooded = 0;
 async function takenOrGone(response: ServerResponse): Promise<void> {
   const over = new AbortController();
@@ -46,8 +49,13 @@ beforeAll(async () => {
   // Long enough to drain whatever comes, however busy the machine is.
   const bindings = { DRAIN_S: "20" };
   [world, hurried] = await Promise.all([
-    startUpstreamWorld({ models, scripts, bindings }),
-    startUpstreamWorld({ models, scripts, bindings: { ...bindings, READER_STUCK_MS: "400" } }),
+    startUpstreamWorld({ models, scripts, bindings, maxOutput: FLOOD_TOKENS }),
+    startUpstreamWorld({
+      models,
+      scripts,
+      bindings: { ...bindings, READER_STUCK_MS: "400" },
+      maxOutput: FLOOD_TOKENS,
+    }),
   ]);
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
@@ -62,9 +70,9 @@ it("a client that leaves at every byte of a stream in small pieces: as the whole
 
 describe("a client that stops reading", () => {
   it("for a moment holds its upstream back and loses nothing", async () => {
-    const { key, orgId } = await world.organization();
+    const { key, orgId } = await world.organization(FLOOD_CREDITS);
     flooded = 0;
-    const client = await world.open(key, "flood", { stream: true });
+    const client = await world.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
     await client.readUntil((received) => received.length > 1000);
     client.socket.pause();
     await sleep(200);
@@ -78,8 +86,8 @@ describe("a client that stops reading", () => {
   });
 
   it("for good is treated as gone: the rest is drained, the exact usage charged", async () => {
-    const { key, orgId } = await hurried.organization();
-    const client = await hurried.open(key, "flood", { stream: true });
+    const { key, orgId } = await hurried.organization(FLOOD_CREDITS);
+    const client = await hurried.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
     await client.readUntil((received) => received.length > 1000);
     client.socket.pause();
     const { micro, held, records } = await hurried.spent(orgId);

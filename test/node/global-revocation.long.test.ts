@@ -71,7 +71,7 @@ describe("a key revoked while the regions cannot hear each other", () => {
     expect(await isRevoked(key)).toBe(200);
     for (let round = 0; round < 5; round++) expect(await chat(world.regions.us, key)).toBe(401);
     await world.regions.toEu.set("refuse");
-    expect(await chat(world.regions.us, key)).toBe(503); // it does not know by itself
+    expect(await chat(world.regions.us, key)).toBe(401); // home had said that it is for good
     await world.regions.toUs.set("pass");
     await buried([key]);
     expect(await chat(world.regions.us, key)).toBe(401);

@@ -109,7 +109,7 @@ describe("a signed message", () => {
       expect(await deliver(message, other(sender))).toBe(200);
       expect(await deliver(message, sender)).toBe(404);
       expect(await deliver(message, sender, host)).toBe(404);
-      expect(await deliver(message, other(sender), "gateway.test")).toBe(404);
+      expect(await deliver(message, other(sender), "gateway.test")).toBe(400); // plain http, not from here
       expect(await deliver(await messageFrom(sender, "x".repeat(32)), other(sender))).toBe(404);
     }
   });

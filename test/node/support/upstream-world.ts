@@ -25,6 +25,8 @@ export type WorldOptions = {
   readonly deadPort?: number;
   /** Prices, limits and abilities that MODELS cannot say; with it `later` works. */
   readonly changes?: RouteChanges;
+  /** The most output tokens of a model, 4,096 unless it is said. */
+  readonly maxOutput?: number;
   /** Another entry than the gateway's own, around it; not with `changes`. */
   readonly entry?: string;
 };
@@ -82,7 +84,9 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
     bindings: {
       UPSTREAM_KEY: UPSTREAM_SECRET,
       PROVIDERS: JSON.stringify(providersOf(mock, other, options)),
-      MODELS: JSON.stringify(Object.entries(options.models).map(modelOf)),
+      MODELS: JSON.stringify(
+        Object.entries(options.models).map((model) => modelOf(model, options)),
+      ),
       ROUTES: JSON.stringify(options.changes ?? {}),
       ...options.bindings,
     },
@@ -187,11 +191,21 @@ const PROVIDERS_BY_NAME = [
   ["other", "other"],
 ] as const;
 
-function modelOf([id, names]: [string, readonly string[]]): object {
+function modelOf(
+  [id, names]: [string, readonly string[]],
+  { maxOutput = 4096 }: WorldOptions,
+): object {
   const routes = names.map((name) => ({
     provider: PROVIDERS_BY_NAME.find(([start]) => name.startsWith(start))?.[1] ?? "up",
     upstream_id: name,
   }));
   const price = { input: 1_000_000, output: 2_000_000 };
-  return { id, kind: "chat", context: 128_000, max_output: 4096, price, routes };
+  return {
+    id,
+    kind: "chat",
+    context: Math.max(128_000, 2 * maxOutput),
+    max_output: maxOutput,
+    price,
+    routes,
+  };
 }
