@@ -261,4 +261,14 @@ describe("what goes wrong there", () => {
     );
     expect(refused.param).toBe("truncation");
   });
+
+  it("what its answer would say again, a line for each value, is refused where it is more than is held: nobody is asked", async () => {
+    const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
+    const ones: unknown = Array.from({ length: 60_000 }, () => 1);
+    const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);
+    const tool = { type: "function", name: "f", strict: false, parameters: { enum: deep } };
+    const before = await balanceOf(key);
+    const { param } = await errorOf(await ask(key, { tools: [tool] }, { bindings }), 400);
+    expect([param, calls.length, await balanceOf(key)]).toEqual(["tools", 0, before]);
+  });
 });

@@ -8,6 +8,7 @@ import type { JsonObject, ProviderFailure, ProviderCall } from "../provider.ts";
 import { sseReader } from "../sse-reader.ts";
 import { httpFailure } from "../upstream-failure.ts";
 import { nativeAnswer, responsesAnswer } from "./answer.ts";
+import { echoTooLarge } from "./echoed.ts";
 import { nativeRequest, responsesRequest } from "./request.ts";
 import { responseFailure } from "./rules.ts";
 import { ChunkReader, NativeReader } from "./stream.ts";
@@ -37,6 +38,8 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Wire
       const isNative = call.native !== undefined;
       const asked = isNative ? nativeRequest(call) : responsesRequest(call);
       if (isFailure(asked)) return asked;
+      const tooLarge = call.stream ? null : echoTooLarge(asked);
+      if (tooLarge !== null) return tooLarge;
       const { prompt_cache_key: cacheKey, ...body } = asked;
       const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
       const accept = call.stream ? "text/event-stream" : "application/json";

@@ -1,0 +1,86 @@
+import * as fc from "fast-check";
+import { afterEach, expect, it, vi } from "vitest";
+import { echoTooLarge } from "../../src/providers/openai-responses/echoed.ts";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
+import type { JsonObject } from "../../src/providers/provider.ts";
+import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
+import { answerTo } from "./adapter-kit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const MIB = 1024 * 1024;
+const OPENAI = openAiCompatible({
+  id: "openai",
+  baseUrl: "https://api.openai.test/v1/",
+  profile: OPENAI_PROFILE,
+  secret: "secret",
+});
+const LONG = "x".repeat(6 * MIB);
+const TOOL = { type: "function", name: "f", parameters: { type: "object" } };
+
+/** How often the host is asked for a request, and why it is refused. */
+async function asking(native: JsonObject | null, chat: JsonObject, stream = false) {
+  const more =
+    native === null
+      ? {}
+      : { native: { wire: "responses", body: { input: "Hi", ...native }, headers: {} } as const };
+  const call = { upstreamId: "gpt-6.1-sol", stream, ...more, body: chat };
+  const reply = stream ? RESPONSES_CHAT.text.stream : RESPONSES_CHAT.text.json;
+  const { answer, asked } = await answerTo(OPENAI, call, reply);
+  const param = answer.kind === "failure" ? (answer.failure.param ?? "none") : null;
+  return { asked: asked.length, param };
+}
+
+it.each([
+  ["instructions", { instructions: LONG }, {}],
+  ["tools", { tools: [{ ...TOOL, description: LONG }] }, {}],
+  ["response_format", { text: { format: { type: "json_schema", description: LONG } } }, {}],
+  ["tools", null, { tools: [{ type: "function", function: { name: "f", description: LONG } }] }],
+] as const)(
+  "%s that a whole answer would say again, and make too large to be held, are refused before anybody is asked",
+  async (param, native, chat) => {
+    expect(await asking(native, chat)).toEqual({ asked: 0, param });
+    expect(await asking(native, chat, true)).toEqual({ asked: 1, param: null });
+  },
+);
+
+it("what is only long is asked, and so is input of any length", async () => {
+  const instructions = "x".repeat(4 * MIB);
+  expect(await asking({ instructions, input: LONG }, {})).toEqual({ asked: 1, param: null });
+});
+
+/** As a host may write it at the most: a line for each value, and nothing but ASCII. */
+function written(value: unknown): number {
+  const text = JSON.stringify(value, null, 2);
+  return text.replaceAll(/[\u0080-\uffff]/g, String.raw`\u0000`).length;
+}
+
+it("what is not refused can be held, however it is written, and what is refused is long", () => {
+  const value = fc.letrec((tie) => ({
+    any: fc.oneof(
+      { maxDepth: 12 },
+      fc
+        .tuple(fc.constantFrom("x", "é", "\u0000", '"', "世"), fc.nat(40))
+        .map(([c, n]) => c.repeat(n)),
+      fc.integer(),
+      fc.constantFrom(true, null),
+      fc.array(tie("any"), { maxLength: 4 }),
+      fc.dictionary(fc.string({ unit: "binary", maxLength: 6 }), tie("any"), { maxKeys: 4 }),
+    ),
+  })).any;
+  fc.assert(
+    fc.property(value, fc.integer({ min: 1, max: 6 }), (inner, times) => {
+      const one = JSON.stringify(inner).length;
+      const tools = Array.from({ length: Math.ceil((times * MIB) / one / 40) }, () => inner);
+      const asked = { input: LONG, tools: Array.from({ length: 20 }, () => tools) };
+      const bytes = written({ tools: asked.tools });
+      const isRefused = echoTooLarge(asked) !== null;
+      expect(bytes).toBeGreaterThan(isRefused ? 4 * MIB : 0);
+      expect(bytes).toBeLessThan(isRefused ? Infinity : 16 * MIB);
+    }),
+    { numRuns: 10 },
+  );
+});
