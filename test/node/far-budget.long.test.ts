@@ -56,7 +56,7 @@ async function costOfHealth(): Promise<Counts> {
 function less(counts: Counts, times: number, each: Counts): Counts {
   const rest = Object.entries(counts).map(([name, count]) => {
     const own = each[name as keyof Counts];
-    return [name, typeof count === "number" ? count - times * Number(own) : count];
+    return [name, typeof count === "number" ? count - times * own : count];
   });
   return Object.fromEntries(rest) as Counts;
 }
