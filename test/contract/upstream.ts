@@ -41,8 +41,8 @@ export type UpstreamCall = {
 };
 
 /**
- * Answers every outbound request of the test, through `globalThis.fetch`, until mocks are restored; but for what
- * webhooks of earlier files still post, which is nobody's here.
+ * Answers every request to a provider, through `globalThis.fetch`, until mocks are restored. What objects of earlier
+ * files still tell webhooks and peers finds nobody.
  */
 export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<Response>): {
   readonly calls: readonly UpstreamCall[];
@@ -52,7 +52,7 @@ export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
     const text = await request.text();
-    if (request.headers.has("webhook-id")) return new Response();
+    if (request.headers.get("user-agent") !== "turnpike") return new Response("", { status: 503 });
     const body = JSON.parse(text) as UpstreamCall["body"];
     const { url, redirect } = request;
     const call = { url, redirect, headers: Object.fromEntries(request.headers), body };
