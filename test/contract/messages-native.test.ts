@@ -217,7 +217,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
       await messages(key, { model: "mock/claude", stream: true }, { bindings }),
     );
     expect(calls[0]?.body["stream"]).toBe(true);
-    expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well.", citations: null }]);
+    expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well." }]);
     expect(message).toMatchObject({ model: "mock/claude", stop_reason: "end_turn" });
     expect(started).toMatchObject({
       output_tokens_details: null, // nothing is thought yet

@@ -76,6 +76,23 @@ describe("refusals of POST /v1/messages", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
+  it("a thread is refused as SDKs expect of a server that keeps none, whatever else is wrong", async () => {
+    const fields = { thread: { type: "create" }, max_tokens: "many" };
+    const path = "/v1/messages/count_tokens";
+    const body = { model: "sandbox/echo", messages: [], ...fields };
+    for (const refused of [await messages(key, fields), await send(path, { key, body })]) {
+      const { status, details } = await refusalOf(refused);
+      expect([status, details]).toEqual([
+        400,
+        {
+          error_code: "thread_unsupported_request",
+          param: "thread",
+          unsupported: ["thread"],
+        },
+      ]);
+    }
+  });
+
   it("an embedding model is not found here", async () => {
     expect((await messages(key, { model: "sandbox/embed" })).status).toBeGreaterThanOrEqual(400);
   });

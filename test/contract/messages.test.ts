@@ -28,7 +28,7 @@ describe("POST /v1/messages over the core", () => {
       type: "message",
       role: "assistant",
       model: "sandbox/echo",
-      content: [{ type: "text", text: "Hello there", citations: null }],
+      content: [{ type: "text", text: "Hello there" }],
       stop_reason: "end_turn",
       stop_sequence: null,
       stop_details: null,

@@ -28,7 +28,7 @@ export function saidOf(answer: JsonObject): Said {
   return {
     content: [
       ...thoughtsOf(message, calls),
-      ...(text === "" ? [] : [{ type: "text", text, citations: null }]),
+      ...(text === "" ? [] : [{ type: "text", text }]),
       ...calls.map(useOf),
     ],
     ...stop,
@@ -62,11 +62,15 @@ function useOf({ id, function: called }: JsonObject): JsonObject {
 /** Who asked for a call: the model itself, and no other tool. */
 export const DIRECT: JsonObject = { type: "direct" };
 
-/** A block of Claude's own with what the dialect's types demand and its host may leave out. */
+/**
+ * A block of Claude's own without its nulls, which older clients do not take (@ai-sdk/anthropic 2 and 3: `citations`,
+ * `caller`), and with who asked for a call, which newer ones demand.
+ */
 export function wholeBlock(block: unknown): JsonObject {
-  const { type, ...said } = objectOf(block);
-  if (type === "text") return { type, citations: null, ...said };
-  return type === "tool_use" ? { type, caller: DIRECT, ...said } : { type, ...said };
+  const said = Object.fromEntries(
+    Object.entries(objectOf(block)).filter(([, value]) => value !== null),
+  );
+  return said["type"] === "tool_use" ? { caller: DIRECT, ...said } : said;
 }
 
 /** How a finished choice of the core is said here; calls win over a plain stop. */

@@ -4,6 +4,7 @@ import type { Wire } from "../../../http/failure-wire.ts";
 import { elapsedMs } from "../../../lib/clock.ts";
 import type { RateState } from "../../../lib/key-terms.ts";
 import type { Failure } from "../../../lib/failure.ts";
+import { NO_THREADS } from "./request.ts";
 
 /** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
 const TYPES: Readonly<Record<number, string>> = {
@@ -55,6 +56,7 @@ export function errorOf(failure: Failure, requestId: string): object {
       details: {
         error_code: wire.code ?? wire.type,
         ...(wire.param !== undefined && wire.param !== null && { param: wire.param }),
+        ...(wire.code === NO_THREADS && { unsupported: ["thread"] }),
         ...wire.extra,
       },
     },

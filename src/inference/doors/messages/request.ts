@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { invalid } from "../../../lib/failure.ts";
+import { invalid, refuse } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { parseBody } from "../../../http/parse-body.ts";
 import { isObject } from "../../../providers/json-value.ts";
@@ -245,7 +245,6 @@ const common = {
   compaction: refused,
   fallbacks: refused,
   fallback_credit_token: refused,
-  thread: refused,
   billing_policy: refused,
 };
 
@@ -275,7 +274,7 @@ export type TextBlock = z.infer<typeof textBlock>;
 
 /** A checked body. Failures: 400 with `param` (`messages[0].content[1].source`). */
 export function parseMessages(value: object, version: Version): Result<MessagesBody> {
-  const parsed = parseBody(messagesBody, value);
+  const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
   if (!parsed.ok) return parsed;
   const problem = version === "2026-10-21" ? newerProblem(parsed.value) : null;
   return problem ?? parsed;
@@ -283,7 +282,21 @@ export function parseMessages(value: object, version: Version): Result<MessagesB
 
 /** A checked body of count_tokens; what only generating needs may be there and counts for nothing. */
 export function parseCount(value: object): Result<CountBody> {
-  return parseBody(countBody, value);
+  return threadProblem(value) ?? parseBody(countBody, value);
+}
+
+/** The code by which SDKs know that a server keeps no conversations, and send the whole one from then on. */
+export const NO_THREADS = "thread_unsupported_request";
+
+/** A conversation that the server is to keep, which Anthropic's tool runners ask for before anything else. */
+function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
+  if ((value.thread ?? null) === null) return null;
+  return refuse({
+    kind: "invalid_request",
+    message: "thread is not supported: send the whole conversation.",
+    param: "thread",
+    code: NO_THREADS,
+  });
 }
 
 /** What version 2026-10-21 refuses and the one before takes; answered here, so that all routes agree. */

@@ -203,7 +203,7 @@ function isWhole(open: Open): boolean {
 function startOf(open: Open): JsonObject {
   switch (open.kind) {
     case "text":
-      return { type: "text", text: "", citations: null };
+      return { type: "text", text: "" };
     case "thinking":
       return { type: "thinking", thinking: "", signature: "" };
     case "redacted":

@@ -6,6 +6,7 @@ import * as z from "zod";
  * to the SDK's own.
  */
 const count = z.int().min(0);
+/** Absent where nothing is cited, as on the live wire: `@ai-sdk/anthropic` 2 and 3 take no null. */
 const cited = z
   .array(
     z.strictObject({
@@ -18,7 +19,7 @@ const cited = z
       end_char_index: count,
     }),
   )
-  .nullable();
+  .optional();
 const caller = z.strictObject({ type: z.literal("direct") });
 const text = z.strictObject({ type: z.literal("text"), text: z.string(), citations: cited });
 const redacted = z.strictObject({

@@ -153,7 +153,7 @@ describe("blocks of a Messages stream", () => {
     out += writer.end().text;
     expect(foldBlocks(eventsIn(out))).toEqual([
       { type: "thinking", thinking: "First, look.", signature: "c2ln" },
-      { type: "text", text: "Done.", citations: null },
+      { type: "text", text: "Done." },
     ]);
   });
 
