@@ -9,7 +9,8 @@ export type Image =
 /** A part of a turn. Texts are never empty. */
 export type Part =
   | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "image"; readonly image: Image }
+  /** `at`: its place in the request (`messages[0].content[1].image_url`). */
+  | { readonly kind: "image"; readonly image: Image; readonly at: string }
   /** What the provider itself wanted back (`reasoning_details`), as it said it. */
   | { readonly kind: "thought"; readonly detail: JsonObject }
   | {
@@ -57,7 +58,7 @@ export function conversationOf(body: JsonObject): Conversation | ProviderFailure
       const parts = assistantParts(message, index, names);
       if ("reason" in parts) return parts;
       append(turns, "assistant", parts);
-    } else append(turns, "user", userParts(message["content"]));
+    } else append(turns, "user", userParts(message["content"], `messages[${index}].content`));
   }
   return { system, turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })) };
 }
@@ -95,16 +96,19 @@ function resultOf(message: JsonObject, names: ReadonlyMap<string, string>): Part
   return { kind: "result", id, name: names.get(id) ?? "", text };
 }
 
-function userParts(content: unknown): Part[] {
+function userParts(content: unknown, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
-  return listOf(content).filter(isObject).flatMap(userPart);
+  return listOf(content).flatMap((part, at) =>
+    isObject(part) ? userPart(part, `${place}[${at}]`) : [],
+  );
 }
 
-function userPart(part: JsonObject): Part[] {
+function userPart(part: JsonObject, place: string): Part[] {
   const text = textOf(part["text"]);
   if (text !== "") return [{ kind: "text", text }];
   if (!isObject(part["image_url"])) return [];
-  return [{ kind: "image", image: imageOf(textOf(part["image_url"]["url"])) }];
+  const image = imageOf(textOf(part["image_url"]["url"]));
+  return [{ kind: "image", image, at: `${place}.image_url` }];
 }
 
 /** Longer than any head of a data URL that a browser or an SDK writes. */
@@ -156,6 +160,11 @@ export function noFunctions(): ProviderFailure {
 
 export function unsupported(what: string, param: string): ProviderFailure {
   return refusal(`${what} are not supported by this model.`, param);
+}
+
+/** Of an image that nobody can use: by the code and the end of `param` clients take it out of what they send. */
+export function badImage(message: string, at: string): ProviderFailure {
+  return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }
 
 export function refusal(message: string, param: string): ProviderFailure {

@@ -44,7 +44,7 @@ export type Wire = {
   /** The failure that a 2xx with this JSON holds, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
   /** Converts an answer outside 2xx. */
-  failure(status: number, headers: Headers, bodyText: string): ProviderFailure;
+  failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
   /** A reader for the stream that answers this call. */
   reader(call: ProviderCall): StreamReader;
   /**
@@ -125,7 +125,7 @@ async function answered(
 ): Promise<ProviderAnswer> {
   if (!response.ok) {
     const text = (await boundedText(response, ERROR_BYTES_MAX)) ?? "";
-    return failed(wire.failure(response.status, response.headers, text));
+    return failed(wire.failure(response.status, response.headers, text, call));
   }
   if (!call.stream) return jsonAnswer(wire, response, call);
   const type = mediaType(response);

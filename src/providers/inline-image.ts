@@ -3,6 +3,7 @@ import { randomBase62 } from "../lib/id.ts";
 import { atMost } from "../lib/at-most.ts";
 import { publicAddress } from "../lib/public-address.ts";
 import { within } from "../lib/within.ts";
+import { badImage } from "./conversation.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
 import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
@@ -58,12 +59,12 @@ export async function withInlineImages(
   { system, turns }: Conversation,
   call: Downloading,
 ): Promise<InlineConversation | ProviderFailure> {
-  const images = turns.flatMap(({ parts }) =>
-    parts.flatMap((part) => (part.kind === "image" ? [part.image] : [])),
-  );
-  const urls = [...new Set(images.flatMap((image) => ("url" in image ? [image.url] : [])))];
-  if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  const downloaded = await allOf(urls, call);
+  const images = turns.flatMap(({ parts }) => parts.filter((part) => part.kind === "image"));
+  const places = new Map<string, string>();
+  for (const { image, at } of images) {
+    if ("url" in image && !places.has(image.url)) places.set(image.url, at);
+  }
+  const downloaded = await allOf(places, call);
   if ("kind" in downloaded) return downloaded;
   const downloads = new Map<string, readonly Uint8Array[]>();
   const markers = new Map<string, InlineImage>();
@@ -73,9 +74,9 @@ export async function withInlineImages(
     markers.set(url, { mediaType, base64 });
   }
   const inlined = new Map<Image, InlineImage>();
-  for (const image of images) {
+  for (const { image, at } of images) {
     const inline = "url" in image ? markers.get(image.url) : typed(image);
-    if (inline === undefined) return refused(WRONG_TYPE);
+    if (inline === undefined) return refused(WRONG_TYPE, at);
     inlined.set(image, inline);
   }
   const partOf = (part: Part): InlinePart[] => {
@@ -97,9 +98,9 @@ const NOT_HAD = "it could not be downloaded";
 const TOO_LATE = `all downloads of a request have ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
 
-function refused(why: string): ProviderFailure {
-  const message = `An image cannot be used: ${why}.`;
-  return { kind: "refused", reason: "image", message, param: "messages" };
+/** `at`: of the image, where it is known. */
+function refused(why: string, at = "messages"): ProviderFailure {
+  return badImage(`An image cannot be used: ${why}.`, at);
 }
 
 function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
@@ -113,15 +114,18 @@ type Download = { readonly mediaType: string; readonly parts: readonly Uint8Arra
 /** What one request may still download, and the isolate's room for it; shared by the downloads under way. */
 type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
 
-/** Each address's image, a few at a time; the first that cannot be had ends them all. */
+/** Each address's image, a few at a time; the first that cannot be had ends them all. `places`: where each stands. */
 async function allOf(
-  urls: readonly string[],
+  places: ReadonlyMap<string, string>,
   { signal, onDownload, room = () => true }: Downloading,
 ): Promise<ReadonlyMap<string, Download> | ProviderFailure> {
   const images = new Map<string, Download>();
+  const urls = [...places.keys()];
   if (urls.length === 0) return images;
+  if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
   // Nothing is asked of anybody for a request that one address will refuse.
-  if (!urls.every((url) => typeof publicAddress(url) !== "string")) return refused(NO_ADDRESS);
+  const wrong = urls.find((url) => typeof publicAddress(url) === "string");
+  if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
   onDownload?.();
   const stop = new AbortController();
   const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
@@ -130,7 +134,7 @@ async function allOf(
     if (failures.length > 0) return;
     const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
     if (!("kind" in image)) return void images.set(url, image);
-    failures.push(image);
+    failures.push(image.kind === "refused" ? { ...image, param: places.get(url) ?? null } : image);
     stop.abort();
   });
   try {

@@ -10,7 +10,8 @@ import {
   stream,
   text,
 } from "../fixtures/responses-wire.ts";
-import { balanceOf, errorOf, openAccount } from "./client.ts";
+import { balanceOf, chat, errorOf, openAccount } from "./client.ts";
+import { mockAnthropic } from "./messages-client.ts";
 import {
   answered,
   ask,
@@ -246,6 +247,41 @@ describe("what goes wrong there", () => {
     const { bindings } = mockOpenAi(() => upstreamError(400, error));
     const refused = await errorOf(await ask(key, {}, { bindings }), 400);
     expect(refused).toMatchObject({ param, code: "invalid_value" });
+  });
+
+  it.each([
+    ["is seen here", "image/tiff", "", 1],
+    [
+      "Claude names",
+      "image/png",
+      "messages.0.content.1.image.source.base64.data: Image does not match the provided media type image/png",
+      1,
+    ],
+    ["Claude does not name, the last", "image/png", "Could not process image", 2],
+  ])("a bad image that %s is told so on a route to Claude", async (_, type, message, at) => {
+    const { bindings } = mockAnthropic(() => upstreamError(400, { message }));
+    const urls = [`data:${type};base64,iVBORw0KGgo=`, "data:image/png;base64,iVBORw0KGgo="];
+    const images = urls.map((image_url) => ({ type: "input_image", image_url }));
+    const content = [{ type: "input_text", text: "See:" }, ...images];
+    const input = [
+      { type: "additional_tools", tools: [] },
+      { role: "user", content },
+    ];
+    const refused = await errorOf(
+      await ask(key, { model: "mock/claude", input }, { bindings }),
+      400,
+    );
+    expect(refused).toMatchObject({
+      code: "invalid_value",
+      param: `input[1].content[${at}].image_url`,
+    });
+    const parts = urls.map((url) => ({ type: "image_url", image_url: { url } }));
+    const asked = [{ role: "user", content: [{ type: "text", text: "See:" }, ...parts] }];
+    const answer = await chat(key, { model: "mock/claude", messages: asked }, { bindings });
+    expect(await errorOf(answer, 400)).toMatchObject({
+      code: "invalid_value",
+      param: `messages[0].content[${at}].image_url`,
+    });
   });
 
   it("truncation can only be had there", async () => {

@@ -141,8 +141,12 @@ function result(id: string, content?: string) {
 it.each(["data:image/tiff;base64,AA==", "data:,x", "file://h/a.png", "ftp://h/a.png"])(
   "the image %s is refused before anything is sent",
   (url) => {
-    const messages = [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }];
-    expect(sent(messages)).toMatchObject({ kind: "refused", param: "messages" });
+    const content = [text("See:"), { type: "image_url", image_url: { url } }];
+    expect(sent([user("Hi"), { role: "user", content }])).toMatchObject({
+      kind: "refused",
+      param: "messages[1].content[1].image_url",
+      code: "invalid_value",
+    });
   },
 );
 

@@ -96,9 +96,21 @@ it("images are inline bytes or an address; empty texts are left out; thoughts co
     {
       role: "user",
       parts: [
-        { kind: "image", image: { mediaType: "image/png", base64: "iVBORw0KGgo=" } },
-        { kind: "image", image: { url: "https://example.com/a.png" } },
-        { kind: "image", image: { url: "data:image/png,notbase64" } },
+        {
+          kind: "image",
+          image: { mediaType: "image/png", base64: "iVBORw0KGgo=" },
+          at: "messages[0].content[1].image_url",
+        },
+        {
+          kind: "image",
+          image: { url: "https://example.com/a.png" },
+          at: "messages[0].content[2].image_url",
+        },
+        {
+          kind: "image",
+          image: { url: "data:image/png,notbase64" },
+          at: "messages[0].content[3].image_url",
+        },
       ],
     },
     {

@@ -29,7 +29,11 @@ async function imagesOf(urls: readonly string[]) {
   return typeof body === "string" ? images : await new Response(body.stream()).json();
 }
 
-const REFUSED = { kind: "refused", reason: "image", param: "messages" };
+const REFUSED = { kind: "refused", reason: "image", code: "invalid_value" };
+const refusedAt = (part: number) => ({
+  ...REFUSED,
+  param: `messages[0].content[${part}].image_url`,
+});
 const redirect = (location: string, status = 302): WireReply => ({
   status,
   headers: { location },
@@ -87,7 +91,7 @@ it.each([
   "nonsense",
 ])("%s is refused without a request", async (url) => {
   const asked = network(PNG);
-  expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(REFUSED);
+  expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(refusedAt(1));
   expect(asked).toEqual([]);
   const hopped = network([redirect(url), PNG]);
   // A relative address is one of the same host.
@@ -127,7 +131,7 @@ it.each([
 ])("%s refuses the request and says nothing of the host", async (_name, reply) => {
   network(reply);
   const answer = await inlined(["https://canary.example.com/a.png"]);
-  expect(answer).toMatchObject(REFUSED);
+  expect(answer).toMatchObject(refusedAt(0));
   expect(JSON.stringify(answer)).not.toContain("canary");
 });
 

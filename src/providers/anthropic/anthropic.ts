@@ -14,6 +14,7 @@ import { eventFailure, messagesFailure } from "./failure.ts";
 import { jsonAnswerOf } from "./json-answer.ts";
 import { MessagesReader } from "./messages-reader.ts";
 import { keepsAnHour, nativeAnswer, NativeReader, nativeRequest } from "./native.ts";
+import { imagePlaced } from "./image-place.ts";
 import { messagesRequest } from "./request.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
@@ -73,7 +74,8 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
         ? messagesAnswer(raw, jsonToolOf(call), secret)
         : nativeAnswer(raw, keepsAnHour(call.native.body)),
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
-    failure: (status, headers, bodyText) => messagesFailure(status, headers, bodyText, secret),
+    failure: (status, headers, bodyText, call) =>
+      imagePlaced(messagesFailure(status, headers, bodyText, secret), call),
     reader: (call) =>
       sseReader(
         call.native === undefined

@@ -1,4 +1,4 @@
-import { refusal } from "../conversation.ts";
+import { badImage } from "../conversation.ts";
 import type { Conversation, Image, Part, Turn } from "../conversation.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { ToolCallIds, WORD_64 } from "../tool-call-id.ts";
@@ -45,9 +45,9 @@ export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
   for (const { parts } of turns) {
     for (const part of parts) {
       if (part.kind === "image" && imageSource(part.image) === null) {
-        return refusal(
+        return badImage(
           "Images must be PNG, JPEG, GIF or WebP, as a data URL in base64 or at an http or https address.",
-          "messages",
+          part.at,
         );
       }
     }
