@@ -2,7 +2,7 @@ import { REGIONS } from "../lib/regions.ts";
 import { chat, embeddings, seenOn, TV, TVR } from "./entry.ts";
 import type { CatalogueEntry } from "./entry.ts";
 
-/** Echoes; one thinks first, one calls a tool wherever it is given one. */
+/** Echoes; one thinks first, one says a word and calls a tool wherever it is given one. */
 const PLAIN = ["echo", "think", "agent"] as const;
 /** What each magic model forces; the sandbox provider knows how. */
 const MAGIC = [

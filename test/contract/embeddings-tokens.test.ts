@@ -45,9 +45,23 @@ async function sentFor(
   return { status: response.status, input: calls[0]?.body["input"], response };
 }
 
+/** What the sandbox answers to an input. */
+async function embedded(input: unknown): Promise<{ data: unknown[]; usage: unknown }> {
+  const response = await send("/v1/embeddings", { key, body: { model: "sandbox/embed", input } });
+  return response.json();
+}
+
 it("lists of token ids go as the texts that they stand for, whole, in their order", async () => {
   const { status, input } = await sentFor(TEXTS.map((text) => encoding.encode(text)));
   expect([status, input]).toEqual([200, TEXTS]);
+});
+
+it("the sandbox gives token arrays the vectors of their texts: one is one, several are one each", async () => {
+  const { data, usage } = await embedded(TEXTS);
+  expect(data).toHaveLength(TEXTS.length);
+  const ids = TEXTS.map((text) => encoding.encode(text));
+  expect(await embedded(ids)).toMatchObject({ data, usage });
+  expect((await embedded(ids[0])).data).toEqual(data.slice(0, 1));
 });
 
 it("one list of token ids is one text", async () => {

@@ -65,14 +65,6 @@ describe("POST /v1/embeddings: 200", () => {
     );
   });
 
-  it("token arrays: one is one vector, several are one each", async () => {
-    expect((await floatsOf({ input: [1, 2, 3] })).data).toHaveLength(1);
-    const several = await floatsOf({ input: [[1, 2], [3], [1, 2]] });
-    expect(several.data).toHaveLength(3);
-    expect(several.data[0]?.embedding).toEqual(several.data[2]?.embedding);
-    expect(several.usage.prompt_tokens).toBe(5);
-  });
-
   it("2,048 inputs in base64 are one charge, the price of the sum of their tokens", async () => {
     const before = await balanceOf(key);
     const input = Array.from({ length: 2048 }, (_, i) => `text number ${i}`);

@@ -38,7 +38,7 @@ const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" 
 export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],
-  ["agent", { stream: atOnce, mode: { isEager: true } }],
+  ["agent", { stream: atOnce, mode: { isAgent: true } }],
   ["slow-first-byte", { stream: slowFirstByte, json: (delays) => delays.firstByteMs }],
   ["slow-stream", { stream: slowStream }],
   ["stall", { stream: stall, json: () => FOREVER_MS }],

@@ -21,13 +21,13 @@ const BRACES_MAX = 64;
  * - after a tool's result nothing (so every loop ends);
  * - the function that `tool_choice` names, whatever the text;
  * - else each tool as often as its name stands in the last user message, with other arguments each time;
- * - else, with `required` and where `isEager`, the first.
+ * - else, with `required` and for an agent, the first.
  * `parallel_tool_calls: false` leaves the first call only.
  */
 export function callsFor(
   body: JsonObject,
   { ask, results, rounds }: Asked,
-  isEager: boolean,
+  isAgent: boolean,
 ): readonly CallDraft[] | ProviderFailure {
   const functions = listOf(body["tools"]).filter((tool) => isObject(objectOf(tool)["function"]));
   const tools = toolsOf({ ...body, tools: functions });
@@ -41,7 +41,7 @@ export function callsFor(
   if (results.length > 0 || orders.length > 0) return [];
   let called = namedIn(text, list);
   if (typeof choice === "object") called = list.filter(({ name }) => name === choice.name);
-  if (called.length === 0 && (choice === "required" || isEager)) called = list.slice(0, 1);
+  if (called.length === 0 && (choice === "required" || isAgent)) called = list.slice(0, 1);
   return drafts(parallel ? called : called.slice(0, 1));
 }
 

@@ -9,7 +9,7 @@ const COORDINATES_PER_WORD = 8;
 /** Eight decimals are what a float32 near 1 can tell apart, and shorter on the wire than a double. */
 const DECIMALS = 1e8;
 
-/** OpenAI's embedding list for any of the four kinds of input; dimensions out of range are refused. */
+/** OpenAI's embedding list for a text or a list of them; dimensions out of range are refused. */
 export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
   const dimensions = call.body["dimensions"] ?? DIMENSIONS_DEFAULT;
   if (!isDimension(dimensions)) {
@@ -17,13 +17,14 @@ export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
     const detail = { message, param: "dimensions", code: null, reason: "400" };
     return { kind: "failure", failure: { kind: "refused", ...detail } };
   }
-  const inputs = inputsOf(call.body["input"]);
+  const { input } = call.body;
+  const texts = (Array.isArray(input) ? input : [input]).map(String);
   const asBase64 = call.body["encoding_format"] === "base64";
-  const data = inputs.map((input, index): JsonObject => {
-    const vector = vectorOf(input.words, dimensions);
+  const data = texts.map((text, index): JsonObject => {
+    const vector = vectorOf(wordsIn(text), dimensions);
     return { object: "embedding", index, embedding: asBase64 ? floatsToBase64(vector) : vector };
   });
-  const tokens = inputs.reduce((sum, input) => sum + input.tokens, 0);
+  const tokens = texts.reduce((sum, text) => sum + countTokens(text), 0);
   const usage = { prompt_tokens: tokens, total_tokens: tokens };
   return {
     kind: "json",
@@ -32,23 +33,9 @@ export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
   };
 }
 
-type Input = { readonly words: readonly string[]; readonly tokens: number };
-
-function inputsOf(input: unknown): readonly Input[] {
-  if (!Array.isArray(input)) return [textInput(String(input))];
-  if (typeof input[0] === "number") return [tokenInput(input)];
-  return input.map((one) => (Array.isArray(one) ? tokenInput(one) : textInput(String(one))));
-}
-
 /** The words of a text; one of signs alone counts as one word. */
-function textInput(text: string): Input {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
-  return { words, tokens: countTokens(text) };
-}
-
-/** Token ids mean nothing here: each is a word of its own. */
-function tokenInput(ids: readonly unknown[]): Input {
-  return { words: ids.map((id) => `#${String(id)}`), tokens: ids.length };
+function wordsIn(text: string): readonly string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
 }
 
 /**

@@ -31,8 +31,8 @@ export type Replies =
 export type Mode = {
   /** Said before the text. */
   readonly opening?: string;
-  /** Calls the first tool where no other is asked for. */
-  readonly isEager?: boolean;
+  /** Says a word before its calls, and calls the first tool where no other is asked for. */
+  readonly isAgent?: boolean;
   /** Thinks before it answers. */
   readonly thinks?: boolean;
 };
@@ -48,7 +48,7 @@ export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Repli
   const { opening = "", thinks = false } = mode;
   if (listOf(body["messages"]).some(isLegacy)) return { ok: false, failure: noFunctions() };
   const conversation = readAsked(body);
-  const calls = callsFor(body, conversation, mode.isEager ?? false);
+  const calls = callsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return { ok: false, failure: calls };
   const choices = Math.max(1, numberOf(body["n"]) ?? 1);
   const thought = thinks && body["reasoning_effort"] !== "none" ? thoughtOf(conversation, cap) : "";
@@ -57,10 +57,10 @@ export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Repli
     const reply = textReply(body, opening + textFor(conversation), left);
     return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
   }
-  const { drafts, finish, tokens } = callReply(calls, left);
+  const { drafts, ...said } = callReply(calls, left, wordBefore(calls, mode));
   const replies = Array.from({ length: choices }, (_, index): Reply => {
     const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
-    return { content: null, thought, calls: withIds(drafts, seed), finish, tokens, split: wordsOf };
+    return { ...said, thought, calls: withIds(drafts, seed), split: wordsOf };
   });
   return { ok: true, replies };
 }
@@ -122,10 +122,15 @@ function cutAtStop(text: string, stop: unknown): string {
   return text.slice(0, end);
 }
 
-/** As many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
-function callReply(calls: readonly CallDraft[], cap: number): CallReply {
+function wordBefore(calls: readonly CallDraft[], { isAgent = false }: Mode): string {
+  return isAgent ? `I call ${calls[0]?.name}.` : "";
+}
+
+/** A word, and as many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
+function callReply(calls: readonly CallDraft[], cap: number, word: string): CallReply {
+  const content = word === "" ? null : cutToTokens(word, cap);
   const drafts: CallDraft[] = [];
-  let tokens = 0;
+  let tokens = countTokens(content ?? "");
   let cut = false;
   for (const draft of calls) {
     const left = cap - tokens - countTokens(draft.name);
@@ -136,7 +141,9 @@ function callReply(calls: readonly CallDraft[], cap: number): CallReply {
     tokens += countTokens(draft.name) + countTokens(args);
     if (cut) break;
   }
-  return { drafts, finish: cut ? "length" : "tool_calls", tokens };
+  return { content, drafts, finish: cut ? "length" : "tool_calls", tokens };
 }
 
-type CallReply = Pick<Reply, "finish" | "tokens"> & { readonly drafts: readonly CallDraft[] };
+type CallReply = Pick<Reply, "content" | "finish" | "tokens"> & {
+  readonly drafts: readonly CallDraft[];
+};

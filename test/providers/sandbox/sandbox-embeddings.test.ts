@@ -43,12 +43,9 @@ describe("embed", () => {
     expect(await ask(body, options)).toMatchObject({ kind: "json", usage });
   });
 
-  it("takes a string, strings, token ids and lists of token ids", async () => {
+  it("takes a string and strings", async () => {
     expect(await vectors("a")).toEqual(await vectors(["a"]));
-    expect(await vectors([1, 2])).toEqual(await vectors([[1, 2]]));
-    const answer = await embed({ input: [[1, 2, 3], [4]] });
-    expect(answer.data).toHaveLength(2);
-    expect(answer.usage.prompt_tokens).toBe(4);
+    expect(await vectors(["a", "b"])).toHaveLength(2);
   });
 
   it("every vector is a unit vector of the asked dimension, the same each time", async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../../src/providers/provider.ts";
-import { ask, chunkChoices, complete, streamed, user } from "./sandbox-call.ts";
+import { ask, chunkChoices, complete, spoken, streamed, user } from "./sandbox-call.ts";
 import type { Completion } from "./sandbox-call.ts";
+import { countTokens } from "../../../src/providers/sandbox/tokens.ts";
 
 function tool(name: string, description: string, parameters?: JsonObject) {
   return { type: "function", function: { name, description, ...(parameters && { parameters }) } };
@@ -65,10 +66,14 @@ describe("which tools are called", () => {
     expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
   });
 
-  it("the agent calls the first where none is asked for, and answers with its result", async () => {
+  it("the agent says a word and calls the first where none is asked for, and answers with its result", async () => {
     const agent = { upstreamId: "agent" };
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
+    expect(first.choices[0].message.content).toBe("I call get_weather.");
+    expect(spoken(await streamed({ messages: [user("hello")], tools }, agent))).toBe(
+      "I call get_weather.",
+    );
     const [call] = first.choices[0].message.tool_calls ?? [];
     const messages = [
       user("hello"),
@@ -177,6 +182,24 @@ describe("a call", () => {
     const completion = await complete({ messages: [user("ping pong pang")], tools: bare });
     const calls = completion.choices[0].message.tool_calls ?? [];
     expect(calls.map((call) => call.function.arguments)).toEqual(["{}", "{}", "{}"]);
+  });
+
+  it("of the agent's is cut with the word before it at every cap, and counted with it", async () => {
+    for (let cap = 1; cap < 12; cap++) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { choices, usage } = await complete(
+        { messages: [user("hello")], tools },
+        { upstreamId: "agent", cap },
+      );
+      const { content, tool_calls: calls = [] } = choices[0].message;
+      const said = calls.flatMap((call) => [call.function.name, call.function.arguments]);
+      const tokens = [content ?? "", ...said].reduce((sum, text) => sum + countTokens(text), 0);
+      expect(usage?.completion_tokens).toBe(tokens);
+      expect(choices[0].finish_reason).toBe(
+        said[1] === '{"city":"city"}' ? "tool_calls" : "length",
+      );
+      expect(tokens).toBeLessThanOrEqual(cap);
+    }
   });
 
   it("over the cap is cut within its arguments and says length", async () => {
