@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
-import type { ListedGeneration } from "../api/types.ts";
+import type { Generation } from "../api/types.ts";
 import { askModel } from "../api/stream.ts";
 import { grouped, spent } from "../lib/money.ts";
 import { copiesOf } from "../lib/copies.ts";
@@ -257,7 +257,7 @@ function useAnswer() {
 }
 
 /** What a request cost of which no answer told it. */
-function billed(final: ListedGeneration | null | undefined): Partial<Answer> {
+function billed(final: Generation | null | undefined): Partial<Answer> {
   if (final === undefined) return {};
   const { prompt_tokens, completion_tokens, cost_micro } = final ?? {};
   return {

@@ -1,4 +1,4 @@
-import type { ListedGeneration } from "../api/types.ts";
+import type { Generation } from "../api/types.ts";
 import { counted, exact, spent } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
@@ -24,7 +24,7 @@ export function Receipt({
   onClose,
 }: {
   id: string;
-  known: ListedGeneration | undefined;
+  known: Generation | undefined;
   onClose: () => void;
 }) {
   const read = useRead(known === undefined ? "GET /v1/generations/{id}" : null, { path: { id } });
@@ -41,7 +41,7 @@ export function Receipt({
   );
 }
 
-function Bill({ of }: { of: ListedGeneration }) {
+function Bill({ of }: { of: Generation }) {
   const sum = of.lines.reduce((total, { micro }) => total + micro, 0);
   const held = of.held_micro ?? 0;
   const left = held - of.cost_micro;
@@ -98,12 +98,12 @@ function BillRow({ what, micros }: { what: string; micros: number }) {
   );
 }
 
-function wayOf({ streamed }: ListedGeneration): string | null {
+function wayOf({ streamed }: Generation): string | null {
   if (streamed === null) return null;
   return streamed ? "as a stream" : "as JSON";
 }
 
-function RequestFacts({ of }: { of: ListedGeneration }) {
+function RequestFacts({ of }: { of: Generation }) {
   const nameOfKey = useKeyNames();
   const facts = [
     ["Model", of.model],

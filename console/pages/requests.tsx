@@ -1,4 +1,4 @@
-import type { Hold, ListedGeneration } from "../api/types.ts";
+import type { Hold, Generation } from "../api/types.ts";
 import { grouped } from "../lib/money.ts";
 import { duration, exactly } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
@@ -52,7 +52,7 @@ export function Requests() {
             name="Requests"
             columns={requestColumns(nameOfKey)}
             rows={rows}
-            keyOf={(row: ListedGeneration) => row.id}
+            keyOf={(row: Generation) => row.id}
             open={(row) => goTo(["requests", row.id], query)}
             pager={pager}
             filters={<Filters />}

@@ -1,4 +1,4 @@
-import type { ListedGeneration } from "../api/types.ts";
+import type { Generation } from "../api/types.ts";
 import { readOnce } from "./reads.ts";
 import { session } from "./session.ts";
 
@@ -8,7 +8,7 @@ const TRIES = 60;
 const TRIES_OF_NOTHING = 4;
 
 /** The newest requests of the session's key; undefined for a key that may not see them. */
-export async function newestRequests(): Promise<readonly ListedGeneration[] | undefined> {
+export async function newestRequests(): Promise<readonly Generation[] | undefined> {
   const { key } = session.get() ?? {};
   if (!key || key.limited) return undefined;
   const read = await readOnce("GET /v1/generations", { query: { key_id: key.id, limit: 20 } });
@@ -20,9 +20,9 @@ export async function newestRequests(): Promise<readonly ListedGeneration[] | un
  * answer said it: then it is the only one since. Null: nothing was held for it; undefined: it cannot be told.
  */
 export async function finalBill(
-  known: readonly ListedGeneration[] | undefined,
+  known: readonly Generation[] | undefined,
   id: string,
-): Promise<ListedGeneration | null | undefined> {
+): Promise<Generation | null | undefined> {
   if (known === undefined) return undefined;
   for (let tries = 1; tries <= TRIES; tries++) {
     // oxlint-disable-next-line no-await-in-loop -- it is over when it is

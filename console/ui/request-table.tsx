@@ -1,4 +1,4 @@
-import type { ListedGeneration } from "../api/types.ts";
+import type { Generation } from "../api/types.ts";
 import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
@@ -21,12 +21,12 @@ const STATUS_WORDS = {
 } as const;
 
 /** What became of a request. */
-export function Status({ of }: { of: ListedGeneration["status"] }) {
+export function Status({ of }: { of: Generation["status"] }) {
   if (of === "settled") return <>{STATUS_WORDS[of]}</>;
   return <Badge tone={TONES[of]}>{STATUS_WORDS[of]}</Badge>;
 }
 
-type Row = ListedGeneration;
+type Row = Generation;
 
 function tokens(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
   const cell = (row: Row) => {

@@ -143,6 +143,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   "GET /v1/generations/{id}": {
     tag: "Money",
     summary: "The receipt of one paid request",
+    description: "Of one that is under way or came to nothing too, as the list has it.",
     answers: { 200: spent.generation },
     errors: MISSING,
   },

@@ -69,21 +69,12 @@ const more = {
   finish_reason: z.string().nullable(),
   external_id: z.string().nullable(),
 };
+/** Also of what is under way or came to nothing. */
 export const generation = record("Generation", {
-  ...who,
-  status: z.literal("settled"),
-  key_id: z.string(),
-  held_micro: micros.describe("What was put aside for it."),
-  ...money,
-  ...answered,
-  ...more,
-});
-/** In a list also what is under way or came to nothing. */
-const listedGeneration = record("ListedGeneration", {
   ...who,
   status: z.enum(["held", "settled", "voided", "expired", "refused"]),
   key_id: z.string().nullable(),
-  held_micro: micros.nullable(),
+  held_micro: micros.nullable().describe("What was put aside for it."),
   ...money,
   model: answered.model.nullable(),
   provider: answered.provider.nullable(),
@@ -101,7 +92,7 @@ const listedGeneration = record("ListedGeneration", {
 });
 const next_after = z.string().optional().describe("Where more may follow: what `after` takes.");
 export const generations = record("Generations", {
-  generations: z.array(listedGeneration),
+  generations: z.array(generation),
   next_after,
 });
 const hold = record("Hold", {

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { wholeNumber } from "../http/parse-body.ts";
+import { once, wholeNumber } from "../http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
 /**
@@ -28,7 +28,7 @@ export type MessagesList = {
   readonly last_id: string | null;
 };
 
-const id = z.optional(z.string("must be given once"));
+const id = z.optional(once);
 /** Query of the list. */
 export const messagesListQuery = z.object({
   limit: wholeNumber(1, 1000, 20),

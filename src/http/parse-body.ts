@@ -50,11 +50,14 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
+/** A query parameter: a text that came once. Its own checks are said in their own words. */
+export const once = z.string({
+  error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
+});
+
 /** A query parameter that is a whole number from `least` to `most`, or `fallback` when absent. */
 export function wholeNumber(least: number, most: number, fallback: number): z.ZodMiniType<number> {
-  const digits = z
-    .string("must be given once")
-    .check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
+  const digits = once.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
   return z._default(z.pipe(number, z.int().check(z.minimum(least), z.maximum(most))), fallback);
 }
@@ -74,7 +77,7 @@ function refusal(error: z.core.$ZodError, value: unknown): Refusal {
 
 /** A moment in a query or a body: a date or a date and time in ISO 8601, as Unix ms. */
 export const moment = z.pipe(
-  z.string("must be given once").check(
+  once.check(
     z.regex(
       /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/,
       "must be a time as 2026-11-22T10:00:00Z, or a date",

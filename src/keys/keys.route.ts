@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../http/context.ts";
 import { created, readBody, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
-import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { once, parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
 import type { Role, Shown } from "../lib/caller.ts";
@@ -66,7 +66,7 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
 
 /** A page's last key as `next_after` names it: Unix ms, a dot, its id. */
 const place = z.pipe(
-  z.string("must be given once").check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
+  once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
   z.transform((text): ListPlace => {
     const [createdAt = "", id = ""] = text.split(".");
     return { createdAt: Number(createdAt), keyId: id };

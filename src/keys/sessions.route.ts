@@ -3,7 +3,7 @@ import type { KeySecret } from "../config.ts";
 import type { AppContext } from "../http/context.ts";
 import { created, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
-import { parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { once, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
@@ -163,7 +163,7 @@ function widerModels(
 /** Which sessions a list asks for, and whose. */
 const listQuery = z.object({
   limit: wholeNumber(1, 100, 50),
-  after: z._default(z.string("must be given once").check(z.regex(/^ses_\w{40}$/)), ""),
+  after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
 /** `limit` and `after` of a list's URL; 400 with `param`. */

@@ -367,8 +367,8 @@ export type WalletCalls = {
   ): Promise<Result<SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
-  /** What is kept of a settled request, by its `req_` id. */
-  generation(id: string): Promise<Result<GenerationRecord>>;
+  /** What is kept of a request, whatever became of it, by its `req_` id. */
+  request(id: string): Promise<Result<RequestRecord>>;
   requests(asked: RequestQuery): Promise<Result<RequestPage>>;
   /** Open now, oldest first; `keyIds` null: of every key. */
   holds(asked: {

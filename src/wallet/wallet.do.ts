@@ -30,7 +30,7 @@ import { publish } from "./object/publish.do.ts";
 import {
   readAlerts,
   readEvents,
-  readGeneration,
+  readRequest,
   readHolds,
   readLedger,
   readRequests,
@@ -233,8 +233,8 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => readLedger(desk, afterSeq, limit));
   }
 
-  async generation(id: string): Promise<Result<Contract.GenerationRecord>> {
-    return this.#decisions.decide((desk) => readGeneration(desk, id));
+  async request(id: string): Promise<Result<Contract.RequestRecord>> {
+    return this.#decisions.decide((desk) => readRequest(desk, id));
   }
 
   async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../http/context.ts";
 import { accepted, created, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
-import { moment, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { moment, once, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { EVENT_TYPES } from "../lib/event.ts";
@@ -57,7 +57,7 @@ export const replaySchema = z.object({ since: moment });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
 const page = z.object({
   limit: wholeNumber(1, 100, 50),
-  after: z.optional(z.string("must be given once")),
+  after: z.optional(once),
 });
 
 /** GET /v1/webhooks: all of them, without their secrets. */

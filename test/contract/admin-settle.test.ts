@@ -60,8 +60,8 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(await world.paid()).toEqual([-cost]);
     expect((await world.balance()).openHolds).toBe(0);
     const id = answer.headers.get("x-request-id") ?? "";
-    const { usage } = valueOf(await env.WALLET.getByName(world.orgId).generation(id));
-    expect(usage).toMatchObject({ output: 3 });
+    const { generation } = valueOf(await env.WALLET.getByName(world.orgId).request(id));
+    expect(generation?.usage).toMatchObject({ output: 3 });
   });
 
   it("twenty at once are one charge, and every answer is the same", async () => {
@@ -126,7 +126,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     const id = await held(50);
     const stranger = { keyId: "key_0VbbtnxZGhU4ZPPzjn5l243b", externalId: "someone", secret: "x" };
     await settled(lineOf(id, 30, stranger));
-    const generation = valueOf(await wallet.generation(id));
+    const generation = valueOf(await wallet.request(id)).generation;
     expect(generation).toMatchObject({ keyId: account.keyId, externalId: null, costMicro: 30 });
     expect(JSON.stringify(generation)).not.toContain("secret");
   });

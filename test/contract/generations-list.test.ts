@@ -141,6 +141,7 @@ describe("GET /v1/generations", () => {
       ["limit=0", "limit"],
       ["limit=101", "limit"],
       ["after=x", "after"],
+      ["after=", "after"],
       ["after=chatcmpl-0VbifL699QQKxR3ACVbvJTWb", "after"],
       ["model=", "model"],
       [`external_id=${"x".repeat(257)}`, "external_id"],
@@ -148,7 +149,9 @@ describe("GET /v1/generations", () => {
     ];
     for (const [query, param] of queries) {
       const response = await send(`/v1/generations?${query}`, { key: account.key });
-      expect([query, (await errorOf(response, 400)).param]).toEqual([query, param]);
+      const error = await errorOf(response, 400);
+      expect([query, error.param]).toEqual([query, param]);
+      expect(error.message.includes("given once"), query).toBe(query === "model=a&model=b");
     }
   });
 

@@ -103,6 +103,20 @@ describe("GET /v1/generations/{id}: 200", () => {
     });
   });
 
+  it("of one under way is `held`, of one that came to nothing `voided`", async () => {
+    const open = await chat(account.key, { model: "sandbox/stall", stream: true });
+    const reader = open.body?.getReader();
+    await reader?.read();
+    const held = await found(requestId(open));
+    expect(held).toMatchObject({ status: "held", key_id: account.keyId, cost_micro: 0 });
+    expect(held).toMatchObject({ model: null, lines: [], duration_ms: null });
+    const member = await addKey(account.orgId, await addMember(account.orgId, "member"));
+    await errorOf(await read(requestId(open), member.key), 404);
+    await reader?.cancel();
+    const failed = await chat(account.key, { model: "sandbox/status-500" });
+    expect(await found(requestId(failed))).toMatchObject({ status: "voided", cost_micro: 0 });
+  });
+
   it.each(["owner", "admin", "billing"] as const)("of anyone's key, for a %s", async (role) => {
     expect((await found(id, await keyWithRole(account.orgId, role)))["id"]).toBe(id);
   });
@@ -139,19 +153,11 @@ describe("GET /v1/generations/{id}: 404", () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
-  it("what was voided, refused or is still open made none", async () => {
-    expect(
-      await refused(requestId(await chat(account.key, { model: "sandbox/status-500" }))),
-    ).toEqual(missing);
+  it("what was never held for made none", async () => {
     expect(await refused(requestId(await chat(account.key, { model: "none" })))).toEqual(missing);
     expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );
-    const open = await chat(account.key, { model: "sandbox/stall", stream: true });
-    const reader = open.body?.getReader();
-    await reader?.read();
-    expect(await refused(requestId(open))).toEqual(missing);
-    await reader?.cancel();
   });
 
   it.each([
@@ -219,7 +225,7 @@ describe("GET /v1/generations/{id}: refusals", () => {
   });
 
   it("503 when the wallet cannot be asked: never a 404", async () => {
-    const bindings = walletsWith(() => ({ generation: busy }));
+    const bindings = walletsWith(() => ({ request: busy }));
     const response = await read(id, account.key, { bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });

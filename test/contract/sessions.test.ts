@@ -199,6 +199,8 @@ describe("GET /v1/sessions", () => {
     const page = await first.json<{ sessions: Listed[]; next_after: string }>();
     const rest = await listed(account.key, `?limit=2&after=${page.next_after}`);
     expect([...page.sessions, ...rest].map(({ id }) => id)).toEqual(all.map(({ id }) => id));
+    const wrong = await send("/v1/sessions?after=x", { key: account.key });
+    expect((await errorOf(wrong, 400)).message).toBe("after must be a session's id.");
     await end(account.key, own.id);
     expect(await listed(limited.key)).toEqual([]);
   });

@@ -302,7 +302,7 @@ describe("a key's other terms", () => {
     expect(valueOf(again).granted).toBe(5);
     const { dailySpendMicro } = valueOf(await key.stub.readEndUser("u"));
     expect(dailySpendMicro).toBe(5);
-    expect(valueOf(await key.stub.generation(request.id)).externalId).toBe("u");
+    expect(valueOf(await key.stub.request(request.id)).externalId).toBe("u");
   });
 
   it("cost no booked: a limited request writes as many as any other", async () => {

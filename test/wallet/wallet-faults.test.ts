@@ -66,7 +66,7 @@ it.each<[name: string, read: (wallet: Wallet) => Promise<{ ok: boolean }>]>([
   ["usage", (wallet) => wallet.usage("2026-01-01", "2026-12-31", "day")],
   ["ledger", (wallet) => wallet.ledger(0, 10)],
   ["alerts", (wallet) => wallet.alerts(10, 0)],
-  ["generation", (wallet) => wallet.generation(newId())],
+  ["request", (wallet) => wallet.request(newId())],
 ])(
   "the %s is never read without asking storage, and reading it writes nothing",
   async (_name, read) => {

@@ -106,7 +106,7 @@ describe("an outcome", () => {
     await evictDurableObject(stub);
     expect(valueOf(await settle(stub, late.id, 40))).toMatchObject({ charged: 30, shortfall: 10 });
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 70, heldMicro: 70 });
-    expect(valueOf(await stub.generation(late.id))).toMatchObject({ costMicro: 30 });
+    expect(valueOf(await stub.request(late.id)).generation).toMatchObject({ costMicro: 30 });
     expect(await differences(stub)).toEqual([]);
   });
 });

@@ -57,7 +57,7 @@ it("old ledger rows become one rollup row, sums and daily usage unchanged, credi
     { group: "u", costMicro: 30 },
   ]);
   expect(valueOf(await stub.balance()).creditsMicro).toBe(993);
-  expect(failureOf(await stub.generation(unpaid.id))).toMatchObject({ kind: "not_found" });
+  expect(failureOf(await stub.request(unpaid.id))).toMatchObject({ kind: "not_found" });
   expect(await differences(stub)).toEqual([]);
 });
 
@@ -106,7 +106,7 @@ it("2,100 rows go in batches; usage, balance and end users answer byte for byte 
   ]);
   for (const id of [late.id, ids[0] ?? "", ids.at(-1) ?? ""]) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    expect(failureOf(await stub.generation(id))).toMatchObject({ kind: "not_found" });
+    expect(failureOf(await stub.request(id))).toMatchObject({ kind: "not_found" });
     // oxlint-disable-next-line no-await-in-loop
     expect(valueOf(await settle(stub, id, 1))).toEqual({ kind: "unknown" });
   }

@@ -164,13 +164,13 @@ describe("a wallet", () => {
     ]);
     expect(valueOf(await stub.usage(today, today, "model")).total.costMicro).toBe(55);
     expect(valueOf(await stub.usage(today, today, "key")).data[0]?.group).toBe("key_test");
-    expect(valueOf(await stub.generation(request.id))).toMatchObject({
+    expect(valueOf(await stub.request(request.id)).generation).toMatchObject({
       id: request.id,
       costMicro: 20,
       model: "sandbox/echo",
       usage: { output: 5 },
     });
-    expect(failureOf(await stub.generation(newId()))).toMatchObject({ kind: "not_found" });
+    expect(failureOf(await stub.request(newId()))).toMatchObject({ kind: "not_found" });
   });
 
   it("writes two rows per request, also with an end user", async () => {

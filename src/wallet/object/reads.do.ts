@@ -155,12 +155,10 @@ type Row = {
 const COLUMNS = `id, state, admitted_at, granted, charged, shortfall, ${KEY_ID}, external_id, prompt_tokens,
   completion_tokens, (SELECT text FROM names WHERE number = sold) AS sold, detail`;
 
-/** A settled request; `not_found` for any other id. Whose it is says its hold, whatever was settled later. */
-export function readGeneration({ sql }: Desk, id: string): Result<GenerationRecord> {
-  const [row] = sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM requests WHERE id = ? AND state = 'settled'`, id)
-    .toArray();
-  if (row !== undefined) return success(generationOf(row));
+/** A request that was held for; `not_found` for any other id. Whose it is says its hold, whatever was settled later. */
+export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
+  const [row] = sql.exec<Row>(`SELECT ${COLUMNS} FROM requests WHERE id = ?`, id).toArray();
+  if (row !== undefined) return success(recordOf(row));
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 

@@ -4,7 +4,7 @@ import type { Called } from "../../lib/caller.ts";
 import type { AppContext } from "../../http/context.ts";
 import { created, readFields } from "../../http/endpoint.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
-import { pageQuery, parseQuery } from "../../http/parse-body.ts";
+import { once, pageQuery, parseQuery } from "../../http/parse-body.ts";
 import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { success } from "../../lib/failure.ts";
@@ -58,7 +58,7 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
 }
 
-const listQuery = z.extend(pageQuery, { after: z.optional(z.string("must be given once")) });
+const listQuery = z.extend(pageQuery, { after: z.optional(once) });
 
 /**
  * GET /v1/users?limit&offset&after: end users with their spend of now, in the order of creation. With `after`, the

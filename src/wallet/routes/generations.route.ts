@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
-import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
+import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { askBook } from "../../lib/ask-book.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
@@ -19,8 +19,8 @@ export type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promis
 /** The ids of a member's keys, revoked or not. Throws when D1 fails. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
-const text = z.string("must be given once").check(z.minLength(1), z.maxLength(256));
-const requestId = text.check(z.refine((id) => requestIdOf(id) === id, "must be a next_after"));
+const text = once.check(z.minLength(1), z.maxLength(256));
+const requestId = once.check(z.refine((id) => requestIdOf(id) === id, "must be a next_after"));
 const limit = wholeNumber(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
 const query = z.object({
@@ -96,32 +96,33 @@ async function keysOf(
 }
 
 /**
- * GET /v1/generations/{id}: one paid request, by its request id or its completion's id. A `member`
+ * GET /v1/generations/{id}: one paid request, by its request id or its completion's id, as the list has it. A `member`
  * sees only those of its own keys; anyone else's, and what retention has rolled up, is the same 404.
  */
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
-    const found = await findGeneration(c);
+    const found = await findRequest(c);
     if (!found.ok) return found;
     const seen = await mayBeSeen(c, found.value, findKey);
-    return seen.ok ? success(generationView(found.value)) : seen;
+    return seen.ok ? success(requestView(found.value)) : seen;
   };
 }
 
-async function findGeneration(c: AppContext): Promise<Result<GenerationRecord>> {
+async function findRequest(c: AppContext): Promise<Result<RequestRecord>> {
   const id = requestIdOf(c.req.param("id") ?? "");
   if (id === null) return missing();
-  const answer = await askOwnWallet(c, (wallet) => wallet.generation(id));
+  const answer = await askOwnWallet(c, (wallet) => wallet.request(id));
   return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
 }
 
 async function mayBeSeen(
   c: AppContext,
-  { keyId }: GenerationRecord,
+  { keyId }: RequestRecord,
   findKey: FindKey,
 ): Promise<Result<null>> {
   const { member } = c.var;
   if (member.role !== "member") return success(null);
+  if (keyId === null) return missing();
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
   const fields = { key_id: keyId, org_id: owner.orgId };
   const key = await askBook(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
@@ -132,11 +133,6 @@ async function mayBeSeen(
 /** One answer for what does not exist and what is not the caller's. */
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
-}
-
-/** The JSON of a settled request. */
-export function generationView(generation: GenerationRecord): View {
-  return requestView({ ...generation, state: "settled", generation });
 }
 
 /** The JSON of a request, the same fields whatever became of it: what only a settled one has is null in others. */

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
-import { moment, pageQuery, parseQuery, wholeNumber } from "../../http/parse-body.ts";
+import { moment, once, pageQuery, parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { EVENT_TYPES } from "../../lib/event.ts";
 import type { EventRecord } from "../../lib/event.ts";
@@ -65,16 +65,12 @@ export function alertsView(
   return { alerts, total: page.total, ...asked };
 }
 
-const ONCE = "must be given once";
-
 const eventsAsked = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
   from: z.optional(moment),
   to: z.optional(moment),
   limit: wholeNumber(1, 100, 50),
-  after: z.optional(
-    z.string(ONCE).check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id")),
-  ),
+  after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
 /** What a URL asks of the log, or a 400 with `param`. */

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
-import { parseQuery, wholeNumber } from "../../http/parse-body.ts";
+import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { now } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
@@ -32,9 +32,9 @@ export type UsageQuery = {
 };
 
 /** A UTC day of a query, YYYY-MM-DD. */
-export const day = z
-  .string("must be given once")
-  .check(z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"));
+export const day = once.check(
+  z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"),
+);
 
 const query = z.object({
   from: z.optional(day),
@@ -44,7 +44,7 @@ const query = z.object({
     "day",
   ),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
-  after: z._default(z.nullable(z.string("must be given once")), null),
+  after: z._default(z.nullable(once), null),
 });
 
 /** Where a page of usage by day and something more goes on. */

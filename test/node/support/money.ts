@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import type { GenerationRecord } from "../../../src/wallet/wallet-contract.ts";
+import type { GenerationRecord, RequestRecord } from "../../../src/wallet/wallet-contract.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
@@ -61,12 +61,12 @@ export async function generations(region: TestRegion, orgId: string): Promise<Ge
     `turnpike-${region.name}`,
   );
   const wallet = namespace.get(namespace.idFromName(orgId)) as unknown as {
-    generation(id: string): Promise<{ ok: boolean; value: GenerationRecord }>;
+    request(id: string): Promise<{ ok: boolean; value: RequestRecord }>;
   };
   const records: GenerationRecord[] = [];
   for (const { generation_id: id } of rows.filter((row) => row.kind === "usage")) {
-    const { value } = await wallet.generation(id ?? "");
-    records.push(value);
+    const { value } = await wallet.request(id ?? "");
+    if (value.generation !== null) records.push(value.generation);
   }
   return records;
 }

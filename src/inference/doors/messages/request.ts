@@ -302,7 +302,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
 /** What version 2026-10-21 refuses and the one before takes; answered here, so that all routes agree. */
 function newerProblem(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
-    if (body[field] !== undefined) {
+    if ((body[field] ?? null) !== null) {
       return invalid(`${field}: Extra inputs are not permitted`, field);
     }
   }

@@ -257,6 +257,7 @@ describe("a Messages request in the core's words", () => {
 
   test("the newer version refuses sampling, citations of a user and an assistant's documents", () => {
     expect(newer({})).toBeNull();
+    expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
     expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");
     expect(newer(user({ ...text("x"), citations: [{}] }))).toContain("citations");
     expect(newer(user({ ...text("x"), citations: [] }))).toBeNull();
