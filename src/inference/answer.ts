@@ -266,7 +266,7 @@ async function pump(streaming: Streaming): Promise<Ending> {
       return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     }
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
-    watch.heard();
+    watch.heard(batch.at(-1));
     const first = opening(streaming, batch);
     const { text: said, over } = digest(streaming, batch);
     const text = first + said;
@@ -317,6 +317,8 @@ function digest(
         break;
       case "usage":
         meter.report(event.usage, event.partial);
+        break;
+      case "thinking":
         break;
       case "error":
         streaming.failure = event.failure;

@@ -1,5 +1,5 @@
 import type { NumberVars } from "../config.ts";
-import type { EventStream } from "../providers/provider.ts";
+import type { EventStream, StreamEvent } from "../providers/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
 
 const encoder = new TextEncoder();
@@ -112,6 +112,7 @@ export class StreamWatch {
   /** Since the last tick. */
   #hasHeard = false;
   #hasSent = false;
+  #isThinking = false;
   #lingerUntilMs = Infinity;
   #stopped = false;
   #silent = false;
@@ -142,9 +143,10 @@ export class StreamWatch {
     return this.#silent;
   }
 
-  /** The upstream sent something. */
-  heard(): void {
+  /** The upstream sent something; `last`: what it said last, if it was more than a sign of life. */
+  heard(last?: StreamEvent): void {
     this.#hasHeard = true;
+    if (last !== undefined) this.#isThinking = last.kind === "thinking";
   }
 
   /** The client was sent something. */
@@ -178,12 +180,18 @@ export class StreamWatch {
     const waiting = client.pendingMs;
     if (waiting > numbers.READER_STUCK_MS) client.leave();
     if (waiting > 0) this.#heardMs = ranMs;
-    else if (ranMs - this.#heardMs > numbers.UPSTREAM_IDLE_MS) this.#stop("silent");
+    else if (ranMs - this.#heardMs > this.#silenceMs()) this.#stop("silent");
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
       this.#sentMs = nowMs;
       void client.write(ping());
     }
     if (ranMs > this.#lingerUntilMs) this.#stop();
+  }
+
+  /** For so long an upstream may say nothing. */
+  #silenceMs(): number {
+    const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS } = this.#watched.numbers;
+    return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 
   /** Ms in which we ran, until now. */

@@ -75,6 +75,11 @@ export type StreamEvent =
    */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeSaid)
   /**
+   * After what was given so far the model thinks and shows nothing of it: until another event comes, silence is
+   * no standstill.
+   */
+  | { readonly kind: "thinking" }
+  /**
    * Cumulative usage; the last one counts. `partial` while the answer still goes on: then its output is
    * only what there was so far, or nothing yet.
    */

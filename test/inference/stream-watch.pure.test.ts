@@ -5,7 +5,12 @@ import { RunTimer } from "../../src/inference/run-timer.ts";
 import type { StreamClient } from "../../src/inference/stream-watch.ts";
 import { StreamWatch } from "../../src/inference/stream-watch.ts";
 
-const NUMBERS = { UPSTREAM_IDLE_MS: 400, KEEP_ALIVE_MS: 200, READER_STUCK_MS: 1000 };
+const NUMBERS = {
+  UPSTREAM_IDLE_MS: 400,
+  UPSTREAM_THINKING_MS: 4000,
+  KEEP_ALIVE_MS: 200,
+  READER_STUCK_MS: 1000,
+};
 
 /** A watch over an upstream and a reader that only count what is done to them. */
 function watching(numbers: Partial<typeof NUMBERS> = {}) {
@@ -47,6 +52,27 @@ it("stops an upstream that is silent for the idle time, not one that speaks", ()
   expect([seen.cancelled, watch.stopped]).toEqual([0, false]);
   vi.advanceTimersByTime(500);
   expect([seen.cancelled > 0, watch.stopped]).toEqual([true, true]);
+  watch.close();
+});
+
+it("stops one that thinks only after its own time, whatever shows life meanwhile", () => {
+  const { watch, seen } = watching();
+  watch.heard({ kind: "thinking" });
+  vi.advanceTimersByTime(3900);
+  watch.heard();
+  vi.advanceTimersByTime(3900);
+  expect(seen.cancelled).toBe(0);
+  vi.advanceTimersByTime(300);
+  expect(seen.cancelled).toBe(1);
+  watch.close();
+});
+
+it("stops one that has thought as any other", () => {
+  const { watch, seen } = watching();
+  watch.heard({ kind: "thinking" });
+  watch.heard({ kind: "text", index: 0, json: '"a"' });
+  vi.advanceTimersByTime(600);
+  expect(seen.cancelled).toBe(1);
   watch.close();
 });
 

@@ -334,6 +334,19 @@ describe("natively", () => {
     },
   );
 
+  it.each([
+    ["natively", natively],
+    ["converted", call61()],
+  ])("%s: while a reasoning item is open the model is said to think", async (_, asked) => {
+    const kinds = (await eventsOf(OPENAI, asked, RESPONSES_CHAT.reasoning.stream)).map(
+      ({ kind }) => kind,
+    );
+    const last = kinds.lastIndexOf("thinking");
+    // of the item's beginning, and of each of its summary's events
+    expect(kinds.filter((kind) => kind === "thinking")).toHaveLength(6);
+    expect(kinds.slice(last + 1, -2)).not.toEqual([]);
+  });
+
   it("what promises nothing comes with the first event that does", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.errorFirst);
     expect(events.map(({ kind }) => kind)).toEqual(["error"]);

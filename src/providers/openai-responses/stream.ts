@@ -7,6 +7,17 @@ import { annotationOf, saidIn } from "./answer.ts";
 import { RepeatedText } from "../text-template.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./rules.ts";
 
+/**
+ * Whether the model thinks on after an event and may say nothing for long: what it thinks is shown late, in summaries,
+ * or not at all.
+ */
+function thinksAfter(type: string, { item }: JsonObject): boolean {
+  if (type === "response.output_item.added") return objectOf(item)["type"] === "reasoning";
+  return type.startsWith("response.reasoning");
+}
+
+const THINKING: StreamEvent = { kind: "thinking" };
+
 /** A call that is under way. */
 type Call = { readonly at: number; readonly isCustom: boolean; hasInput: boolean };
 
@@ -50,8 +61,10 @@ abstract class ResponseReader implements PayloadReader {
         return this.#failWith(responseFailure(response, this.#secret), response);
       case "error":
         return this.#failWith(responseFailure(event, this.#secret), response);
-      default:
-        return this.said(type, event);
+      default: {
+        const said = this.said(type, event);
+        return thinksAfter(type, event) ? [...said, THINKING] : said;
+      }
     }
   }
 

@@ -70,6 +70,7 @@ class ResponseStream implements StreamWriter {
   readonly #output: Output;
   readonly #native: NativeItems | null;
   #sequence = 0;
+  /** Since the client was sent an event. */
   #comments = 0;
   /** What stands around the number and the text of the last delta. */
   #around: Around | null = null;
@@ -86,7 +87,6 @@ class ResponseStream implements StreamWriter {
   get ping(): string {
     this.#comments++;
     if (this.#comments <= COMMENTS_MAX) return COMMENT;
-    this.#comments = 0;
     return this.#event("keepalive", {});
   }
 
@@ -100,7 +100,6 @@ class ResponseStream implements StreamWriter {
     const plain = this.#native?.plainText(chunk) ?? null;
     if (plain !== null) return this.text(0, plain);
     this.#around = null;
-    this.#comments = 0;
     if (this.#native !== null) return this.#native.event(chunk);
     let said = "";
     for (const choice of listOf(chunk["choices"]).filter(isObject)) {
@@ -112,9 +111,9 @@ class ResponseStream implements StreamWriter {
 
   text(index: number, json: string): string {
     if (index !== 0 || json === '""') return "";
-    this.#comments = 0;
     const around = (this.#around ??= this.#surroundings());
     if (around === null) return this.#native?.more(json) ?? this.#output.text(json);
+    this.#comments = 0;
     around.append(json);
     return around.head + String(this.#sequence++) + around.middle + json + around.tail;
   }
@@ -147,6 +146,7 @@ class ResponseStream implements StreamWriter {
   }
 
   #event(type: string, fields: object): string {
+    this.#comments = 0;
     const data = { type, sequence_number: this.#sequence++, ...fields };
     return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
   }

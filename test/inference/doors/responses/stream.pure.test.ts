@@ -4,7 +4,7 @@ import { unsealed } from "../../../../src/inference/doors/responses/reasoning.ts
 import { CALLER_CASES } from "../../../http/failure-cases.ts";
 import type { Cases } from "../../../http/failure-cases.ts";
 import { LIMIT_CASES } from "../../../http/limit-cases.ts";
-import { eventsOf, follow } from "./follow.ts";
+import { eventsOf, eventsSoFar, follow } from "./follow.ts";
 import {
   begun,
   BODY,
@@ -230,6 +230,16 @@ it("keeps a silent stream alive by comments, and now and then by an event", () =
   const list = eventsOf(text + silent + writer.text(0, '"b"') + writer.end(RECEIPT));
   expect(list.filter(({ type }) => type === "keepalive")).toHaveLength(4);
   expect(follow(list).response.output).toMatchObject([{ content: [{ text: "ab" }] }]);
+});
+
+it("and while the model thinks and nothing of it is shown", () => {
+  const { writer } = begun([{ role: "assistant", content: "" }], { ...BODY, reasoning: null });
+  let silent = "";
+  for (let quarter = 0; quarter < 20; quarter++) {
+    silent += writer.chunk({ choices: [{ index: 0, delta: { reasoning_content: "Hm" } }] });
+    silent += writer.text(0, '""') + writer.ping;
+  }
+  expect(eventsSoFar(silent).map(({ type }) => type)).toEqual(Array(4).fill("keepalive"));
 });
 
 it("shows of reasoning only what was asked for", () => {
