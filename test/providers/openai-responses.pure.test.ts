@@ -166,10 +166,24 @@ describe("what is sent", () => {
     });
   });
 
+  it.each([[["x"]], ["x"]])("stop %j is left out and named, blanks alone are not", async (stop) => {
+    const named: string[] = [];
+    const onDropped = (fields: readonly string[]): void => void named.push(...fields);
+    for (const given of [stop, [stop].flat().map(() => " ")]) {
+      const { answer, asked } = await answerTo(
+        OPENAI,
+        call61({ stop: given }, { onDropped }),
+        RESPONSES_CHAT.text.json,
+      );
+      expect(answer.kind).toBe("json");
+      expect(asked[0]?.json).not.toHaveProperty("stop");
+    }
+    expect(named).toEqual(["stop"]);
+  });
+
   it.each([
     ["functions", { functions: [{ name: "f" }] }],
     ["n", { n: 2 }],
-    ["stop", { stop: ["x"] }],
   ])("%s cannot be kept and is refused before anything is sent", async (param, body) => {
     const { answer, asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused", param } });

@@ -92,9 +92,6 @@ function problemOf(body: JsonObject, cap: number): ProviderFailure | null {
   if (Number(body["n"] ?? 1) > 1) {
     return refusal("This model gives one choice only: 'n' must be 1.", "n");
   }
-  if (listOf([body["stop"]].flat()).some((one) => textOf(one) !== "")) {
-    return refusal("This model does not take 'stop'.", "stop");
-  }
   if (cap >= CAP_MIN) return null;
   return refusal(`This model answers with at least ${CAP_MIN} tokens.`, "max_tokens");
 }
