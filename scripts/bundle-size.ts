@@ -21,7 +21,7 @@ function measure(region: string): void {
   const out = path.join(directory, region);
   const { status, stdout, stderr } = spawnSync(
     path.join(ROOT, "node_modules/.bin/wrangler"),
-    ["deploy", "--env", region, "--dry-run", "--outdir", out],
+    ["deploy", "--config", "wrangler.toml", "--env", region, "--dry-run", "--outdir", out],
     {
       cwd: ROOT,
       encoding: "utf8",

@@ -1,10 +1,12 @@
 // npm run deploy:check: whether a region's configuration is fit for `wrangler deploy`, before it.
 // Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { Option } from "commander";
 import type { Command } from "commander";
 import { WrongUsage } from "./admin/arguments.ts";
 import { targetOf } from "./admin/target.ts";
+import { MERGED_FILE, SHARED_FILE } from "./deploy/files.ts";
 import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
 import type { SecretNames } from "./deploy/secrets.ts";
 import { cloudflareReader } from "./deploy/zone-findings.ts";
@@ -13,6 +15,8 @@ import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
+/** As wrangler picks it. */
+const FILE = [MERGED_FILE, SHARED_FILE].find((name) => existsSync(path.join(ROOT, name)));
 const NOT_READY = 1;
 
 type Options = {
@@ -49,7 +53,7 @@ function program(): Command {
     .addOption(
       new Option("--env <region>", "the region").choices(REGION_NAMES).makeOptionMandatory(),
     )
-    .option("--config <file>", "the configuration", path.join(ROOT, "wrangler.toml"))
+    .option("--config <file>", "the configuration", path.join(ROOT, FILE ?? SHARED_FILE))
     .option(
       "--set <names>",
       "the secrets that are set, names with commas between; else Cloudflare is asked",

@@ -1,4 +1,5 @@
 import type { RegionName } from "../region-names.ts";
+import { OWN_FILE } from "./files.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { addressesOf, peersOf } from "./settings.ts";
@@ -18,7 +19,10 @@ function ownFindings({ region, config }: Settings): Finding[] {
   }
   return addresses.flatMap(({ host, isCustomDomain }) =>
     those(
-      [isExample(host), error(where, `name ${host}, an example`, "Put your own host name here.")],
+      [
+        isExample(host),
+        error(where, `name ${host}, an example`, `Put your own host name into ${OWN_FILE}.`),
+      ],
       [
         !isCustomDomain,
         error(
@@ -43,7 +47,11 @@ function peerFindings({ region, config, others }: Settings): Finding[] {
     if (host === undefined) return []; // parseConfig says so
     if (isExample(host)) {
       return [
-        error("PEERS", `names ${host}, an example`, `Put the address of ${peer.region} here.`),
+        error(
+          "PEERS",
+          `names ${host}, an example`,
+          `Put the address of ${peer.region} into ${OWN_FILE}.`,
+        ),
       ];
     }
     const other = others.get(peer.region as RegionName);

@@ -7,6 +7,7 @@ import { aliasChanges } from "./alias-changes.ts";
 import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { askBook, migrationFindings } from "./migrations.ts";
+import { staleFindings } from "./own-config.ts";
 import type { Report } from "./report.ts";
 import { askCloudflare, secretFindings } from "./secrets.ts";
 import type { SecretNames } from "./secrets.ts";
@@ -19,7 +20,7 @@ import { wranglerFindings } from "./wrangler-findings.ts";
 
 export type CheckOptions = {
   readonly region: RegionName;
-  /** wrangler.toml, an absolute path. */
+  /** The configuration, an absolute path. */
   readonly file: string;
   /** The secrets that are set; without it Cloudflare is asked. */
   readonly names?: SecretNames | undefined;
@@ -47,6 +48,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   // Where the secrets are named by hand, Cloudflare cannot be asked for anything else either.
   const applied = options.names === undefined ? await askBook(region, file) : undefined;
   const findings = [
+    ...staleFindings(file),
     ...wranglerFindings(settings, today),
     ...addressFindings(settings),
     ...(options.zones === undefined ? [] : await zoneFindings(settings, options.zones)),

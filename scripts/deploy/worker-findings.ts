@@ -20,6 +20,8 @@ import type { Settings } from "./settings.ts";
 const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS"]);
 /** The binding of Workers AI: a variable of a provider that is no secret. */
 const AI = "AI";
+/** A var that may be a secret: `secret put` and `secret delete` switch it without a deploy. */
+const SANDBOX = "SANDBOX";
 const SECRET_NAME = /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+)$|_API_KEY$/;
 
 /** What the Worker itself would make of the settings. */
@@ -44,7 +46,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
   const assumed = known === null ? providers : [];
   const read = new Set<string>();
   const bindings = standIns(settings, set, read);
-  const plain = [...regionFindings(settings), ...varFindings(config, providers)];
+  const plain = [...regionFindings(settings, set), ...varFindings(config, providers)];
   const parsed = parseConfig(bindings);
   if (!parsed.ok) {
     const remedy = `Correct it in [env.${region}] vars; wrangler.toml and docs/configuration.md say what it may be.`;
@@ -109,13 +111,14 @@ function standIns({ region, config }: Settings, set: readonly string[], read: Se
 /** A value of the form that the Worker wants; nothing is ever sent with it. */
 function standIn(name: string): string {
   const plain = `stand-in-for-${name}`.padEnd(64, "-");
+  if (name === SANDBOX) return "on";
   if (name === "KEY_SECRETS" || name === "ADMIN_TOKENS") return `a:${plain}`;
   if (!name.endsWith("_CREDENTIALS")) return plain;
   return JSON.stringify({ client_email: plain, private_key: plain, project_id: "stand-in" });
 }
 
-function regionFindings({ region, config }: Settings): Finding[] {
-  const { REGION, JURISDICTION, SANDBOX } = config.vars;
+function regionFindings({ region, config }: Settings, set: readonly string[]): Finding[] {
+  const { REGION, JURISDICTION } = config.vars;
   const remedy = (name: string): string => `Set ${name} = "${region}" in [env.${region}] vars.`;
   return those(
     [REGION !== region, error("REGION", `is not ${region}`, remedy("REGION"))],
@@ -128,11 +131,11 @@ function regionFindings({ region, config }: Settings): Finding[] {
       ),
     ],
     [
-      SANDBOX === "on",
+      config.vars[SANDBOX] === "on" || set.includes(SANDBOX),
       warning(
-        "SANDBOX",
+        SANDBOX,
         "is on: everybody with a key may use the test models, and CLOCK_OFFSET_MS counts",
-        "Take it out of the vars unless this deployment is for tests.",
+        `Unless this deployment is for tests, take it out of the vars, or, if it is a secret: npx wrangler secret delete ${SANDBOX} --env ${region}`,
       ),
     ],
   );

@@ -1,4 +1,5 @@
 import type { Unstable_Config } from "wrangler";
+import { OWN_FILE } from "./files.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { databaseOf, requiredSecrets } from "./settings.ts";
@@ -64,7 +65,7 @@ function databaseFindings(settings: Settings): Finding[] {
       error(
         `${where} database_id`,
         id === "" ? "is not set" : "is a placeholder",
-        `npx wrangler d1 create ${name} --jurisdiction ${region}, and put the id that it prints here. Then: npx wrangler d1 migrations apply ${name} --env ${region} --remote`,
+        `npx wrangler d1 create ${name} --jurisdiction ${region}, and put the id that it prints into ${OWN_FILE}. Then: npm run deploy:config; npx wrangler d1 migrations apply ${name} --env ${region} --remote`,
       ),
     ];
   }

@@ -70,7 +70,8 @@ describe("ends with", () => {
   });
 
   it("1 for the repository's own file, which names what is to be filled in", async () => {
-    const { code, said } = await run(["--env", "eu", "--set", NAMES]);
+    const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
+    const { code, said } = await run(given);
     expect(code).toBe(1);
     for (const what of ["database_id is a placeholder", "routes name", "PEERS names"]) {
       expect(said).toContain(what);

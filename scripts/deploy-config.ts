@@ -1,0 +1,35 @@
+// npm run deploy:config: the repository's wrangler.toml and your wrangler.own.toml, in one wrangler.json.
+// Ends with 0; 1 when --fresh finds it old, or a file cannot be read; 2 when it was called wrongly.
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { MERGED_FILE, OWN_FILE, SHARED_FILE } from "./deploy/files.ts";
+import { isFresh, mergedText } from "./deploy/own-config.ts";
+import { programOf, runProgram } from "./program.ts";
+
+const NOT_DONE = 1;
+
+await runProgram((given) => {
+  const options = programOf(
+    "deploy:config",
+    `Writes ${MERGED_FILE}: ${SHARED_FILE} with the values of ${OWN_FILE} laid over it. Wrangler takes it by itself.`,
+  )
+    .option("--fresh", `change nothing, end with 1 where ${MERGED_FILE} is not what it would be`)
+    .option("--folder <path>", "where the files are", path.join(import.meta.dirname, ".."))
+    .parse(given, { from: "user" })
+    .opts<{ fresh?: true; folder: string }>();
+  const folder = path.resolve(options.folder);
+  if (options.fresh === true) {
+    if (isFresh(folder)) return 0;
+    return notDone(`${MERGED_FILE} is older than its sources: npm run deploy:config`);
+  }
+  const text = mergedText(folder);
+  if (text === null) return notDone(`There is no ${OWN_FILE}: docs/deploy.md says what goes in.`);
+  writeFileSync(path.join(folder, MERGED_FILE), text);
+  process.stdout.write(`${MERGED_FILE} is written.\n`);
+  return 0;
+});
+
+function notDone(problem: string): number {
+  process.stderr.write(`error: ${problem}\n`);
+  return NOT_DONE;
+}

@@ -1,0 +1,70 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { experimental_readRawConfig } from "wrangler";
+import { MERGED_FILE, OWN_FILE, SHARED_FILE } from "./files.ts";
+import { error } from "./finding.ts";
+import type { Finding } from "./finding.ts";
+
+/** What each deploy does first, so that one with a file of an older checkout fails. */
+const FRESH_COMMAND = "node_modules/.bin/node scripts/deploy-config.ts --fresh";
+const HEAD = `// Made by npm run deploy:config of ${SHARED_FILE} and ${OWN_FILE}. Change those, not this.\n`;
+
+type Table = Readonly<Record<string, unknown>>;
+
+/** The text of MERGED_FILE for a folder; null where it has no OWN_FILE. Throws what wrangler says of a file it cannot read. */
+export function mergedText(folder: string): string | null {
+  const own = path.join(folder, OWN_FILE);
+  if (!existsSync(own)) return null;
+  const merged = mergeTables(tableIn(path.join(folder, SHARED_FILE)), tableIn(own));
+  const build = isTable(merged["build"]) ? merged["build"] : {};
+  const after = typeof build["command"] === "string" ? ` && ${build["command"]}` : "";
+  const command = `${FRESH_COMMAND}${after}`;
+  return `${HEAD}${JSON.stringify({ ...merged, build: { ...build, command } }, null, 2)}\n`;
+}
+
+/** Whether a folder's MERGED_FILE is what its two sources come to; true where there is none and need be none. */
+export function isFresh(folder: string): boolean {
+  const file = path.join(folder, MERGED_FILE);
+  return mergedText(folder) === (existsSync(file) ? readFileSync(file, "utf8") : null);
+}
+
+/** That a MERGED_FILE is not what its sources come to. Of another file there is nothing to say. */
+export function staleFindings(file: string): Finding[] {
+  if (path.basename(file) !== MERGED_FILE || isFresh(path.dirname(file))) return [];
+  const problem = `is not what ${SHARED_FILE} and ${OWN_FILE} come to`;
+  return [error(MERGED_FILE, problem, "npm run deploy:config")];
+}
+
+/**
+ * `own` laid over `shared`: tables key by key; in a list of bindings the entry of the same `binding`; any other
+ * value takes the place of the shared one.
+ */
+export function mergeTables(shared: Table, own: Table): Table {
+  const merged: Record<string, unknown> = { ...shared };
+  for (const [key, value] of Object.entries(own)) merged[key] = mergeValues(shared[key], value);
+  return merged;
+}
+
+function mergeValues(shared: unknown, own: unknown): unknown {
+  if (isTable(shared) && isTable(own)) return mergeTables(shared, own);
+  if (isBindings(shared) && isBindings(own)) {
+    const added = own.filter(({ binding }) => shared.every((one) => one["binding"] !== binding));
+    const kept = shared.map((one) =>
+      mergeTables(one, own.find(({ binding }) => binding === one["binding"]) ?? {}),
+    );
+    return [...kept, ...added];
+  }
+  return own;
+}
+
+function tableIn(file: string): Table {
+  return experimental_readRawConfig({ config: file }).rawConfig as Table;
+}
+
+function isTable(value: unknown): value is Table {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isBindings(value: unknown): value is readonly Table[] {
+  return Array.isArray(value) && value.every((one) => isTable(one) && "binding" in one);
+}
