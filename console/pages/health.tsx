@@ -19,19 +19,14 @@ export function Health() {
       <Shown read={read} height={480}>
         {({ book, version, aliases, outboxes, breakers, problems }) => (
           <>
-            <Panel title="What is wrong">
-              {problems.length === 0 ? (
-                <p class="good-text">● Nothing: the region is well.</p>
-              ) : (
-                <Grid
-                  name="Problems"
-                  columns={PROBLEMS}
-                  rows={problems}
-                  keyOf={({ kind }) => kind}
-                  isSorted={false}
-                />
-              )}
-            </Panel>
+            <Troubles
+              title="What is wrong"
+              none="Nothing: the region is well."
+              name="Problems"
+              columns={PROBLEMS}
+              rows={problems}
+              keyOf={({ kind }) => kind}
+            />
             <Facts
               inPanel
               facts={[
@@ -50,23 +45,41 @@ export function Health() {
             <Panel title="Outboxes: what waits for a wallet or a peer">
               <Outboxes all={outboxes} />
             </Panel>
-            <Panel title="Routes that are left alone for a while">
-              {breakers.length === 0 ? (
-                <p class="good-text">● None: every route is asked.</p>
-              ) : (
-                <Grid
-                  name="Breakers"
-                  columns={BREAKERS}
-                  rows={breakers}
-                  keyOf={({ route }) => route}
-                  isSorted={false}
-                />
-              )}
-            </Panel>
+            <Troubles
+              title="Routes that are left alone for a while"
+              none="None: every route is asked."
+              name="Breakers"
+              columns={BREAKERS}
+              rows={breakers}
+              keyOf={({ route }) => route}
+            />
           </>
         )}
       </Shown>
     </>
+  );
+}
+
+type TroublesProps<Row> = {
+  readonly title: string;
+  /** What is said when there is none. */
+  readonly none: string;
+  readonly name: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+};
+
+/** Rows in the order in which they came, or that there is none. */
+function Troubles<Row>({ title, none, ...grid }: TroublesProps<Row>) {
+  return (
+    <Panel title={title}>
+      {grid.rows.length === 0 ? (
+        <p class="good-text">● {none}</p>
+      ) : (
+        <Grid {...grid} isSorted={false} />
+      )}
+    </Panel>
   );
 }
 
