@@ -1,14 +1,18 @@
 import Anthropic, { AuthenticationError, BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
-import { expect, it } from "vitest";
+import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
+import Anthropic0 from "@anthropic-ai/sdk0";
+import { betaTool as betaTool0 } from "@anthropic-ai/sdk0/helpers/beta/json-schema";
+import { describe, expect, it } from "vitest";
 import {
   event as eventSchema,
   message as messageSchema,
   refusal as refusalSchema,
 } from "../inference/doors/messages/message-schemas.ts";
 import type { AnyMessage, AnyRefusal } from "../inference/doors/messages/message-schemas.ts";
-import { gateway } from "./gateway.ts";
+import { HELD, TURNS, Weather } from "./conversation.ts";
+import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
-const at = gateway();
+const at = await makersGateway();
 const client = (apiKey = at.key) => new Anthropic({ apiKey, baseURL: at.origin, maxRetries: 0 });
 const asked = {
   model: "sandbox/echo",
@@ -144,3 +148,84 @@ it("errors of its own classes", async () => {
     AuthenticationError,
   );
 });
+
+/** The majors that live; what is asked of them here has the same types in both. */
+const MAJORS = {
+  0: {
+    Sdk: Anthropic0 as unknown as typeof Anthropic,
+    toolOf: betaTool0 as unknown as typeof betaTool,
+  },
+  1: { Sdk: Anthropic, toolOf: betaTool },
+};
+
+describe.each(Object.entries(MAJORS))(
+  "@anthropic-ai/sdk %s: three turns with a tool",
+  (_, { Sdk, toolOf }) => {
+    const own = () => new Sdk({ apiKey: at.key, baseURL: at.origin, maxRetries: 0 });
+    const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
+      [false, true].map((stream) => ({ model, stream })),
+    );
+
+    it.each(cases)("its tool runner, $model, streamed: $stream", async ({ model, stream }) => {
+      const weather = new Weather();
+      const { name, description, parameters: inputSchema } = weather;
+      const tool = toolOf({
+        name,
+        description,
+        inputSchema,
+        run: ({ city }) => weather.call(String(city)),
+      });
+      let messages: Anthropic.Beta.BetaMessageParam[] = [];
+      const said: string[] = [];
+      for (const content of TURNS) {
+        messages.push({ role: "user", content });
+        const asking = { model, max_tokens: 1000, messages, tools: [tool] };
+        const runner = own().beta.messages.toolRunner({ ...asking, stream });
+        // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
+        const last = await runner.runUntilDone();
+        said.push(last.content.map((block) => (block.type === "text" ? block.text : "")).join(""));
+        messages = [...runner.params.messages];
+      }
+      expect({ cities: weather.cities, said }).toEqual(HELD);
+    });
+
+    it.each(cases)("by hand, $model, streamed: $stream", async ({ model, stream }) => {
+      const weather = new Weather();
+      const { name, description, parameters: input_schema } = weather;
+      const messages: Anthropic.MessageParam[] = [];
+      const said: string[] = [];
+      for (const content of TURNS) {
+        messages.push({ role: "user", content });
+        for (let isOver = false; !isOver;) {
+          const asking = {
+            model,
+            max_tokens: 1000,
+            messages,
+            tools: [{ name, description, input_schema }],
+          };
+          // oxlint-disable no-await-in-loop -- each step follows the one before
+          const answer = stream
+            ? await own().messages.stream(asking).finalMessage()
+            : await own().messages.create(asking);
+          // oxlint-enable no-await-in-loop
+          messages.push({ role: "assistant", content: answer.content });
+          const results = answer.content.flatMap((block) =>
+            block.type === "tool_use"
+              ? [
+                  {
+                    type: "tool_result" as const,
+                    tool_use_id: block.id,
+                    content: weather.call((block.input as { city: string }).city),
+                  },
+                ]
+              : [],
+          );
+          isOver = results.length === 0;
+          if (isOver) said.push(textOf(answer));
+          else messages.push({ role: "user", content: results });
+        }
+      }
+      expect({ cities: weather.cities, said }).toEqual(HELD);
+    });
+  },
+);

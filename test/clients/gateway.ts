@@ -23,8 +23,8 @@ export function gateway(bindings: Readonly<Record<string, string>> = {}): Gatewa
   let regions: Awaited<ReturnType<typeof startTwoRegions>>;
   let key = "";
   beforeAll(async () => {
-    regions = await startTwoRegions({ bindings });
-    ({ key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {}));
+    regions = await startTwoRegions({ bindings, hasSite: true });
+    ({ key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, { rpmLimit: 1000 }));
   });
   afterAll(() => regions.stop());
   return {

@@ -1,10 +1,12 @@
 import OpenAI, { AuthenticationError, BadRequestError, NotFoundError } from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
-import { expect, it } from "vitest";
+import OpenAI6 from "openai6";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { gateway } from "./gateway.ts";
+import { HELD, TURNS, Weather } from "./conversation.ts";
+import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
-const at = gateway();
+const at = await makersGateway();
 const client = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
 const hello = [{ role: "user" as const, content: "Hello from a client" }];
 
@@ -147,4 +149,92 @@ it("responses: errors are of its own classes", async () => {
     for await (const event of cut) void event;
   };
   await expect(read()).rejects.toThrow("provider failed");
+});
+
+/** The majors that live; what is asked of them here has the same types in both. */
+const MAJORS = { 6: OpenAI6 as unknown as typeof OpenAI, 7: OpenAI };
+type Talk = { readonly own: OpenAI; readonly model: string; readonly streamed: boolean };
+
+/** Chat completions, whose own runner calls the tool. */
+async function chat({ own, model, streamed }: Talk): Promise<typeof HELD> {
+  const { call, cities, ...weather } = tool();
+  const tools = [
+    { type: "function" as const, function: { ...weather, function: call, parse: JSON.parse } },
+  ];
+  let messages: OpenAI.ChatCompletionMessageParam[] = [];
+  const said: string[] = [];
+  for (const content of TURNS) {
+    messages.push({ role: "user", content });
+    const asking = { model, messages, tools: tools as never };
+    const { completions } = own.chat;
+    const runner = streamed
+      ? completions.runTools({ ...asking, stream: true })
+      : completions.runTools(asking);
+    // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
+    said.push(String(await runner.finalContent()));
+    messages = [...runner.messages];
+  }
+  return { cities, said };
+}
+
+/** Responses, called by hand: whole, each time the whole input, or chained by the id of the answer before. */
+async function responses({ own, model, streamed }: Talk, isChained = false): Promise<typeof HELD> {
+  const { call, cities, ...weather } = tool();
+  const tools = [{ type: "function" as const, ...weather, strict: true }];
+  const said: string[] = [];
+  let input: OpenAI.Responses.ResponseInput = [];
+  let before: string | null = null;
+  for (const content of TURNS) {
+    input.push({ role: "user", content });
+    for (let text = ""; text === "";) {
+      const asking = { model, input, tools, ...(isChained && { previous_response_id: before }) };
+      // oxlint-disable no-await-in-loop -- each step follows the one before
+      const answer: OpenAI.Responses.Response = streamed
+        ? await own.responses.stream(asking).finalResponse()
+        : await own.responses.create(asking);
+      // oxlint-enable no-await-in-loop
+      before = answer.id;
+      const calls = answer.output.filter((item) => item.type === "function_call");
+      const results = calls.map((item) => ({
+        type: "function_call_output" as const,
+        call_id: item.call_id,
+        output: call(JSON.parse(item.arguments) as { city: string }),
+      }));
+      input = [...(isChained ? [] : [...input, ...(answer.output as typeof input)]), ...results];
+      if (calls.length === 0) text = answer.output_text;
+      if (text !== "") said.push(text);
+    }
+  }
+  return { cities, said };
+}
+
+function tool() {
+  const weather = new Weather();
+  const { name, description, parameters, cities } = weather;
+  const call = ({ city }: { city: string }): string => weather.call(city);
+  return { name, description, parameters, cities, call };
+}
+
+describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, Sdk) => {
+  const own = () => new Sdk({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
+  const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
+    [false, true].map((streamed) => ({ model, streamed })),
+  );
+
+  it.each(cases)("chat, $model, streamed: $streamed", async (asking) => {
+    expect(await chat({ own: own(), ...asking })).toEqual(HELD);
+  });
+
+  it.each(cases)("responses, $model, streamed: $streamed", async (asking) => {
+    expect(await responses({ own: own(), ...asking })).toEqual(HELD);
+  });
+
+  it.each(cases)(
+    "responses by the id of the one before, $model, streamed: $streamed",
+    async (asking) => {
+      await expect(responses({ own: own(), ...asking }, true)).rejects.toBeInstanceOf(
+        Sdk.BadRequestError,
+      );
+    },
+  );
 });

@@ -50,6 +50,8 @@ export type TwoRegionsOptions = {
   /** The same for one region. */
   readonly eu?: Vars;
   readonly us?: Vars;
+  /** Whether the static assets of wrangler.toml are served too. */
+  readonly hasSite?: boolean;
 };
 
 export type KeptRegion = {
@@ -120,6 +122,7 @@ async function startBoth(
       directory,
       bindings: { ...options.bindings, ...options[name], ...more },
       entry: options.entry,
+      hasSite: options.hasSite,
     });
   const [eu, us] = await Promise.all([start("eu"), start("us")]);
   const regions = {
@@ -174,6 +177,7 @@ type Place = {
   readonly bindings: Vars;
   readonly entry?: string | undefined;
   readonly direct?: boolean;
+  readonly hasSite?: boolean | undefined;
 };
 
 async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
@@ -189,6 +193,7 @@ async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
     bindings: { ...SECRETS, ...linkBindings(name, LINK), SANDBOX: "on", ...place.bindings },
     onLog: (line) => log.push(line),
     ...(place.direct === true && { direct: true }),
+    ...(place.hasSite === true && { hasSite: true }),
   });
   return {
     ...region,

@@ -1,0 +1,64 @@
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll } from "vitest";
+import { gateway } from "./gateway.ts";
+import type { Gateway } from "./gateway.ts";
+
+/** Names that clients know and act by, as a deployment's aliases. */
+export const GPT = "gpt-6.1-sol";
+export const CLAUDE = "claude-sonnet-5-5";
+const ALIASES = { [GPT]: "openai/gpt-6.1-sol", [CLAUDE]: "anthropic/claude-sonnet-5.5" };
+
+/**
+ * The gateway with OpenAI and Anthropic behind it, each played by the sandbox: GPT thinks before it calls, Claude says
+ * a word. Their wires are those of this gateway's own doors, asked with the key of another organisation.
+ */
+export async function makersGateway(
+  bindings: Readonly<Record<string, string>> = {},
+): Promise<Gateway> {
+  let key: Promise<string> | undefined;
+  const host = createServer((incoming, response) => {
+    key ??= at.keyOf({ credits: 1_000_000_000, rpmLimit: 1000 });
+    key
+      .then((own) => played(incoming, response, { origin: at.origin, key: own }))
+      .catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => {
+    host.listen(0, "127.0.0.1", resolve);
+  });
+  afterAll(() => host.close());
+  const url = `http://127.0.0.1:${(host.address() as AddressInfo).port}/v1`;
+  const at = gateway({
+    RESIDENCY: "relaxed", // their usual hosts promise no place
+    OPENAI_API_KEY: "sk-openai",
+    OPENAI_BASE_URL: url,
+    ANTHROPIC_API_KEY: "sk-ant",
+    ANTHROPIC_BASE_URL: url,
+    ALIASES: JSON.stringify(ALIASES),
+    ...bindings,
+  });
+  return at;
+}
+
+/** Answers as the sandbox does, byte for byte, in the wire of the path that was asked. */
+async function played(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  { origin, key }: { readonly origin: string; readonly key: string },
+): Promise<void> {
+  const parts: Buffer[] = [];
+  for await (const part of incoming) parts.push(part as Buffer);
+  const asked = JSON.parse(Buffer.concat(parts).toString("utf8")) as Record<string, unknown>;
+  const answer = await fetch(new URL(incoming.url ?? "", origin), {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      ...asked,
+      model: /^gpt/.test(String(asked["model"])) ? "sandbox/think" : "sandbox/agent",
+    }),
+  });
+  response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
+  for await (const bytes of answer.body ?? []) response.write(bytes);
+  response.end();
+}
