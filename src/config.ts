@@ -51,7 +51,7 @@ export type ModelEntry = z.infer<typeof models>[number];
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
 /** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
-const NUMBERS = {
+export const NUMBERS = {
   MARKUP_PERCENT: [0, 0, 1000],
   DEFAULT_MAX_OUTPUT: [4096, 1, 1_000_000],
   RETENTION_DAYS: [30, 3, 3650],

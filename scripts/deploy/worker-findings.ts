@@ -49,7 +49,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
   const plain = [...regionFindings(settings, set), ...varFindings(config, providers)];
   const parsed = parseConfig(bindings);
   if (!parsed.ok) {
-    const remedy = `Correct it in [env.${region}] vars; wrangler.toml and docs/configuration.md say what it may be.`;
+    const remedy = `Correct it in [env.${region}] vars; docs/configuration.md says what it may be.`;
     const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }
@@ -145,7 +145,7 @@ function regionFindings({ region, config }: Settings, set: readonly string[]): F
 function varFindings(config: Unstable_Config, providers: readonly string[]): Finding[] {
   return Object.entries(config.vars).flatMap(([name, value]) => {
     if (SECRET_NAME.test(name) || providers.includes(name)) {
-      const remedy = `Take it out of wrangler.toml, make a new one, and use npx wrangler secret put ${name}.`;
+      const remedy = `Take it out of the file, make a new one, and use npx wrangler secret put ${name}.`;
       return [error(name, "is a secret, but stands among the vars", remedy)];
     }
     if (typeof value === "string") return [];
@@ -157,7 +157,11 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
   const names = Object.keys(config.vars);
   const unknown = names.filter((name) => !read.has(name) && !READ_ELSEWHERE.has(name));
   return unknown.map((name) =>
-    warning(name, "is a var that nothing reads", "Is it misspelt? wrangler.toml lists them."),
+    warning(
+      name,
+      "is a var that nothing reads",
+      "Is it misspelt? docs/configuration.md lists them.",
+    ),
   );
 }
 

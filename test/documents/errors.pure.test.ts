@@ -9,6 +9,12 @@ import { LIMIT_CASES } from "../http/limit-cases.ts";
 import { anchorsOf } from "./links.ts";
 import { readPage, ROOT } from "./pages.ts";
 
+/** What stands under the heading of an error. */
+function sectionOf(anchor: string): string {
+  const [, rest = ""] = page.split(`\n### \`${anchor}\`\n`);
+  return rest.split("\n##")[0]?.trim() ?? "";
+}
+
 // A kind of failure without a case does not compile.
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const page = readPage("docs/errors.md");
@@ -16,8 +22,10 @@ const anchors = anchorsOf(page);
 it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
     expect(anchors).toContain(anchorOf(failure));
-    expect(page).toContain(`](#${anchorOf(failure)})`);
-    expect(page).toContain(`${wireOf(failure).status}, type \`${wireOf(failure).type}\``);
+    const { status, type } = wireOf(failure);
+    expect(sectionOf(anchorOf(failure))).toContain(`${status}, type \`${type}\``);
+    const row = page.split("\n").find((line) => line.startsWith(`| ${status} `));
+    expect(row).toContain(`](#${anchorOf(failure)})`);
   }
 });
 
@@ -31,4 +39,15 @@ it("docs/errors.md has an anchor for every code that a refusal is given where it
   });
   expect(codes).toContain("last_owner");
   expect(codes.filter((code) => !anchors.has(code))).toEqual([]);
+});
+
+it("every error of docs/errors.md says its status and type, and stands in the row of that status", () => {
+  const headings = [...page.matchAll(/^### `(\w+)`$/gm)].map(([, anchor = ""]) => anchor);
+  const wrong = headings.filter((anchor) => {
+    const [, status] = /^(\d{3}), type `\w+`/.exec(sectionOf(anchor)) ?? [];
+    const row = page.split("\n").find((line) => line.startsWith(`| ${status} `));
+    return row?.includes(`](#${anchor})`) !== true;
+  });
+  expect(headings.length).toBeGreaterThan(30);
+  expect(wrong).toEqual([]);
 });

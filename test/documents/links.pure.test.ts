@@ -52,6 +52,34 @@ it("no file names a document that is not in the repository", () => {
   expect(named).toEqual([]);
 });
 
+it("no comment, map or decision names a source file that is not in the repository", () => {
+  const folders = ["src", "scripts", "docs/internals", "test", "migrations", "console"];
+  const files = folders
+    .flatMap((folder) =>
+      readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" }).map(
+        (name) => `${folder}/${name}`,
+      ),
+    )
+    .filter((name) => !name.includes("node_modules"));
+  const isThere = (name: string): boolean =>
+    files.some((file) => file === name || file.endsWith(`/${name}`)) ||
+    existsSync(path.join(ROOT, name));
+  const named = files
+    .filter((file) => /\.(?:tsx?|md)$/.test(file))
+    .flatMap((file) => {
+      const text = readPage(file);
+      const comments = text.match(/\/\*[\s\S]*?\*\/|(?<![:"'`])\/\/[^\n]*/g) ?? [];
+      const words = file.endsWith(".md") ? text : comments.join("\n");
+      return [...words.matchAll(/(?<![\w/.@<>{}*-])[\w./-]*\w\.(?:tsx?|sql)\b(?![\w(/])/g)]
+        .map(([name]) => name.replace(/^(?:\.\.?\/)+/, ""))
+        .filter((name) => !ELSEWHERE.test(name) && !isThere(name))
+        .map((name) => `${file}: ${name}`);
+    });
+  expect(named).toEqual([]);
+});
+/** Suffixes alone, an example, and a file of workerd's. */
+const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
+
 it("every test that test/README.md names is there, in a file that is there", () => {
   const files = readdirSync(path.join(ROOT, "test"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))

@@ -1,0 +1,240 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { OPERATIONS } from "../../scripts/openapi/operations.ts";
+import { NUMBERS, parseConfig } from "../../src/config.ts";
+import { EVENT_TYPES } from "../../src/lib/event.ts";
+import { EVERYONE, PATHS } from "../../src/paths.ts";
+import type { Path } from "../../src/paths.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
+import { readPage, ROOT } from "./pages.ts";
+
+/** The cells of a page's table rows. */
+const rowsOf = (page: string): string[][] =>
+  readPage(page)
+    .split("\n")
+    .filter((line) => line.startsWith("|") && !/^\|\s*-/.test(line))
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split("|")
+        .map((cell) => cell.trim()),
+    );
+const callsIn = (text: string): string[] =>
+  [...text.matchAll(/`((?:GET|POST|PATCH|DELETE) \/[^`]+)`/g)].map(([, call = ""]) => call);
+const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts"))
+  .map((name): [string, string] => [name, readFileSync(path.join(ROOT, "src", name), "utf8")]);
+
+it("docs/keys.md says of every path who may ask it", () => {
+  const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
+    callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
+  );
+  const declared = PATHS.map((row) => {
+    const at = row.path.replaceAll(/:(\w+)(?:\{.+?\})?/g, "{$1}");
+    return `${row.method} ${at}: ${cellsOf(row).join(", ")}`;
+  });
+  expect(said.toSorted()).toEqual(declared.toSorted());
+});
+
+/** The cells of a path's row: of each role, then of a key with limits. */
+function cellsOf({ path: at, reach, who: { roles, others } }: Path): string[] {
+  const ofRoles = EVERYONE.map((role) => {
+    if (others === undefined) return roles.includes(role) ? "yes" : "no";
+    return others.includes(role) ? "all" : "its own";
+  });
+  return [...ofRoles, ofLimited(reach, others, at)];
+}
+
+/** What a key with limits may: what is not managed, and of what belongs to someone its own alone. */
+function ofLimited(reach: Path["reach"], others: Path["who"]["others"], at: string): string {
+  if (reach === "managed") return "no";
+  if (others === undefined) return "yes";
+  return at.endsWith("/rotate") ? "itself" : "its own";
+}
+
+it("docs/idempotency.md names every path that takes an Idempotency-Key", () => {
+  const takes = OPERATIONS.filter(
+    ({ errors }) => errors?.includes("idempotency_mismatch") === true,
+  );
+  const said = rowsOf("docs/idempotency.md").flatMap(([what = ""]) => callsIn(what));
+  expect(said.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
+});
+
+it("docs/configuration.md has every var and secret, each whole-number one with its default and range", () => {
+  const rows = rowsOf("docs/configuration.md");
+  const read = new Set<string>();
+  parseConfig(
+    new Proxy({}, { get: (_, name) => (typeof name === "string" && read.add(name), undefined) }),
+  );
+  const asked = /\b(?:secret|numberVar)\([^)"]*"([A-Z][A-Z0-9_]+)"\)/g;
+  for (const [, text] of sources) {
+    for (const [, name = ""] of text.matchAll(asked)) read.add(name);
+  }
+  const isPattern = /^PEER_(?:IN|OUT)_|_BASE_URL$/;
+  const elsewhere = new Set([
+    "CF_VERSION",
+    "AI",
+    ...BUILT_IN.flatMap(({ variables }) => variables),
+  ]);
+  const names = new Set(
+    rows.flatMap(([cell = ""]) =>
+      [...cell.matchAll(/`([A-Z][A-Z0-9_]+)`/g)].map(([, name = ""]) => name),
+    ),
+  );
+  const wanted = [...read].filter((name) => !isPattern.test(name) && !elsewhere.has(name));
+  expect(wanted.filter((name) => !names.has(name))).toEqual([]);
+  const numbers = Object.entries(NUMBERS).map(([name, row]) => `${name}: ${row.join(" ")}`);
+  const said = rows
+    .filter(([cell = ""]) => cell.slice(1, -1) in NUMBERS)
+    .map(([name = "", usual = "", range = ""]) => {
+      const row = [usual, ...range.split(" to ")].map(Number);
+      return `${name.slice(1, -1)}: ${row.join(" ")}`;
+    });
+  expect(said.toSorted()).toEqual(numbers.toSorted());
+});
+
+it("docs/webhooks.md has every event, and none that is not told", () => {
+  const table = rowsOf("docs/webhooks.md").flatMap(([cell = ""]) =>
+    [...cell.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, type = ""]) => type),
+  );
+  expect(table.toSorted()).toEqual(EVENT_TYPES.toSorted());
+});
+
+it("every header of ours stands in a page for clients", () => {
+  const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
+  const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
+  const headers = sources
+    .filter(([name]) => !name.startsWith("providers"))
+    .flatMap(([, source]) =>
+      [...source.matchAll(/["'`](x-[a-z-]+[a-z])["'`]/g)].map(([, name = ""]) => name),
+    );
+  expect(headers).toContain("x-cost-micro");
+  expect([...new Set(headers)].filter((name) => !text.includes(name))).toEqual([]);
+});
+
+/** Rows of docs/limits.md, and the constants of src that they show, in order. */
+const LIMITS: Readonly<Record<string, readonly string[]>> = {
+  "body of a paid request": ["http/read-json.ts BODY_BYTES_MAX"],
+  "body of `/v1/messages/count_tokens`": ["http/read-json.ts COUNT_BYTES_MAX"],
+  "any other body": ["http/read-json.ts MANAGEMENT_BYTES_MAX"],
+  "depth of JSON; values in it": ["http/json-text.ts DEPTH_MAX", "http/json-text.ts VALUES_MAX"],
+  "messages, or items of `/v1/responses`": [
+    "inference/core-request.ts MESSAGES_MAX",
+    "inference/doors/messages/request.ts MESSAGES_MAX",
+    "inference/doors/responses/request.ts ITEMS_MAX",
+  ],
+  "tools of a request": [
+    "inference/core-request.ts TOOLS_MAX",
+    "inference/doors/messages/request.ts TOOLS_MAX",
+    "inference/doors/responses/tools.ts TOOLS_MAX",
+  ],
+  "choices (`n`)": ["inference/core-request.ts CHOICES_MAX"],
+  "texts of an embeddings request; `dimensions`": [
+    "inference/core-request.ts INPUTS_MAX",
+    "inference/core-request.ts DIMENSIONS_MAX",
+  ],
+  "name of a model": ["inference/core-request.ts MODEL_CHARACTERS_MAX"],
+  "images downloaded for a request": [
+    "providers/inline-image.ts IMAGE_BYTES_MAX",
+    "providers/inline-image.ts ALL_BYTES_MAX",
+    "providers/inline-image.ts DOWNLOADS_MAX",
+  ],
+  "live keys of an organisation; new ones in a day": [
+    "keys/keys.store.ts LIVE_KEYS_MAX",
+    "keys/keys.store.ts NEW_KEYS_MAX",
+  ],
+  "secrets of a key at a time; new ones in a day": [
+    "keys/keys.store.ts LIVE_SECRETS_MAX",
+    "keys/secrets.store.ts ROTATIONS_MAX",
+  ],
+  "overlap of a key's secrets; of a webhook's": [
+    "keys/rotation.ts OVERLAP_MAX_S",
+    "webhooks/webhooks.route.ts OVERLAP_MAX_S",
+  ],
+  "models that a key may name": ["keys/terms.ts MODELS_MAX"],
+  "a session's life; its origins; its token": [
+    "lib/session.ts SESSION_MAX_S",
+    "keys/sessions.route.ts ORIGINS_MAX",
+    "keys/session-token.ts SESSION_TOKEN_MAX",
+  ],
+  "sessions of an organisation in use within days": ["wallet/object/sessions.do.ts SESSIONS_MAX"],
+  "unused sessions ended by one key in a day": ["wallet/object/sessions.do.ts UNUSED_MAX"],
+  "end users of an organisation": ["wallet/object/end-users.do.ts END_USERS_MAX"],
+  "id of an end user": ["lib/external-id.ts EXTERNAL_ID_BYTES_MAX"],
+  "a budget, a quota or a credit": ["lib/money.ts DOLLARS_MAX"],
+  "alerts of a kind and an end user in a day; kept": [
+    "wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
+    "wallet/object/alerts.do.ts ALERTS_MAX",
+  ],
+  "events of one type by one key": ["wallet/tables/event-rows.do.ts HOURLY_MAX"],
+  "events kept": ["wallet/tables/event-rows.do.ts EVENTS_MAX"],
+  "webhooks of an organisation; tests of one": [
+    "webhooks/webhooks.store.ts WEBHOOKS_MAX",
+    "webhooks/webhook-deliveries.do.ts TESTS_MAX",
+  ],
+  "address of a webhook": ["webhooks/webhook-url.ts LENGTH_MAX"],
+  "messages that wait for a webhook": ["webhooks/delivery-rows.do.ts PENDING_MAX"],
+  "replays of a webhook; events of one": ["webhooks/webhooks.route.ts REPLAY_MAX"],
+  "days in one answer of usage; groups": [
+    "wallet/routes/usage.route.ts DAYS_MAX",
+    "wallet/rules/usage-totals.ts USAGE_GROUPS_MAX",
+  ],
+  "calls of the console; log-ins of a key": [
+    "console/console-session.do.ts CALLS_MAX",
+    "console/console-session.do.ts LOGINS_MAX",
+  ],
+};
+/** Bounds of configuration, peers, operators, log-ins, upstreams and single models: what else a client meets. */
+const OTHER =
+  /^(?:config\.ts|regions\/|operator\/|providers\/|console\/session|wallet\/object\/postings|inference\/doors\/messages\/tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
+
+/** What a constant of src is, in numbers: `20 * 1024 * 1024`, `7 * OVERLAP_DAY_S`. */
+function valueOf(file: string, name: string): number {
+  const text = sources.find(([source]) => source === file)?.[1] ?? "";
+  const [, words] = new RegExp(`^(?:export )?const ${name} = ([^;]+);`, "m").exec(text) ?? [];
+  if (words === undefined) throw new Error(`${file} has no ${name}`);
+  const factors = words.replaceAll("_", (at, index: number) =>
+    /\d/.test(words[index - 1] ?? "") ? "" : at,
+  );
+  return factors
+    .split("*")
+    .map((one) => one.trim())
+    .reduce((product, one) => product * (/^\d+$/.test(one) ? Number(one) : valueOf(file, one)), 1);
+}
+
+/** As a page writes it. */
+function shown(name: string, value: number): string {
+  if (name.endsWith("_S")) return `${value / 86_400} day`;
+  const isBytes = name.endsWith("BYTES_MAX") && value % 1_048_576 === 0;
+  return isBytes ? `${value / 1_048_576} MiB` : value.toLocaleString("en");
+}
+
+it("docs/limits.md shows each bound as src has it", () => {
+  const rows = new Map(rowsOf("docs/limits.md").map(([what = "", most = ""]) => [what, most]));
+  for (const [row, constants] of Object.entries(LIMITS)) {
+    const parts = constants.map((constant) => {
+      const [file = "", name = ""] = constant.split(" ");
+      return shown(name, valueOf(file, name)).replace(/\bmillion$/, "");
+    });
+    const said = (rows.get(row) ?? `no row ${row}`).replace("a million", "1,000,000");
+    const order = [...new Set(parts)].join(".*").replaceAll(/[()]/g, ".");
+    expect(said).toMatch(new RegExp(`(?<![\\d,])${order}`));
+  }
+});
+
+it("every bound that a refusal names, or a body's schema has, stands in docs/limits.md", () => {
+  const places =
+    /(?:(?:[Aa]t most|more than|deeper than|over|from 0 to|1 to) \$\{|maxLength\(|maximum\(|bytesMax: )([A-Z_]+_MAX(?:_S)?)\b/g;
+  const used = sources.flatMap(([file, text]) =>
+    [...text.matchAll(places)].map(([, name = ""]) => `${file} ${name}`),
+  );
+  const known = Object.values(LIMITS).flat();
+  const isShown = (one: string): boolean => {
+    const [file = "", name = ""] = one.split(" ");
+    const own = sources.some(([at, text]) => at === file && text.includes(`const ${name} =`));
+    return own ? known.includes(one) : known.some((constant) => constant.endsWith(` ${name}`));
+  };
+  expect(used.length).toBeGreaterThan(30);
+  expect(used.filter((one) => !isShown(one) && !OTHER.test(one))).toEqual([]);
+});
