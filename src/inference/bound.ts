@@ -32,7 +32,12 @@ export type Sold = {
  * `param` in the door's words, 404 model_not_found.
  */
 export function bounded(asked: Asked, sold: Sold): Result<PaidRequest> {
-  const { request } = asked;
+  const { request, place } = asked;
+  const { region } = sold.catalog;
+  if (place && place.name !== region) {
+    const problem = `this is the region '${region}', which promises no other`;
+    return invalid(`${place.param}: ${problem}`, place.param);
+  }
   const bound =
     request.kind === "chat"
       ? boundChat(request.body, asked, sold)

@@ -216,7 +216,21 @@ export function parseChatRequest(value: object): Result<ChatBody> {
   const parsed = isPlainChat(value)
     ? success(value as ChatBody)
     : parseBody(chatBody, withoutNulls(value));
-  return parsed.ok ? parsed : explainPart(value, parsed);
+  return parsed.ok ? (undeclared(parsed.value) ?? parsed) : explainPart(value, parsed);
+}
+
+/** The refusal of a choice of a tool that is not among the tools, which hosts tell each in its own way, or not at all. */
+function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
+  if (typeof choice !== "object") return null;
+  const declared = new Set((tools ?? []).map(nameOf));
+  const wanted = choice.type === "allowed_tools" ? choice.allowed_tools.tools : [choice];
+  if (wanted.every((one) => declared.has(nameOf(one)))) return null;
+  return invalid("'tool_choice' names a tool that 'tools' lacks.", "tool_choice");
+}
+
+/** A tool's kind and name, where it is declared and where it is chosen. */
+function nameOf(one: z.infer<typeof toolName>): string {
+  return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
 }
 
 /** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */

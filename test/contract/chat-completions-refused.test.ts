@@ -11,6 +11,7 @@ beforeAll(async () => {
 
 const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+const tool = (name: string) => ({ type: "function", function: { name } });
 const CAPS = ["max_tokens", "max_completion_tokens"];
 
 describe("POST /v1/chat/completions: 400, with param", () => {
@@ -57,6 +58,18 @@ describe("POST /v1/chat/completions: 400, with param", () => {
     ["tool_choice.function.name", { tool_choice: { type: "function", function: {} } }],
     ["tool_choice.custom", { tool_choice: { type: "custom", name: "c" } }],
     ["tool_choice.allowed_tools", { tool_choice: { type: "allowed_tools", mode: "auto" } }],
+    ["tool_choice", { tool_choice: { type: "function", function: { name: "f" } } }],
+    ["tool_choice", { tools: [tool("g")], tool_choice: tool("f") }],
+    [
+      "tool_choice",
+      {
+        tools: [tool("g")],
+        tool_choice: {
+          type: "allowed_tools",
+          allowed_tools: { mode: "auto", tools: [tool("g"), tool("f")] },
+        },
+      },
+    ],
     ["response_format.type", { response_format: { type: "xml" } }],
     ["user", { user: "" }],
     ["user", { user: 5 }],

@@ -92,21 +92,45 @@ describe("a tool's name of 65 to 128 characters, as this wire allows", () => {
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);
   });
 
-  it("keeps a request with Anthropic, where another host would take 64 characters", async () => {
-    const { calls, bindings } = mockAnthropic(() => new Response(null, { status: 503 }));
-    const asked = { model: "mock/both", ...fields };
-    expect((await messages(key, asked, { bindings })).status).toBeGreaterThanOrEqual(500);
-    expect([...new Set(calls.map(({ url }) => new URL(url).host))]).toEqual(["api.anthropic.com"]);
-  });
-
-  it("is refused by name where no such host serves the model, and nothing is asked", async () => {
-    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
-    const asked = { model: "mock/chat", tools: [FUNCTION, ...tools] };
-    const refused = await refusalOf(await messages(key, asked, { bindings }));
-    expect(refused).toMatchObject({ status: 400, param: "tools[1].name" });
-    expect(refused.message).toContain("at most 64 characters");
-    expect(calls).toEqual([]);
-  });
+  it.each([false, true])(
+    "is a shorter one to another host, and its own again in the answer (streamed: %s)",
+    async (stream) => {
+      const { calls, bindings } = mockAnthropic(({ url, body }) => {
+        if (url.includes("anthropic")) return new Response(null, { status: 503 });
+        const { function: chosen } = body["tool_choice"] as { function: Json };
+        const called = { index: 0, id: "call_2", type: "function" };
+        const tool_calls = [{ ...called, function: { ...chosen, arguments: "{}" } }];
+        const said = { role: "assistant", content: null, tool_calls };
+        const choice = { index: 0, finish_reason: "tool_calls" };
+        return stream
+          ? upstreamStream([
+              { choices: [{ ...choice, delta: said }] },
+              { choices: [], usage: USAGE },
+            ])
+          : Response.json({ choices: [{ ...choice, message: said }], usage: USAGE });
+      });
+      const called = { type: "tool_use", id: "call_1", name: names[0], input: {} };
+      const said = [
+        { role: "user", content: "Hello there" },
+        { role: "assistant", content: [called] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "x" }] },
+      ];
+      const asked = { model: "mock/both", ...fields, messages: said, stream };
+      const answer = await messages(key, asked, { bindings });
+      const message = stream ? (await foldedOf(answer)).message : await messageOf(answer);
+      expect(message).toMatchObject({ content: [{ type: "tool_use", name: names[2] }] });
+      const sent = calls.at(-1)?.body as {
+        tools: { function: { name: string } }[];
+        tool_choice: { function: { name: string } };
+        messages: { tool_calls?: { function: { name: string } }[] }[];
+      };
+      const short = sent.tools.map((tool) => tool.function.name);
+      expect(new Set(short).size).toBe(3);
+      for (const name of short) expect(name).toMatch(/^[\w-]{1,64}$/);
+      expect(sent.tool_choice.function.name).toBe(short[2]);
+      expect(sent.messages[1]?.tool_calls?.[0]?.function.name).toBe(short[0]);
+    },
+  );
 
   it("is counted; one of 129 is refused by name", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { balanceOf, openAccount, send } from "./client.ts";
+import { balanceOf, errorOf, openAccount, send } from "./client.ts";
 import { messageOf, messages, refusalOf } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
-import { mockUpstream } from "./upstream.ts";
+import { mockUpstream, upstreamCompletion } from "./upstream.ts";
 
 let key: string;
 beforeAll(async () => {
@@ -65,6 +65,7 @@ describe("refusals of POST /v1/messages", () => {
     ["messages[0].role", { messages: [{ role: "tool", content: "x" }] }],
     ["messages", { messages: [] }],
     ["model", { model: 7 }],
+    ["inference_geo", { inference_geo: "us" }],
     ["tools[0].name", { tools: [{ name: "a b", input_schema: {} }] }],
   ])("%s is a 400 that names it, and nothing is held", async (param, fields) => {
     const before = await balanceOf(key);
@@ -91,6 +92,41 @@ describe("refusals of POST /v1/messages", () => {
         },
       ]);
     }
+  });
+
+  it("a forced tool that is not there is refused at each door, and no host is asked", async () => {
+    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+    const model = "mock/chat";
+    const refused = [
+      await refusalOf(
+        await messages(
+          key,
+          {
+            model,
+            tools: [{ name: "a", input_schema: {} }],
+            tool_choice: { type: "tool", name: "b" },
+          },
+          { bindings },
+        ),
+      ),
+      ...(await Promise.all(
+        ["chat/completions", "responses"].map(async (door) => {
+          const isChat = door !== "responses";
+          const of = (name: string) => (isChat ? { function: { name } } : { name });
+          const asked = isChat ? { messages: [{ role: "user", content: "Hi" }] } : { input: "Hi" };
+          const body = {
+            model,
+            ...asked,
+            tools: [{ type: "function", ...of("a") }],
+            tool_choice: { type: "function", ...of("b") },
+          };
+          const answer = await send(`/v1/${door}`, { key, body, bindings });
+          return { status: answer.status, ...(await errorOf(answer, 400)) };
+        }),
+      )),
+    ];
+    expect(refused).toMatchObject(Array(3).fill({ status: 400, param: "tool_choice" }));
+    expect(calls).toEqual([]);
   });
 
   it("an embedding model is not found here", async () => {

@@ -164,6 +164,29 @@ describe("POST /v1/messages over the core", () => {
     ]);
   });
 
+  it("what has no word on another host's wire is left out and named, at any depth", async () => {
+    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+    const cache_control = { type: "ephemeral" };
+    const fields = {
+      model: "mock/chat",
+      messages: [{ role: "user", content: [{ type: "text", text: "Hi", cache_control, odd: 1 }] }],
+      tools: [{ name: "look", input_schema: {}, eager_input_streaming: true }],
+      thinking: { type: "disabled", display: "omitted" },
+      inference_geo: "global",
+    };
+    const response = await messages(key, fields, { bindings });
+    await messageOf(response);
+    const named = response.headers.get("x-dropped")?.split(", ").toSorted();
+    expect(named).toEqual([
+      "cache_control",
+      "inference_geo",
+      "text.odd",
+      "thinking.display",
+      "tools.eager_input_streaming",
+    ]);
+    expect(JSON.stringify(calls[0]?.body)).not.toMatch(/cache|odd|eager|omitted|geo/);
+  });
+
   it("an upstream that breaks off in a stream is an error event and no message_stop", async () => {
     const chunk = { choices: [{ index: 0, delta: { content: "Hel" }, finish_reason: null }] };
     const { bindings } = mockUpstream(() => {

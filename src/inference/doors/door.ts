@@ -43,6 +43,8 @@ export type Asked = {
   readonly user: string | null;
   /** Fields that were left out because leaving them out changes nothing, raw; named in `x-dropped`, which cleans them. */
   readonly dropped: readonly string[];
+  /** The region that the client says it must run in, and the field that says so; absent or null: none. */
+  readonly place?: { readonly name: string; readonly param: string } | null;
   /**
    * The name in the door's body of a field of the core's, for a 400 that is found later (by the model's
    * abilities, or by the provider); absent: the same name. Null: no field of the client's.

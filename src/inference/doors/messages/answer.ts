@@ -14,8 +14,11 @@ export type Said = {
   readonly stop_details: JsonObject | null;
 };
 
+/** Tools as the client calls them, by the names that were sent; the others have one name. */
+export type Names = ReadonlyMap<string, string>;
+
 /** The core's answer (a chat completion) as a message. */
-export function saidOf(answer: JsonObject): Said {
+export function saidOf(answer: JsonObject, names: Names): Said {
   const choice = objectOf(listOf(answer["choices"])[0]);
   const message = objectOf(choice["message"]);
   const calls = listOf(message["tool_calls"]).filter(isObject);
@@ -29,7 +32,7 @@ export function saidOf(answer: JsonObject): Said {
     content: [
       ...thoughtsOf(message, calls),
       ...(text === "" ? [] : [{ type: "text", text }]),
-      ...calls.map(useOf),
+      ...calls.map((call) => useOf(call, names)),
     ],
     ...stop,
   };
@@ -52,8 +55,9 @@ function thoughtsOf(message: JsonObject, calls: readonly JsonObject[]): readonly
 }
 
 /** Arguments that are no JSON object stand whole in one field: the tool refuses them, and the model tries again. */
-function useOf({ id, function: called }: JsonObject): JsonObject {
-  const { name, arguments: said } = objectOf(called);
+function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
+  const { name: sent, arguments: said } = objectOf(called);
+  const name = names.get(textOf(sent)) ?? sent;
   const text = textOf(said);
   const input = text.trim() === "" ? {} : (parseObject(text) ?? { invalid_arguments: text });
   return { type: "tool_use", id, name, input, caller: DIRECT };

@@ -23,7 +23,7 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
  * named; what would change the answer is a lack. Failures: 400 for what no route could do.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
-  const losses = new Losses();
+  const losses = new Losses(body);
   if (body.max_tokens === 0) {
     losses.cannot("max_tokens", "0 only warms a cache, which this model has not");
   }
@@ -156,8 +156,8 @@ function resultParts({ content }: ToolResult, place: string, losses: Losses): Js
     if (shown.type !== "tool_reference") {
       return partsOf(shown, `${place}.content[${at}]`, losses);
     }
-    losses.dropped.add(shown.type); // all tools are sent anyway
-    return [];
+    const name = losses.names.fitting(shown.tool_name); // all tools are sent anyway
+    return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }
 
@@ -177,7 +177,9 @@ function said(blocks: readonly Block[], place: string, losses: Losses): Result<C
   }
   const text = texts.join("");
   const isSilent = text === "" && calls.length === 0;
-  return success(isSilent ? [] : [assistantMessage(text, remembered(thoughts), calls)]);
+  if (isSilent) return success([]);
+  const named = calls.map((call) => ({ ...call, name: losses.names.fitting(call.name) }));
+  return success([assistantMessage(text, remembered(thoughts), named)]);
 }
 
 function assistantMessage(

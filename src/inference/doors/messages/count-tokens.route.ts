@@ -57,7 +57,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
 
 /** By what would be sent: in this dialect where a route of the model speaks it. */
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
-  const prompt = promptOf(body, new Losses());
+  const prompt = promptOf(body, new Losses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;

@@ -5,11 +5,12 @@ import type { JsonObject } from "../../../providers/provider.ts";
 import { parseChatRequest } from "../../core-request.ts";
 import type { Asked, Door, DoorContext, Receipt, Reply } from "../door.ts";
 import { envelope, saidOf, usageOf, wholeBlock } from "./answer.ts";
+import type { Names } from "./answer.ts";
 import { chatBodyOf } from "./convert.ts";
 import { messagesDialect } from "./dialect.ts";
 import { betasIn, nativeOf, unknownIn } from "./native.ts";
 import { parseMessages, VERSIONS } from "./request.ts";
-import type { Version } from "./request.ts";
+import type { MessagesBody, Version } from "./request.ts";
 import { convertedStream, nativeStream } from "./stream.ts";
 
 /** POST /v1/messages: Anthropic's dialect, as it passes to Claude's own host or over the core. */
@@ -31,28 +32,38 @@ function parse(value: object, at: DoorContext): Result<Asked> {
   if (!converted.ok) return converted;
   const native = nativeOf(body, betasIn(at.header("anthropic-beta")));
   if (!native.ok) return native;
-  const core = parseChatRequest(converted.value.body);
-  if (!core.ok) return core;
   const { losses } = converted.value;
-  const { body: sent, betas, dropped, weights, outputLeast } = native.value;
+  const { body: sent, betas, dropped, unconverted, weights, outputLeast } = native.value;
+  const caching = native.value.marksCache ? CACHING : {};
+  const core = parseChatRequest({ ...converted.value.body, ...caching });
+  if (!core.ok) return core;
   return success({
     request: { kind: "chat", body: core.value },
     user: null,
-    dropped: [...unknownIn(body), ...losses.dropped],
+    dropped: [...unknownIn(body), ...losses.dropped, ...dropped, ...unconverted],
+    place: placeOf(body),
     paramOf,
-    reply: replyOf(body.stream === true, false),
+    reply: convertedReply(body.stream === true, losses.names.origins),
     native: {
       wire: "messages",
       body: sent,
       headers: betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") },
       dropped: [...dropped],
-      reply: replyOf(body.stream === true, true),
+      reply: nativeReply(body.stream === true),
       weights,
       outputLeast,
       hourCache: keepsAnHour(sent),
       only: losses.lack,
     },
   });
+}
+
+/** What the core's routes know of marks in a prompt: that it is worth to be kept. Claude and Nova keep it. */
+const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
+
+/** Where the client says that the request must run; `global` is anywhere. */
+function placeOf({ inference_geo: name }: MessagesBody): NonNullable<Asked["place"]> | null {
+  return name && name !== "global" ? { name, param: "inference_geo" } : null;
 }
 
 /** The dialect's version of this request. Failures: 400 for one that is not known here. */
@@ -68,6 +79,7 @@ export function versionOf(at: DoorContext): Result<Version> {
 const PARAMS: Readonly<Record<string, string>> = {
   max_completion_tokens: "max_tokens",
   parallel_tool_calls: "tool_choice",
+  prompt_cache_options: "cache_control",
   reasoning_effort: "thinking",
   response_format: "output_config",
   stop: "stop_sequences",
@@ -79,16 +91,23 @@ function paramOf(param: string): string | null {
   return field === null ? null : (PARAMS[field] ?? field);
 }
 
-function replyOf(isStream: boolean, isNative: boolean): Reply {
-  if (isStream) return { kind: "stream", stream: isNative ? nativeStream : convertedStream };
-  return { kind: "json", json: isNative ? nativeMessage : convertedMessage };
+function nativeReply(isStream: boolean): Reply {
+  return isStream
+    ? { kind: "stream", stream: nativeStream }
+    : { kind: "json", json: nativeMessage };
+}
+
+function convertedReply(isStream: boolean, names: Names): Reply {
+  return isStream
+    ? { kind: "stream", stream: (head) => convertedStream(head, names) }
+    : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
 }
 
 /** The core's answer as a message. */
-function convertedMessage(answer: JsonObject, receipt: Receipt): JsonObject {
+function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
   return {
     ...envelope(receipt),
-    ...saidOf(answer),
+    ...saidOf(answer, names),
     usage: usageOf(receipt.usage, receipt.costMicro),
   };
 }

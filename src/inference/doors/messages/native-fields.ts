@@ -183,6 +183,23 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
+/** Of what passes, what has no word in the core: left out on every other route, and named. */
+export const UNCONVERTED: ReadonlySet<string> = new Set([
+  "text.citations",
+  "image.transformations",
+  "document.citations",
+  "search_result.citations",
+  "messages.clear_at",
+  "messages.output_config",
+  "tools.eager_input_streaming",
+  "tools.defer_loading",
+  "tools.input_examples",
+  "tools.allowed_callers",
+  "thinking.display",
+  "thinking.block_binding",
+  "output_config.task_budget",
+]);
+
 /** Betas without a field of their own, and those whose field passes without them too. */
 const FIELDLESS = [
   "claude-code-20250219",

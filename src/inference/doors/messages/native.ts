@@ -4,7 +4,7 @@ import { isObject, numberOf, objectOf, textOf } from "../../../providers/json-va
 import type { JsonObject } from "../../../providers/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../../providers/tool-call-id.ts";
 import type { Weight, Weights } from "../../prompt-size.ts";
-import { BLOCKS, isPassingBeta, MESSAGE, REQUEST } from "./native-fields.ts";
+import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./native-fields.ts";
 import type { Fields, Rule } from "./native-fields.ts";
 import type { CountBody, Message, MessagesBody } from "./request.ts";
 import { kindOf, withoutServerTools } from "./tools.ts";
@@ -19,6 +19,10 @@ export type NativeRequest = {
   /** Values of `anthropic-beta` that pass. */
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
+  /** Names of what passes and could not be converted. */
+  readonly unconverted: ReadonlySet<string>;
+  /** Anything of it is marked to be kept in a cache. */
+  readonly marksCache: boolean;
   /** What of it does not weigh as its text does. */
   readonly weights: Weights;
   /** With fewer tokens of output the host refuses it: its thinking has a budget within them. */
@@ -85,9 +89,9 @@ export function nativeOf(
     messages: messages.map((message) => picker.message(message)).filter(isSaid),
     ...withoutNulls(picker.fields(asked, REQUEST, "")),
   };
-  const { dropped, weights } = picker;
+  const { dropped, unconverted, marksCache, weights } = picker;
   const outputLeast = outputLeastOf(objectOf(body.thinking));
-  return success({ body: sent, betas, dropped, weights, outputLeast });
+  return success({ body: sent, betas, dropped, unconverted, marksCache, weights, outputLeast });
 }
 
 function outputLeastOf({ type, budget_tokens: budget }: JsonObject): number {
@@ -110,6 +114,8 @@ const NAMES_MAX = 100;
 /** Takes from a request what the table names. */
 class Picker {
   readonly dropped = new Set<string>();
+  readonly unconverted = new Set<string>();
+  marksCache = false;
   readonly weights = new Map<object, Weight>();
   readonly #betas: ReadonlySet<string>;
   readonly #ids = new ToolCallIds(WORD_64);
@@ -131,10 +137,18 @@ class Picker {
         field === "type" && !UNTYPED.has(place)
           ? this.#value(value, "word", place + field)
           : rule !== undefined && this.#value(value, rule, place + field);
-      if (passes !== false) kept.push([field, passes.value]);
-      else if (place !== "" || !SILENT.has(field)) this.#drop(place + field, value);
+      if (passes !== false) {
+        kept.push([field, passes.value]);
+        this.#note(field, value, place);
+      } else if (place !== "" || !SILENT.has(field)) this.#drop(place + field, value);
     }
     return Object.fromEntries(kept);
+  }
+
+  #note(field: string, value: unknown, place: string): void {
+    if (value === null || value === undefined) return;
+    this.marksCache ||= field === "cache_control";
+    if (UNCONVERTED.has(place + field)) this.unconverted.add(place + field);
   }
 
   #drop(name: string, value: unknown): void {

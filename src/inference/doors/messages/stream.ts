@@ -10,7 +10,7 @@ import type { JsonObject } from "../../../providers/provider.ts";
 import type { Usage } from "../../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../door.ts";
 import { begunUsage, DIRECT, envelope, startUsage, stopOf, usageOf, wholeBlock } from "./answer.ts";
-import type { Said } from "./answer.ts";
+import type { Names, Said } from "./answer.ts";
 import { errorOf } from "./dialect.ts";
 import { callExtra, claudeBlock, signatureOf } from "./thoughts.ts";
 
@@ -44,6 +44,11 @@ export class BlockWriter {
   #isOpen = false;
   #finish = "stop";
   #refusal = "";
+  readonly #names: Names;
+
+  constructor(names: Names) {
+    this.#names = names;
+  }
 
   /** Another piece of text; `json` is its JSON literal, as the upstream wrote it. */
   text(json: string): string {
@@ -126,7 +131,8 @@ export class BlockWriter {
     if (call === undefined) {
       const id = textOf(raw["id"]);
       if (isObject(raw["extra_content"])) out += this.#detail(callExtra(id, raw["extra_content"]));
-      call = { kind: "call", id, name: textOf(called["name"]), json: "", sent: 0 };
+      const sent = textOf(called["name"]);
+      call = { kind: "call", id, name: this.#names.get(sent) ?? sent, json: "", sent: 0 };
       this.#calls.set(number, call);
       this.#queue.push(call);
     }
@@ -214,8 +220,8 @@ function startOf(open: Open): JsonObject {
 }
 
 /** A stream of the core's chunks. */
-export function convertedStream(head: Head): StreamWriter {
-  const blocks = new BlockWriter();
+export function convertedStream(head: Head, names: Names): StreamWriter {
+  const blocks = new BlockWriter(names);
   return {
     ping: PING,
     begin: (usage) => startOfMessage(head, usage),

@@ -2,6 +2,7 @@ import { invalid, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
+import type { ToolNames } from "../tool-name.ts";
 import type { Losses } from "./losses.ts";
 import type { CountBody, Tool } from "./request.ts";
 
@@ -51,10 +52,17 @@ function choiceProblem(
     const problem = "is run and billed by the model's maker and is not supported";
     return invalid(`tool_choice: '${choice.name}' ${problem}`, param);
   }
-  const isForced = choice?.type === "any" || choice?.type === "tool";
-  return isForced && kept.length === 0
+  if (choice?.type === "tool" && !kept.some((tool) => mayBe(tool, choice.name))) {
+    return invalid(`tool_choice: '${choice.name}', which 'tools' lacks`, param);
+  }
+  return choice?.type === "any" && kept.length === 0
     ? invalid("tool_choice: none of the tools is supported", param)
     : null;
+}
+
+/** Whether a choice of that name is of this tool: a set of tools has members of other names. */
+function mayBe({ type, name }: Tool, chosen: string): boolean {
+  return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
 
 type Choice = NonNullable<CountBody["tool_choice"]>;
@@ -69,9 +77,6 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-/** As long as a function's name may be elsewhere. */
-const NAME_MAX = 64;
-
 /** `tools`, `tool_choice` and `parallel_tool_calls` of the core; client tools have no schema there. */
 export function toolsForCore(body: CountBody, losses: Losses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
@@ -83,7 +88,7 @@ export function toolsForCore(body: CountBody, losses: Losses): Result<JsonObject
   const { tool_choice: choice } = body;
   return success({
     tools: functions,
-    ...(choice && { tool_choice: choiceOf(choice) }),
+    ...(choice && { tool_choice: choiceOf(choice, losses.names) }),
     ...(isSingle(choice) && { parallel_tool_calls: false }),
   });
 }
@@ -92,28 +97,23 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 
-/**
- * A tool as a function of the core; none where its schema is not known to other models. One whose name is too long
- * there has it cut, and keeps the request from every host but Claude's own.
- */
+/** A tool as a function of the core; none where its schema is not known to other models. */
 function functionsOf(tool: Tool, place: string, losses: Losses): JsonObject[] {
   const kind = kindOf(tool);
-  if (kind === "custom") {
-    if ((tool.name ?? "").length > NAME_MAX) {
-      losses.cannot(`${place}.name`, `this model takes names of at most ${NAME_MAX} characters`);
-    }
-    return [functionOf(tool)];
-  }
+  if (kind === "custom") return [functionOf(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
   else losses.cannot(`${place}.type`, `only Claude knows the schema of '${tool.type}'`);
   return [];
 }
 
-function functionOf({ name, description, input_schema: parameters, strict }: Tool): JsonObject {
+function functionOf(
+  { name, description, input_schema: parameters, strict }: Tool,
+  names: ToolNames,
+): JsonObject {
   return {
     type: "function",
     function: {
-      name: name?.slice(0, NAME_MAX),
+      name: names.fitting(name ?? ""),
       ...(description && { description }),
       parameters,
       ...(typeof strict === "boolean" && { strict }),
@@ -121,7 +121,7 @@ function functionOf({ name, description, input_schema: parameters, strict }: Too
   };
 }
 
-function choiceOf(choice: Choice): unknown {
+function choiceOf(choice: Choice, names: ToolNames): unknown {
   switch (choice.type) {
     case "auto":
       return "auto";
@@ -130,6 +130,6 @@ function choiceOf(choice: Choice): unknown {
     case "none":
       return "none";
     case "tool":
-      return { type: "function", function: { name: choice.name } };
+      return { type: "function", function: { name: names.fitting(choice.name) } };
   }
 }

@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import { invalid, success } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
-import { hashedBase62 } from "../../../lib/hash.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import { opaqueObject } from "../../core-request.ts";
 import type { ChatBody } from "../../core-request.ts";
+import { fittingName } from "../tool-name.ts";
 
 const NAME_MAX = 64;
 const TOOLS_MAX = 1024;
@@ -88,10 +88,7 @@ type CoreTool = NonNullable<ChatBody["tools"]>[number];
 /** The name of a tool for wires that know no namespaces; `null`: it stands in none. */
 export function flatName(namespace: string | null, name: string): string {
   if (namespace === null) return name;
-  const whole = `${namespace}__${name}`;
-  if (/^[a-zA-Z0-9_-]+$/.test(whole) && whole.length <= NAME_MAX) return whole;
-  const readable = whole.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(-(NAME_MAX - 9));
-  return `${hashedBase62(whole, 8)}_${readable}`;
+  return fittingName(`${namespace}__${name}`);
 }
 
 /**

@@ -1,6 +1,8 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatBodyOf } from "../../../../src/inference/doors/messages/convert.ts";
 import { parseMessages } from "../../../../src/inference/doors/messages/request.ts";
+import { ToolNames } from "../../../../src/inference/doors/tool-name.ts";
 import { callExtra, signatureOf } from "../../../../src/inference/doors/messages/thoughts.ts";
 
 type Json = Record<string, unknown>;
@@ -202,6 +204,54 @@ describe("a Messages request in the core's words", () => {
     expect(refused(forced)).toBe("tool_choice");
     expect(refused({ tools: [search], tool_choice: { type: "any" } })).toBe("tool_choice");
     expect(refused({ tools: [{ type: "bash_20250124", name: "bash" }] })).toBe("tools[0].type");
+  });
+
+  test("names of tools all fit, differ as they did, are the same again, and lead back", () => {
+    const letter = fc.constantFrom("a", "b", "_", ".", "é");
+    const long = fc.tuple(
+      fc.string({ unit: letter, maxLength: 3 }),
+      fc.integer({ max: 130, min: 0 }),
+    );
+    const name = long.map(([some, more]) => `${some}x${"-".repeat(more)}`);
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1 }), (names) => {
+        // one that is already called as another would be
+        const all = [...names, ...names.map((one) => new ToolNames([one]).fitting(one))];
+        const tools = new ToolNames(all);
+        const sent = new Map(all.map((one) => [one, tools.fitting(one)]));
+        expect(new Set(sent.values()).size).toBe(sent.size);
+        for (const [one, fitting] of sent) {
+          expect(fitting).toMatch(/^[\w-]{1,64}$/);
+          expect(tools.origins.get(fitting) ?? fitting).toBe(one);
+          expect(new ToolNames([one]).fitting(one)).toBe(new ToolNames([one]).fitting(one));
+        }
+      }),
+    );
+  });
+
+  test("the result of a tool search says which tools are there now", () => {
+    const found = (tool_name: string): Json => ({ type: "tool_reference", tool_name });
+    const long = `mcp__${"n".repeat(80)}`;
+    const { body, dropped } = converted({
+      tools: [{ name: long, input_schema: {}, defer_loading: true }],
+      ...user({ type: "tool_result", tool_use_id: "s", content: [found("look"), found(long)] }),
+    });
+    const [{ function: sent }] = body["tools"] as [{ function: { name: string } }];
+    const text = ["look", sent.name].map(
+      (name) => `The tool ${name} is available now: call it by this name.`,
+    );
+    expect(body["messages"]).toEqual([
+      { role: "tool", tool_call_id: "s", content: text.join("\n") },
+    ]);
+    expect(dropped).toEqual([]);
+  });
+
+  test("a tool that is forced must be there, as one of a set may be", () => {
+    const tool_choice = { type: "tool", name: "there" };
+    expect(refused({ tools: [tool], tool_choice })).toBe("tool_choice");
+    expect(refused({ tool_choice })).toBe("tool_choice");
+    const set = { type: "computer_toolset_20260801" };
+    expect(refused({ tools: [tool, set], tool_choice })).toBe("tools[1].type"); // and natively it is taken
   });
 
   test.each([

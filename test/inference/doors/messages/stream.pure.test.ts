@@ -76,7 +76,7 @@ function pieces(text: string): string[] {
 
 /** The same answer in chunks; the pieces of calls alternate when `interleaved`. */
 function streamed(answer: Answer, interleaved: boolean) {
-  const writer = new BlockWriter();
+  const writer = new BlockWriter(new Map());
   const write = (chunks: readonly Json[]): string =>
     chunks.map((chunk) => writer.chunk(chunk)).join("");
   let out = write([
@@ -134,7 +134,7 @@ describe("blocks of a Messages stream", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
-        const said = saidOf(completion(answer));
+        const said = saidOf(completion(answer), new Map());
         const content = foldBlocks(events);
         expect(essence(content)).toEqual(essence([...said.content]));
         const { content: _, ...ending } = said;
@@ -144,7 +144,7 @@ describe("blocks of a Messages stream", () => {
   });
 
   test("a Claude thought is signed once, with its own signature, before its block stops", () => {
-    const writer = new BlockWriter();
+    const writer = new BlockWriter(new Map());
     const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
     let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));
     out += writer.chunk(chunkOf({ reasoning_content: "look." }));
@@ -158,7 +158,7 @@ describe("blocks of a Messages stream", () => {
   });
 
   test("a block of text stays on the wire while it is said: each piece leaves with its own event", () => {
-    const writer = new BlockWriter();
+    const writer = new BlockWriter(new Map());
     expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",
       "content_block_delta",
@@ -172,7 +172,7 @@ describe("blocks of a Messages stream", () => {
   });
 
   test("an answer that stops in the midst of a call's arguments still closes the block", () => {
-    const writer = new BlockWriter();
+    const writer = new BlockWriter(new Map());
     let out = writer.chunk(
       chunkOf({
         tool_calls: [{ index: 0, id: "a", function: { name: "look", arguments: '{"q":"x' } }],
