@@ -18,7 +18,7 @@ export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response 
 }
 
 /** Who says a version of that dialect, or was admitted by the key that it brings as that dialect does. */
-function speaksMessages(c: Context<AppEnv>): boolean {
+export function speaksMessages(c: Context<AppEnv>): boolean {
   if ((c.req.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(c.req.header("authorization") ?? "");
   return !isBearer && (c.req.header("x-api-key") ?? "").trim() !== "";

@@ -205,7 +205,7 @@ function writableHeaders(c: AppContext): Headers {
 function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted | undefined): void {
   const dialect = c.get("dialect");
   if (dialect === undefined) return;
-  const own = dialect.headers(c.get("requestId"), admitted?.rate ?? null);
+  const own = dialect.headers(c.get("requestId"), admitted ?? null);
   for (const [name, value] of Object.entries(own)) headers.set(name, value);
 }
 

@@ -9,6 +9,9 @@ export type ErrorAnswer = {
   readonly body: object | string;
 };
 
+/** What is left of a key's minute; tokens where it has a limit of them and the request came to a hold. */
+export type Limits = { readonly rate: RateState; readonly tokens?: RateState | undefined };
+
 /**
  * How the clients of a path are spoken to about everything that is not an answer of a model. Without one a
  * path speaks OpenAI's (failure-response.ts).
@@ -19,6 +22,6 @@ export type Dialect = {
    * as OpenAI says it.
    */
   error(failure: Failure, requestId: string): ErrorAnswer | null;
-  /** Headers of its own on every answer; `rate` is null where no key was admitted. */
-  headers(requestId: string, rate: RateState | null): Readonly<Record<string, string>>;
+  /** Headers of its own on every answer; `limits` is null where no key was admitted. */
+  headers(requestId: string, limits: Limits | null): Readonly<Record<string, string>>;
 };

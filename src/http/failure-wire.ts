@@ -68,17 +68,18 @@ const MISCONFIGURED_RETRY_S = 30;
 /** A failure without an entry does not compile: this is the only place that maps failures to the wire. */
 const WIRES: Wires = {
   invalid_request: (failure) => ({
-    ...invalidRequest(400, failure.message, failure.param),
+    ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
   // One body for missing, malformed, unknown and revoked keys: it tells a guesser nothing.
   // That one of ours has expired only its holder is told.
-  invalid_api_key: ({ expiredAt }) => ({
+  invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
     message:
       expiredAt === undefined
-        ? "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'."
+        ? ((twoHeaders && TWO_KEYS[twoHeaders]) ??
+          "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.")
         : `This API key expired at ${timestamp(expiredAt)}. Please use another one.`,
     headers: { "www-authenticate": "Bearer" },
   }),
@@ -213,6 +214,15 @@ const WIRES: Wires = {
     unavailable("storage_unavailable", "The service's storage is unavailable. Please retry."),
   misconfigured: () =>
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
+};
+
+/** Which of two headers is wrong. */
+const TWO_KEYS = {
+  both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
+  authorization:
+    "Invalid API key in 'Authorization'; that in 'x-api-key' is none of ours. Send one live key.",
+  "x-api-key":
+    "Invalid API key in 'x-api-key'; that in 'Authorization' is none of ours. Send one live key.",
 };
 
 /** Agents stop at the words "Insufficient credits" alone. */

@@ -6,6 +6,8 @@ import type { AppEnv } from "./context.ts";
 const PATH_SHOWN_MAX = 200;
 /** What clients ask for by default that is not here, and what they are told instead; with the paths below. */
 const HINTS: Readonly<Record<string, string>> = {
+  "/v1/v1":
+    " Your client adds /v1 to the base address by itself: give it one that ends before that.",
   "/v1/responses": " Responses are not stored here: send the whole input to POST /v1/responses.",
 };
 

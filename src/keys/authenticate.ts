@@ -61,9 +61,9 @@ export type Admitting = {
  * from a page that may send it (`origin_not_allowed`).
  */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
-  const token = credentialOf(request.authorization, request.apiKey ?? null);
+  const { token, twoHeaders } = credentialOf(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verified(token, request.keySecrets);
-  if (key === null) return refuse({ kind: "invalid_api_key" });
+  if (key === null) return refuse({ kind: "invalid_api_key", ...(twoHeaders && { twoHeaders }) });
   const ofSession = refuseSession(key, request);
   if (ofSession !== null) return ofSession;
   if (key.home !== request.region && key.scope === "regional") {
@@ -183,15 +183,28 @@ const OURS = "svc_";
  * it. An empty `x-api-key` is none. Of two that differ, the one of ours counts; two of ours that differ
  * are none: which of them counts must not depend on who reads.
  */
-export function credentialOf(authorization: string | null, apiKey: string | null): string | null {
+export function credentialOf(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
   const key = apiKey?.trim() ?? "";
-  if (key === "" || key === bearer) return bearer;
+  if (key === "" || key === bearer) return { token: bearer };
   const longest = isSession(key) ? SESSION_TOKEN_MAX : HEADER_CHARACTERS_MAX;
   const isKeyOurs = key.startsWith(OURS) && key.length <= longest;
-  if (bearer?.startsWith(OURS) !== true) return isKeyOurs ? key : (bearer ?? null);
-  return key.startsWith(OURS) ? null : bearer;
+  if (bearer === null) return { token: isKeyOurs ? key : null };
+  if (!bearer.startsWith(OURS)) {
+    return isKeyOurs
+      ? { token: key, twoHeaders: "x-api-key" }
+      : { token: bearer, twoHeaders: "authorization" };
+  }
+  return key.startsWith(OURS)
+    ? { token: null, twoHeaders: "both" }
+    : { token: bearer, twoHeaders: "authorization" };
 }
+
+/** What a request is verified by; `twoHeaders`: of two, as a refusal names it. */
+type Credential = {
+  readonly token: string | null;
+  readonly twoHeaders?: Extract<Failure, { kind: "invalid_api_key" }>["twoHeaders"];
+};
 
 const KEYS_MAX = 10_000;
 /**

@@ -20,10 +20,16 @@ type Kinds =
       readonly message: string;
       readonly param: string | null;
       readonly code?: string;
+      /** A provider found it too large: 413. */
+      readonly isTooLarge?: true;
     }
-  /** `expiredAt` (Unix ms): a key of ours whose time is up. `isForGood`: it can never live again. */
+  /**
+   * `expiredAt` (Unix ms): a key of ours whose time is up. `isForGood`: it can never live again. `twoHeaders`: two
+   * headers came with a key; which of them is wrong, or both where they contradict each other.
+   */
   | {
       readonly kind: "invalid_api_key";
+      readonly twoHeaders?: "authorization" | "x-api-key" | "both";
       readonly expiredAt?: number;
       readonly isForGood?: true;
     }

@@ -134,6 +134,7 @@ export function failureOf(failure: ProviderFailure): Failure {
     message: failure.message ?? "The model provider refused this request.",
     param: failure.param ?? null,
     ...(typeof failure.code === "string" && { code: failure.code }),
+    ...(failure.tooLarge === true && { isTooLarge: true }),
   };
 }
 

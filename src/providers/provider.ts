@@ -119,6 +119,8 @@ export type ProviderFailure = {
   readonly message?: string;
   readonly param?: string | null;
   readonly code?: string | null;
+  /** Only for refused: the host found it too large as a body, not too long for the model. */
+  readonly tooLarge?: true;
   /** For the log: a status or a word like "timeout"; never upstream text. */
   readonly reason: string;
 };

@@ -107,6 +107,7 @@ function isAboutUs({ code, type, message }: Complaint): boolean {
   return MODEL_CODES.has(code) || MODEL_CODES.has(type) || ABOUT_US.test(message);
 }
 
+const TOO_LARGE = "413";
 const NOT_SAID = "The model provider refused this request.";
 const CONTEXT_CODE = "context_length_exceeded";
 const CONTEXT_WORDS = "maximum context length";
@@ -120,7 +121,9 @@ function refusal(
   const param = isCleanParam(complaint.param, secret) ? complaint.param : null;
   if (!isAboutContext(complaint)) {
     const code = isCleanCode(complaint.code, secret) ? complaint.code : null;
-    return { kind: "refused", reason, message: cleaned || NOT_SAID, param, code };
+    const tooLarge = reason === TOO_LARGE;
+    const told = { reason, message: cleaned || NOT_SAID, param, code };
+    return { kind: "refused", ...told, ...(tooLarge && { tooLarge }) };
   }
   // Clients look for these words, whatever words the host has for it.
   const message = cleaned.includes(CONTEXT_WORDS)

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { balanceOf, errorOf, openAccount, send } from "./client.ts";
+import { balanceOf, openAccount, send } from "./client.ts";
 import { messageOf, messages, refusalOf } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { mockUpstream, upstreamCompletion } from "./upstream.ts";
@@ -8,6 +8,8 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
+const chatTool = (name: string): Json => ({ type: "function", function: { name } });
 
 describe("refusals of POST /v1/messages", () => {
   it("each in this dialect's shape, with our code and numbers in details", async () => {
@@ -96,36 +98,34 @@ describe("refusals of POST /v1/messages", () => {
 
   it("a forced tool that is not there is refused at each door, and no host is asked", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
-    const model = "mock/chat";
-    const refused = [
-      await refusalOf(
-        await messages(
-          key,
-          {
-            model,
-            tools: [{ name: "a", input_schema: {} }],
-            tool_choice: { type: "tool", name: "b" },
-          },
-          { bindings },
-        ),
-      ),
-      ...(await Promise.all(
-        ["chat/completions", "responses"].map(async (door) => {
-          const isChat = door !== "responses";
-          const of = (name: string) => (isChat ? { function: { name } } : { name });
-          const asked = isChat ? { messages: [{ role: "user", content: "Hi" }] } : { input: "Hi" };
-          const body = {
-            model,
-            ...asked,
-            tools: [{ type: "function", ...of("a") }],
-            tool_choice: { type: "function", ...of("b") },
-          };
-          const answer = await send(`/v1/${door}`, { key, body, bindings });
-          return { status: answer.status, ...(await errorOf(answer, 400)) };
-        }),
-      )),
+    const said = [{ role: "user", content: "Hi" }];
+    const bodies: readonly (readonly [string, Json])[] = [
+      [
+        "messages",
+        {
+          max_tokens: 9,
+          messages: said,
+          tools: [{ name: "a", input_schema: {} }],
+          tool_choice: { type: "tool", name: "b" },
+        },
+      ],
+      ["chat/completions", { messages: said, tools: [chatTool("a")], tool_choice: chatTool("b") }],
+      [
+        "responses",
+        {
+          input: said,
+          tools: [{ type: "function", name: "a" }],
+          tool_choice: { type: "function", name: "b" },
+        },
+      ],
     ];
-    expect(refused).toMatchObject(Array(3).fill({ status: 400, param: "tool_choice" }));
+    for (const [door, asked] of bodies) {
+      const body = { model: "mock/chat", ...asked };
+      const answer = await send(`/v1/${door}`, { key, body, bindings });
+      const { error } = await answer.json<{ error: { param?: string; details?: Json } }>();
+      const { param = error.details?.["param"] } = error;
+      expect([door, answer.status, param]).toEqual([door, 400, "tool_choice"]);
+    }
     expect(calls).toEqual([]);
   });
 
@@ -162,6 +162,22 @@ describe("refusals of POST /v1/messages", () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");
+  });
+
+  it("what an upstream finds too large is 413, and a prompt that is too long 400", async () => {
+    const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
+    const { bindings } = mockUpstream(() =>
+      Response.json({ error: { message: told.shift() } }, { status: 413 }),
+    );
+    const fields = { model: "mock/chat" };
+    expect(await refusalOf(await messages(key, fields, { bindings }))).toMatchObject({
+      status: 413,
+      type: "request_too_large",
+    });
+    expect(await refusalOf(await messages(key, fields, { bindings }))).toMatchObject({
+      status: 400,
+      type: "invalid_request_error",
+    });
   });
 
   it("an upstream's 401 is never the client's", async () => {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, chat, openAccount, send } from "./client.ts";
+import { createKey } from "./key-client.ts";
 import { foldedOf, messageOf, messages, refusalOf } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { mockUpstream, upstreamCompletion, upstreamStream } from "./upstream.ts";
@@ -17,6 +18,10 @@ const count = (fields: Json): Promise<Response> => {
   const body = { model: "sandbox/echo", messages: [HI], ...fields };
   return send("/v1/messages/count_tokens", { key, body });
 };
+
+const words = (many: number): Json[] => [{ role: "user", content: "word ".repeat(many) }];
+const tokens = ({ headers }: Response): (string | null)[] =>
+  ["limit", "remaining", "reset"].map((of) => headers.get(`anthropic-ratelimit-tokens-${of}`));
 
 describe("POST /v1/messages over the core", () => {
   it("answers with a whole message under the request's id, and charges what its usage says", async () => {
@@ -90,10 +95,17 @@ describe("POST /v1/messages over the core", () => {
     ]) {
       await messageOf(response);
     }
-    for (const response of [await asked({ "x-api-key": other }, key), await asked({})]) {
+    const wrong = key.slice(0, -1);
+    for (const [response, said] of [
+      [await asked({}), "Invalid or missing API key"],
+      [await asked({ "x-api-key": other }, key), "'Authorization' and 'x-api-key' hold two"],
+      [await asked({ "x-api-key": wrong }, "sk-ant-theirs"), "Invalid API key in 'x-api-key'"],
+      [await asked({ "x-api-key": "sk-theirs" }, wrong), "Invalid API key in 'Authorization'"],
+    ] as const) {
       expect(await refusalOf(response)).toMatchObject({
         status: 401,
         type: "authentication_error",
+        message: expect.stringContaining(said),
       });
     }
     expect((await send("/v1/balance", { headers: { "x-api-key": key } })).status).toBe(200);
@@ -107,6 +119,18 @@ describe("POST /v1/messages over the core", () => {
     expect(header("limit")).toBe("1000");
     expect(Number(header("remaining"))).toBeLessThan(1000);
     expect(header("reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  });
+
+  it("tells what is left of the key's tokens, in an answer and in a 429", async () => {
+    const { key: limited } = await createKey(key, { tpm_limit: 1500 });
+    const reset = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    const answer = await messages(limited, { messages: words(500), max_tokens: 600 });
+    await messageOf(answer);
+    expect(tokens(answer)).toEqual(["1500", expect.stringMatching(/^\d+$/), reset]);
+    const refused = await messages(limited, { messages: words(700), max_tokens: 64 });
+    expect(await refusalOf(refused)).toMatchObject({ status: 429, type: "rate_limit_error" });
+    expect(tokens(refused)).toEqual(["1500", expect.stringMatching(/^\d+$/), reset]);
+    expect(tokens(await messages(key))).toEqual([null, null, null]);
   });
 
   it("a client's telemetry names no end user; the header x-end-user does", async () => {
@@ -224,8 +248,8 @@ describe("POST /v1/messages/count_tokens", () => {
   it("counts without a cap, never 0, a little above what is billed, and costs nothing", async () => {
     const before = await balanceOf(key);
     const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
-    const words = "The quick brown fox jumps over the lazy dog. ".repeat(40);
-    const long = [{ role: "user", content: words }];
+    const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);
+    const long = [{ role: "user", content: prose }];
     const { input_tokens: many } = await (
       await count({ messages: long })
     ).json<{ input_tokens: number }>();
@@ -323,7 +347,21 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
     });
   });
 
-  it.each(["?limit=0", "?limit=1001", "?limit=x"])("%s is a 400", async (query) => {
-    expect((await send(`/v1/models${query}`, { key, headers: VERSION })).status).toBe(400);
+  it.each([
+    ["/v1/models?limit=0", 400],
+    ["/v1/models?limit=1001", 400],
+    ["/v1/models?limit=x", 400],
+    ["/v1/models/nobody/knows", 404],
+    ["/v1/v1/models", 404],
+  ])("%s is a %s in the dialect, with request-id; without a key a 401", async (path, status) => {
+    expect(await refusalOf(await send(path, { key, headers: VERSION }))).toMatchObject({ status });
+    expect(await refusalOf(await send(path, { headers: VERSION }))).toMatchObject({ status: 401 });
+  });
+
+  it("a client that adds /v1 once more is told so", async () => {
+    const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
+    const refused = await refusalOf(await send("/v1/v1/messages", { key, body }));
+    expect(refused).toMatchObject({ status: 404, type: "not_found_error" });
+    expect(refused.message).toContain("adds /v1 to the base address by itself");
   });
 });

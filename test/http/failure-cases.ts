@@ -28,6 +28,11 @@ export const CALLER_CASES = {
       400,
       { ...invalid, message, code: "context_length_exceeded" },
     ],
+    [
+      { kind: "invalid_request", message, param: null, isTooLarge: true },
+      413,
+      { ...invalid, message },
+    ],
   ],
   idempotency_replay: [
     [
@@ -92,6 +97,17 @@ export const CALLER_CASES = {
         ...nulls,
         message:
           "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
+      },
+      { "www-authenticate": "Bearer" },
+    ],
+    [
+      { kind: "invalid_api_key", twoHeaders: "both" },
+      401,
+      {
+        type: "invalid_api_key",
+        ...nulls,
+        message:
+          "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
       },
       { "www-authenticate": "Bearer" },
     ],

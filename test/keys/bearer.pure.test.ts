@@ -30,20 +30,24 @@ it("anything but one bearer token is no token", () => {
   expect(bearerToken(`Bearer ${"x".repeat(121)}`)).toBe("x".repeat(121));
 });
 
-test.each<[string | null, string | null, string | null]>([
+test.each<[string | null, string | null, string | null, string?]>([
   [null, "svc_a", "svc_a"],
   ["Bearer svc_a", null, "svc_a"],
   ["Bearer svc_a", "svc_a", "svc_a"],
   ["Bearer svc_a", "", "svc_a"],
   ["Bearer svc_a", "  ", "svc_a"],
-  ["Bearer svc_a", "sk-ant-b", "svc_a"],
-  ["Bearer sk-ant-b", "svc_a", "svc_a"],
+  ["Bearer svc_a", "sk-ant-b", "svc_a", "authorization"],
+  ["Bearer sk-ant-b", "svc_a", "svc_a", "x-api-key"],
   ["Basic svc_b", "svc_a", "svc_a"],
-  ["Bearer svc_a", "svc_b", null],
+  ["Bearer svc_a", "svc_b", null, "both"],
   [null, "sk-ant-b", null],
-  ["Bearer sk-ant-b", "sk-ant-c", "sk-ant-b"],
+  ["Bearer sk-ant-b", "sk-ant-c", "sk-ant-b", "authorization"],
   [null, `svc_${"x".repeat(200)}`, null],
   [null, "", null],
-])("Authorization %j and x-api-key %j are the credential %j", (authorization, apiKey, expected) => {
-  expect(credentialOf(authorization, apiKey)).toBe(expected);
-});
+])(
+  "Authorization %j and x-api-key %j are the credential %j; what is wrong of two: %s",
+  (authorization, apiKey, token, twoHeaders) => {
+    const expected = twoHeaders === undefined ? { token } : { token, twoHeaders };
+    expect(credentialOf(authorization, apiKey)).toEqual(expected);
+  },
+);

@@ -178,25 +178,31 @@ function said(blocks: readonly Block[], place: string, losses: Losses): Result<C
   const text = texts.join("");
   const isSilent = text === "" && calls.length === 0;
   if (isSilent) return success([]);
-  const named = calls.map((call) => ({ ...call, name: losses.names.fitting(call.name) }));
-  return success([assistantMessage(text, remembered(thoughts), named)]);
+  const called = calls.map((call) => [call, losses.names.fitting(call.name)] as const);
+  return success([assistantMessage(text, remembered(thoughts), called)]);
 }
 
 function assistantMessage(
   text: string,
   { details, reasoning, extras }: Remembered,
-  calls: readonly ToolUse[],
+  calls: readonly (readonly [call: ToolUse, name: string])[],
 ): CoreMessage {
   return {
     role: "assistant",
     ...(text !== "" && { content: text }),
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
-    ...(calls.length > 0 && { tool_calls: calls.map((call) => callOf(call, extras)) }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(([call, name]) => callOf(call, name, extras)),
+    }),
   };
 }
 
-function callOf({ id, name, input }: ToolUse, extras: ReadonlyMap<string, JsonObject>): JsonObject {
+function callOf(
+  { id, input }: ToolUse,
+  name: string,
+  extras: ReadonlyMap<string, JsonObject>,
+): JsonObject {
   const extra = extras.get(id);
   return {
     id,

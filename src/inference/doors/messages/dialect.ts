@@ -34,13 +34,14 @@ export const messagesDialect: Dialect = {
     const wire = wireOf(failure);
     return {
       status: statusOf(failure, wire),
-      headers: { ...wire.headers, "request-id": requestId },
+      headers: { ...wire.headers, ...limitHeaders(failure), "request-id": requestId },
       body: errorOf(failure, requestId),
     } satisfies ErrorAnswer;
   },
-  headers: (requestId, rate) => ({
+  headers: (requestId, limits) => ({
     "request-id": requestId,
-    ...(rate !== null && rateHeaders(rate)),
+    ...(limits !== null && rateHeaders(limits.rate, "requests")),
+    ...(limits?.tokens && rateHeaders(limits.tokens, "tokens")),
   }),
 };
 
@@ -91,12 +92,28 @@ function overlong(message: string): string {
   return `prompt is too long: ${asked} tokens > ${most} maximum`;
 }
 
-/** The key's minute; resets are points in time here (RFC 3339). */
-function rateHeaders({ limit, remaining, resetMs }: RateState): Readonly<Record<string, string>> {
+/** Of the limit that a refusal is about, where it is the key's own. */
+function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
+  const { kind } = failure;
+  if (kind === "tokens_limited") {
+    return rateHeaders({ ...failure, resetMs: failure.retryAfterMs }, "tokens");
+  }
+  if (kind !== "rate_limited" || failure.scope !== "key") return {};
+  return rateHeaders(
+    { limit: failure.limit, remaining: 0, resetMs: failure.retryAfterMs },
+    "requests",
+  );
+}
+
+/** What is left of the key's minute; resets are points in time here (RFC 3339). */
+function rateHeaders(
+  { limit, remaining, resetMs }: RateState,
+  what: "requests" | "tokens",
+): Readonly<Record<string, string>> {
   const reset = new Date(Math.ceil((elapsedMs() + resetMs) / 1000) * 1000);
   return {
-    "anthropic-ratelimit-requests-limit": String(limit),
-    "anthropic-ratelimit-requests-remaining": String(remaining),
-    "anthropic-ratelimit-requests-reset": reset.toISOString().replace(".000Z", "Z"),
+    [`anthropic-ratelimit-${what}-limit`]: String(limit),
+    [`anthropic-ratelimit-${what}-remaining`]: String(remaining),
+    [`anthropic-ratelimit-${what}-reset`]: reset.toISOString().replace(".000Z", "Z"),
   };
 }

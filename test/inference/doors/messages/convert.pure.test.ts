@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatBodyOf } from "../../../../src/inference/doors/messages/convert.ts";
 import { parseMessages } from "../../../../src/inference/doors/messages/request.ts";
@@ -40,6 +40,7 @@ function newer(more: Json): unknown {
 }
 
 const user = (...content: Json[]): Json => ({ messages: [{ role: "user", content }] });
+const reference = (tool_name: string): Json => ({ type: "tool_reference", tool_name });
 const text = (words: string): Json => ({ type: "text", text: words });
 
 describe("a Messages request in the core's words", () => {
@@ -230,18 +231,21 @@ describe("a Messages request in the core's words", () => {
   });
 
   test("the result of a tool search says which tools are there now", () => {
-    const found = (tool_name: string): Json => ({ type: "tool_reference", tool_name });
     const long = `mcp__${"n".repeat(80)}`;
     const { body, dropped } = converted({
       tools: [{ name: long, input_schema: {}, defer_loading: true }],
-      ...user({ type: "tool_result", tool_use_id: "s", content: [found("look"), found(long)] }),
+      ...user({
+        type: "tool_result",
+        tool_use_id: "s",
+        content: [reference("look"), reference(long)],
+      }),
     });
     const [{ function: sent }] = body["tools"] as [{ function: { name: string } }];
-    const text = ["look", sent.name].map(
+    const said = ["look", sent.name].map(
       (name) => `The tool ${name} is available now: call it by this name.`,
     );
     expect(body["messages"]).toEqual([
-      { role: "tool", tool_call_id: "s", content: text.join("\n") },
+      { role: "tool", tool_call_id: "s", content: said.join("\n") },
     ]);
     expect(dropped).toEqual([]);
   });
