@@ -9,6 +9,8 @@ import type { AdminClient, Call } from "./admin/transport.ts";
 export type { AdminClient } from "./admin/transport.ts";
 export type Scope = record.Scope;
 
+const PROGRESS_MS = 2_000;
+
 type Page = { readonly limit?: number | undefined; readonly offset?: number | undefined };
 
 export function postOrganization(admin: AdminClient, body: object) {
@@ -113,9 +115,25 @@ export async function wholeUsage(admin: AdminClient, call: Call): Promise<record
   return { ...usage, data };
 }
 
-export function postReconcile(admin: AdminClient, orgId: string) {
+/** Compares all of a wallet; `onProgress` hears every two seconds how many rows were read. */
+export async function postReconcile(
+  admin: AdminClient,
+  orgId: string,
+  onProgress: (rows: number) => void = () => undefined,
+): Promise<record.Reconciliation> {
   const path = pathOf("orgs", orgId, "reconcile");
-  return ask<record.Reconciliation>(admin, { method: "POST", path });
+  for (let after: string | undefined; ;) {
+    const body = { within_ms: PROGRESS_MS, after };
+    // oxlint-disable-next-line no-await-in-loop -- an answer says where the next one begins
+    const { next_after: next, ...answer } = await ask<record.ReconcilePage>(admin, {
+      method: "POST",
+      path,
+      body,
+    });
+    if (next === undefined) return answer;
+    onProgress(answer.rows_read);
+    after = next;
+  }
 }
 
 export function postSettle(admin: AdminClient, orgId: string, body: record.UnsavedSettlement) {

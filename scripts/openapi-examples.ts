@@ -203,7 +203,7 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
   await ask(`GET ${at}/sessions`, { fill });
   await ask(`DELETE ${at}/sessions/{session_id}`, { fill: [org, sessionId] });
   await ask(`GET ${at}/ledger`, { fill });
-  await ask(`POST ${at}/reconcile`, { fill });
+  await ask(`POST ${at}/reconcile`, { fill, body: { within_ms: 2000 } });
   await ask(`GET ${at}/usage`, { fill });
   await ask(`GET ${at}/alerts`, { fill });
   await ask(`GET ${at}/events`, { fill, query: "?limit=2" });

@@ -54,7 +54,10 @@ export type Reconciliation = Standing & {
     readonly expected: number | string | null;
     readonly found: number | string | null;
   }[];
+  readonly rows_read: number;
 };
+/** Of some of its rows; `next_after` where more follow. */
+export type ReconcilePage = Reconciliation & { readonly next_after?: string };
 /** The fields of a `settlement_unsaved` log line that the wallet needs. */
 export type UnsavedSettlement = {
   readonly request_id: string;

@@ -29,7 +29,7 @@ function addReconcile(program: Command): void {
       throw new WrongUsage("Name an organisation, or give --all.");
     }
     if (org === undefined) return reconcileAll(session);
-    const answer = await postReconcile(session.admin, await organizationId(session, org));
+    const answer = await reconciled(session, await organizationId(session, org), org);
     show(session, answer, () => {
       const standing = fields(answer, STANDING);
       return isEqual(answer)
@@ -44,13 +44,18 @@ const STANDING = "credits_micro, held_micro, open_holds";
 
 type Compared = Reconciliation & { readonly slug: string };
 
+/** What takes long says so meanwhile. */
+function reconciled({ admin }: Session, id: string, org: string): Promise<Reconciliation> {
+  return postReconcile(admin, id, (rows) => note(`${org}: ${rows} rows read`));
+}
+
 /** One organisation that cannot be compared hides no other. */
 async function reconcileAll(session: Session): Promise<void> {
   const compared: (Compared & { readonly id: string })[] = [];
   let refused = 0;
   for await (const { id, slug } of organizations(session)) {
     try {
-      compared.push({ id, slug, ...(await postReconcile(session.admin, id)) });
+      compared.push({ id, slug, ...(await reconciled(session, id, slug)) });
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       refused += 1;

@@ -4,7 +4,7 @@ import { organizationChange } from "../../src/operator/change-organization.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization } from "../../src/operator/organizations.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
-import { credit } from "../../src/operator/wallets.ts";
+import { credit, reconcileAsk } from "../../src/operator/wallets.ts";
 import { replaySchema } from "../../src/webhooks/webhooks.route.ts";
 import { EVENTS, AFTER, MISSING, PAGE, USAGE, whole } from "./operation.ts";
 import type { Description } from "./operation.ts";
@@ -123,9 +123,17 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
       query: [whole("after_seq", 0, Number.MAX_SAFE_INTEGER, 0), whole("limit", 1, 1000, 100)],
     },
   ),
-  operator(`POST ${ORG}/reconcile`, "Compare ledger, balance, holds and database", {
-    200: record.reconciliation,
-  }),
+  operator(
+    `POST ${ORG}/reconcile`,
+    "Compare ledger, balance, holds and database",
+    { 200: record.reconciliation },
+    {
+      description:
+        "All rows are read in short turns, between which the organisation goes on; figures and differences are as of the moment it began. With `within_ms` the answer comes about then: where it has `next_after`, not all was read, and the next call goes on with it as `after`.",
+      body: reconcileAsk,
+      errors: ["conflict"],
+    },
+  ),
   operator(
     `GET ${ORG}/usage`,
     "Requests, tokens and cost of an organisation, by day, model, key or end user",

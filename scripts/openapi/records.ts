@@ -291,6 +291,8 @@ const compared = z.union([z.number(), z.string(), z.null()]);
 export const reconciliation = record("Reconciliation", {
   ...standing,
   differences: z.array(z.strictObject({ what: z.string(), expected: compared, found: compared })),
+  rows_read: count,
+  next_after: z.string().optional(),
 });
 export const rebuilt = record("RebuiltWallet", standing);
 export const settlement = record("Settlement", {

@@ -6,6 +6,7 @@ import { micros } from "../lib/money.ts";
 import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
+import type { ReconcileState } from "../wallet/reconciliation.ts";
 
 export const credit = z.object({
   amount_micro: z
@@ -13,6 +14,29 @@ export const credit = z.object({
     .check(z.refine((amount) => amount !== 0, "must not be 0")),
   reference: z.string().check(z.minLength(1), z.maxLength(200)),
 });
+
+export const reconcileAsk = z.object({
+  within_ms: z.nullish(z.int().check(z.minimum(0), z.maximum(60_000))),
+  after: z.nullish(
+    z
+      .string()
+      .check(
+        z.refine((text) => stateOf(text) !== null, "must be the next_after of an earlier answer"),
+      ),
+  ),
+});
+
+/** What an answer gave as `next_after`; null for anything else. */
+function stateOf(text: string): ReconcileState | null {
+  try {
+    const { tries, run } = JSON.parse(text) as ReconcileState;
+    return Number.isInteger(tries) && (run === null || typeof run.mark === "string")
+      ? { tries, run }
+      : null;
+  } catch {
+    return null;
+  }
+}
 
 const ledgerPage = z.object({
   after_seq: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
@@ -53,17 +77,29 @@ export async function getLedger(call: OperatorCall): Promise<Answer> {
   return success({ rows, next_after_seq: answer.value.nextAfterSeq });
 }
 
-/** `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, its holds and the book. */
+/**
+ * `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, its holds and the book. With `within_ms` it
+ * may answer `next_after` instead of all differences, from where the next call goes on.
+ */
 export async function postReconcile(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(reconcileAsk, [], call.body ?? {});
+  if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const answer = await call.wallet(found.value.id).reconcile();
+  const { after, within_ms: withinMs } = fields.value;
+  const from = stateOf(after ?? "");
+  const answer = await call.wallet(found.value.id).reconcile({
+    ...(from !== null && { from }),
+    ...(typeof withinMs === "number" && { withinMs }),
+  });
   if (!answer.ok) return answer;
-  const { creditsMicro, heldMicro, openHolds, differences } = answer.value;
+  const { creditsMicro, heldMicro, openHolds, differences, rowsRead, next } = answer.value;
   return success({
     credits_micro: creditsMicro,
     held_micro: heldMicro,
     open_holds: openHolds,
     differences,
+    rows_read: rowsRead,
+    ...(next !== undefined && { next_after: JSON.stringify(next) }),
   });
 }

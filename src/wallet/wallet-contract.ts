@@ -4,6 +4,7 @@ import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Key, KeySecrets, AdmittedKey } from "../lib/key.ts";
 import type { KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
+import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/key-limits.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
@@ -236,23 +237,6 @@ export type EventPage = {
   readonly dropped: { readonly events: number; readonly until: number } | null;
 };
 
-/** A figure that is not the same in two places. */
-export type Difference = {
-  readonly what: string;
-  readonly expected: number | string | null;
-  readonly found: number | string | null;
-};
-/** `book` is null when it could not be read, or has no row of this organisation yet. */
-export type Reconciliation = BalanceAnswer & {
-  readonly seq: number;
-  readonly book: {
-    readonly epoch: string;
-    readonly seq: number;
-    readonly creditsMicro: number;
-  } | null;
-  readonly differences: readonly Difference[];
-};
-
 /** What a wallet's monitoring shows; times in ms, sizes in bytes. */
 export type Vitals = {
   readonly openHolds: number;
@@ -393,8 +377,11 @@ export type WalletCalls = {
   takeEvents(): Promise<void>;
   /** From the hourly cron: publishes what the book lacks, does what is due, arms the alarm again; how it is then. */
   poke(): Promise<Result<Vitals>>;
-  /** Compares ledger, balance, holds, usage and book; any difference is logged as an error. */
-  reconcile(): Promise<Result<Reconciliation>>;
+  /**
+   * Compares ledger, balance, holds, usage and book, in slices between which others are answered; any difference is
+   * logged as an error. `conflict` while old rows go faster than it reads.
+   */
+  reconcile(asked?: ReconcileAsk): Promise<Result<Reconciliation>>;
   /** Makes this wallet the book's again after the old one was lost: adopts its epoch and figures. */
   rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
 };

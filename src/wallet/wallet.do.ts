@@ -39,11 +39,12 @@ import { readUsage } from "./object/usage.do.ts";
 import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
-import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
+import { SLICE_PAUSE_MS, SLICE_ROWS, reconcileSlice, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectEventsSince } from "./tables/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
+import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type * as Contract from "./wallet-contract.ts";
 
 /** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
@@ -286,11 +287,24 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return desk === null ? unavailable() : success(vitalsOf(desk));
   }
 
-  async reconcile(): Promise<Result<Contract.Reconciliation>> {
-    const desk = this.#decisions.tryOpen();
-    if (desk === null) return unavailable();
-    const book = await readBookHead(this.env.DB, desk.memory.row.orgId).catch(() => null);
-    return this.#decisions.decide((later) => success(reconcile(later, book)));
+  async reconcile(asked: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
+    const { withinMs = Infinity, rowsMax = SLICE_ROWS } = asked;
+    const untilMs = now({}) + withinMs;
+    for (let from = asked.from ?? { tries: 0, run: null }; ;) {
+      /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
+      const desk = this.#decisions.tryOpen();
+      if (desk === null) return unavailable();
+      const { orgId } = desk.memory.row;
+      const book =
+        from.run === null ? await readBookHead(this.env.DB, orgId).catch(() => null) : null;
+      const slice = this.#decisions.decide((later) =>
+        reconcileSlice(later, from, { book, rowsMax }),
+      );
+      if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
+      from = slice.value.next;
+      await scheduler.wait(SLICE_PAUSE_MS);
+      /* oxlint-enable no-await-in-loop */
+    }
   }
 
   rebuild(orgId: string, actor: Actor = SYSTEM): Promise<Result<Contract.BalanceAnswer>> {

@@ -137,7 +137,32 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
       held_micro: 0,
       open_holds: 0,
       differences: [],
+      rows_read: expect.any(Number),
     });
+  });
+
+  it("200: reconcile goes on from what it answered, and begins anew where nothing is known of it", async () => {
+    const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
+    const first = await post("/reconcile", { within_ms: 0, after: stale });
+    const { next_after: after, ...standing } = await first.json<{ next_after: string }>();
+    expect(JSON.parse(after)).toEqual({ tries: 4, run: null });
+    const second = await (await post("/reconcile", { within_ms: 0, after })).json();
+    expect(second).toEqual({ ...standing, rows_read: expect.any(Number) });
+  });
+
+  it.each([
+    ["after", "x"],
+    ["after", "null"],
+    ["after", "{}"],
+    ["after", '{"tries":0,"run":{}}'],
+    ["after", 1],
+    ["within_ms", -1],
+    ["within_ms", 60_001],
+    ["within_ms", "1"],
+    ["rows", 1],
+  ])("400: reconcile with %s %j", async (param, value) => {
+    const response = await post("/reconcile", { [param]: value });
+    expect((await errorOf(response, 400)).param).toBe(param);
   });
 });
 

@@ -1,9 +1,10 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { RequestListener, Server } from "node:http";
+import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
@@ -154,6 +155,33 @@ describe("no usable answer ends with 1", () => {
       "error: No \ufffd[2Jroom\n(status 409, type t, code c, param p, extra 7, request_id req_1)\n",
     );
   });
+});
+
+it("reconcile says how far it is, and goes on from there", async () => {
+  const seen: unknown[] = [];
+  const answer = async (request: IncomingMessage): Promise<object> => {
+    seen.push(await json(request));
+    const rows = seen.length * 1_000_000;
+    const next = seen.length < 3 ? { next_after: `after-${rows}` } : {};
+    const standing = { credits_micro: 1, held_micro: 0, open_holds: 0 };
+    return { ...standing, differences: [], rows_read: rows, ...next };
+  };
+  const { server, url } = await listening((request, response) => {
+    void answer(request).then((said) => response.end(JSON.stringify(said)));
+  });
+  const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
+  const ran = await runAdmin(["reconcile", ORG], { variables });
+  server.close();
+  expect(ran).toMatchObject({
+    code: 0,
+    err: `${ORG}: 1000000 rows read\n${ORG}: 2000000 rows read\n`,
+  });
+  expect(ran.out).toContain("No differences.");
+  expect(seen).toEqual([
+    { within_ms: 2000 },
+    { within_ms: 2000, after: "after-1000000" },
+    { within_ms: 2000, after: "after-2000000" },
+  ]);
 });
 
 it("a slug is found on a later page of the list", async () => {

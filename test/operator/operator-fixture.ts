@@ -88,7 +88,7 @@ export class FakeWallet implements OperatorWallet {
     if (this.epoch === null) return refuse({ kind: "storage_unavailable" });
     const creditsMicro = micros(this.credits);
     const balance = { creditsMicro, heldMicro: micros(0), openHolds: 0 };
-    return success({ ...balance, seq: 0, book: null, differences: [] });
+    return success({ ...balance, seq: 0, book: null, differences: [], rowsRead: 0 });
   }
 
   /** Tested with a real wallet, over the wire. */

@@ -66,6 +66,7 @@ it("credits need a whole amount and a reference, and an organisation that exists
     held_micro: 0,
     open_holds: 0,
     differences: [],
+    rows_read: 0,
   });
 });
 

@@ -1,11 +1,15 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
+import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { ReconcileState } from "../../src/wallet/reconciliation.ts";
+import { effort } from "../effort.ts";
 import {
   credit,
   differences,
   holdOf,
   lose,
+  newId,
   newWallet,
   pay,
   rowsOf,
@@ -169,4 +173,147 @@ it("a credit after the injection does not hide it", async () => {
     expected: 850,
     found: 851,
   });
+});
+
+/** What may be wrong in the tables: the micros above, and rows that are gone, doubled or in another state. */
+const PLANTED: readonly string[] = [
+  ...INJECTED.map(([, statement]) => statement),
+  "DELETE FROM requests WHERE charged = 50",
+  "DELETE FROM totals WHERE dimension = 'key'",
+  "UPDATE requests SET seq = seq + 1000 WHERE charged = 50",
+  "UPDATE entries SET seq = 100000 WHERE seq = (SELECT max(seq) FROM entries)",
+  "UPDATE requests SET seq = 2 WHERE charged = 100",
+  "UPDATE requests SET state = 'held', seq = NULL, balance = NULL, charged = 0, cost = 0 WHERE charged = 50",
+];
+
+const DAY_MS = 86_400_000;
+const START = Date.UTC(2031, 5, 10, 12);
+
+/** A wallet in use; `at`: its clock, which what is done with it moves on. */
+class Trade {
+  at = START;
+  readonly open: string[] = [];
+  readonly stub: Stub;
+
+  constructor(stub: Stub) {
+    this.stub = stub;
+  }
+
+  /** Moves the clock on. */
+  passes(ms: number): void {
+    setClock((this.at += ms));
+  }
+
+  async settles(): Promise<void> {
+    const id = this.open.shift();
+    if (id !== undefined) valueOf(await settle(this.stub, id, 9));
+  }
+}
+
+/** What others do between two slices. */
+const MEANWHILE: Readonly<Record<string, (trade: Trade) => Promise<unknown>>> = {
+  nothing: () => Promise.resolve(),
+  pay: (trade) => pay(trade.stub, 3, trade.at % 2000 === 0 ? "bob" : "cy"),
+  credit: async ({ stub }) => valueOf(await credit(stub, 5)),
+  hold: async ({ stub, open }) => {
+    const request = holdOf(10);
+    valueOf(await stub.hold(request));
+    open.push(request.id);
+  },
+  settle: (trade) => trade.settles(),
+  void: async ({ stub, open }) => valueOf(await stub.void(open.shift() ?? newId())),
+  late: (trade) => {
+    trade.passes(3_600_000);
+    return trade.settles();
+  },
+};
+/** What makes a reconciliation begin anew, where it meets it. */
+const RESTARTS: typeof MEANWHILE = {
+  publish: async ({ stub }) => valueOf(await stub.poke()),
+  evict: ({ stub }) => evictDurableObject(stub),
+  retain: (trade) => {
+    trade.passes(31 * DAY_MS);
+    return runAlarm(trade.stub);
+  },
+};
+const RESTARTS_MAX = 6;
+
+async function does(trade: Trade, what: string): Promise<void> {
+  trade.passes(1000);
+  await (MEANWHILE[what] ?? RESTARTS[what])?.(trade);
+}
+
+/** A wallet with a rollup, a checkpoint and rows after it. */
+async function inTrade(): Promise<{ stub: Stub; trade: Trade }> {
+  setClock(START - 40 * DAY_MS);
+  const { stub } = await organization();
+  setClock(START);
+  await runAlarm(stub); // what is older is in a rollup now
+  const trade = new Trade(stub);
+  for (const what of ["pay", "hold", "late", "hold"]) await does(trade, what);
+  await pay(stub, 100, "bob");
+  await pay(stub, 50);
+  valueOf(await stub.poke());
+  await pay(stub, 8, "cy");
+  return { stub, trade };
+}
+
+/** What slices of `rowsMax` rows find in the end, what one whole reading found where they began, and how many they were. */
+async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) => Promise<void>) {
+  let from: ReconcileState = { tries: 0, run: null };
+  let whole = valueOf(await stub.reconcile());
+  for (let turn = 1; ; turn++) {
+    if (from.run === null) whole = valueOf(await stub.reconcile());
+    const { next, ...sliced } = valueOf(await stub.reconcile({ from, withinMs: 0, rowsMax }));
+    if (next === undefined) return { sliced, whole, turns: turn };
+    from = next;
+    await meanwhile(turn);
+  }
+}
+
+it("slices between which others post find what one whole reading finds", async () => {
+  const all = [MEANWHILE, RESTARTS].flatMap((some) => Object.keys(some));
+  const meanwhile = fc
+    .array(fc.constantFrom(...all), { minLength: 5, maxLength: 40 })
+    .filter((done) => done.filter((one) => one in RESTARTS).length <= RESTARTS_MAX);
+  const planted = fc.uniqueArray(fc.constantFrom(...PLANTED), { maxLength: 2 });
+  let most = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      meanwhile,
+      planted,
+      fc.integer({ min: 1, max: 6 }),
+      async (others, faults, rowsMax) => {
+        const { stub, trade } = await inTrade();
+        for (const fault of faults) await rowsOf(stub, fault);
+        const { sliced, whole, turns } = await inSlices(stub, rowsMax, (turn) =>
+          does(trade, others[turn - 1] ?? "nothing"),
+        );
+        expect(sliced).toEqual({ ...whole, rowsRead: expect.any(Number) });
+        most = Math.max(most, turns);
+      },
+    ),
+    {
+      numRuns: effort(12, 400),
+      examples: [
+        [["pay", "publish"], [], 1], // while usage is read
+        [[...Array.from({ length: 16 }, () => "pay"), "retain"], [], 1], // while the ledger is
+      ],
+    },
+  );
+  expect(most).toBeGreaterThan(5); // it was in slices indeed
+});
+
+it("gives up with 409 when what it has read goes again and again, and not before", async () => {
+  const { stub } = await organization();
+  let answer = await stub.reconcile({ withinMs: 0, rowsMax: 1 });
+  let tries = 0;
+  while (answer.ok) {
+    const { next: from } = answer.value;
+    if (from === undefined) break;
+    ({ tries } = from);
+    if (from.run !== null) await evictDurableObject(stub);
+    answer = await stub.reconcile({ from, withinMs: 0, rowsMax: 1 });
+  }
+  expect({ answer, tries }).toMatchObject({ answer: { failure: { kind: "conflict" } }, tries: 8 });
 });

@@ -57,6 +57,8 @@ export type Memory = {
   readonly dueUses: DueUses;
   /** Anything that the book does not show yet. */
   changed: boolean;
+  /** Random, and another one since rows of the ledger went or the memory was derived anew. */
+  ledgerMark: string;
   /** Events that the webhooks' object was not told of. */
   isUntold: boolean;
   room: Room;
@@ -99,6 +101,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     dueUses: new DueUses(),
     changed: false,
+    ledgerMark: crypto.randomUUID(),
     isUntold: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };

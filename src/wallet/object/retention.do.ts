@@ -151,6 +151,7 @@ function rollUp(desk: Desk, batch: Batch): void {
   const { sql, memory } = desk;
   desk.storage.transactionSync(() => {
     if (!replaceOld(sql, batch)) return;
+    memory.ledgerMark = crypto.randomUUID();
     const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
     if (memory.books.seq > seq) takeCheckpoint(desk);
   });
