@@ -15,7 +15,7 @@ const ALIASES = { [GPT]: "openai/gpt-6.1-sol", [CLAUDE]: "anthropic/claude-sonne
  * a word. Their wires are those of this gateway's own doors, asked with the key of another organisation.
  */
 export async function makersGateway(
-  bindings: Readonly<Record<string, string>> = {},
+  aliases: Readonly<Record<string, string>> = {},
 ): Promise<Gateway> {
   let key: Promise<string> | undefined;
   const host = createServer((incoming, response) => {
@@ -35,8 +35,7 @@ export async function makersGateway(
     OPENAI_BASE_URL: url,
     ANTHROPIC_API_KEY: "sk-ant",
     ANTHROPIC_BASE_URL: url,
-    ALIASES: JSON.stringify(ALIASES),
-    ...bindings,
+    ALIASES: JSON.stringify({ ...ALIASES, ...aliases }),
   });
   return at;
 }
