@@ -23,7 +23,9 @@ it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, ro
   for (const [failure] of rows as readonly Case<Failure>[]) {
     expect(anchors).toContain(anchorOf(failure));
     const { status, type } = wireOf(failure);
-    expect(sectionOf(anchorOf(failure))).toContain(`${status}, type \`${type}\``);
+    const section = sectionOf(anchorOf(failure));
+    expect(section).toMatch(new RegExp(`\\b${status}\\b`));
+    expect(section).toContain(`type \`${type}\``);
     const row = page.split("\n").find((line) => line.startsWith(`| ${status} `));
     expect(row).toContain(`](#${anchorOf(failure)})`);
   }
