@@ -1,4 +1,5 @@
 import { cpus } from "node:os";
+import { ROWS_DELETED, dollarsPerMillion } from "../list-price.ts";
 import { quantile } from "../quantile.ts";
 import { tmpfsMount } from "../tmpfs.ts";
 import { cpuSource } from "../workerd.ts";
@@ -20,8 +21,6 @@ export type Measured = {
   readonly others: Figure;
 };
 
-/** How long an object is busy with one call, for the duration price; counted runs cannot tell. */
-const OBJECT_SECONDS_PER_CALL = 0.003;
 const BUDGET = 3.5;
 
 /** Measures a completion beside a bare Worker; with `linkMs` also at a peer whose link has that round trip. */
@@ -86,7 +85,7 @@ export function costFigures({ cpu, samples, counted, others }: Measured): Figure
     ),
     {
       name: "list price per million completions",
-      value: dollarsPerMillion(counted, cpuOf(cpu.json, "home").value / 1000),
+      value: priceOf(counted, cpuOf(cpu.json, "home").value / 1000),
       unit: "$",
       budget: 8,
       aim: 6,
@@ -128,20 +127,14 @@ function peerFigures(rounds: readonly CpuRound[]): Figure[] {
   ];
 }
 
-/**
- * Dollars per million completions on Workers Paid beyond what is included: requests 0.30, CPU 0.02
- * per ms, object requests 0.15, object seconds 1.60, rows written 1.00, rows read 0.001, log events
- * 0.60 (developers.cloudflare.com: Workers, Durable Objects and D1 pricing). CPU is that of the whole
- * process, sockets included: an upper bound. Every line that is logged is an event; the platform's own
- * line for each request is off (wrangler.toml).
- */
-function dollarsPerMillion({ counts, completions }: Counted, cpuMs: number): number {
-  const objectRequests = counts.objectCalls + counts.objectCallsForMetrics + counts.alarms;
-  const sum =
-    0.15 * objectRequests +
-    1.6 * OBJECT_SECONDS_PER_CALL * objectRequests +
-    1 * (counts.objectRowsWritten + counts.d1RowsWritten) +
-    0.001 * (counts.objectRowsRead + counts.d1RowsRead) +
-    0.6 * counts.logLines;
-  return 0.3 + 0.02 * cpuMs + sum / completions;
+/** What a completion costs until its row is gone; CPU is that of the whole process, sockets included: an upper bound. */
+function priceOf({ counts, completions }: Counted, cpuMs: number): number {
+  const per = (sum: number): number => sum / completions;
+  return dollarsPerMillion({
+    cpuMs,
+    objectRequests: per(counts.objectCalls + counts.objectCallsForMetrics + counts.alarms),
+    rowsWritten: per(counts.objectRowsWritten + counts.d1RowsWritten) + ROWS_DELETED,
+    rowsRead: per(counts.objectRowsRead + counts.d1RowsRead),
+    logLines: per(counts.logLines),
+  });
 }

@@ -1,0 +1,167 @@
+import { afterEach, beforeAll, expect, it } from "vitest";
+import { ROWS_DELETED, dollarsPerMillion } from "../../scripts/list-price.ts";
+import type { Use } from "../../scripts/list-price.ts";
+import { countedD1 } from "../../scripts/workers/counters.ts";
+import { noCounts } from "../../scripts/workers/counts.ts";
+import type { Counts } from "../../scripts/workers/counts.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { gatedKey, inside } from "./key-admissions-fixture.ts";
+import { GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
+
+/** So many for each publish, as the document says. */
+const REQUESTS = 100;
+const RETAINED_MS = 40 * 86_400_000;
+const START = Date.UTC(2031, 6, 8, 12);
+/** An alarm more or less. */
+const ROWS_OFF = 0.05;
+
+const FIGURES =
+  import.meta.glob<string>("../../docs/figures.md", {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  })["../../docs/figures.md"] ?? "";
+
+afterEach(() => setClock(null));
+
+type Life = {
+  readonly objects: number;
+  readonly deleted: number;
+  readonly book: number;
+  readonly read: number;
+};
+
+/** The rows of one of `REQUESTS` requests until its own is gone; those that went are among its objects'. */
+async function lifeOf(more: (i: number) => Partial<HoldRequest>): Promise<Life> {
+  setClock(START);
+  const key = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
+  const [lived, gone] = await inside(key, async (wallet, _sql, { storage }) => {
+    const counts = noCounts();
+    countBook(wallet, counts);
+    const stop = countStored(storage, counts);
+    await complete(wallet, key.hash, {}); // the key is read once, and the alarm set
+    valueOf(await wallet.poke());
+    const first = { ...counts };
+    for (let i = 0; i < REQUESTS; i++) await complete(wallet, key.hash, more(i));
+    valueOf(await wallet.poke());
+    const second = { ...counts };
+    setClock(START + RETAINED_MS);
+    await wallet.alarm();
+    stop();
+    return [between(first, second), between(second, counts)];
+  });
+  const [deleted, each] = [gone.objectRowsWritten / REQUESTS, 1 / REQUESTS];
+  return {
+    objects: lived.objectRowsWritten * each + deleted,
+    deleted,
+    book: lived.d1RowsWritten * each,
+    read: (lived.objectRowsRead + lived.d1RowsRead + gone.objectRowsRead) * each,
+  };
+}
+
+async function complete(wallet: Wallet, hash: string, more: Partial<HoldRequest>): Promise<void> {
+  const asked = holdOf(10, more);
+  valueOf(valueOf(await wallet.admitAndHold(hash, asked)).held);
+  valueOf(await wallet.settle({ id: asked.id, cost: micros(10), generation: GENERATION }));
+}
+
+function between(before: Counts, after: Counts): Counts {
+  const names = Object.keys(before) as (keyof Counts)[];
+  return Object.fromEntries(names.map((name) => [name, after[name] - before[name]])) as Counts;
+}
+
+function countBook(wallet: Wallet, counts: Counts): void {
+  const lent = wallet as unknown as { env: Env };
+  const DB = countedD1(lent.env.DB, counts);
+  lent.env = new Proxy(lent.env, {
+    get: (env, name) => (name === "DB" ? DB : (Reflect.get(env, name) as unknown)),
+  });
+}
+
+/** Counts this object's rows and alarms, each alarm that is set as a row, until it is told to stop. */
+function countStored(storage: DurableObjectStorage, counts: Counts): () => void {
+  const { sql } = storage;
+  const exec = sql.exec.bind(sql);
+  const setAlarm = storage.setAlarm.bind(storage);
+  const counting: typeof sql.exec = (query, ...bindings) => {
+    const cursor = exec(query, ...bindings);
+    // By then the caller has read its rows: it does that without waiting.
+    queueMicrotask(() => {
+      counts.objectRowsWritten += cursor.rowsWritten;
+      counts.objectRowsRead += cursor.rowsRead;
+    });
+    return cursor as never;
+  };
+  const setting: typeof setAlarm = (at) => {
+    counts.objectRowsWritten++;
+    return setAlarm(at);
+  };
+  Object.defineProperty(sql, "exec", { value: counting, configurable: true });
+  Object.defineProperty(storage, "setAlarm", { value: setting, configurable: true });
+  return () => {
+    delete (sql as { exec?: unknown }).exec;
+    delete (storage as { setAlarm?: unknown }).setAlarm;
+  };
+}
+
+/** What the bench measured, as the document has it. */
+function benched(name: string): number {
+  const [, value = "NaN"] = new RegExp(`^${name} +([\\d.]+)`, "m").exec(FIGURES) ?? [];
+  return Number(value);
+}
+
+const CASES: Readonly<Record<string, (i: number) => Partial<HoldRequest>>> = {
+  "without an end user": () => ({}),
+  "of one end user": () => ({ externalId: "bob" }),
+  "with an `Idempotency-Key`": (i) => ({ idempotency: { name: `n${i}`, body: "b" } }),
+  "of a new end user each": (i) => ({ externalId: `user-${i}` }),
+};
+
+const lives = new Map<string, Life>();
+beforeAll(async () => {
+  for (const [name, more] of Object.entries(CASES)) lives.set(name, await lifeOf(more));
+});
+
+it.each(Object.keys(CASES))(
+  "a completion %s writes and costs what docs/figures.md says",
+  (name) => {
+    const life = lives.get(name);
+    const { objects = NaN, deleted = NaN, book = NaN, read = NaN } = life ?? {};
+    const price = priceOf({ rowsWritten: objects + book, rowsRead: read });
+    const row = FIGURES.split("\n").find((line) => line.startsWith(`| ${name} `)) ?? "";
+    const documented = row
+      .split("|")
+      .slice(2, -1)
+      .map((cell) => Number(cell.replace("$", "")));
+    const counted = [objects, deleted, book, price];
+    const off = counted.map((value, i) => Math.abs(value - (documented[i] ?? NaN)));
+    expect(
+      Math.max(...off),
+      `${name}: ${counted.map((one) => one.toFixed(2)).join(" ")}`,
+    ).toBeLessThan(ROWS_OFF);
+  },
+);
+
+it("the bench counts the same, and adds the row that is deleted", () => {
+  const { deleted = NaN, book = NaN, objects = NaN } = lives.get("without an end user") ?? {};
+  const inObjects = benched("rows written in objects per completion");
+  const rowsWritten = inObjects + benched("rows written in D1 per completion") + ROWS_DELETED;
+  const price = priceOf({ rowsWritten, rowsRead: 0 });
+  expect([deleted, rowsWritten, benched("list price per million completions")]).toEqual([
+    expect.closeTo(ROWS_DELETED, 0),
+    expect.closeTo(objects + book, 0),
+    expect.closeTo(price, 1),
+  ]);
+});
+
+/** With the CPU and calls of a completion as the bench measured them. */
+function priceOf(rows: Pick<Use, "rowsWritten" | "rowsRead">): number {
+  return dollarsPerMillion({
+    cpuMs: benched("CPU per JSON, Turnpike") / 1000,
+    objectRequests: benched("object requests per completion, alarms included"),
+    logLines: 0,
+    ...rows,
+  });
+}
