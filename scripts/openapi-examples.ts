@@ -87,7 +87,15 @@ async function askInference(org: string): Promise<void> {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });
   const said = { model: "smart", messages };
-  await ask("POST /v1/responses", { body: { model: "smart", input: "Hello" } });
+  await ask("PATCH /v1/orgs/{org_id}/settings", {
+    fill: [org],
+    body: { low_balance_threshold_dollars: 30, keep_responses_hours: 24 },
+  });
+  const kept = await ask("POST /v1/responses", { body: { model: "smart", input: "Hello" } });
+  const fill = [kept["id"] as string];
+  await ask("GET /v1/responses/{id}", { fill });
+  await ask("GET /v1/responses/{id}/input_items", { fill });
+  await ask("DELETE /v1/responses/{id}", { fill });
   await ask("POST /v1/messages", { body: { ...said, max_tokens: 64 } });
   await ask("POST /v1/messages/count_tokens", { body: said });
   await ask("GET /v1/models");
@@ -97,10 +105,6 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/generations/{id}", { fill: [answer["id"] as string] });
   await ask("GET /v1/generations", { query: "?limit=1" });
   await ask("GET /v1/holds");
-  await ask("PATCH /v1/orgs/{org_id}/settings", {
-    fill: [org],
-    body: { low_balance_threshold_dollars: 30 },
-  });
   await ask("GET /v1/alerts");
 }
 

@@ -11,6 +11,7 @@ import { authorizePeer } from "./inference/authorize.peer.ts";
 import { speakDialect } from "./inference/doors/dialect.route.ts";
 import { requireLiveAtHome } from "./inference/home-or-away.route.ts";
 import { deploymentOf } from "./inference/deployment.ts";
+import { keptPeer } from "./inference/kept.peer.ts";
 import { outcomesPeer } from "./inference/outcomes.peer.ts";
 import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";
 import { requireAdmission, requireUnlimited, startAdmission } from "./keys/admission.route.ts";
@@ -60,6 +61,7 @@ app.post("/internal/v1/lookup", lookupPeer);
 app.post("/internal/v1/outcomes", outcomesPeer);
 app.post("/internal/v1/revocations", revocationsPeer);
 app.post("/internal/v1/authorize", authorizePeer);
+app.post("/internal/v1/kept", keptPeer);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isAnsweredAtHome }));
 
 app.use("/v1/*", startAdmission(PAID_PATHS));

@@ -2,6 +2,7 @@ import { app } from "./app.ts";
 import { runScheduled } from "./operator/scheduled.ts";
 
 export { ConsoleSession } from "./console/console-session.do.ts";
+export { KeptResponses } from "./kept/kept-responses.do.ts";
 export { KeyRegister } from "./keys/key-register.do.ts";
 export { RegionMetrics } from "./metrics/region-metrics.do.ts";
 export { RegionOutbox } from "./regions/region-outbox.do.ts";

@@ -8,6 +8,7 @@ import { countTokensRoute } from "./inference/doors/messages/count-tokens.route.
 import { DOORS } from "./inference/doors/doors.ts";
 import { deploymentOf } from "./inference/deployment.ts";
 import { answerPaid } from "./inference/paid-path.route.ts";
+import { deleteResponseRoute, listInputItemsRoute, readResponseRoute } from "./kept/kept.route.ts";
 import {
   createKeyRoute,
   listKeysRoute,
@@ -103,6 +104,9 @@ export const PATHS: readonly Path[] = [
   path("GET /v1/models/:id{.+}", "here", ANY, (c) => readModelRoute(c, catalogOf(c))),
 
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
+  endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),
+  endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute),
+  endpoint("GET /v1/responses/:id{resp_\\w+}/input_items", "home", OWN, listInputItemsRoute),
   endpoint("POST /v1/keys/:id/rotate", "home", { ...MEMBERS, others: [] }, rotateKeyRoute),
   endpoint("GET /v1/sessions", "home", OWN, listSessionsRoute),
   endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),

@@ -4,7 +4,16 @@ import type { Source } from "./tidy-source.ts";
 /** The style of src as rules over its files: path from the root to text, in; faults in words, out. */
 export type Files = Readonly<Record<string, string>>;
 
-const NOUNS = ["catalog", "keys", "metrics", "wallet", "organizations", "providers", "webhooks"];
+const NOUNS = [
+  "catalog",
+  "kept",
+  "keys",
+  "metrics",
+  "wallet",
+  "organizations",
+  "providers",
+  "webhooks",
+];
 const BASE = ["lib", "config.ts", "http", "regions"];
 /** The ladder: what each folder (or file beside them) may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {

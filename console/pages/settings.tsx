@@ -72,6 +72,11 @@ const FIELDS = [
   ["default_user_monthly_quota_dollars", "Dollars a month for a new end user", "Empty: no quota"],
   ["default_alert_threshold", "Alert at this share of a quota", "Between 0 and 1"],
   ["low_balance_threshold_dollars", "Alert when the balance falls below, dollars", "Empty: never"],
+  [
+    "keep_responses_hours",
+    "Keep answers of /v1/responses, hours",
+    "0: nothing is kept; at most 720",
+  ],
 ] as const;
 
 function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {

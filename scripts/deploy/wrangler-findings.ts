@@ -15,6 +15,7 @@ const OBJECTS = {
   REGION_METRICS: "RegionMetrics",
   CONSOLE_SESSION: "ConsoleSession",
   WEBHOOK_DELIVERIES: "WebhookDeliveries",
+  KEPT_RESPONSES: "KeptResponses",
 };
 /** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];

@@ -10,6 +10,7 @@ const EVERYWHERE = ["invalid_request", "invalid_api_key", "rate_limit_exceeded",
 const STATUS_OF: Readonly<Record<string, number>> = {
   invalid_request: 400,
   context_length_exceeded: 400,
+  previous_response_not_found: 400,
   invalid_api_key: 401,
   insufficient_balance: 402,
   key_budget_exceeded: 402,

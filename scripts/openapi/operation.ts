@@ -115,4 +115,10 @@ export const GENERATIONS = [
 export const PAGE_OR_AFTER = [...PAGE, { name: "after", schema: { type: "string" } }] as const;
 export const AFTER = [whole("limit", 1, 100, 50), name("after")] as const;
 
+export const INPUT_ITEMS = [
+  whole("limit", 1, 100, 20),
+  { name: "order", schema: { type: "string", enum: ["asc", "desc"], default: "desc" } },
+  name("after"),
+] as const;
+
 export const MISSING = ["not_found"] as const;

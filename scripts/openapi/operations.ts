@@ -19,6 +19,7 @@ import { changeBody, putBody, settingsBody } from "../../src/wallet/routes/end-u
 import {
   EVENTS,
   GENERATIONS,
+  INPUT_ITEMS,
   AFTER,
   MISSING,
   operationsOf,
@@ -77,10 +78,10 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     tag: "Inference",
     summary: "OpenAI's Responses, as JSON or as a stream",
     description:
-      "As OpenAI's Responses, but that nothing is stored: send the whole input. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
+      "As OpenAI's Responses. Answers are kept, so that `previous_response_id` and `item_reference` continue them, for as long as the organisation's setting `keep_responses_hours` says; at first nothing is kept, and the whole input is to be sent. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
     body: responsesBody,
     answers: { 200: record.response },
-    errors: PAID,
+    errors: [...PAID, "previous_response_not_found"],
   },
   "POST /v1/messages": {
     tag: "Inference",
@@ -101,6 +102,30 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
 };
 
 const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
+  "GET /v1/responses/{id}": {
+    tag: "Inference",
+    summary: "A response that is kept, as it was given",
+    description:
+      "With `include=reasoning.encrypted_content` also what its request did not ask to see of the model's reasoning. It cannot be streamed again.",
+    answers: { 200: record.response },
+    errors: MISSING,
+  },
+  "DELETE /v1/responses/{id}": {
+    tag: "Inference",
+    summary: "Forget a response that is kept",
+    description: "A conversation that went on from it cannot be continued any more.",
+    answers: { 200: record.deletedResponse },
+    errors: [...MISSING, ...CHANGE],
+  },
+  "GET /v1/responses/{id}/input_items": {
+    tag: "Inference",
+    summary: "The conversation that a kept response answered, item by item",
+    description:
+      "All of it, also what came by `previous_response_id`; newest first unless asked otherwise.",
+    query: INPUT_ITEMS,
+    answers: { 200: record.inputItems },
+    errors: MISSING,
+  },
   "GET /v1/models": {
     tag: "Models",
     summary: "What is live in this region, aliases included",

@@ -63,6 +63,18 @@ export const response = z
     }),
   })
   .meta({ id: "Response" });
+export const deletedResponse = record("DeletedResponse", {
+  id: z.string(),
+  object: z.literal("response.deleted"),
+  deleted: z.literal(true),
+});
+export const inputItems = record("InputItems", {
+  object: z.literal("list"),
+  data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+});
 
 /** As OpenAI's legacy completions. */
 export const textCompletion = z
@@ -167,6 +179,11 @@ export const settings = record("Settings", {
   default_user_daily_quota_dollars: quota,
   default_alert_threshold: z.number(),
   low_balance_threshold_dollars: quota,
+  keep_responses_hours: z
+    .int()
+    .min(0)
+    .max(720)
+    .describe("For how long answers of /v1/responses are kept; 0: nothing is."),
 });
 
 const alert = record("Alert", {

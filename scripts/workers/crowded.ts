@@ -36,6 +36,7 @@ export class Wallet extends gateway.Wallet {
 }
 export {
   ConsoleSession,
+  KeptResponses,
   KeyRegister,
   RegionMetrics,
   RegionOutbox,

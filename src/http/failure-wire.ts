@@ -42,7 +42,11 @@ const CHARGED = "What it had used was charged, and a repeat is charged again.";
 
 /** Types and codes that say nothing finer than the status, or are a provider's own. */
 const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
-const REFUSAL_CODES = new Set(["context_length_exceeded", "content_filter"]);
+const REFUSAL_CODES = new Set([
+  "context_length_exceeded",
+  "content_filter",
+  "previous_response_not_found",
+]);
 
 /** The heading of docs/errors.md that is about a failure: its code, else its type, else its kind. */
 export function anchorOf(failure: Failure): string {

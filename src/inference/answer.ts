@@ -23,6 +23,7 @@ import type { Reply, StreamWriter, Head, Receipt } from "./doors/door.ts";
 import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
 import { costOfOutcome, nowOpen, toldWith } from "./settle.ts";
 import { isCapLowered, receiptHeaders } from "./receipt-headers.ts";
+import { keepAnswer } from "./keeping.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
@@ -79,6 +80,7 @@ export function answerJson(
       headers["content-type"] = "application/json";
       headers["x-cost-micro"] = String(charged);
       run.answer(new Response(charged === cost ? body : written(charged), { headers }));
+      keepAnswer(run, () => reply.kept?.(given.body, receiptOf(run, outcome, charged)) ?? null);
       return Promise.resolve(true);
     },
   };
@@ -193,6 +195,7 @@ function endOf(streaming: Streaming, ending: Ending): Ended {
       const told = (): Failure => toldWith(run, toldBy(streaming), outcome);
       await client.end(isWhole ? writer.end(receipt) : writer.fail(told(), receipt));
       close(streaming);
+      if (isWhole) keepAnswer(run, () => writer.kept?.(receipt) ?? null);
       return true;
     },
   };
@@ -346,7 +349,8 @@ function headOf(run: Run): Head {
   const { model, prompt } = run.request;
   const created = Math.floor(run.startedMs / 1000);
   const id = run.door.idPrefix + run.id.slice("req_".length);
-  return { id, model: model.id, created, promptTokens: Math.max(1, prompt.likely) };
+  const promptTokens = Math.max(1, prompt.likely);
+  return { id, model: model.id, created, promptTokens, keeps: run.request.keep !== null };
 }
 
 /** What a door is told when it is over. */

@@ -139,7 +139,12 @@ const refusal = z.discriminatedUnion("kind", [
 ]);
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
 const answerSchema = z.discriminatedUnion("ok", [
-  z.object({ ok: z.literal(true), granted: amount, tokens: z.optional(tokens) }),
+  z.object({
+    ok: z.literal(true),
+    granted: amount,
+    tokens: z.optional(tokens),
+    keepHours: z.optional(amount),
+  }),
   z.object({ ok: z.literal(false), failure: refusal, may_hold: z._default(flag, false) }),
 ]);
 
@@ -153,8 +158,12 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const answer = parsed.data;
   if (answer.ok) {
     const granted = micros(answer.granted);
-    const { tokens: ofLimit } = answer;
-    const grant = ofLimit === undefined ? { granted } : { granted, tokens: ofLimit };
+    const { tokens: ofLimit, keepHours } = answer;
+    const grant = {
+      granted,
+      ...(ofLimit !== undefined && { tokens: ofLimit }),
+      ...(keepHours !== undefined && { keepHours }),
+    };
     return { unanswered: false, result: success(grant) };
   }
   const failure = answer.failure as Failure;

@@ -86,7 +86,8 @@ function boundEmbeddings(
   return success({ ...common(asked, model), routes: routes.value, prompt, cap: null, bounds });
 }
 
-function common({ request, user, dropped, reply, paramOf, codeOf, native }: Asked, model: Model) {
+function common(asked: Asked, model: Model) {
+  const { request, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
   const { kind, body } = request;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
@@ -102,6 +103,7 @@ function common({ request, user, dropped, reply, paramOf, codeOf, native }: Aske
     paramOf,
     codeOf,
     native,
+    keep: keep === undefined ? null : { ...keep, bytes: 0 },
   };
 }
 

@@ -16,6 +16,7 @@ import { ownShard, peerShard } from "../regions/outbox-schedule.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
+import { keeperOf } from "./kept.route.ts";
 import type { Run, RunServices } from "./paid-request.ts";
 import { enqueue, voidItem } from "./settle.ts";
 
@@ -66,7 +67,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const clock = (): number => now(c.env);
   const { region, numbers } = config;
   const { tally } = recorderOf(config);
-  const here = { providers, health, tally, region, numbers, now: clock };
+  const keep = keeperOf(c, caller);
+  const here = { providers, health, tally, region, numbers, now: clock, keep };
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
   if (caller.home === config.region) {
     const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);

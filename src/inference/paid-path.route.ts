@@ -12,6 +12,7 @@ import { bounded } from "./bound.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { Door } from "./doors/door.ts";
 import { hold, runServices } from "./home-or-away.route.ts";
+import { decideKeeping } from "./keeping.ts";
 import { observe } from "./observe.route.ts";
 import { overloaded } from "./overload.route.ts";
 import { NOTHING_YET } from "./paid-request.ts";
@@ -62,6 +63,7 @@ async function walk(visit: Visit): Promise<void> {
     visit.answered.resolve(failUnexpectedly(error, visit.c)),
   );
   observe(visit.c, run, (await visit.answered.promise).status);
+  await run.progress.keeping; // its place is held for what it still keeps
 }
 
 /**
@@ -76,6 +78,8 @@ async function begun(visit: Visit): Promise<Run | null> {
   if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
   const request = await bound(visit, asked.value);
   if (!request.ok) return refused(visit, await afterAdmission(visit, request));
+  const { keep } = request.value;
+  if (keep !== null) request.value.keep = { ...keep, bytes: asked.value.bytes };
   return runOf(visit, { ...asked.value, request: request.value });
 }
 
@@ -84,6 +88,7 @@ export async function pay(run: Run): Promise<void> {
   try {
     const granted = await hold(run);
     if (!granted.ok) return run.refuse(granted.failure);
+    decideKeeping(run, granted.value);
     const asked = await ask(run, granted.value);
     const ended = asked.ok ? await answer(run, asked.route, asked.answer) : asked.ended;
     await settle(run, ended);
@@ -176,7 +181,7 @@ function runOf({ c, door, answered, slot }: Visit, { caller, idempotency, reques
       if (request.native !== null) {
         request.native = { ...request.native, body: {}, weights: NO_WEIGHTS };
       }
-      slot?.dropBody();
+      slot?.dropBody(request.keep?.bytes);
     },
     answer: answered.resolve,
     refuse: (failure) => answered.resolve(fail(c, failure)),

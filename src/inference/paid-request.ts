@@ -9,11 +9,12 @@ import type { Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import type { Tally } from "../metrics/tally.ts";
+import type { KeptAnswer } from "../kept/kept-contract.ts";
 import type { JsonObject, Provider } from "../providers/provider.ts";
 import type { RouteHealth } from "../providers/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
-import type { Asked, Door, Native, Reply } from "./doors/door.ts";
+import type { Asked, Door, Native, Reply, ToKeep } from "./doors/door.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "./prompt-size.ts";
@@ -37,6 +38,8 @@ export type PaidRequest = {
   readonly codeOf?: Asked["codeOf"];
   /** Its body is empty once a route has answered. */
   native: Native | null;
+  /** What is kept of it; null where nothing is, which is known once the hold is granted. */
+  keep: (ToKeep & { readonly bytes: number }) | null;
   readonly prompt: PromptSize;
   /** Null for embeddings: they have no output. */
   readonly cap: OutputCap | null;
@@ -53,6 +56,8 @@ export type RunServices = {
   readonly numbers: NumberVars;
   /** Asks whoever keeps the caller's wallet: this region, or the key's home. */
   readonly hold: (request: HoldRequest, after: After) => Promise<Reached<HoldGrant>>;
+  /** Keeps an answer where its organisation does; never throws. */
+  readonly keep: (answer: Omit<KeptAnswer, "by">) => Promise<void>;
   /** The wallets of this region; null when the caller's is at its key's home: the outbox alone reaches it. */
   readonly wallet: ((orgId: string) => Pick<WalletCalls, "settle" | "void">) | null;
   readonly outbox: (orgId: string) => { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
@@ -74,6 +79,10 @@ export type Progress = {
   shortfall: number;
   /** Its charge is in the log alone: neither wallet nor outbox took it in time. */
   isUnsaved: boolean;
+  /** For how long its organisation keeps answers, as its hold said; 0: not at all. */
+  keepHours: number;
+  /** Its answer is being kept: what the request's place is held for to the last. */
+  keeping: Promise<void> | null;
 };
 
 /** What a run has open at a provider, should it be ended in its midst. */
@@ -93,6 +102,8 @@ export const NOTHING_YET: Readonly<Progress> = {
   charged: 0,
   shortfall: 0,
   isUnsaved: false,
+  keepHours: 0,
+  keeping: null,
 };
 
 /** One run of THE PATH: who, what, with what, and where the answer goes. */

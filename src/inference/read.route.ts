@@ -9,7 +9,9 @@ import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import type { JsonBody } from "../http/read-json.ts";
+import type { Recalled } from "../kept/kept-contract.ts";
 import type { Asked, Door } from "./doors/door.ts";
+import { recall } from "./kept.route.ts";
 
 /** Who asks, and what. */
 export type Read = {
@@ -17,6 +19,8 @@ export type Read = {
   readonly asked: Asked;
   /** Its Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
+  /** Of the body. */
+  readonly bytes: number;
 };
 /** Not understood, or shed for want of room. */
 export type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
@@ -52,19 +56,34 @@ export async function read(
   const body = await reading;
   if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
   const { json, bytes } = body.value;
-  const asked = parsed(c, door, json);
+  const asked = await understood({ c, door, slot }, json);
   if (!asked.ok) return asked;
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
-  return { ok: true, value: { caller, asked: asked.value, idempotency } };
+  return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
+}
+
+type Understood = { readonly ok: true; readonly value: Asked } | NotRead;
+
+/** The body with what it names of kept answers. */
+async function understood({ c, door, slot }: Reading, json: object): Promise<Understood> {
+  const named = door.names?.(json) ?? null;
+  if (named === null) return parsed(c, door, { json });
+  const recalled = await recall({ c, slot }, named);
+  return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }
 
 /** The body as the door reads it, and who spends. */
-function parsed(c: Context<AppEnv>, door: Door, json: object): Result<Asked> {
-  const asked = door.parse(json, {
-    header: (name) => c.req.header(name),
-    query: (name) => c.req.query(name),
-  });
+function parsed(
+  c: Context<AppEnv>,
+  door: Door,
+  { json, recalled }: { readonly json: object; readonly recalled?: Recalled },
+): Result<Asked> {
+  const at = {
+    header: (name: string) => c.req.header(name),
+    query: (name: string) => c.req.query(name),
+  };
+  const asked = door.parse(json, at, recalled);
   if (!asked.ok) return asked;
   const user = endUserOf(asked.value, c.req.header(END_USER));
   return user.ok ? success({ ...asked.value, user: user.value }) : user;

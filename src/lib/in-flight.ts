@@ -85,8 +85,8 @@ export class InFlight {
   }
 
   /** `Slot.dropBody`. */
-  dropBody(slot: Slot): void {
-    if (slot.load !== null) this.#addBytes(slot, slot.load, -slot.bytes);
+  dropBody(slot: Slot, kept: number): void {
+    if (slot.load !== null) this.#addBytes(slot, slot.load, Math.min(kept - slot.bytes, 0));
   }
 
   /** `Slot.release`. */
@@ -171,9 +171,9 @@ export class Slot {
     return this.#inFlight.grow(this, more);
   }
 
-  /** Nobody holds the body any more. */
-  dropBody(): void {
-    this.#inFlight.dropBody(this);
+  /** Nobody holds the body any more, but for `kept` bytes of it. */
+  dropBody(kept = 0): void {
+    this.#inFlight.dropBody(this, kept);
   }
 
   /** The request has ended. Any further call does nothing. */

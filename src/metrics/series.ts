@@ -51,6 +51,10 @@ export const METRICS = {
     "turnpike_unsaved_total",
     "Charges that are in the log alone: neither wallet nor outbox took them in time.",
   ),
+  unkept: counter(
+    "turnpike_responses_unkept_total",
+    "Answers of /v1/responses that could not be kept, although their organisations keep them.",
+  ),
   bugs: counter(
     "turnpike_bugs_total",
     "Paid requests that a bug of ours ended; once a provider was asked they were charged.",

@@ -12,9 +12,20 @@ const ATTEMPTS = 2;
 /** With less than this left an attempt gets all of it: half would be too short for another continent. */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
+/** Home's answer to a client comes as it would have gone out, and a conversation is as large as a body, in JSON. */
+const ANSWERS_MAX: { readonly [K in PeerOperation]?: number } = {
+  forward: BODY_BYTES_MAX,
+  kept: 1.5 * BODY_BYTES_MAX,
+};
 const GIVEN_UP = "the caller gave up";
 
-export type PeerOperation = "authorize" | "lookup" | "outcomes" | "revocations" | "forward";
+export type PeerOperation =
+  | "authorize"
+  | "lookup"
+  | "outcomes"
+  | "revocations"
+  | "forward"
+  | "kept";
 
 /** What the peer answered: 200, and JSON whose shape its operation's caller checks. */
 export type PeerAnswer = {
@@ -134,8 +145,7 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
     discardBody(response);
     return failed(statusWords(status, headers), status >= 500);
   }
-  // Home's answer to a client comes as it would have gone out: it may be as large as a body.
-  const bytesMax = operation === "forward" ? BODY_BYTES_MAX : ANSWER_BYTES_MAX;
+  const bytesMax = ANSWERS_MAX[operation] ?? ANSWER_BYTES_MAX;
   const text = await boundedText(response, bytesMax);
   if (text === null) return failed(`an answer of more than ${bytesMax} bytes`, true);
   const body = parsed(text);

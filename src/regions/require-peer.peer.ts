@@ -2,7 +2,12 @@ import type { Context, Next } from "hono";
 import type { AppEnv } from "../http/context.ts";
 import type { JsonObject } from "../http/json-text.ts";
 import { notFound } from "../http/not-found.ts";
-import { MANAGEMENT_BYTES_MAX, parseJsonBytes, readBytes } from "../http/read-json.ts";
+import {
+  BODY_BYTES_MAX,
+  MANAGEMENT_BYTES_MAX,
+  parseJsonBytes,
+  readBytes,
+} from "../http/read-json.ts";
 import { Isolate } from "../http/isolate.ts";
 import { SummedLine } from "../http/summed-line.ts";
 import { now } from "../lib/clock.ts";
@@ -16,13 +21,14 @@ const makeLine = (): SummedLine => new SummedLine("peer_refused");
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
-/** The largest body of each operation. A forwarded request brings its client's, in base64. */
+/** The largest body of each operation. A forwarded request brings its client's, in base64; an answer to keep is JSON in JSON. */
 const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,
   lookup: MESSAGE_BYTES_MAX,
   outcomes: MESSAGE_BYTES_MAX,
   revocations: MESSAGE_BYTES_MAX,
   forward: Math.ceil((MANAGEMENT_BYTES_MAX * 4) / 3) + 64 * 1024,
+  kept: 1.5 * BODY_BYTES_MAX,
 };
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 

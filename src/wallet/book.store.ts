@@ -64,6 +64,7 @@ const TABLES = {
       "default_user_daily_quota_micro",
       "default_alert_threshold",
       "low_balance_threshold_micro",
+      "keep_responses_hours",
     ],
   },
   daily_usage: {
@@ -211,6 +212,7 @@ export function settingsRow(settings: Settings): BookRow {
     default_user_daily_quota_micro: settings.dailyQuota,
     default_alert_threshold: settings.alertThreshold,
     low_balance_threshold_micro: settings.lowBalance,
+    keep_responses_hours: settings.keepHours,
   };
 }
 
@@ -221,6 +223,7 @@ function settingsOf(row: BookRow | undefined): Settings | null {
     dailyQuota: microsOrNull(row["default_user_daily_quota_micro"] as number | null),
     alertThreshold: row["default_alert_threshold"] as number,
     lowBalance: microsOrNull(row["low_balance_threshold_micro"] as number | null),
+    keepHours: (row["keep_responses_hours"] as number | null) ?? 0,
   };
 }
 

@@ -8,6 +8,7 @@ import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { RequestState } from "./rules/ledger.ts";
 import type { TokenAsk } from "./rules/key-limits.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
+import type { SettingsChange, SettingsRecord } from "./settings.ts";
 import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
 
@@ -36,9 +37,13 @@ export type HoldRequest = {
   /** The request's Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
 };
-/** `tokens`: what was granted of the key's token limit, and what is left of it; left out without one. */
+/**
+ * `tokens`: what was granted of the key's token limit, and what is left of it; left out without one. `keepHours`: the
+ * organisation's setting; left out where it keeps nothing.
+ */
 export type HoldGrant = {
   readonly granted: Micros;
+  readonly keepHours?: number;
   readonly tokens?: RateState & { readonly granted: number };
 };
 /** The key's place in its minute was taken, which leaves `admitted`, whatever became of the hold. */
@@ -100,16 +105,6 @@ export type EndUserPage = {
   readonly total: number;
   readonly nextAfter: string | null;
 };
-export type SettingsRecord = {
-  readonly defaultUserMonthlyQuotaMicro: Micros | null;
-  readonly defaultUserDailyQuotaMicro: Micros | null;
-  readonly defaultAlertThreshold: number;
-  readonly lowBalanceThresholdMicro: Micros | null;
-};
-export type SettingsChange = {
-  readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
-};
-
 /** What an operator sets; `rpmLimit` null is none. */
 export type Configuration = { readonly rpmLimit: number | null; readonly suspended: boolean };
 export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };

@@ -45,6 +45,7 @@ import { selectEventsSince } from "./tables/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
+import type { SettingsChange, SettingsRecord } from "./settings.ts";
 import type * as Contract from "./wallet-contract.ts";
 
 /** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
@@ -218,15 +219,15 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return changeBy(this.#gate, by, (desk) => endUsers.deleteEndUser(desk, externalId));
   }
 
-  async readSettings(): Promise<Result<Contract.SettingsRecord>> {
+  async readSettings(): Promise<Result<SettingsRecord>> {
     return this.#decisions.decide((desk) => endUsers.readSettings(desk));
   }
 
   async patchSettings(
-    change: Contract.SettingsChange,
+    change: SettingsChange,
     by?: Called,
     actor?: Actor,
-  ): Promise<Result<Contract.SettingsRecord>> {
+  ): Promise<Result<SettingsRecord>> {
     return changeBy(this.#gate, by, (desk) => endUsers.patchSettings(desk, change, actor));
   }
 

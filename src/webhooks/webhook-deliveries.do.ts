@@ -27,7 +27,7 @@ import type { DeliveryPage, Receiver } from "./delivery-rows.do.ts";
 import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
 import type { Attempt } from "./delivery-rules.ts";
 import { countTest, endPause, keepReceivers, selectReceivers } from "./receiver-rows.do.ts";
-import { signatures, unseal } from "./webhook-secrets.ts";
+import { signatures, unsealSecret } from "./webhook-secrets.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -229,7 +229,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async #openedBy({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
     const nowMs = now(this.env);
     const live = secrets.filter(({ until }) => until === null || until > nowMs);
-    const opened = await Promise.all(live.map(({ sealed }) => unseal(sealed, id, keySecrets)));
+    const opened = await Promise.all(
+      live.map(({ sealed }) => unsealSecret(sealed, id, keySecrets)),
+    );
     return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
   }
 

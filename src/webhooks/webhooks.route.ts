@@ -17,7 +17,7 @@ import { storageFailure } from "../lib/storage-failure.ts";
 import type { DeliveriesCalls } from "./deliveries-contract.ts";
 import type { DeliveryPage, DeliveryRecord } from "./delivery-rows.do.ts";
 import type { Attempt } from "./delivery-rules.ts";
-import { mintSecret, seal } from "./webhook-secrets.ts";
+import { mintSecret, sealSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { webhookUrl } from "./webhook-url.ts";
 import {
@@ -334,7 +334,7 @@ async function freshSecret(c: AppContext, webhookId: string): Promise<Result<Fre
   const [first] = c.var.config.keySecrets;
   if (first === undefined) return refuse({ kind: "misconfigured" });
   const secret = mintSecret();
-  const stored = { sealed: await seal(secret, webhookId, first), until: null };
+  const stored = { sealed: await sealSecret(secret, webhookId, first), until: null };
   return success({ secret, stored });
 }
 

@@ -5,7 +5,7 @@ import { eventIfChanged } from "../lib/events.store.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { logAlert } from "../lib/log.ts";
-import { resealed } from "./webhook-secrets.ts";
+import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 
 /** Webhooks of one organisation, at most: the object that delivers has so many calls open at a time. */
@@ -183,7 +183,7 @@ export async function resealSecrets(
   for (const { id, org_id: orgId, secrets } of results) {
     const sealed = JSON.parse(secrets) as SealedSecret[];
     // oxlint-disable-next-line no-await-in-loop -- few, and rarely
-    const anew = await Promise.all(sealed.map((one) => resealed(one, id, keySecrets)));
+    const anew = await Promise.all(sealed.map((one) => resealedSecret(one, id, keySecrets)));
     if (anew[0] === null) logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
     const kept = JSON.stringify(anew.map((one, i) => one ?? sealed[i]));
     if (kept === secrets) continue;

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
+import type { KeptAnswer } from "../../src/kept/kept-contract.ts";
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
 import { addKey, chat, HELLO, send } from "./client.ts";
@@ -55,6 +56,7 @@ type Target = {
 const TARGETS: Readonly<Record<string, Target>> = {
   keys: { of: keyOf, unknown: () => mintId("key_", Date.now()) },
   generations: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
+  responses: { of: responseOf, unknown: () => mintId("resp_", 0) },
   sessions: {
     of: sessionOf,
     unknown: () => `${mintId("ses_", Date.now() - 2 * 86_400_000)}unknown1unknown2`,
@@ -84,6 +86,31 @@ async function webhookOf({ orgId }: Account): Promise<string> {
   )
     .bind(id, orgId, Date.now())
     .run();
+  return id;
+}
+
+const RESPONSE = {
+  object: "response",
+  created_at: 1,
+  completed_at: 2,
+  status: "completed",
+  error: null,
+  incomplete_details: null,
+  model: "sandbox/echo",
+  output: [],
+  usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2, cost_micro: 1 },
+};
+
+/** Straight into the object, as one of an hour ago: this organisation keeps nothing by itself. */
+async function responseOf({ orgId, memberId, keyId }: Account): Promise<string> {
+  const id = mintId("resp_", Date.now() - 3_600_000);
+  const by = { memberId, keyId, sessionId: null };
+  const [input, response] = [[], { response: { id, ...RESPONSE }, hidden: false }].map((value) =>
+    new TextEncoder().encode(JSON.stringify(value)),
+  );
+  const answer = { id, previous: null, by, createdAt: Date.now(), hours: 1 };
+  const kept = env.KEPT_RESPONSES.getByName(orgId);
+  expect(await kept.keep({ ...answer, input, response } as KeptAnswer)).toMatchObject({ ok: true });
   return id;
 }
 

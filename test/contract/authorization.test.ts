@@ -54,11 +54,12 @@ function ask(
   return send(route.replace(/:\w+(\{.+\})?/, id), { method, key, body, headers });
 }
 
-/** An answer without what is its own: its request id, and what is left of its key's minute. */
-async function bare(response: Response): Promise<object> {
+/** An answer without what is its own: its request id, what is left of its key's minute, and the id that was asked for. */
+async function bare(response: Response, id = ""): Promise<object> {
   const own = /^x-(request-id$|ratelimit-)/;
   const headers = [...response.headers].filter(([name]) => !own.test(name));
-  return { status: response.status, headers, body: await response.text() };
+  const body = (await response.text()).replace(id, "");
+  return { status: response.status, headers, body };
 }
 
 async function verdict(response: Response): Promise<readonly [number, string | null]> {
@@ -84,6 +85,7 @@ it("everyone may everything, but for this", () => {
   });
   expect(said.toSorted()).toEqual([
     "DELETE /v1/keys/:id: others' owner,admin,billing",
+    "DELETE /v1/responses/:id{resp_\\w+}: others' owner,admin,billing",
     "DELETE /v1/sessions/:id: others' owner,admin,billing",
     "DELETE /v1/webhooks/:id: owner,admin",
     "GET /v1/alerts: owner,admin,billing",
@@ -93,6 +95,8 @@ it("everyone may everything, but for this", () => {
     "GET /v1/holds: others' owner,admin,billing",
     "GET /v1/keys: others' owner,admin,billing",
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
+    "GET /v1/responses/:id{resp_\\w+}/input_items: others' owner,admin,billing",
+    "GET /v1/responses/:id{resp_\\w+}: others' owner,admin,billing",
     "GET /v1/sessions: others' owner,admin,billing",
     "GET /v1/usage: owner,admin,billing",
     "GET /v1/webhooks/:id/deliveries: owner,admin",
@@ -120,6 +124,9 @@ it("everyone may everything, but for this", () => {
     "/v1/models",
     "/v1/models/:id{.+}",
     "/v1/responses",
+    "/v1/responses/:id{resp_\\w+}",
+    "/v1/responses/:id{resp_\\w+}",
+    "/v1/responses/:id{resp_\\w+}/input_items",
     "/v1/sessions",
     "/v1/sessions",
     "/v1/sessions/:id",
@@ -144,12 +151,16 @@ describe("someone else's and nobody's are one answer, byte for byte", () => {
     const { owner } = members;
     const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
     for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
-      const theirs = await bare(await ask(row, caller.key, await ownId(row, other)));
-      const nobodys = await bare(await ask(row, caller.key, unknownId(row)));
+      const [id, unknown] = [await ownId(row, other), unknownId(row)];
+      const theirs = await bare(await ask(row, caller.key, id), id);
+      const nobodys = await bare(await ask(row, caller.key, unknown), unknown);
       expect(theirs).toEqual(nobodys);
       const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
       if (mayNot && (theirs as { status?: number }).status === 403) continue; // refused before anything is looked for
-      expect(theirs).toMatchObject({ status: 404, body: expect.stringContaining("No such ") });
+      expect(theirs).toMatchObject({
+        status: 404,
+        body: expect.stringMatching(/No such | not found\./),
+      });
     }
   });
 
@@ -157,8 +168,9 @@ describe("someone else's and nobody's are one answer, byte for byte", () => {
     const [, , may, status] = row;
     for (const role of EVERYONE) {
       const { key } = members[role];
-      const theirs = await bare(await ask(row, key, await ownId(row, colleague)));
-      const nobodys = await bare(await ask(row, key, unknownId(row)));
+      const [id, unknown] = [await ownId(row, colleague), unknownId(row)];
+      const theirs = await bare(await ask(row, key, id), id);
+      const nobodys = await bare(await ask(row, key, unknown), unknown);
       const seen = may.includes(role) ? { status } : nobodys;
       expect(theirs).toMatchObject(seen);
       expect(nobodys).toMatchObject({ status: 404 });

@@ -14,6 +14,7 @@ export function countedBindings(): Counted {
       CONSOLE_SESSION: watched(env.CONSOLE_SESSION, () => counted.objects++),
       WALLET: watched(env.WALLET, () => counted.objects++),
       REGION_OUTBOX: watched(env.REGION_OUTBOX, () => counted.objects++),
+      KEPT_RESPONSES: watched(env.KEPT_RESPONSES, () => counted.objects++),
       DB: watched(env.DB, () => counted.statements++),
     },
   };

@@ -102,6 +102,7 @@ describe("every path of the table that could lift a limit", () => {
     );
     expect(open.map(nameOf).toSorted()).toEqual(
       [
+        "DELETE /v1/responses/:id{resp_\\w+}",
         "POST /v1/messages/count_tokens",
         ...OF_KEYS.filter((name) => !name.startsWith("GET")),
       ].toSorted(),

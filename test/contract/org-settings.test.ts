@@ -16,6 +16,7 @@ const AT_FIRST = {
   default_user_daily_quota_dollars: null,
   default_alert_threshold: 0.8,
   low_balance_threshold_dollars: null,
+  keep_responses_hours: 0,
 };
 /** The settings that are dollars, and their columns. */
 const MONEY = [
@@ -41,7 +42,7 @@ const prepare = (): never => {
 };
 
 describe("GET /v1/orgs/{org_id}/settings: 200", () => {
-  it("is the four settings: no caps, 0.8 and no low balance at first", async () => {
+  it("is the settings: no caps, 0.8, no low balance and nothing kept at first", async () => {
     expect(await read(await openAccount())).toEqual(AT_FIRST);
   });
 
@@ -64,13 +65,14 @@ describe("GET /v1/orgs/{org_id}/settings: 200", () => {
 });
 
 describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
-  it("changes what is given, and answers with all four", async () => {
+  it("changes what is given, and answers with all", async () => {
     const own = await openAccount({ credits: 0 });
     const all = {
       default_user_monthly_quota_dollars: 100,
       default_user_daily_quota_dollars: 8.2,
       default_alert_threshold: 1,
       low_balance_threshold_dollars: 0.5,
+      keep_responses_hours: 24,
     };
     expect(await (await patch(own, all)).json()).toEqual(all);
     const one = { default_user_daily_quota_dollars: null };
@@ -85,7 +87,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
     [`{"rpm_limit":1,"suspended":true}`, 400],
     [`{"lowBalanceThresholdMicro":1}`, 400],
     [`{"__proto__":{"default_alert_threshold":0}}`, 400],
-  ] as const)("fields that are none of the four change nothing: %s is %i", async (body, status) => {
+  ] as const)("fields that are none of them change nothing: %s is %i", async (body, status) => {
     const own = await openAccount({ credits: 1000 });
     await patch(own, { low_balance_threshold_dollars: 0.0001 });
     const [before, wallet] = [await read(own), "SELECT org_id, suspended, rpm_limit FROM wallet"];

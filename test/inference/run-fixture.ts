@@ -91,6 +91,7 @@ export function runOf(
       reply: STREAM_REPLY,
       paramOf: undefined,
       native: null,
+      keep: null,
       prompt: { bound: 90, estimate: 60, likely: LIKELY },
       cap: { whole: CAP, least: 64, choices: CHOICES, isAsked: true },
       bounds: { least: micros(1), sure: micros(1), most: micros(2) },

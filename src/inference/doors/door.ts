@@ -1,6 +1,7 @@
 import type { Dialect } from "../../http/dialect.ts";
 import type { Failure, Result } from "../../lib/failure.ts";
 import type { Usage } from "../../lib/usage.ts";
+import type { RecallAsked, Recalled } from "../../kept/kept-contract.ts";
 import type { JsonObject, NativeBody, NativeWire } from "../../providers/provider.ts";
 import type { CoreRequest } from "../core-request.ts";
 import type { Weights } from "../prompt-size.ts";
@@ -27,7 +28,12 @@ export type Door = {
    * A JSON object, as it was sent, as a request of the core. Pure, and never throws for what a client can
    * send. Failures: 400 with `param` in the door's own words, before anything is held.
    */
-  parse(body: object, at: DoorContext): Result<Asked>;
+  parse(body: object, at: DoorContext, recalled?: Recalled): Result<Asked>;
+  /**
+   * What of kept answers a body names; null: nothing. What is found of it `parse` is given. Absent: a door whose
+   * answers are not kept. Pure, and never throws.
+   */
+  readonly names?: (body: object) => RecallAsked | null;
 };
 
 /** What of a request beside its body a door may read; names in lower case. Absent is undefined. */
@@ -56,6 +62,15 @@ export type Asked = {
   readonly reply: Reply;
   /** The same request for a route that speaks this door's own wire; null where there is none. */
   readonly native: Native | null;
+  /** What is kept of it where the organisation keeps answers; absent: its client, or its door, keeps none. */
+  readonly keep?: ToKeep;
+};
+
+/** What a request adds to a conversation. */
+export type ToKeep = {
+  /** The answer that it follows. */
+  readonly previous: string | null;
+  readonly input: readonly JsonObject[];
 };
 
 /** How the answer is written: whole, or as server-sent events. Which one it is says what the client asked for. */
@@ -69,6 +84,8 @@ export type Reply =
        * arguments alone (but for random ids). What it throws is a bug, which is charged and told.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
+      /** The same as it is kept, with what its client did not ask to see; null: it failed. Absent: never kept. */
+      readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {
       readonly kind: "stream";
@@ -86,6 +103,8 @@ export type Head = {
   readonly created: number;
   /** Our estimate of the prompt's tokens, at least 1. */
   readonly promptTokens: number;
+  /** The answer is kept, unless it fails. */
+  readonly keeps: boolean;
 };
 
 /** What an answer came to. */
@@ -133,6 +152,8 @@ export type StreamWriter = {
    * After `begin`, but for a bug in it.
    */
   fail(failure: Failure, receipt: Receipt | null): string;
+  /** After `end`: the answer as it is kept, as `Reply.kept` gives it. */
+  kept?(receipt: Receipt): JsonObject | null;
 };
 
 /**

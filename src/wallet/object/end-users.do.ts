@@ -33,9 +33,8 @@ import type {
   EndUserPage,
   EndUserRecord,
   PutEndUserAnswer,
-  SettingsChange,
-  SettingsRecord,
 } from "../wallet-contract.ts";
+import type { SettingsChange, SettingsRecord } from "../settings.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { changeRow, findEndUser, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
@@ -240,6 +239,7 @@ function settingsRecordOf(settings: Settings): SettingsRecord {
     defaultUserDailyQuotaMicro: settings.dailyQuota,
     defaultAlertThreshold: settings.alertThreshold,
     lowBalanceThresholdMicro: settings.lowBalance,
+    keepResponsesHours: settings.keepHours,
   };
 }
 
@@ -249,6 +249,7 @@ function settingsOf(record: SettingsRecord): Settings {
     dailyQuota: record.defaultUserDailyQuotaMicro,
     alertThreshold: record.defaultAlertThreshold,
     lowBalance: record.lowBalanceThresholdMicro,
+    keepHours: record.keepResponsesHours,
   };
 }
 

@@ -94,7 +94,7 @@ function anew(answer: Result<HoldGrant>): Held {
   return { answer, isRepeat: false };
 }
 
-/** With what is left of the key's token limit, if it has one. */
+/** With what is left of the key's token limit, if it has one, and what else the organisation's setting says. */
 function grantOf(
   desk: Desk,
   { keyId }: HoldRequest,
@@ -104,9 +104,11 @@ function grantOf(
     terms,
   }: { readonly granted: Micros; readonly tokens: number | null; readonly terms: KeyTerms },
 ): HoldGrant {
-  if (tokens === null || terms.tpmLimit === null) return { granted: amount };
+  const { keepHours } = desk.memory.row.settings;
+  const grant = { granted: amount, ...(keepHours > 0 && { keepHours }) };
+  if (tokens === null || terms.tpmLimit === null) return grant;
   const state = tokensOf(desk, keyId).state(terms.tpmLimit, desk.nowMs);
-  return { granted: amount, tokens: { ...state, granted: tokens } };
+  return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
 /** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */

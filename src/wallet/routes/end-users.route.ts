@@ -1,16 +1,21 @@
 import * as z from "zod/mini";
 import { calledBy } from "../../lib/caller.ts";
-import type { Called } from "../../lib/caller.ts";
+import type { Called, Role } from "../../lib/caller.ts";
 import type { AppContext } from "../../http/context.ts";
 import { created, readFields } from "../../http/endpoint.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
 import { once, pageQuery, parseQuery } from "../../http/parse-body.ts";
 import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
-import { success } from "../../lib/failure.ts";
+import { refuse, success } from "../../lib/failure.ts";
+import type { Result } from "../../lib/failure.ts";
+import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { DOLLARS_MAX, dollarsOf, microsOfDollars } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
-import type { EndUserChange, EndUserRecord, SettingsRecord } from "../wallet-contract.ts";
+import { readObject } from "../../lib/reach-object.ts";
+import { KEEP_HOURS_MAX } from "../settings.ts";
+import type { SettingsRecord } from "../settings.ts";
+import type { EndUserChange, EndUserRecord } from "../wallet-contract.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
@@ -139,35 +144,68 @@ function endUserView(endUser: EndUserRecord): View {
   };
 }
 
+/** For how long answers of /v1/responses are kept. */
+const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
+
 export const settingsBody = z.object({
   default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
   default_user_daily_quota_dollars: z.optional(dollarsOrNull),
   default_alert_threshold: z.optional(fraction),
   low_balance_threshold_dollars: z.optional(dollarsOrNull),
+  keep_responses_hours: z.optional(keepHours),
 });
 
-/** GET /v1/orgs/{id}/settings: the four settings, always current. */
+/** GET /v1/orgs/{id}/settings: the settings, always current. */
 export async function readSettingsRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
-/** PATCH /v1/orgs/{id}/settings: changes what is given, for end users seen later; all four settings. */
+/**
+ * PATCH /v1/orgs/{id}/settings: changes what is given, quotas for end users seen later; all settings. What is kept of
+ * answers only an owner or admin says.
+ */
 export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, settingsBody, []);
   if (!fields.ok) return fields;
   const given = fields.value;
+  const hours = given.keep_responses_hours;
+  const may = hours === undefined ? success(null) : await mayKeepFor(c, hours);
+  if (!may.ok) return may;
   const change = {
     defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
     defaultUserDailyQuotaMicro: given.default_user_daily_quota_dollars,
     defaultAlertThreshold: given.default_alert_threshold,
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
+    keepResponsesHours: given.keep_responses_hours,
   };
   const { keyId } = c.var.admitted.caller;
   const answer = await askOwnWallet(c, (wallet) =>
     wallet.patchSettings(change, callOf(c), { kind: "key", id: keyId }),
   );
-  return answer.ok ? success(settingsView(answer.value)) : answer;
+  if (!answer.ok) return answer;
+  const told = hours === undefined ? success(null) : await tellKept(c, hours);
+  return told.ok ? success(settingsView(answer.value)) : told;
+}
+
+/** Who may say what is kept of answers. */
+const KEEPERS: readonly Role[] = ["owner", "admin"];
+
+/** Others may send back what they read. */
+async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
+  if (KEEPERS.includes(c.var.member.role)) return success(null);
+  const before = await askOwnWallet(c, (wallet) => wallet.readSettings());
+  if (!before.ok) return before;
+  return before.value.keepResponsesHours === hours
+    ? success(null)
+    : refuse({ kind: "role_required", roles: KEEPERS });
+}
+
+/** What is kept beyond the setting ends with it: the object that keeps it hears of it before the change is answered. */
+function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
+  const { caller } = c.var.admitted;
+  const objects = inJurisdiction(c.env.KEPT_RESPONSES, c.var.config.jurisdiction);
+  return readObject(() => objects.getByName(caller.orgId).keepFor(hours));
 }
 
 /** The organisation settings of the interface. */
@@ -177,5 +215,6 @@ function settingsView(settings: SettingsRecord): View {
     default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),
     default_alert_threshold: settings.defaultAlertThreshold,
     low_balance_threshold_dollars: shownDollars(settings.lowBalanceThresholdMicro),
+    keep_responses_hours: settings.keepResponsesHours,
   };
 }

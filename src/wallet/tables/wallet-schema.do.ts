@@ -228,11 +228,15 @@ const CREDITS_IN_BOOK = `ALTER TABLE wallet
     created_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`;
 
+const KEPT_RESPONSES = `ALTER TABLE settings -- for how long answers of /v1/responses are kept; null: 0
+    ADD COLUMN keep_hours INTEGER CHECK (keep_hours >= 0)`;
+
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
     { sql: FIRST, readableBy: 1 },
     { sql: CREDITS_IN_BOOK, readableBy: 1 },
+    { sql: KEPT_RESPONSES, readableBy: 1 },
   ],
 };
 
@@ -307,6 +311,8 @@ export type Settings = {
   readonly dailyQuota: Micros | null;
   readonly alertThreshold: number;
   readonly lowBalance: Micros | null;
+  /** For how long answers of /v1/responses are kept; 0: not at all. */
+  readonly keepHours: number;
 };
 
 export const DEFAULT_SETTINGS: Settings = {
@@ -314,6 +320,7 @@ export const DEFAULT_SETTINGS: Settings = {
   dailyQuota: null,
   alertThreshold: 0.8,
   lowBalance: null,
+  keepHours: 0,
 };
 
 type Row = {
@@ -333,6 +340,7 @@ type Row = {
   daily_quota: number | null;
   alert_threshold: number;
   low_balance: number | null;
+  keep_hours: number | null;
 };
 
 export function readWalletRow(sql: SqlStorage): WalletRow {
@@ -355,6 +363,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
       dailyQuota: microsOrNull(row.daily_quota),
       alertThreshold: row.alert_threshold,
       lowBalance: microsOrNull(row.low_balance),
+      keepHours: row.keep_hours ?? 0,
     },
   };
 }
@@ -380,11 +389,12 @@ export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
 export function updateSettings(sql: SqlStorage, settings: Settings, changed: number): void {
   sql.exec(
     `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
-      changed = ? WHERE id = 1`,
+      keep_hours = ?, changed = ? WHERE id = 1`,
     settings.monthlyQuota,
     settings.dailyQuota,
     settings.alertThreshold,
     settings.lowBalance,
+    settings.keepHours,
     changed,
   );
 }

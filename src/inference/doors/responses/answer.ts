@@ -1,4 +1,6 @@
 import { failureObject } from "../../../http/failure-response.ts";
+import { RESPONSE_ID } from "../../../kept/kept-contract.ts";
+import type { KeptResponse } from "../../../kept/kept-items.ts";
 import type { Failure } from "../../../lib/failure.ts";
 import { isObject, listOf, objectOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
@@ -7,35 +9,62 @@ import { NativeItems } from "./native.ts";
 import { Output } from "./output.ts";
 import type { Wanted } from "./output.ts";
 import { closedResponse, openResponse } from "./response-object.ts";
-import type { Echo, Standing, ErrorOfResponse } from "./response-object.ts";
+import type { Echo, Standing, ErrorOfResponse, OutputItem } from "./response-object.ts";
 
 /** What the answer to a request must remember of it. */
 export type Asking = {
-  readonly wanted: Wanted;
+  readonly wanted: Omit<Wanted, "keeps">;
   readonly echo: Echo;
   /** The answer comes in this dialect, from OpenAI itself. */
   readonly isNative: boolean;
 };
 
-const PREFIX = "resp_";
-
 /** The characters that the ids of an answer's items share with its own. */
 function ownPart({ id }: Head): string {
-  return id.slice(PREFIX.length);
+  return id.slice(RESPONSE_ID.length);
 }
 
 /** The core's completion, or OpenAI's own response, as ours. */
 export function responseOf(answer: JsonObject, asking: Asking, receipt: Receipt): JsonObject {
-  const output = new Output(ownPart(receipt), asking.wanted, () => "");
-  if (asking.isNative) new NativeItems(output, asking.wanted).whole(answer);
+  const output = outputOf(answer, asking, receipt);
+  return closed(output.items(), asking, receipt);
+}
+
+/** The same as it is kept; null where it failed. */
+export function keptResponseOf(
+  answer: JsonObject,
+  asking: Asking,
+  receipt: Receipt,
+): KeptResponse | null {
+  return keptOf(outputOf(answer, asking, receipt), asking, receipt);
+}
+
+function outputOf(answer: JsonObject, asking: Asking, receipt: Receipt): Output {
+  const wanted = wantedFor(asking, receipt);
+  const output = new Output(ownPart(receipt), wanted, () => "");
+  if (asking.isNative) new NativeItems(output, wanted).whole(answer);
   else {
     const choice = objectOf(listOf(answer["choices"]).find(isObject));
     output.delta(objectOf(choice["message"]), choice["logprobs"]);
   }
-  const ending = endingOf(receipt);
-  output.end(ending.status !== "completed");
-  const standing = { ...ending, output: output.items() };
-  return closedResponse(receipt, asking.echo, { standing, receipt });
+  output.end(endingOf(receipt).status !== "completed");
+  return output;
+}
+
+function wantedFor({ wanted }: Asking, { keeps }: Head): Wanted {
+  return { ...wanted, keeps };
+}
+
+function closed(output: readonly OutputItem[], { echo }: Asking, receipt: Receipt): JsonObject {
+  const standing = { ...endingOf(receipt), output };
+  return closedResponse(receipt, echo, { standing, receipt });
+}
+
+function keptOf(output: Output, asking: Asking, receipt: Receipt): KeptResponse | null {
+  if (endingOf(receipt).status === "failed") return null;
+  const items = output.keptItems();
+  const response = { ...closed(items, asking, receipt), output: items };
+  return { response, hidden: !asking.wanted.shown.encrypted };
 }
 
 /** How an answer ended that went to its end. */
@@ -78,10 +107,9 @@ class ResponseStream implements StreamWriter {
   constructor(head: Head, asking: Asking) {
     this.#head = head;
     this.#asking = asking;
-    this.#output = new Output(ownPart(head), asking.wanted, (type, fields) =>
-      this.#event(type, fields),
-    );
-    this.#native = asking.isNative ? new NativeItems(this.#output, asking.wanted) : null;
+    const wanted = wantedFor(asking, head);
+    this.#output = new Output(ownPart(head), wanted, (type, fields) => this.#event(type, fields));
+    this.#native = asking.isNative ? new NativeItems(this.#output, wanted) : null;
   }
 
   get ping(): string {
@@ -129,6 +157,10 @@ class ResponseStream implements StreamWriter {
       { status: "failed", error: errorOf(failure), incomplete_details: null },
       receipt,
     );
+  }
+
+  kept(receipt: Receipt): KeptResponse | null {
+    return keptOf(this.#output, this.#asking, receipt);
   }
 
   #close(ending: Omit<Standing, "output">, receipt: Receipt | null): string {

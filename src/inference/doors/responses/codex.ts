@@ -50,6 +50,7 @@ function failedStream(failure: Failure, requestId: string): string {
     model: UNREAD,
     created: Math.floor(elapsedMs() / 1000),
     promptTokens: 1,
+    keeps: false,
   };
   const stream = responseStream(head, ASKING);
   return stream.begin(null) + stream.fail(failure, null);

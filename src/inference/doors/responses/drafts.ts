@@ -28,6 +28,8 @@ export type Draft = {
   /** Ends it; `cut` says that the answer ended in its midst. A call in its midst has no end. */
   close(cut: boolean): string;
   item(): OutputItem;
+  /** With what the client did not ask to see. */
+  kept(): OutputItem;
 };
 
 /** What all items have in common. */
@@ -42,6 +44,10 @@ export abstract class BaseDraft implements Draft {
 
   abstract get isWhole(): boolean;
   abstract item(): OutputItem;
+
+  kept(): OutputItem {
+    return this.item();
+  }
   protected abstract begin(): string;
   protected abstract end(): string;
 

@@ -313,12 +313,13 @@ export class NativeItems {
 
   #reasoning(index: number, raw: JsonObject): string {
     const { summary, encrypted } = this.#wanted.shown;
+    const gathers = encrypted || this.#wanted.keeps;
     const known = this.#items.get(index);
     const parts = listOf(raw["summary"]).filter(isObject);
     const text = parts.map((part) => textOf(part["text"])).join("\n\n");
     const isMissing = summary && text !== "" && known === undefined;
     let said = isMissing ? this.#summary(index, text) : "";
-    const detail = encrypted ? reasoningDetail(raw) : null;
+    const detail = gathers ? reasoningDetail(raw) : null;
     if (detail === null) return said;
     said += this.#beginReasoning(index);
     const item = this.#items.get(index);

@@ -14,6 +14,8 @@ export type Wanted = {
   readonly shown: Shown;
   /** By the names under which the core knows the tools. */
   readonly origins: ReadonlyMap<string, Origin>;
+  /** What the next turn needs of this one is gathered, whether or not it is shown: the answer is kept. */
+  readonly keeps: boolean;
 };
 
 /** An item that began, and what is to be said of that. */
@@ -46,10 +48,10 @@ export class Output {
   /** A delta of the core, or a whole message, which has the same fields. */
   delta(delta: JsonObject, logprobs: unknown): string {
     let said = "";
-    const { summary, encrypted } = this.#wanted.shown;
+    const { summary } = this.#wanted.shown;
     const thought = textOf(delta["reasoning_content"]);
     if (summary && thought !== "") said += this.#summary(thought);
-    if (encrypted) this.#keep({ details: detailsOf(delta), extras: {} });
+    if (this.#gathers) this.#keep({ details: detailsOf(delta), extras: {} });
     const beside = this.#beside(delta, logprobs);
     const content = textOf(delta["content"]);
     const isAny = content !== "" || beside !== NOTHING;
@@ -93,7 +95,7 @@ export class Output {
   }
 
   nativeReasoning(): Begun<ReasoningDraft> {
-    return this.#add("rs", (place) => new ReasoningDraft(place));
+    return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
   }
 
   /** Nothing more comes for a call of a native answer. */
@@ -129,11 +131,23 @@ export class Output {
     return this.#drafts.filter((draft) => draft.isOpen).map((draft) => draft.item());
   }
 
+  /** The same with what the client did not ask to see. */
+  keptItems(): OutputItem[] {
+    return this.#drafts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
+  }
+
+  get #gathers(): boolean {
+    return this.#wanted.keeps || this.#wanted.shown.encrypted;
+  }
+
   #summary(text: string): string {
     const last = this.#drafts.at(-1);
     if (last instanceof ReasoningDraft) return last.summary(text);
     const kept = this.#takeKept();
-    const { said, draft } = this.#add("rs", (place) => new ReasoningDraft(place));
+    const { said, draft } = this.#add(
+      "rs",
+      (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
+    );
     draft.keep(kept);
     return said + draft.summary(text);
   }
@@ -161,7 +175,7 @@ export class Output {
     this.#unnamed.delete(index);
     const callId = begun.id || `call_${this.#own}${index}`;
     const extra = raw["extra_content"];
-    if (this.#wanted.shown.encrypted && isObject(extra)) {
+    if (this.#gathers && isObject(extra)) {
       this.#keep({ details: [], extras: { [callId]: extra } });
     }
     const { said, draft } = this.#beginCall(name, callId);
@@ -196,7 +210,10 @@ export class Output {
   #beginKept(): string {
     const kept = this.#takeKept();
     if (kept.details.length === 0 && Object.keys(kept.extras).length === 0) return "";
-    const { said, draft } = this.#add("rs", (place) => new ReasoningDraft(place));
+    const { said, draft } = this.#add(
+      "rs",
+      (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
+    );
     draft.keep(kept);
     return said;
   }

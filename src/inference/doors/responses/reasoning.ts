@@ -4,6 +4,7 @@ import { fromBase64, toBase64Url } from "../../../providers/base64.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import { BaseDraft } from "./drafts.ts";
+import type { Place } from "./drafts.ts";
 import type { OutputItem, SummaryPart } from "./response-object.ts";
 
 /**
@@ -70,6 +71,13 @@ export class ReasoningDraft extends BaseDraft {
   #summary = "";
   readonly #details: Kept["details"][number][] = [];
   readonly #extras: Record<string, Kept["details"][number]> = {};
+  /** Whether the client asked to see what its next turn needs. */
+  readonly #isShown: boolean;
+
+  constructor(place: Place, isShown: boolean) {
+    super(place);
+    this.#isShown = isShown;
+  }
 
   /** No summary was said yet. */
   get isEmpty(): boolean {
@@ -88,6 +96,10 @@ export class ReasoningDraft extends BaseDraft {
   }
 
   item(): OutputItem {
+    return this.#isShown ? this.kept() : { ...this.kept(), encrypted_content: null };
+  }
+
+  override kept(): Extract<OutputItem, { type: "reasoning" }> {
     const { id } = this.place;
     const { status } = this;
     const isDone = status !== "in_progress";

@@ -85,26 +85,22 @@ const input = z.union([
   z.array(item).check(z.minLength(1), z.maxLength(ITEMS_MAX)),
 ]);
 
-/** The items as they were sent, each with the type that it means: a role alone is a message, an id alone a reference. */
+/** The items as they were sent, each with the type that it means: a role alone is a message. */
 function withTypes(raw: unknown): unknown {
   return Array.isArray(raw) ? raw.map(withType) : raw;
 }
 
 function withType(raw: unknown): unknown {
   if (!isObject(raw) || (raw["type"] ?? null) !== null) return raw;
-  if (raw["role"] !== undefined) return { ...raw, type: "message" };
-  return raw["id"] === undefined ? raw : { ...raw, type: "item_reference" };
+  return raw["role"] === undefined ? raw : { ...raw, type: "message" };
 }
 
-const NOT_STORED =
-  "Responses are not stored here, so an item cannot be named by its id: send the item itself, and set store to false (AI SDK: providerOptions.openai.store = false).";
 const HOSTED =
   "The output of a tool that belongs to a provider cannot be given to another: send it as function_call and function_call_output.";
 
 /** Items that another deployment would know, and why they are none here. */
-const REFUSED: ReadonlyMap<unknown, string> = new Map([
-  ["item_reference", NOT_STORED],
-  ...[
+const REFUSED: ReadonlyMap<unknown, string> = new Map(
+  [
     "computer_call",
     "computer_call_output",
     "local_shell_call",
@@ -118,7 +114,7 @@ const REFUSED: ReadonlyMap<unknown, string> = new Map([
     "mcp_approval_request",
     "mcp_approval_response",
   ].map((type) => [type, HOSTED] as const),
-]);
+);
 
 /** Why an item cannot be taken, in better words than a list of what could; null where the schema says it. */
 function refusedItem(items: unknown): Refusal | null {
@@ -180,9 +176,7 @@ const reasoning = z.looseObject({
 });
 
 /** What names something that would have to be stored, or that costs what is not priced. */
-const stateless = z.optional(
-  z.never({ error: "is not supported: nothing is stored here, send the whole input instead" }),
-);
+const stateless = z.optional(z.never({ error: "is not supported: send the whole input instead" }));
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 
 const PAIRS_MAX = 16;
@@ -222,8 +216,8 @@ export const responsesBody = z.object({
   prompt_cache_options: z.optional(promptCacheOptions),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   truncation: z.optional(z.enum(["auto", "disabled"])),
-  background: z.optional(z.literal(false, { error: "must be false: nothing is stored here" })),
-  previous_response_id: stateless,
+  background: z.optional(z.literal(false, { error: "must be false: an answer is given at once" })),
+  previous_response_id: z.optional(z.string()),
   conversation: stateless,
   prompt: stateless,
   context_management: unpriced,

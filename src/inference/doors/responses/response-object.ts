@@ -97,13 +97,12 @@ const UNSAID = {
   user: null as string | null,
   safety_identifier: null as string | null,
   prompt_cache_key: null as string | null,
+  previous_response_id: null as string | null,
 };
-/** The same in every response: nothing is stored. */
+/** The same in every response. */
 const OURS = {
-  store: false,
   background: false,
   service_tier: "default",
-  previous_response_id: null,
   access_programs: null,
 } as const;
 
@@ -161,14 +160,16 @@ function echoedTool(raw: JsonObject): JsonObject {
 /** The response of an answer at its beginning, as `response.created` holds it: without what is long. */
 export function openResponse(head: Head, echo: Echo): JsonObject {
   const standing = { status: "in_progress", error: null, incomplete_details: null, output: [] };
-  return { ...identity(head), completed_at: null, ...standing, ...echo, ...SHORT, usage: null };
+  const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
+  return { ...identity(head), completed_at: null, ...standing, ...rest };
 }
 
 /** The response of an answer at its end. `receipt`: null where nothing was charged. */
 export function closedResponse(head: Head, echo: Echo, { standing, receipt }: Closed): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);
   const completedAt = standing.status === "completed" ? (receipt?.ended ?? null) : null;
-  return { ...identity(head), completed_at: completedAt, ...standing, ...echo, usage };
+  const store = head.keeps && standing.status !== "failed";
+  return { ...identity(head), completed_at: completedAt, ...standing, ...echo, store, usage };
 }
 
 export type Closed = {

@@ -1,8 +1,10 @@
-import { invalid, success } from "../../../lib/failure.ts";
+import { RESPONSE_ID } from "../../../kept/kept-contract.ts";
+import type { Recalled } from "../../../kept/kept-contract.ts";
+import { invalid, refuse, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import type { ChatBody, ChatMessage } from "../../core-request.ts";
-import type { Asked, Door, Reply } from "../door.ts";
-import { responseOf, responseStream } from "./answer.ts";
+import type { Asked, Door, DoorContext, Reply } from "../door.ts";
+import { keptResponseOf, responseOf, responseStream } from "./answer.ts";
 import type { Asking } from "./answer.ts";
 import { codexDialect, isCodex } from "./codex.ts";
 import { codeOf, messagesOf } from "./input.ts";
@@ -10,21 +12,36 @@ import type { Converted } from "./input.ts";
 import type { InputItem, ResponsesBody } from "./request.ts";
 import { leftFields, parseResponsesRequest, settingsOf, shownOf } from "./request.ts";
 import { nativeOf } from "./native.ts";
+import { namedIn, ownParam, unfolded } from "./recalled.ts";
+import type { Unfolded } from "./recalled.ts";
 import { echoOf } from "./response-object.ts";
 import { chosen, flatten } from "./tools.ts";
 import type { Flattened } from "./tools.ts";
 
-/** POST /v1/responses (openai npm's types; Open Responses), without anything stored. */
+/** POST /v1/responses (openai npm's types; Open Responses). Upstream nothing is ever stored. */
 export const responsesDoor: Door = {
   name: "responses",
   path: "/v1/responses",
   dialect: (at) => (isCodex(at) ? codexDialect : null),
   asksForAll: true,
-  idPrefix: "resp_",
+  idPrefix: RESPONSE_ID,
+  names: namedIn,
   parse,
 };
 
-function parse(value: object): Result<Asked> {
+function parse(value: object, _at: DoorContext, recalled?: Recalled): Result<Asked> {
+  const whole = unfolded(value, recalled);
+  if (!whole.ok) return whole;
+  const { before } = whole.value;
+  const asked = parseWhole(whole.value);
+  if (asked.ok || before === 0 || asked.failure.kind !== "invalid_request") return asked;
+  const { param, message } = asked.failure;
+  const own = ownParam(param, before);
+  const said = param === null ? message : message.replace(param, own ?? param);
+  return refuse({ ...asked.failure, param: own, message: said });
+}
+
+function parseWhole({ body: value, before, own }: Unfolded): Result<Asked> {
   const parsed = parseResponsesRequest(value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
@@ -60,9 +77,13 @@ function parse(value: object): Result<Asked> {
     request: { kind: "chat", body: core },
     user: body.user ?? null,
     dropped,
-    paramOf: (param) => paramOf(param, places),
+    paramOf: (param) => ownParam(paramOf(param, places), before),
     codeOf,
     reply: replyOf(body, { ...asking, isNative: false }),
+    ...(own !== null &&
+      body.store !== false && {
+        keep: { previous: body.previous_response_id ?? null, input: own },
+      }),
     native: {
       wire: "responses",
       body: native.body,
@@ -120,7 +141,11 @@ type Heard = Omit<Converted, "messages"> & { readonly messages: ChatMessage[] };
 function replyOf({ stream }: ResponsesBody, asking: Asking): Reply {
   return stream === true
     ? { kind: "stream", stream: (head) => responseStream(head, asking) }
-    : { kind: "json", json: (answer, receipt) => responseOf(answer, asking, receipt) };
+    : {
+        kind: "json",
+        json: (answer, receipt) => responseOf(answer, asking, receipt),
+        kept: (answer, receipt) => keptResponseOf(answer, asking, receipt),
+      };
 }
 
 const PARAMS: readonly (readonly [RegExp, string])[] = [

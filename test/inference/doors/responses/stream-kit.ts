@@ -13,6 +13,7 @@ export const HEAD: Head = {
   model: "openai/gpt-6",
   created: 1_790_000_000,
   promptTokens: 9,
+  keeps: false,
 };
 export const RECEIPT: Receipt = {
   ...HEAD,

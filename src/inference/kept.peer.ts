@@ -1,0 +1,39 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import { admittedAs, identifyGlobalKey } from "../keys/vouched.ts";
+import type { Recalled } from "../kept/kept-contract.ts";
+import { continuedBy, keptBy } from "../kept/seen-by.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { readObject } from "../lib/reach-object.ts";
+import { keptAnswerBody, readKeptBody } from "./kept-wire.ts";
+import type { KeptRequest } from "./kept-wire.ts";
+
+/**
+ * POST /internal/v1/kept, at a key's home: what a request in the peer names of kept answers, or an answer of the peer's
+ * that is to be kept here. Whose it is the key's register says.
+ */
+export async function keptPeer(c: Context<AppEnv>): Promise<Response> {
+  const request = readKeptBody(c.var.peerBody);
+  const answer =
+    request === null ? refuse({ kind: "storage_unavailable" }) : await done(c, request);
+  return c.json(keptAnswerBody(answer));
+}
+
+async function done(
+  c: Context<AppEnv>,
+  { called, recall, keep }: KeptRequest,
+): Promise<Result<Recalled | null>> {
+  const { config, timers } = c.var;
+  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
+  const register = (name: string) => registers.getByName(name);
+  const key = await identifyGlobalKey(register, called, null, timers.after);
+  if (!key.ok) return key;
+  const admitted = admittedAs(key.value, called, config.region);
+  const objects = inJurisdiction(c.env.KEPT_RESPONSES, config.jurisdiction);
+  const kept = () => objects.getByName(key.value.orgId);
+  if (recall !== null) return readObject(() => kept().recall(recall, continuedBy(admitted)));
+  if (keep === null) return refuse({ kind: "storage_unavailable" });
+  return readObject(() => kept().keep({ ...keep, by: keptBy(admitted.caller) }));
+}

@@ -1,0 +1,74 @@
+import type { Result } from "../lib/failure.ts";
+
+/** Whose an answer is: the key that asked, its member, and its session where one asked. */
+export type KeptBy = {
+  readonly memberId: string;
+  readonly keyId: string;
+  readonly sessionId: string | null;
+};
+
+/** Whose answers a caller may see: those that have all that is said here; null: anybody's. */
+export type SeenBy = { readonly [K in keyof KeptBy]: string | null };
+
+/** An answer that is to be kept, as JSON in UTF-8: `input` a list of items, `response` what `KeptResponse` says. */
+export type KeptAnswer = {
+  /** `resp_` + 24. */
+  readonly id: string;
+  /** The answer that its request followed. */
+  readonly previous: string | null;
+  readonly by: KeptBy;
+  /** When its request came, Unix ms. */
+  readonly createdAt: number;
+  /** For how long it is kept from then on. */
+  readonly hours: number;
+  readonly input: Uint8Array;
+  readonly response: Uint8Array;
+};
+
+/** One link of a conversation: what its request added, and what was answered. */
+export type Link = {
+  readonly id: string;
+  readonly input: Uint8Array;
+  readonly response: Uint8Array;
+};
+
+/** What a request names of what is kept: the answer that it follows, and answers whose items it names. */
+export type RecallAsked = {
+  readonly previous: string | null;
+  /** Answers of which it names an item of the output; of the input. */
+  readonly outputs: readonly string[];
+  readonly inputs: readonly string[];
+};
+
+/** What was found of it. `links` oldest first, null where the answer or one before it is gone. */
+export type Recalled = {
+  readonly links: readonly Link[] | null;
+  readonly outputs: Readonly<Record<string, Uint8Array>>;
+  readonly inputs: Readonly<Record<string, Uint8Array>>;
+};
+
+/**
+ * The calls on the object of an organisation's kept answers, which is named by the organisation's id. What is not
+ * there, is over or is not the caller's is one and the same: nothing was found. Our own fault is a failure.
+ */
+export type KeptCalls = {
+  /**
+   * The organisation's setting from now on: what is there is kept for no longer than that, also what arrives later of
+   * a request that came before.
+   */
+  keepFor(hours: number): Promise<Result<null>>;
+  /** Keeps an answer, durable before it answers; again: nothing more. Of too many the oldest go. */
+  keep(answer: KeptAnswer): Promise<Result<null>>;
+  /** One whose write may still be on its way is waited for. 413 where all of it is more than a body may be. */
+  recall(asked: RecallAsked, seenBy: SeenBy): Promise<Result<Recalled>>;
+  /** False: there was none. */
+  forget(id: string, seenBy: SeenBy): Promise<Result<boolean>>;
+};
+
+/** Before the 24 characters that an answer shares with its request. */
+export const RESPONSE_ID = "resp_";
+
+/** An answer and what its request added to the conversation, in bytes. */
+export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+/** Of a request whose body is longer nothing is kept. */
+export const KEPT_BODY_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,0 +1,139 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { KeptResponses } from "../../src/kept/kept-responses.do.ts";
+import { HOUR_MS } from "../../src/kept/kept-rows.do.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import { bindingsWith, errorOf } from "./client.ts";
+import type { Account } from "./client.ts";
+import { after, keeping, keptOf, keptRows, read, say, slowBindings } from "./kept-client.ts";
+import { answered } from "./responses-client.ts";
+
+const bounds = env as { KEPT_ANSWERS_MAX?: string; KEPT_BYTES_MAX?: string };
+afterEach(() => {
+  vi.restoreAllMocks();
+  setClock(null);
+  delete bounds.KEPT_ANSWERS_MAX;
+  delete bounds.KEPT_BYTES_MAX;
+});
+
+const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
+const lost = () => Promise.reject(new Error("lost"));
+const SECRET = "canary-of-a-conversation";
+
+describe("the object that keeps", () => {
+  it("a next turn that comes before the write waits for it", async () => {
+    const own = await keeping();
+    const { bindings, kept } = slowBindings();
+    const first = await answered(await say(own.key, {}, bindings));
+    const second = await answered(await say(own.key, after(first.id), bindings));
+    expect(second.previous_response_id).toBe(first.id);
+    await vi.waitFor(() => expect(kept()).toBe(2));
+  });
+
+  it("waits for nothing that cannot come: another's id of before", async () => {
+    const own = await keeping();
+    const id = mintId("resp_", Date.now() - HOUR_MS);
+    const asked = { previous: id, outputs: [], inputs: [] };
+    const seenBy = { memberId: null, keyId: null, sessionId: null };
+    const waits = vi.spyOn(globalThis, "setTimeout");
+    expect(await keptOf(own).recall(asked, seenBy)).toMatchObject({ value: { links: null } });
+    expect(waits.mock.calls.filter(([, ms]) => ms === 1200)).toEqual([]);
+  });
+
+  it("stores none of what is said in the clear", async () => {
+    const own = await keeping();
+    const input = [{ role: "user", content: SECRET }];
+    await answered(await say(own.key, { input, metadata: { of: SECRET } }));
+    await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(1));
+    const rows = JSON.stringify(await keptRows(own));
+    expect(rows.length).toBeGreaterThan(1000);
+    for (const text of [SECRET, btoa(SECRET), "output_text", "sandbox/echo"]) {
+      expect(rows).not.toContain(text);
+    }
+  });
+
+  it("an alarm forgets what is over, and with the last of it its key", async () => {
+    const own = await keeping(2);
+    const { id } = await answered(await say(own.key));
+    await vi.waitFor(async () => expect((await keptRows(own))["parts"]).toHaveLength(2));
+    setClock(Date.now() + 2 * HOUR_MS);
+    await errorOf(await say(own.key, after(id)), 400);
+    expect(await wake(own)).toBe(true);
+    expect(await keptRows(own)).toMatchObject({ answers: [], parts: [], data_keys: [] });
+    setClock(null);
+    const again = await answered(await say(own.key));
+    expect((await read(again.id, own.key)).status).toBe(200);
+  });
+
+  it.each([
+    ["number", "KEPT_ANSWERS_MAX", "2"],
+    ["bytes", "KEPT_BYTES_MAX", "3000"],
+  ] as const)("of too many by %s the oldest go", async (_, name, most) => {
+    bounds[name] = most;
+    const own = await keeping();
+    const ids: string[] = [];
+    for (const input of ["one", "two", "three", "four"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const { id } = await answered(await say(own.key, { input }));
+      // oxlint-disable-next-line no-await-in-loop -- so that each is there before the next
+      expect((await read(id, own.key)).status).toBe(200);
+      ids.push(id);
+    }
+    const left = (await keptRows(own))["answers"] as { id: string; bytes: number }[];
+    expect(left.map(({ id }) => id)).toEqual(ids.slice(2));
+    setClock(Date.now() + HOUR_MS);
+    await errorOf(await read(ids[0] ?? "", own.key), 404);
+  });
+
+  it("KEY_SECRETS may be replaced: what is kept follows within an hour, and the old one may go", async () => {
+    const own = await keeping();
+    const { id } = await answered(await say(own.key));
+    await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(1));
+    const newer = `z:${"newer-secret-".padEnd(40, "0123456789")}`;
+    const seeing = (secrets: string) =>
+      runInDurableObject(keptOf(own), (object: KeptResponses) => {
+        Object.defineProperty(object, "env", {
+          value: { ...env, KEY_SECRETS: secrets },
+          configurable: true,
+        });
+      });
+    await seeing(`${newer},${env.KEY_SECRETS}`);
+    await wake(own);
+    const keys = (await keptRows(own))["data_keys"];
+    expect(keys).toEqual([{ number: 1, sealed: expect.stringMatching(/^z\./) as string }]);
+
+    await evictDurableObject(keptOf(own));
+    await seeing(newer);
+    expect((await read(id, own.key)).status).toBe(200);
+    await seeing(`y:${"lost-secret-".padEnd(40, "0123456789")}`);
+    await evictDurableObject(keptOf(own));
+    await seeing(`y:${"lost-secret-".padEnd(40, "0123456789")}`);
+    const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    expect((await errorOf(await read(id, own.key), 503)).code).toBe("storage_unavailable");
+    expect(alerts.mock.calls.flat().join()).toContain("kept_response_unreadable");
+  });
+
+  it("that does not answer is 503 to who continues, and costs no answer: it is tried again", async () => {
+    const own = await keeping();
+    const { id } = await answered(await say(own.key));
+    let attempts = 0;
+    const failing = {
+      getByName: (name: string) => ({
+        recall: lost,
+        keep: (...asked: Parameters<KeptResponses["keep"]>) =>
+          attempts++ < 4 ? lost() : env.KEPT_RESPONSES.getByName(name).keep(...asked),
+      }),
+    };
+    const bindings = bindingsWith({ KEPT_RESPONSES: failing });
+    const error = await errorOf(await say(own.key, after(id), bindings), 503);
+    expect(error.code).toBe("storage_unavailable");
+    const second = await answered(await say(own.key, {}, bindings));
+    await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(2), {
+      timeout: 20_000,
+      interval: 100,
+    });
+    expect((await read(second.id, own.key)).status).toBe(200);
+  });
+});

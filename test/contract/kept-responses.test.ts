@@ -1,0 +1,291 @@
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { HOUR_MS } from "../../src/kept/kept-rows.do.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import { addKey, addMember, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import {
+  after,
+  keepFor,
+  keeping,
+  keptOf,
+  keptRows,
+  read,
+  say,
+  slowBindings,
+} from "./kept-client.ts";
+import { createKey } from "./key-client.ts";
+import { answered, mockOpenAi, replied, SAID } from "./responses-client.ts";
+import { mint } from "./session-client.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  setClock(null);
+});
+
+const forget = (id: string, key: string): Promise<Response> =>
+  send(`/v1/responses/${id}`, { method: "DELETE", key });
+const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
+
+describe("an organisation that keeps its answers", () => {
+  it("continues one by previous_response_id, at once, and reads it again", async () => {
+    const own = await keeping();
+    const first = await answered(await say(own.key, { instructions: "Never again." }));
+    expect(first).toMatchObject({ store: true, previous_response_id: null });
+    const second = await answered(await say(own.key, after(first.id)));
+    expect(second).toMatchObject({ store: true, previous_response_id: first.id });
+    expect(second.instructions).toBeNull();
+    expect(await (await read(second.id, own.key)).json()).toEqual(second);
+  });
+
+  it("lists what was answered, page by page, each item under an id that can be named again", async () => {
+    const own = await keeping();
+    const first = await answered(await say(own.key));
+    const second = await answered(await say(own.key, after(first.id)));
+    const page = async (query: string) => {
+      const response = await read(second.id, own.key, `/input_items${query}`);
+      expect(response.status).toBe(200);
+      return response.json<{ data: { id: string }[]; last_id: string; has_more: boolean }>();
+    };
+    const whole = await page("?order=asc");
+    expect(whole).toMatchObject({
+      object: "list",
+      data: [
+        { type: "message", role: "user", content: [{ type: "input_text", text: "Hello there" }] },
+        first.output[0],
+        { type: "message", role: "user", content: [{ type: "input_text", text: "And now?" }] },
+      ],
+      first_id: whole.data[0]?.id,
+      last_id: whole.data[2]?.id,
+      has_more: false,
+    });
+    const newest = await page("?limit=2");
+    expect([newest.data, newest.has_more]).toEqual([whole.data.toReversed().slice(0, 2), true]);
+    const rest = await page(`?limit=2&after=${newest.last_id}`);
+    expect([rest.data, rest.has_more]).toEqual([whole.data.slice(0, 1), false]);
+    const input = [{ type: "item_reference", id: whole.data[2]?.id }];
+    expect(await answered(await say(own.key, { input }))).toMatchObject({
+      output: [{ content: [{ text: "And now?" }] }],
+    });
+    const wrong = await errorOf(await read(second.id, own.key, "/input_items?after=msg_1"), 400);
+    expect(wrong.param).toBe("after");
+  });
+
+  it("forgets one that is deleted, for good, and what went on from it is no conversation", async () => {
+    const own = await keeping();
+    const first = await answered(await say(own.key));
+    const second = await answered(await say(own.key, after(first.id)));
+    const gone = { id: first.id, object: "response.deleted", deleted: true };
+    expect(await (await forget(first.id, own.key)).json()).toEqual(gone);
+    for (const id of [first.id, second.id]) {
+      const error = await errorOf(await say(own.key, after(id)), 400);
+      expect(error.code).toBe("previous_response_not_found");
+    }
+    const input = [{ type: "item_reference", id: first.output[0]?.id }];
+    await errorOf(await say(own.key, { input }), 400);
+    for (const more of ["", "/input_items"]) {
+      const missing = await errorOf(await read(first.id, own.key, more), 404);
+      expect(missing.message).toBe(`Response with id '${first.id}' not found.`);
+    }
+    await errorOf(await read(second.id, own.key, "/input_items"), 404);
+    await errorOf(await forget(first.id, own.key), 404);
+    const answer = {
+      id: first.id,
+      previous: null,
+      by: { memberId: own.memberId, keyId: own.keyId, sessionId: null },
+      createdAt: Date.now(),
+      hours: 24,
+      input: new Uint8Array(2),
+      response: new Uint8Array(2),
+    };
+    expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true }); // an attempt that comes late
+    await errorOf(await read(first.id, own.key), 404);
+  });
+
+  it("keeps nothing that its client does not want kept, and says so; nor what failed", async () => {
+    const own = await keeping();
+    const { id, store } = await answered(await say(own.key, { store: false }));
+    expect(store).toBe(false);
+    const poor = await openAccount({ credits: 700 });
+    await keepFor(poor, 24);
+    const failed = await answered(await say(poor.key, { input: "word ".repeat(100) }));
+    expect([failed.status, failed.store]).toEqual(["failed", false]);
+    setClock(Date.now() + HOUR_MS); // nobody waits for them any more
+    await errorOf(await read(id, own.key), 404);
+    await errorOf(await read(failed.id, poor.key), 404);
+  });
+
+  it("does not give one as a stream", async () => {
+    const own = await keeping();
+    const { id } = await answered(await say(own.key));
+    expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
+  });
+
+  it("upstream nothing is stored, and reasoning goes on that the client did not ask for", async () => {
+    const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
+    const own = await keeping();
+    const first = await answered(await say(own.key, { model: "mock/own" }, bindings));
+    const thought = first.output.find(({ type }) => type === "reasoning");
+    expect(thought).toMatchObject({ summary: [], encrypted_content: null });
+    const call = first.output.find((item) => item.type === "function_call");
+    const output = { type: "function_call_output", call_id: call?.call_id, output: "4" };
+    await answered(
+      await say(own.key, { ...after(first.id), model: "mock/own", input: [output] }, bindings),
+    );
+    expect(calls.map(({ body }) => body["store"])).toEqual([false, false]);
+    expect(calls[1]?.body["input"]).toContainEqual(expect.objectContaining({ type: "reasoning" }));
+    const whole = await read(first.id, own.key, "?include[]=reasoning.encrypted_content");
+    expect(JSON.stringify(await whole.json())).toContain("tk1.");
+    expect(await (await read(first.id, own.key)).json()).toEqual(first);
+  });
+});
+
+describe("an organisation that keeps nothing", () => {
+  it("says so, in words that clients act on, and how it may be changed", async () => {
+    const { key } = await openAccount();
+    const { id, store, output } = await answered(await say(key, { store: true }));
+    expect(store).toBe(false);
+    const error = await errorOf(await say(key, after(id)), 400);
+    expect(error).toMatchObject({
+      param: "previous_response_id",
+      code: "previous_response_not_found",
+      message: expect.stringMatching(
+        new RegExp(`^Previous response with id '${id}' not found\\. .*keep_responses_hours`),
+      ) as string,
+    });
+    const input = [
+      { role: "user", content: "Hi" },
+      { id: output[0]?.id, type: "item_reference" },
+    ];
+    const named = await errorOf(await say(key, { input }), 400);
+    expect(named.param).toBe("input[1].id");
+    expect(named.message).toContain(`Item with id '${output[0]?.id}' not found.`);
+    expect(named.message).toContain("keep_responses_hours");
+    expect(named.message).toContain("providerOptions.openai.store = false");
+    await errorOf(await read(id, key), 404);
+  });
+
+  it("asks nobody more than before: wallet and wallet", async () => {
+    const own = await openAccount();
+    const counted = countedBindings();
+    await answered(await say(own.key, {}, counted.bindings));
+    [counted.objects, counted.statements] = [0, 0];
+    await answered(await say(own.key, {}, counted.bindings));
+    expect([counted.objects, counted.statements]).toEqual([2, 0]);
+    await keepFor(own, 1);
+    const first = await answered(await say(own.key, {}, counted.bindings));
+    await read(first.id, own.key); // it is kept by then
+    counted.objects = 0;
+    const second = await answered(await say(own.key, after(first.id), counted.bindings));
+    await read(second.id, own.key);
+    // admission, what is kept, hold, settle; then its own is kept
+    expect([counted.objects, counted.statements]).toEqual([5, 0]);
+  });
+});
+
+/** What a key is answered that goes on from an answer, reads it and lists its input. */
+const may = async (key: string, id = ""): Promise<readonly number[]> => [
+  (await say(key, after(id))).status,
+  (await read(id, key)).status,
+  (await read(id, key, "/input_items")).status,
+];
+
+describe("whose an answer is", () => {
+  it("another organisation's, another member's, a limited key's and a session's are nobody else's", async () => {
+    const own = await keeping();
+    const stranger = await keeping();
+    const member = await addMember(own.orgId, "member");
+    const second = await addKey(own.orgId, own.memberId);
+    const limited = await createKey(own.key, { allowed_models: ["sandbox/*"] });
+    const hours = { expires_in: 7200 };
+    const [session, another] = [await mint(own.key, hours), await mint(own.key, hours)];
+    const [mine, theirs, bound, brief] = await Promise.all(
+      [own.key, member.key, limited.key, session.token].map(
+        async (key) => (await answered(await say(key))).id,
+      ),
+    );
+    const ids = { mine, theirs, bound, brief };
+    const ALL = [200, 200, 200];
+    const NONE = [400, 404, 404];
+    const rows: readonly (readonly [string, keyof typeof ids, readonly number[]])[] = [
+      // an owner looks at all of its organisation's, and goes on with its own keys'
+      [own.key, "mine", ALL],
+      [second.key, "mine", ALL],
+      [second.key, "bound", ALL],
+      [own.key, "theirs", [400, 200, 200]],
+      [member.key, "theirs", ALL],
+      [member.key, "mine", NONE],
+      [limited.key, "bound", ALL],
+      [limited.key, "mine", NONE],
+      [session.token, "brief", ALL],
+      [session.token, "mine", NONE],
+      [session.token, "bound", NONE],
+      [another.token, "brief", NONE],
+    ];
+    for (const [key, whose, statuses] of rows) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other is enough
+      expect([whose, await may(key, ids[whose])]).toEqual([whose, statuses]);
+    }
+    setClock(Date.now() + HOUR_MS); // nobody waits for what is not there any more
+    expect(await may(stranger.key, ids.mine)).toEqual(NONE);
+    for (const key of [limited.key, session.token, member.key, stranger.key]) {
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await errorOf(await forget(ids.mine ?? "", key), 404);
+    }
+    expect((await read(ids.mine ?? "", own.key)).status).toBe(200);
+  });
+});
+
+describe("the setting", () => {
+  it("is an owner's and an admin's; others read it and may send it back", async () => {
+    const own = await keeping(12);
+    const [senior, clerk] = await Promise.all([
+      addMember(own.orgId, "admin"),
+      addMember(own.orgId, "billing"),
+    ]);
+    expect((await keepFor(own, 13, senior.key)).status).toBe(200);
+    const error = await errorOf(await keepFor(own, 14, clerk.key), 403);
+    expect(error).toMatchObject({ code: "role_required" });
+    const same = await keepFor(own, 13, clerk.key);
+    expect(await same.json()).toMatchObject({ keep_responses_hours: 13 });
+    const { events } = await (
+      await send("/v1/events?type=settings.changed", { key: own.key })
+    ).json<{ events: { data: object }[] }>();
+    expect(events[0]?.data).toEqual({ changes: { keepResponsesHours: { from: 12, to: 13 } } });
+  });
+
+  it.each([-1, 721, 1.5, "24", null])("%j is 400 with the field", async (hours) => {
+    const own = await openAccount({ credits: 0 });
+    expect((await errorOf(await keepFor(own, hours), 400)).param).toBe("keep_responses_hours");
+  });
+
+  it("0 ends what is kept at once, also what is still on its way; more does not bring it back", async () => {
+    const own = await keeping();
+    const { id } = await answered(await say(own.key));
+    const slow = slowBindings();
+    const pending = await answered(await say(own.key, {}, slow.bindings));
+    await keepFor(own, 0);
+    await errorOf(await read(id, own.key), 404);
+    await wake(own);
+    await keepFor(own, 24);
+    await vi.waitFor(() => expect(slow.kept()).toBe(1));
+    setClock(Date.now() + HOUR_MS);
+    await errorOf(await read(id, own.key), 404);
+    await errorOf(await read(pending.id, own.key), 404);
+    expect((await keptRows(own))["parts"]).toEqual([]);
+  });
+
+  it("fewer hours end what is older, more hours are for what comes", async () => {
+    const own = await keeping(2);
+    const { id } = await answered(await say(own.key));
+    await keepFor(own, 720);
+    setClock(Date.now() + 2 * HOUR_MS);
+    await errorOf(await read(id, own.key), 404);
+    const later = await answered(await say(own.key));
+    setClock(Date.now() + 4 * HOUR_MS);
+    expect((await read(later.id, own.key)).status).toBe(200);
+    await keepFor(own, 1);
+    await errorOf(await read(later.id, own.key), 404);
+  });
+});
