@@ -18,3 +18,13 @@ export function measured(values: Measured): void {
   if (test === undefined) return;
   test.meta.measured = { ...test.meta.measured, ...values };
 }
+
+/** Adds to what the running test has counted so far. */
+export function counted(values: Measured): void {
+  const before = TestRunner.getCurrentTest()?.meta.measured ?? {};
+  measured(
+    Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, (before[name] ?? 0) + value]),
+    ),
+  );
+}

@@ -1,139 +1,181 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import * as z from "zod/mini";
 import { watchOthers } from "../bench/figure.ts";
-import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
-import { FROM_BENCH } from "./from-bench.ts";
-import { FROM_TESTS } from "./from-tests.ts";
-import { MODEL_AND_MUTANTS } from "./mutants.ts";
-import { commandOf, missed, ROWS, unmeasured, withFindings } from "./table.ts";
-import type { Finding, Producer, Stamp } from "./table.ts";
+import { ROWS } from "./rows.ts";
+import type { Row, Source, Values } from "./rows.ts";
 
-const TICK_MS = 5000;
-const WHY_CHARACTERS = 200;
+export const ROOT = path.join(import.meta.dirname, "../..");
 const SAMPLE_MS = 500;
 /** Below it, what the system itself does. */
-const NOTED_FROM = 0.2;
+const BUSY_FROM = 0.2;
 
-/** Everything that measures, in the order of the rows; every row has one. */
-export const PRODUCERS: readonly Producer[] = [
-  MODEL_AND_MUTANTS,
-  ...FROM_TESTS,
-  ...FROM_BENCH,
-].toSorted((a, b) => (a.rows[0] ?? 0) - (b.rows[0] ?? 0));
-
-export type RunOptions = {
-  /** The rows to measure. */
-  readonly rows: readonly number[];
-  /** The file whose table is written; null leaves every file alone. */
-  readonly readme: string | null;
-  /** Where the figures go as JSON; null for nowhere. */
-  readonly json: string | null;
-  readonly stamp: Stamp;
-  /** How many cores are busy now, between two measurements. */
-  readonly busyCores: () => Promise<number>;
-  /** Takes each line for the terminal. */
-  readonly tell: (line: string) => void;
+/** What a source said: each figure, of tests one entry a test; and how many tests failed of how many. */
+export type Seen = {
+  readonly figures: readonly (readonly [name: string, value: number])[];
+  readonly tests: number;
+  readonly failed: number;
 };
+/** How a row came out. `isBad`: an exact target is missed, or there is no figure at all. */
+export type Finding = { readonly words: string; readonly isBad: boolean };
 
-/**
- * Measures the rows one producer after the other, and writes them. Answers with the exit code: 1 when an
- * exact target is missed, or any row could not be measured.
- */
-export async function runFigures(
-  producers: readonly Producer[],
-  options: RunOptions,
-): Promise<0 | 1> {
-  const { rows, readme, json, stamp, tell } = options;
-  // a page that cannot take the table is no reason to measure for minutes first
-  if (readme !== null) withFindings(readFileSync(readme, "utf8"), [], stamp);
-  const wanted = producers.filter((producer) => producer.rows.some((row) => rows.includes(row)));
-  const scratch = temporaryDirectory(`turnpike-figures-${process.pid}-`);
-  const sweep = (): void => removeDirectory(scratch);
-  process.once("exit", sweep); // also after Ctrl-C
-  const findings: Finding[] = [];
-  for (const [i, producer] of wanted.entries()) {
-    tell(`[${i + 1}/${wanted.length}] ${producer.what}, about ${producer.seconds} s`);
-    const directory = path.join(scratch, String(i));
-    mkdirSync(directory);
-    const before = await options.busyCores();
-    const found = await findingsOf(producer, directory, tell);
-    const cores = (before + (await options.busyCores())) / 2;
-    for (const one of found.filter(({ row }) => rows.includes(row))) {
-      const finding = besideOthers(one, cores);
-      findings.push(finding);
-      tell(`  ${inWords(finding)}`);
-    }
-  }
-  sweep();
-  process.off("exit", sweep);
-  findings.sort((a, b) => a.row - b.row);
-  const bad = missed(findings);
-  if (readme !== null) {
-    writeFileSync(readme, withFindings(readFileSync(readme, "utf8"), findings, stamp));
-  }
-  if (json !== null) writeFileSync(json, `${JSON.stringify(asJson(findings, stamp), null, 2)}\n`);
-  if (bad.length === 0) return 0;
-  tell(`missed though the target is exact, or not measured: ${bad.join(", ")}`);
-  return 1;
-}
-
-/** What a producer found for each of its rows; a throw is said in all their cells. */
-async function findingsOf(
-  { rows, produce }: Producer,
+/** Measures rows by their numbers, one after the other; rows of the same source share its run. */
+export async function measure(
+  numbers: readonly number[],
   scratch: string,
   tell: (line: string) => void,
-): Promise<readonly Finding[]> {
-  const began = performance.now();
-  let doing = "";
-  const seconds = (): string => `${Math.round((performance.now() - began) / 1000)} s`.padStart(7);
-  const say = (what: string): void => {
-    doing = what;
-    tell(`${seconds()}  ${what}`);
+): Promise<ReadonlyMap<number, Finding>> {
+  const done = new Map<string, Promise<Seen>>();
+  const seenOf = (source: Source): Promise<Seen> => {
+    const key = JSON.stringify(source);
+    const seen = done.get(key) ?? run(source, path.join(scratch, `report-${done.size}.json`));
+    done.set(key, seen);
+    return seen;
   };
-  const timer = setInterval(() => tell(`${seconds()}  ${doing === "" ? "..." : doing}`), TICK_MS);
-  try {
-    const found = await produce({ scratch, say });
-    const absent = rows.filter((row) => !found.some((one) => one.row === row));
-    return [...found, ...absent.map((row) => unmeasured(row, "nothing was found"))];
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return rows.map((row) => unmeasured(row, why.replaceAll(/\s+/g, " ").slice(0, WHY_CHARACTERS)));
-  } finally {
-    clearInterval(timer);
+  const findings = new Map<number, Finding>();
+  for (const number of numbers) {
+    const row = ROWS[number - 1];
+    if (row === undefined) continue;
+    tell(`${number}. ${row.figure}`);
+    const before = await busyCores();
+    const seen: Seen[] = [];
+    const finding = await inTurn(row.sources, async (source) => seen.push(await seenOf(source)))
+      .then(async () => findingOf(row, seen, (before + (await busyCores())) / 2))
+      .catch((error: unknown) => unmeasured(String(error)));
+    findings.set(number, finding);
+    tell(`   ${finding.words}`);
   }
+  return findings;
 }
 
-/** A finding that was timed says what the machine had to do besides. */
-function besideOthers(finding: Finding, cores: number): Finding {
-  const isTimed = ROWS.some((row) => row.number === finding.row && row.isTimed === true);
-  if (!isTimed || Object.keys(finding.values).length === 0) return finding;
-  const values = { ...finding.values, busyCores: cores };
-  return { ...finding, measured: withBusyCores(finding.measured, cores), values };
+/** What a row's sources come to: its target is met only if all their tests passed. */
+export function findingOf(row: Row, seen: readonly Seen[], cores: number): Finding {
+  const sum = (of: (one: Seen) => number): number => seen.reduce((all, one) => all + of(one), 0);
+  const [tests, failed] = [sum((one) => one.tests), sum((one) => one.failed)];
+  const figures = seen.flatMap((one) => one.figures);
+  const missing = new Set<string>();
+  const valueOf: Values = (name) => {
+    if (name === "tests") return tests;
+    const values = figures.filter(([one]) => one === name).map(([, value]) => value);
+    if (values.length === 0) missing.add(name);
+    return values.length === 0 ? NaN : values.reduce((all, one) => all + one, 0);
+  };
+  const isMet = row.isMet(valueOf);
+  const words = row.words(valueOf);
+  if (missing.size > 0) return unmeasured(`nothing said ${[...missing].join(", ")}`);
+  const isMissed = isMet === false || failed > 0;
+  const failures = failed === 0 ? "" : `; ${failed} of ${tests} tests failed`;
+  const others =
+    row.isTimed === true && cores >= BUSY_FROM
+      ? ` (other programs kept ${cores.toFixed(1)} cores busy)`
+      : "";
+  return {
+    words: `${isMissed ? "MISSED: " : ""}${words}${failures}${others}`,
+    isBad: isMissed && row.isAim !== true,
+  };
 }
 
-function inWords({ row, measured, isMet }: Finding): string {
-  const figure = ROWS.find(({ number }) => number === row)?.figure ?? "";
-  return `${row}. ${figure}: ${isMet === false ? "MISSED: " : ""}${measured}`;
+function unmeasured(why: string): Finding {
+  return { words: `not measured: ${why.replaceAll(/\s+/g, " ").slice(0, 200)}`, isBad: true };
 }
 
-function asJson(findings: readonly Finding[], stamp: Stamp): object {
-  const rows = findings.map((finding) => {
-    const { figure = "", target = "" } = ROWS.find(({ number }) => number === finding.row) ?? {};
-    return { ...finding, figure, target, command: commandOf(finding.row) };
-  });
-  return { ...stamp, rows };
-}
-
-/** How many cores other programs keep busy. */
-export async function busyCores(): Promise<number> {
+async function busyCores(): Promise<number> {
   const others = watchOthers();
   await sleep(SAMPLE_MS);
   return others().value;
 }
 
-/** A timed figure's text, with the cores that other programs kept busy, if that is worth a word. */
-export function withBusyCores(text: string, cores: number): string {
-  if (cores < NOTED_FROM) return text;
-  return `${text} (other programs kept ${cores.toFixed(1)} cores busy)`;
+async function inTurn<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
+  for (const one of all) await work(one);
+}
+
+/** Runs what measures, its report in `file`. Throws when it said nothing. */
+async function run(source: Source, file: string): Promise<Seen> {
+  if ("bench" in source) {
+    // one that ends with 1 has missed its own budget: it is read all the same
+    const printed = await child("npm", ["run", "-s", "bench", "--", ...source.bench, "--json"]);
+    return benchSeen(printed);
+  }
+  const { tests, named, inFull } = source;
+  const pattern = named === undefined ? [] : ["--testNamePattern", named];
+  const output = ["--reporter=json", `--outputFile=${file}`];
+  const said = await child(
+    path.join(ROOT, "node_modules/.bin/vitest"),
+    ["run", tests, ...output, ...pattern],
+    {
+      TURNPIKE_LONG: inFull === true ? "1" : "",
+      TMPDIR: path.dirname(file),
+    },
+  );
+  try {
+    return reportSeen(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`${String(error)}: ${said.slice(-200)}`, { cause: error });
+  }
+}
+
+const printed = z.object({
+  figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()) })),
+});
+
+/** What the bench printed with `--json`. Throws when it is none. */
+export function benchSeen(text: string): Seen {
+  const { figures } = printed.parse(JSON.parse(text));
+  return {
+    figures: figures.map(({ name, value }) => [name, value ?? NaN] as const),
+    tests: 0,
+    failed: 0,
+  };
+}
+
+const report = z.object({
+  testResults: z.array(
+    z.object({
+      status: z.string(),
+      assertionResults: z.array(
+        z.object({
+          status: z.string(),
+          meta: z.optional(z.object({ measured: z.optional(z.record(z.string(), z.number())) })),
+        }),
+      ),
+    }),
+  ),
+});
+
+/** The tests that ran, of vitest's JSON report; a file that could not be loaded is one that failed. Throws for none. */
+export function reportSeen(text: string): Seen {
+  const ran = report.parse(JSON.parse(text)).testResults.flatMap(({ status, assertionResults }) => {
+    const tests = assertionResults.filter((one) => ["passed", "failed"].includes(one.status));
+    return tests.length === 0 && status === "failed" ? [{ status, meta: {} }] : tests;
+  });
+  if (ran.length === 0) throw new Error("no test ran");
+  return {
+    figures: ran.flatMap(({ meta }) => Object.entries(meta?.measured ?? {})),
+    tests: ran.length,
+    failed: ran.filter(({ status }) => status === "failed").length,
+  };
+}
+
+/** What a program printed, to its end; it ends with this process. */
+function child(
+  command: string,
+  parameters: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const stdio = ["ignore", "pipe", "inherit"] as const;
+    const env = { ...process.env, ...variables };
+    const program = spawn(command, parameters, { cwd: ROOT, env, stdio: [...stdio] });
+    const end = (): void => void program.kill();
+    process.once("exit", end);
+    let said = "";
+    program.stdout?.setEncoding("utf8").on("data", (part: string) => (said += part));
+    program.on("error", reject);
+    program.on("close", () => {
+      process.off("exit", end);
+      resolve(said);
+    });
+  });
 }

@@ -4,7 +4,7 @@ import { vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { measured } from "../measured.ts";
+import { counted } from "../measured.ts";
 import { faultOf, isErrorBody } from "./error-table.ts";
 
 /** A request in parts; the path begins with a slash. */
@@ -20,8 +20,6 @@ export type Answer = {
   readonly text: string;
 };
 
-/** What the application has answered in this file. */
-const answers = { all: 0, internal: 0 };
 /** Lines of the log that mean a bug of ours, since they were last taken. */
 const bugs: string[] = [];
 /** The organisations that the fuzzers use: alarms of other files' wallets may go off meanwhile. */
@@ -53,9 +51,7 @@ export async function ask(sending: Sending, bindings: Env = env): Promise<Answer
   const context = createExecutionContext();
   const response = await app.fetch(request, bindings, context);
   const { status, headers } = response;
-  answers.all++;
-  if (status === 500) answers.internal++;
-  measured({ answers: answers.all, internal: answers.internal });
+  counted({ answers: 1, internal: status === 500 ? 1 : 0 });
   const text = await response.text();
   await waitOnExecutionContext(context);
   const fault = bugs.at(0) ?? faultIn(request, { status, headers, text });

@@ -55,7 +55,7 @@ describe("a key revoked while the regions cannot hear each other", () => {
     const later = await chats(world.regions.us, keys);
     const seen = [...home, ...peer, ...reads, ...later];
     const admitted = seen.filter((status) => status !== 401 && status !== 503).length;
-    measured({ keys: keys.length, asked: seen.length, admitted });
+    measured({ askedCut: seen.length, admittedCut: admitted });
     expect([home, peer, reads, later]).toEqual([
       all(5, 401),
       all(5, 503),

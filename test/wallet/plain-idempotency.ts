@@ -1,5 +1,5 @@
 import { success } from "../../src/lib/failure.ts";
-import type { decideName } from "../../src/wallet/rules/hold-guards.ts";
+import { decideName } from "../../src/wallet/rules/hold-guards.ts";
 import type { NameHolder } from "../../src/wallet/rules/hold-guards.ts";
 import type { Known } from "../../src/wallet/rules/ledger.ts";
 import type { Named } from "./wallet-commands.ts";
@@ -14,11 +14,9 @@ export class PlainIdempotency {
   /** Expired requests whose key another body took: requests of their own, charged when they come. */
   readonly #left = new Set<string>();
   readonly #rows: ReadonlyMap<string, Known>;
-  readonly #rule: typeof decideName;
 
-  constructor(rows: ReadonlyMap<string, Known>, rule: typeof decideName) {
+  constructor(rows: ReadonlyMap<string, Known>) {
     this.#rows = rows;
-    this.#rule = rule;
   }
 
   /** What the rule says of a new request, after checking that it refuses only for one that counts. */
@@ -28,7 +26,7 @@ export class PlainIdempotency {
     const newest = earlier.at(-1);
     const holder =
       newest === undefined ? null : { ...newest, state: this.#rows.get(newest.id)?.state ?? null };
-    const verdict = this.#rule(holder, named.body, nowMs);
+    const verdict = decideName(holder, named.body, nowMs);
     if (verdict.ok && verdict.value !== null && newest?.body !== named.body) {
       throw new Error("broken: another body voids nothing");
     }

@@ -1,8 +1,8 @@
 import { micros } from "../../src/lib/money.ts";
 import { budgetSpent } from "../../src/lib/key-terms.ts";
-import { noKeySpend } from "../../src/wallet/rules/key-limits.ts";
-import type { Budget, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
-import type { Known, Rules } from "../../src/wallet/rules/ledger.ts";
+import { addKeySpend, noKeySpend, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
+import type { Budget } from "../../src/wallet/rules/key-limits.ts";
+import type { Known } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import type { Period } from "../../src/lib/period.ts";
 import type { Content, KeyLimits } from "./wallet-commands.ts";
@@ -15,32 +15,17 @@ export const LIMITED_KEY = "key_limited";
 export class PlainKey {
   budget: Budget | null;
   readonly #limits: KeyLimits;
-  readonly #rules: Pick<Rules, "addKeySpend">;
   readonly #rows: ReadonlyMap<string, Known>;
-  readonly #window: Pick<TokenWindow, "decide" | "add" | "correct" | "state">;
+  readonly #window = new TokenWindow();
   /** Charges by day, week and month of admission, and in all. */
   readonly #spent = new Map<string, number>();
   /** Tokens of each grant: reserved, then what it came to. */
   readonly #tokens = new Map<string, { readonly at: number; count: number }>();
 
-  constructor(
-    limits: KeyLimits,
-    rows: ReadonlyMap<string, Known>,
-    {
-      now,
-      rules,
-      window,
-    }: {
-      readonly now: number;
-      readonly rules: Pick<Rules, "addKeySpend">;
-      readonly window: Pick<TokenWindow, "decide" | "add" | "correct" | "state">;
-    },
-  ) {
+  constructor(limits: KeyLimits, rows: ReadonlyMap<string, Known>, now: number) {
     const { budget, period } = limits;
     this.#limits = limits;
-    this.#rules = rules;
     this.#rows = rows;
-    this.#window = window;
     this.budget =
       budget === null
         ? null
@@ -78,7 +63,7 @@ export class PlainKey {
       this.#spent.set(slot, (this.#spent.get(slot) ?? 0) + charged);
     }
     if (this.budget === null) return;
-    const spend = this.#rules.addKeySpend(this.budget.spend, period, micros(charged));
+    const spend = addKeySpend(this.budget.spend, period, micros(charged));
     this.budget = { ...this.budget, spend };
   }
 

@@ -1,7 +1,8 @@
 import { micros } from "../../src/lib/money.ts";
 import { budgetSpent } from "../../src/lib/key-terms.ts";
-import type { Budget, sessionBudget } from "../../src/wallet/rules/key-limits.ts";
-import type { rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
+import { sessionBudget } from "../../src/wallet/rules/key-limits.ts";
+import type { Budget } from "../../src/wallet/rules/key-limits.ts";
+import { rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
 import type { Known } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import type { SessionLimits } from "./wallet-commands.ts";
@@ -9,13 +10,6 @@ import type { SessionLimits } from "./wallet-commands.ts";
 const WINDOW_MS = 60_000;
 /** When the wallet was made that the sessions were minted for. */
 const MADE_AT = 1;
-
-/** The guards of sessions. */
-export type SessionRules = {
-  readonly refuseDeadSession: typeof refuseDeadSession;
-  readonly rateWait: typeof rateWait;
-  readonly sessionBudget: typeof sessionBudget;
-};
 
 /** What the rules are told of a session, and apart from them all that it was granted and charged. */
 type PlainSession = {
@@ -34,15 +28,9 @@ type PlainSession = {
 export class PlainSessions {
   readonly #all: readonly PlainSession[];
   readonly #rows: ReadonlyMap<string, Known>;
-  readonly #rules: SessionRules;
 
-  constructor(
-    all: readonly SessionLimits[],
-    rows: ReadonlyMap<string, Known>,
-    { now, rules }: { readonly now: number; readonly rules: SessionRules },
-  ) {
+  constructor(all: readonly SessionLimits[], rows: ReadonlyMap<string, Known>, now: number) {
     this.#rows = rows;
-    this.#rules = rules;
     this.#all = all.map((limits) => {
       const nothing = { endedAt: null, log: [], total: 0, grants: [], spent: 0 };
       return { ...nothing, limits, expiresAt: now + limits.livesMs };
@@ -55,7 +43,7 @@ export class PlainSessions {
     if (one === null) return null;
     const { endedAt, expiresAt } = one;
     const here = { madeAt: MADE_AT, cut: 0, endedAt, nowMs: now };
-    const refused = this.#rules.refuseDeadSession({ madeAt: MADE_AT, cut: 0, expiresAt }, here);
+    const refused = refuseDeadSession({ madeAt: MADE_AT, cut: 0, expiresAt }, here);
     if (refused === null) return null;
     must(isOver(one, now), "S5 a session that lives is not refused");
     return `refused ${refused.failure.kind}`;
@@ -65,7 +53,7 @@ export class PlainSessions {
   wait(place: number | null, now: number): string | null {
     const one = this.#at(place);
     if (one === null || one.limits.rpm === null) return null;
-    if (this.#rules.rateWait(one.log, one.limits.rpm, now) <= 0) return null;
+    if (rateWait(one.log, one.limits.rpm, now) <= 0) return null;
     must(recent(one, now) >= one.limits.rpm, "S5 a minute with room is not refused");
     return "refused rate_limited";
   }
@@ -78,7 +66,7 @@ export class PlainSessions {
       id: sessionName(place) ?? "",
       budgetMicro: budget === null ? null : micros(budget),
     };
-    return this.#rules.sessionBudget(terms, micros(one.total), periodOf(now));
+    return sessionBudget(terms, micros(one.total), periodOf(now));
   }
 
   /** What neither a charge nor an open hold has of its budget. */

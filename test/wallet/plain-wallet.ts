@@ -1,51 +1,30 @@
 import { micros } from "../../src/lib/money.ts";
 import type { Micros } from "../../src/lib/money.ts";
-import {
-  refuseId,
-  decideName,
-  rateWait,
-  refuseDeadSession,
-} from "../../src/wallet/rules/hold-guards.ts";
+import { refuseId } from "../../src/wallet/rules/hold-guards.ts";
 import { decideCredit } from "../../src/wallet/rules/credit.ts";
 import {
   decideHold,
   decideSettle,
-  RULES,
   closeHold,
   dueHolds,
   emptyBooks,
   freeOf,
   openHold,
+  recallHold,
+  recallSettle,
 } from "../../src/wallet/rules/ledger.ts";
-import type { Ask, Known, Rules } from "../../src/wallet/rules/ledger.ts";
-import { sessionBudget, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
+import type { Ask, Known } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
-import { noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
+import { addSpend, noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
 import type { Period } from "../../src/lib/period.ts";
 import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";
-import type { SessionRules } from "./plain-sessions.ts";
 import { tombstone } from "./plain-tombstone.ts";
 import type { Content, KeyLimits, Quotas, SessionLimits } from "./wallet-commands.ts";
 
 export const HOLD_TTL_MS = 1_200_000;
-
-/** The guards of the ledger, of Idempotency-Keys and of sessions, and the tokens of a key's minute. */
-export type PlainRules = Rules &
-  SessionRules & {
-    readonly decideName: typeof decideName;
-    readonly tokenWindow: () => TokenWindow;
-  };
-export const PLAIN_RULES: PlainRules = {
-  ...RULES,
-  decideName,
-  rateWait,
-  refuseDeadSession,
-  sessionBudget,
-  tokenWindow: () => new TokenWindow(),
-};
 
 /** What a wallet is told of its end users, its one limited key and that one's sessions. */
 export type PlainLimits = {
@@ -72,22 +51,16 @@ export class PlainWallet {
   shortfall = 0;
   now: number;
   readonly quotas: Quotas;
-  readonly rules: PlainRules;
   readonly idempotency: PlainIdempotency;
   readonly key: PlainKey;
   readonly sessions: PlainSessions;
 
-  constructor(
-    now: number,
-    { quotas, key, sessions }: PlainLimits,
-    rules: PlainRules = PLAIN_RULES,
-  ) {
+  constructor(now: number, { quotas, key, sessions }: PlainLimits) {
     this.now = now;
     this.quotas = quotas;
-    this.rules = rules;
-    this.key = new PlainKey(key, this.rows, { now, rules, window: rules.tokenWindow() });
-    this.sessions = new PlainSessions(sessions, this.rows, { now, rules });
-    this.idempotency = new PlainIdempotency(this.rows, rules.decideName);
+    this.key = new PlainKey(key, this.rows, now);
+    this.sessions = new PlainSessions(sessions, this.rows, now);
+    this.idempotency = new PlainIdempotency(this.rows);
   }
 
   hold(id: string, content: Content): string {
@@ -103,9 +76,7 @@ export class PlainWallet {
     const most = micros(content.least + content.extra);
     const known = this.rows.get(id);
     const again =
-      known === undefined
-        ? null
-        : this.rules.recallHold(known, { id, least, most, externalId: content.user });
+      known === undefined ? null : recallHold(known, { id, least, most, externalId: content.user });
     if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
@@ -120,7 +91,7 @@ export class PlainWallet {
     const ofSession = this.sessions.budget(session, this.now);
     const asked = { least, sure, most, hasCap, endUser, budget, session: ofSession, period };
     const free = this.#free(content, period);
-    const granted = decideHold(this.books, asked, this.rules);
+    const granted = decideHold(this.books, asked);
     mustBeSound(granted.ok ? granted.value : null, asked, free);
     if (!granted.ok) return `refused ${granted.failure.kind}`;
     this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
@@ -137,7 +108,7 @@ export class PlainWallet {
     this.#expire();
     const known = this.rows.get(id);
     if (known === undefined) return "unknown";
-    const again = this.rules.recallSettle(known);
+    const again = recallSettle(known);
     if (again !== null) {
       return typeof again === "string" ? again : `settled ${again.charged} ${again.shortfall}`;
     }
@@ -147,7 +118,7 @@ export class PlainWallet {
     const budget = isLimited ? this.key.budget : null;
     const session = this.sessions.budget(placeOf(known), this.now);
     const settled = { known, cost, endUser, budget, session };
-    const posting = decideSettle(this.books, settled, this.rules);
+    const posting = decideSettle(this.books, settled);
     closeHold(this.books, id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
@@ -167,7 +138,7 @@ export class PlainWallet {
     const known = this.rows.get(id);
     if (known === undefined) {
       this.voidedUnseen.add(id);
-      if (this.rules.voidLeavesTombstone) this.rows.set(id, tombstone(id, this.now));
+      this.rows.set(id, tombstone(id, this.now));
       return "voided";
     }
     if (known.state === "settled") return `settled ${known.charged}`;
@@ -315,7 +286,7 @@ export class PlainWallet {
 
   #spend(user: EndUser, known: Known, posting: { charged: Micros; late: boolean }): void {
     const period = periodOf(known.admittedAt);
-    const spend = this.rules.addSpend(user.spend, period, posting.charged);
+    const spend = addSpend(user.spend, period, posting.charged);
     this.users.set(user.externalId, { ...user, spend });
     const over = posting.late ? 0 : Math.max(0, posting.charged - (known.granted ?? 0));
     for (const slot of [period.day, period.month]) {

@@ -13,8 +13,8 @@ import { PAGE_ROWS } from "../book.store.ts";
 import type { BookRow } from "../book.store.ts";
 import { rearms } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
+import { addKeySpend } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
-import { RULES } from "../rules/ledger.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "../tables/event-rows.do.ts";
@@ -250,7 +250,7 @@ function quotasReached(before: EndUser, after: EndUser, period: Period): Reached
 function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[] {
   const { budgetMicro: limit, budgetPeriod, keyId, isSession, spend } = budget;
   if (limit === null || budgetSpent(budget, period) >= limit) return [];
-  const after = { ...budget, spend: RULES.addKeySpend(spend, period, amount) };
+  const after = { ...budget, spend: addKeySpend(spend, period, amount) };
   const left = limit - budgetSpent(after, period);
   if (left > 0) return [];
   const since = budgetPeriod === null ? null : period[budgetPeriod];

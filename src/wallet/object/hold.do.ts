@@ -8,7 +8,7 @@ import type { KeyTerms } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Session } from "../../lib/session.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, decideName, rateWait, refuseId } from "../rules/hold-guards.ts";
-import { RULES, decideHold, openHold } from "../rules/ledger.ts";
+import { decideHold, openHold, recallHold, shareOf } from "../rules/ledger.ts";
 import type { EndUser } from "../rules/quota.ts";
 import {
   insertName,
@@ -77,7 +77,7 @@ export function replay(
   if (known === null) return null;
   // A key's own end user is not sent.
   const externalId = request.externalId ?? known.externalId;
-  const answer = RULES.recallHold(known, { ...request, externalId });
+  const answer = recallHold(known, { ...request, externalId });
   assert(answer !== null, "a known id has an answer");
   return answer.ok
     ? success(grantOf(desk, request, { ...known, granted: answer.value, terms }))
@@ -173,7 +173,7 @@ function tokensFor(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<nu
   if (limit === null) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
   const least = request.hasCap ? most : leastOutput; // what the client asked for is not cut
-  const share = (free: number): number => RULES.share(free, request.hasCap);
+  const share = (free: number): number => shareOf(free, request.hasCap);
   const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
   if (verdict.kind === "never") {

@@ -4,8 +4,9 @@ import type { Period } from "../../lib/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
+import { addKeySpend } from "../rules/key-limits.ts";
 import type { Budget, TokenWindow } from "../rules/key-limits.ts";
-import { RULES, emptyBooks, openHold } from "../rules/ledger.ts";
+import { emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -157,7 +158,7 @@ export function chargeKey(
 ): void {
   const budget = budgets.get(keyId);
   if (budget === undefined) return;
-  budgets.set(keyId, { ...budget, spend: RULES.addKeySpend(budget.spend, period, charged) });
+  budgets.set(keyId, { ...budget, spend: addKeySpend(budget.spend, period, charged) });
   unsavedKeys.add(keyId);
 }
 

@@ -11,9 +11,10 @@ import { promptTokens } from "../../lib/usage.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { decideCredit } from "../rules/credit.ts";
-import { RULES, closeHold, decideSettle, dueHolds } from "../rules/ledger.ts";
+import { closeHold, decideSettle, dueHolds, recallSettle } from "../rules/ledger.ts";
 import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
 import type { Period } from "../../lib/period.ts";
+import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import { raiseAlerts, rearmedAt, reachedByCharge, tellReached } from "./alerts.do.ts";
@@ -59,7 +60,7 @@ export function settle(
     logWarning("settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
     return success({ kind: "unknown" });
   }
-  const before = "state" in known ? RULES.recallSettle(known) : null;
+  const before = "state" in known ? recallSettle(known) : null;
   if (before === null) return success(post(desk, settlement, { known, actor }));
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
@@ -125,7 +126,7 @@ function post(
 /** The end user after the charge, also one that departed; null when none is known: the organisation paid. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
-  const spend = RULES.addSpend(endUser.spend, period, posting.charged);
+  const spend = addSpend(endUser.spend, period, posting.charged);
   return { ...endUser, spend };
 }
 

@@ -3,10 +3,10 @@ import { refuse, success } from "../../lib/failure.ts";
 import type { Failure, Result } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
-import { addKeySpend, budgetLeft } from "./key-limits.ts";
+import { budgetLeft } from "./key-limits.ts";
 import type { Budget } from "./key-limits.ts";
 import { endOf } from "../../lib/period.ts";
-import { NOTHING, NO_CAP, addSpend, quotaLeft } from "./quota.ts";
+import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../lib/period.ts";
 import type { EndUser, PerPeriod } from "./quota.ts";
 
@@ -46,44 +46,21 @@ export type Posting = {
   readonly overHold: boolean;
 };
 
-/**
- * The guards that keep money exact, apart from what uses them so that a test can take each one away
- * and see the model object.
- */
-export type Rules = {
-  readonly recallHold: (known: Known, content: HoldContent) => Result<Micros> | null;
-  readonly recallSettle: (known: Known) => Recalled | null;
-  readonly voidLeavesTombstone: boolean;
-  readonly charge: (cost: Micros, held: Micros, free: number) => Micros;
-  readonly quotaLeft: typeof quotaLeft;
-  readonly addSpend: typeof addSpend;
-  readonly budgetsOf: typeof budgetsOf;
-  readonly budgetLeft: typeof budgetLeft;
-  readonly addKeySpend: typeof addKeySpend;
-  readonly heldOfKey: typeof heldOfKey;
-  /** The most that one request may have of what is free. */
-  readonly share: (free: number, hasCap: boolean) => number;
-};
-
 /** An outcome decided before: what was charged, or that nothing can be. */
 export type Recalled =
   | { readonly charged: Micros; readonly shortfall: Micros }
   | "voided"
   | "unknown";
 
-export const RULES: Rules = {
-  recallHold,
-  recallSettle,
-  voidLeavesTombstone: true,
-  charge: (cost, held, free) => micros(Math.min(cost, held + Math.max(0, free))),
-  quotaLeft,
-  addSpend,
-  budgetsOf,
-  budgetLeft,
-  addKeySpend,
-  heldOfKey,
-  share: (free, hasCap) => (hasCap ? free : Math.floor(free / 2)),
-};
+/** What a cost comes to, of what its hold has and what is free beside it. */
+function chargeOf(cost: Micros, held: Micros, free: number): Micros {
+  return micros(Math.min(cost, held + Math.max(0, free)));
+}
+
+/** The most that one request may have of what is free. */
+export function shareOf(free: number, hasCap: boolean): number {
+  return hasCap ? free : Math.floor(free / 2);
+}
 
 /** What is asked for: the end user as it is, or as it would be made; null without one. */
 export type Ask = {
@@ -111,12 +88,12 @@ type Purse = {
 };
 
 /** Grants between least and most, or says what is in the way: month, day, key's budget, balance. */
-export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result<Micros> {
+export function decideHold(books: Books, ask: Ask): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
-  const needed = neededOf(ask, rules);
-  const purses = [...userPurses(books, ask, rules), ...budgetPurses(books, ask, rules)];
-  purses.push(balancePurse(books, ask, rules));
+  const needed = neededOf(ask);
+  const purses = [...userPurses(books, ask), ...budgetPurses(books, ask)];
+  purses.push(balancePurse(books, ask));
   const fits = ({ blocksAtZero }: Purse, amount: number): boolean =>
     amount >= needed && (amount > 0 || !blocksAtZero);
   const short = purses.find((purse) => !fits(purse, purse.left - purse.held));
@@ -124,12 +101,11 @@ export function decideHold(books: Books, ask: Ask, rules: Rules = RULES): Result
     return refuse(short.refuse(purses.every((purse) => fits(purse, purse.left))));
   }
   const free = Math.min(...purses.map((purse) => purse.left - purse.held));
-  return success(micros(Math.max(needed, Math.min(most, rules.share(free, hasCap)))));
+  return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
 /** What every purse must have room for: a budget is granted nothing on an estimate. */
-const neededOf = (ask: Ask, rules: Rules): Micros =>
-  rules.budgetsOf(ask).length === 0 ? ask.least : ask.sure;
+const neededOf = (ask: Ask): Micros => (budgetsOf(ask).length === 0 ? ask.least : ask.sure);
 
 /** The budgets that a request must fit into. */
 function budgetsOf({ budget, session = null }: Pick<Ask, "budget" | "session">): Budget[] {
@@ -137,20 +113,20 @@ function budgetsOf({ budget, session = null }: Pick<Ask, "budget" | "session">):
   return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
 }
 
-function balancePurse({ balance, held }: Books, ask: Ask, rules: Rules): Purse {
+function balancePurse({ balance, held }: Books, ask: Ask): Purse {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
   return {
     left: balance,
     held,
     blocksAtZero: false,
-    refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask, rules), onlyHolds }),
+    refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask), onlyHolds }),
   };
 }
 
-function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
+function userPurses(books: Books, ask: Ask): Purse[] {
   const { endUser, period } = ask;
   if (endUser === null) return [];
-  const left = rules.quotaLeft(endUser, period, NOTHING);
+  const left = quotaLeft(endUser, period, NOTHING);
   const held = heldBy(books, endUser.id, period);
   const quotas = [
     ["month", endUser.monthlyQuota, left.monthly, held.monthly],
@@ -168,7 +144,7 @@ function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
         quotaMicro,
         leftMicro: notBelowZero(leftOf),
         heldMicro,
-        requiredMicro: neededOf(ask, rules),
+        requiredMicro: neededOf(ask),
         resetsAt: endOf(period, which),
         onlyHolds,
       }),
@@ -176,12 +152,12 @@ function userPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
   });
 }
 
-function budgetPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
+function budgetPurses(books: Books, ask: Ask): Purse[] {
   const { period } = ask;
-  return rules.budgetsOf(ask).map((budget) => {
+  return budgetsOf(ask).map((budget) => {
     const { budgetMicro, budgetPeriod, isSession } = budget;
-    const left = rules.budgetLeft(budget, period, micros(0));
-    const held = rules.heldOfKey(books, budget, period);
+    const left = budgetLeft(budget, period, micros(0));
+    const held = heldOfKey(books, budget, period);
     return {
       left,
       held,
@@ -192,7 +168,7 @@ function budgetPurses(books: Books, ask: Ask, rules: Rules): Purse[] {
         budgetMicro: budgetMicro ?? micros(0),
         leftMicro: notBelowZero(left),
         heldMicro: held,
-        requiredMicro: neededOf(ask, rules),
+        requiredMicro: neededOf(ask),
         resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
         onlyHolds,
         ...(isSession === true && { session: true }),
@@ -206,7 +182,7 @@ function notBelowZero(amount: number): Micros {
 }
 
 /** The answer an id got before: its grant, its refusal, or that it is over. Other content is a bug. */
-function recallHold(known: Known, content: HoldContent): Result<Micros> | null {
+export function recallHold(known: Known, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
     known.least === content.least &&
@@ -231,30 +207,29 @@ export function decideSettle(
     readonly budget: Budget | null;
     readonly session?: Budget | null;
   },
-  rules: Rules = RULES,
 ): Posting {
   const { known, cost, endUser } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
-  const ofBudget = rules.budgetsOf(settled).reduce((least, budget) => {
-    const held = rules.heldOfKey(books, budget, period);
-    return Math.min(least, rules.budgetLeft(budget, period, held));
+  const ofBudget = budgetsOf(settled).reduce((least, budget) => {
+    const held = heldOfKey(books, budget, period);
+    return Math.min(least, budgetLeft(budget, period, held));
   }, Infinity);
   const open = books.holds.get(known.id);
   if (open !== undefined) {
-    const charged = rules.charge(cost, open.granted, Math.min(freeOf(books), ofBudget));
+    const charged = chargeOf(cost, open.granted, Math.min(freeOf(books), ofBudget));
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
   const left =
-    endUser === null ? NO_CAP : rules.quotaLeft(endUser, period, heldBy(books, endUser.id, period));
+    endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(books, endUser.id, period));
   const free = Math.min(freeOf(books), left.daily, left.monthly, ofBudget);
-  const charged = rules.charge(cost, micros(0), free);
+  const charged = chargeOf(cost, micros(0), free);
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
 
 /** What a settled, voided or refused id answers again; null when its outcome is still to be decided. */
-function recallSettle(known: Known): Recalled | null {
+export function recallSettle(known: Known): Recalled | null {
   switch (known.state) {
     case "settled":
       return { charged: known.charged, shortfall: known.shortfall };

@@ -1,0 +1,48 @@
+import { ROWS } from "./rows.ts";
+
+const BEGIN = "<!-- figures: begin -->";
+const END = "<!-- figures: end -->";
+const TITLES = ["", "figure", "measured", "target", "date", "commit", "command"];
+
+/** When and of what a row was measured: YYYY-MM-DD, UTC, and the short commit, with a + for changes. */
+export type Stamp = { readonly date: string; readonly commit: string };
+
+/**
+ * The page with what was measured in its table, by the row's number; other rows keep what they say. Throws when the
+ * two markers are not there, once each and in order.
+ */
+export function withMeasured(
+  page: string,
+  measured: ReadonlyMap<number, string>,
+  { date, commit }: Stamp,
+): string {
+  const [before = "", table, after, ...more] = page.split(new RegExp(`${BEGIN}|${END}`));
+  const isSound = page.indexOf(BEGIN) < page.indexOf(END) && more.length === 0;
+  if (table === undefined || after === undefined || !isSound) {
+    throw new Error(`the page must have ${BEGIN} and, below it, ${END}, once each`);
+  }
+  const lines = ROWS.map(({ figure, target }, i) => {
+    const number = i + 1;
+    const line = table.split("\n").find((one) => one.startsWith(`| ${number} `)) ?? "";
+    const [, , , said = "not measured yet", , day = "", of = ""] = line.split(/ *\| */);
+    const found = measured.get(number);
+    const isNew = found !== undefined;
+    const command = `\`npm run figures -- --only ${number}\``;
+    const [on, from] = isNew ? [date, commit] : [day, of];
+    return [String(number), figure, isNew ? cellOf(found) : said, target, on, from, command];
+  });
+  const widths = TITLES.map((title, i) =>
+    Math.max(3, title.length, ...lines.map((line) => line[i]?.length ?? 0)),
+  );
+  const drawn = (cells: readonly string[]): string =>
+    `| ${cells.map((text, i) => text.padEnd(widths[i] ?? 0)).join(" | ")} |`;
+  const rule = widths.map((width) => "-".repeat(width));
+  const drawnTable = [TITLES, rule, ...lines].map(drawn).join("\n");
+  return `${before}${BEGIN}\n\n${drawnTable}\n\n${END}${after}`;
+}
+
+/** Text that stays within its cell: no bars, no line ends, printable ASCII alone. */
+function cellOf(text: string): string {
+  const printable = text.replaceAll("|", "/").replaceAll(/[^\x20-\x7e]/g, " ");
+  return printable.replaceAll(/ {2,}/g, " ").trim();
+}

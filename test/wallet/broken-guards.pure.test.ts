@@ -1,0 +1,99 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { build } from "esbuild";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { IS_LONG } from "../effort.ts";
+import { measured } from "../measured.ts";
+import { MONEY, RATE } from "./broken-guards.ts";
+import type { BrokenGuard } from "./broken-guards.ts";
+
+const ROOT = path.join(import.meta.dirname, "../..");
+const SUITES = {
+  "test/wallet/ledger-model.pure.test.ts": MONEY,
+  "test/keys/rate-window.pure.test.ts": RATE,
+};
+type Run = (require: (name: string) => unknown) => void;
+
+/** The source with the guard gone; throws unless its text stands there exactly once. */
+function without({ file, text, other, guard }: BrokenGuard): string {
+  const parts = readFileSync(path.join(ROOT, file), "utf8").split(text);
+  if (parts.length === 2) return parts.join(other);
+  throw new Error(`"${guard}": its text stands ${parts.length - 1} times in ${file}, not once`);
+}
+
+/** A test file with all that it imports of ours, with one guard gone, as a function of what is not ours. */
+async function bundled(suite: string, broken: BrokenGuard | null): Promise<Run> {
+  const { outputFiles } = await build({
+    entryPoints: [path.join(ROOT, suite)],
+    bundle: true,
+    write: false,
+    format: "cjs",
+    platform: "node",
+    packages: "external",
+    define: { "import.meta.env": JSON.stringify({ TURNPIKE_LONG: IS_LONG ? "1" : "" }) },
+    plugins: [
+      {
+        name: "broken-guard",
+        setup: (bundling) => {
+          if (broken === null) return;
+          const filter = new RegExp(`/${broken.file.replaceAll(/[.]/g, "\\.")}$`);
+          bundling.onLoad({ filter }, () => ({ contents: without(broken), loader: "ts" }));
+        },
+      },
+    ],
+  });
+  // oxlint-disable-next-line typescript/no-implied-eval -- a suite of our own, with one text of it replaced
+  return new Function("require", outputFiles[0]?.text ?? "") as Run;
+}
+
+/** Runs a suite's tests one after the other; what the first that fails says, "" when all pass. */
+async function failureOf(suite: string, broken: BrokenGuard | null): Promise<string> {
+  const run = await bundled(suite, broken);
+  const tests: (() => void)[] = [];
+  const ours = {
+    expect,
+    it: (_name: string, test: () => void) => tests.push(test),
+    TestRunner: { getCurrentTest: () => undefined },
+  };
+  const load = createRequire(import.meta.url);
+  const known: Readonly<Record<string, unknown>> = { vitest: ours, "fast-check": fc };
+  run((name) => known[name] ?? load(name));
+  expect(tests.length).toBeGreaterThan(0);
+  for (const test of tests) {
+    try {
+      test();
+    } catch (error) {
+      return `${String(error)} ${error instanceof Error ? String(error.cause) : ""}`;
+    }
+  }
+  return "";
+}
+
+// The first failure is enough: nobody reads its smallest case.
+beforeAll(() => fc.configureGlobal({ endOnFailure: true }));
+afterAll(() => fc.resetConfigureGlobal());
+
+describe.each(Object.entries(SUITES))("%s", (suite, guards) => {
+  it.runIf(IS_LONG)("holds with every guard in its place", async () => {
+    expect(await failureOf(suite, null)).toBe("");
+  });
+
+  it.each(guards.filter(({ isRare }) => isRare !== true || IS_LONG))(
+    "finds that it is gone: $guard",
+    async (broken) => {
+      const failure = await failureOf(suite, broken);
+      expect(failure).toMatch(broken.breaks);
+      measured({ guards: 1 });
+      expect(failure).not.toMatch(/(?:Type|Reference)Error/); // what does not run finds nothing
+    },
+  );
+});
+
+it("a guard whose text is not there, or is there twice, is refused with its name", () => {
+  const [one] = RATE;
+  const other = { ...one, text: "WINDOW_MS" } as BrokenGuard;
+  expect(() => without(other)).toThrow('"not one more than the limit": its text stands');
+  expect(() => without({ ...other, text: "nowhere at all" })).toThrow("stands 0 times");
+});

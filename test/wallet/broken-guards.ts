@@ -1,0 +1,316 @@
+/** One guard taken away: a text of a file that stands there once, and what replaces it. */
+export type BrokenGuard = {
+  readonly guard: string;
+  /** From the root. */
+  readonly file: string;
+  readonly text: string;
+  readonly other: string;
+  /** What the failure must speak of. */
+  readonly breaks: RegExp;
+  /** Whether only as many runs as `npm run test:long` makes find it. */
+  readonly isRare?: true;
+};
+
+const inFile =
+  (file: string) =>
+  (
+    guard: string,
+    text: string,
+    other: string,
+    breaks = /Property failed|expected/,
+  ): BrokenGuard => ({
+    guard,
+    file,
+    text,
+    other,
+    breaks,
+  });
+const rare = (one: BrokenGuard): BrokenGuard => ({ ...one, isRare: true });
+const ledger = inFile("src/wallet/rules/ledger.ts");
+const credit = inFile("src/wallet/rules/credit.ts");
+const quota = inFile("src/wallet/rules/quota.ts");
+const limits = inFile("src/wallet/rules/key-limits.ts");
+const hold = inFile("src/wallet/rules/hold-guards.ts");
+const model = inFile("test/wallet/plain-wallet.ts");
+const rate = inFile("src/lib/rate-window.ts");
+
+const DAY = '["day", endUser.dailyQuota, left.daily, held.daily],';
+const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';
+const CHARGE = "Math.min(cost, held + Math.max(0, free))";
+const LATE_FREE = "Math.min(freeOf(books), left.daily, left.monthly, ofBudget)";
+const BUDGETS = "[budget, session].filter(";
+const HOLDS_OF_KEY = "for (const hold of books.holdsByPayer.get(keyId) ?? []) {";
+const PASSED = "if (period[name] < slot.since) return slot;";
+const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
+const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")';
+const NAME_EXPIRED = "success(holder.body === body ? holder.id : null)";
+const RATE_OLDEST = "forget(log, nowMs);\n  const oldest = log[log.length - limit];";
+
+/** What `ledger-model` must find. */
+export const MONEY: readonly BrokenGuard[] = [
+  ledger(
+    "a repeated hold gets its first answer",
+    'if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });',
+    "return null;",
+    /a hold opens once|I1|I3|I5|I6|L2/,
+  ),
+  ledger(
+    "a repeated settle gets its first answer",
+    "return { charged: known.charged, shortfall: known.shortfall };",
+    "return null;",
+    /I5/,
+  ),
+  ledger("a voided request is not settled", 'return "voided";', "return null;"),
+  model(
+    "a void that came first leaves a tombstone",
+    "this.rows.set(id, tombstone(id, this.now));",
+    "",
+    /I6/,
+  ),
+  ledger("a grant fits what is free", "purses.push(balancePurse(books, ask));", ""),
+  ledger(
+    "a charge is at most what is held and free",
+    CHARGE,
+    "cost",
+    /I2|I4|K1|S1|holds never exceed/,
+  ),
+  ledger("a charge is not a micro more", CHARGE, `${CHARGE} + 1`),
+  ledger(
+    "a late charge has nothing held",
+    "chargeOf(cost, micros(0), free)",
+    "chargeOf(cost, known.granted ?? micros(0), free)",
+  ),
+  ledger(
+    "what no charge covers is a shortfall",
+    "shortfall: micros(Math.max(0, cost - charged)), late: false",
+    "shortfall: micros(0), late: false",
+  ),
+  credit(
+    "a correction never takes what is held",
+    "amount < 0 && balance < books.held",
+    "amount < 0 && balance < 0",
+  ),
+  ledger("a closed hold is no longer held", "books.held = micros(books.held - hold.granted);", ""),
+  ledger(
+    "a hold ends when its time is up",
+    "filter((hold) => hold.expiresAt <= nowMs)",
+    "filter((hold) => hold.expiresAt + 60_000 <= nowMs)",
+  ),
+  ledger(
+    "who names no cap leaves half of what is free",
+    "hasCap ? free : Math.floor(free / 2)",
+    "free",
+    /half of what is free/,
+  ),
+
+  quota(
+    "a hold fits what is left of the quotas",
+    "const spent = spentIn(user.spend, period);",
+    "return NO_CAP;",
+    /I4|half/,
+  ),
+  ledger("a grant fits the day's quota", DAY, ""),
+  ledger("a grant fits the month's quota", MONTH, ""),
+  ledger("held counts for the day", DAY, DAY.replace("held.daily", "NOTHING.daily")),
+  ledger("held counts for the month", MONTH, MONTH.replace("held.monthly", "NOTHING.monthly")),
+  ledger(
+    "holds of a user count by their day",
+    "if (hold.period.day === period.day) daily += hold.granted;",
+    "",
+  ),
+  ledger(
+    "a late charge fits the end user's quotas",
+    LATE_FREE,
+    "Math.min(freeOf(books), ofBudget)",
+  ),
+  quota(
+    "spend belongs to its period",
+    "const spent = spentIn(spend, period);",
+    "return { ...spend, daily: micros(spend.daily + charged), monthly: micros(spend.monthly + charged) };",
+    /period/,
+  ),
+  rare(
+    quota("a period that has passed has nothing left", "passed ? 0 : quota - used", "quota - used"),
+  ),
+  quota(
+    "an older day does not take the slot",
+    "period.day < spend.day\n      ?",
+    "period.day === ''\n      ?",
+  ),
+  quota(
+    "a slot counts for its own day",
+    "spend.day === period.day ? spend.daily",
+    "spend.day !== '' ? spend.daily",
+  ),
+
+  hold(
+    "a charged request keeps its Idempotency-Key",
+    NAME_FREED,
+    'if (["voided", "refused", "settled"].includes(holder.state ?? ""))',
+    /charged once a day/,
+  ),
+  hold(
+    "a charged request keeps its Idempotency-Key for a day",
+    "nowMs - holder.admittedAt >= IDEMPOTENCY_MS",
+    "nowMs - holder.admittedAt >= IDEMPOTENCY_MS / 24",
+  ),
+  hold(
+    "two requests of one Idempotency-Key do not run at once",
+    NAME_FREED,
+    'if (["voided", "refused", "held"].includes(holder.state ?? ""))',
+    /charged once a day/,
+  ),
+  hold(
+    "an expired request is voided when another takes its Idempotency-Key",
+    NAME_EXPIRED,
+    "success(null)",
+    /charged once a day/,
+  ),
+  hold(
+    "an expired request is not voided by another body under its Idempotency-Key",
+    NAME_EXPIRED,
+    "success(holder.id)",
+    /another body voids nothing/,
+  ),
+  hold(
+    "a voided request frees its Idempotency-Key",
+    NAME_FREED,
+    'if (holder.state === "refused")',
+    /a freed key works again/,
+  ),
+
+  limits(
+    "a hold fits what is left of its key's budget",
+    "if (budgetMicro === null) return Infinity;",
+    "return Infinity;",
+    /K1|S1|half/,
+  ),
+  limits(
+    "what a key has spent counts in the budget of its period alone",
+    "return budgetMicro - budgetSpent(budget, period) - held;",
+    "return budgetMicro - held;",
+    /K1|S1|half/,
+  ),
+  ledger(
+    "open holds count against their key's budget",
+    "held += hold.granted;\n    }",
+    "}",
+    /K1|S1|half/,
+  ),
+  limits(
+    "a key's spend belongs to its day, week and month",
+    "total: micros(spend.total + charged),",
+    "total: spend.total,",
+    /K1|K3|S1|half/,
+  ),
+  limits(
+    "a charge of a day that has passed counts in its own day alone",
+    PASSED,
+    "return { ...slot, spent: micros(slot.spent + charged) };",
+    /K1|K3|S1|half/,
+  ),
+  limits(
+    "tokens fit what is left of the minute",
+    TOKENS_LEFT,
+    `${TOKENS_LEFT}\n    if (limit > 0) return { kind: "granted", tokens: ask.most };`,
+    /K2/,
+  ),
+  limits(
+    "a charge takes the place of reserved tokens",
+    "if (counted !== undefined) counted.tokens = tokens;",
+    "",
+    /K2/,
+  ),
+  limits(
+    "tokens count for the whole minute",
+    TOKENS_LEFT,
+    "const remaining = limit - this.#count(nowMs + 14_000);",
+    /K2/,
+  ),
+
+  ledger("a session's own budget bounds it", BUDGETS, "[budget].filter(", /S1|half|least and most/),
+  ledger(
+    "a session's request counts in its key's budget too",
+    BUDGETS,
+    "[session ?? budget].filter(",
+    /K1|half|least and most/,
+  ),
+  ledger(
+    "a charge above its hold is within the session's budget",
+    "budgetsOf(settled).reduce",
+    "budgetsOf({ budget: settled.budget }).reduce",
+    /S1/,
+  ),
+  limits(
+    "what a session has spent counts in its budget",
+    "{ ...noKeySpend(period), total: spent }",
+    "noKeySpend(period)",
+    /S1|half/,
+  ),
+  limits(
+    "a session's budget is for good",
+    "budgetPeriod: null, spend };",
+    'budgetPeriod: "day", spend };',
+    /S1|half/,
+  ),
+  ledger(
+    "open holds of a session count against its budget",
+    HOLDS_OF_KEY,
+    `${HOLDS_OF_KEY}\n    if (keyId.startsWith("ses_")) continue;`,
+    /S1|half/,
+  ),
+  ledger(
+    "open holds of a session count against its key's budget",
+    HOLDS_OF_KEY,
+    `${HOLDS_OF_KEY}\n    if (!keyId.startsWith("ses_") && (hold.session ?? null) !== null) continue;`,
+    /K1|S1|half/,
+  ),
+  ledger(
+    "open holds of one session do not count against another",
+    HOLDS_OF_KEY,
+    'for (const hold of books.holdsByPayer.get("key_limited") ?? []) {',
+    /half|S6/,
+  ),
+  hold("a session that was ended is over", " || here.endedAt !== null;", ";", /S3/),
+  hold(
+    "a session is over at its time",
+    "if (here.nowMs < expiresAt) return null;",
+    "return null;",
+    /S3/,
+  ),
+  hold(
+    "a session has so many requests a minute",
+    "return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;",
+    "return 0;",
+    /S2/,
+  ),
+  hold(
+    "a session's minute is a whole one",
+    RATE_OLDEST,
+    `if (log.filter((at) => at > nowMs - 46_000).length < limit) return 0;\n  ${RATE_OLDEST}`,
+    /S2/,
+  ),
+  hold(
+    "a session's minute has an end",
+    RATE_OLDEST,
+    "const oldest = log[log.length - limit];\n  if (oldest !== undefined) return 1;",
+    /S5/,
+  ),
+];
+
+/** What the tests of the requests a minute must find. */
+export const RATE: readonly BrokenGuard[] = [
+  rate(
+    "not one more than the limit",
+    "const inTheWay = this.#nthLast(limit);",
+    "const inTheWay = this.#nthLast(limit + 1);",
+  ),
+  rate("60 s and no less", "at - inTheWay < WINDOW_MS", "at - inTheWay < WINDOW_MS - 1"),
+  rate("60 s and no more", "at - inTheWay < WINDOW_MS", "at - inTheWay <= WINDOW_MS"),
+  rate("a full ring is restored in its order", "Math.max(0, step);", "0;"),
+  rate(
+    "time never runs backwards",
+    "const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);",
+    "const at = clockMs;",
+  ),
+];
