@@ -9,6 +9,8 @@ import type { Result } from "../../../lib/failure.ts";
 import { resolveModel } from "../../../catalog/catalog.ts";
 import type { Model } from "../../../catalog/model.ts";
 import { parseChatRequest } from "../../core-request.ts";
+import type { ChatBody, ChatMessage } from "../../core-request.ts";
+import { closeTokens } from "../../../lib/close-tokens.ts";
 import type { Provider } from "../../../providers/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../../prompt-size.ts";
 import { deploymentOf } from "../../deployment.ts";
@@ -20,14 +22,16 @@ import { betasIn, nativeOf } from "./native.ts";
 import { parseCount } from "./request.ts";
 import type { CountBody } from "./request.ts";
 
-/** What an estimate is raised by: a client that counts too little compacts too late. */
+/** What an estimate of Claude's tokens is raised by: a client that counts too little compacts too late. */
 const RAISED = 1.1;
+/** What stands around a message, and around all of them, in tokens (OpenAI's cookbook). */
+const AROUND = 3;
 /** A client that waits longer counts by itself. */
 const UPSTREAM_MS = 3000;
 
 /**
  * POST /v1/messages/count_tokens: `{ input_tokens }`, by the upstream's own counter where it speaks this
- * dialect, else our estimate rounded up by a tenth; never 0. Free, and nothing is held; it counts in the key's
+ * dialect, else our estimate; never 0. Free, and nothing is held; it counts in the key's
  * minute, and its body takes a place and room as a paid one does.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
@@ -62,11 +66,39 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
   const native = speakerOf(c, model) === null ? null : nativeOf(body, betasOf(c));
+  if (native?.ok !== true && model.ownedBy !== "anthropic") {
+    return success(Math.ceil(closely(core.value, model)));
+  }
   const { likely } =
     native?.ok === true
       ? nativePromptSize(native.value.body, native.value.weights, model)
       : chatPromptSize(core.value, model);
   return success(Math.max(1, Math.ceil(likely * RAISED)));
+}
+
+/** What a chat comes to in o200k, the nearest to other makers' tokens that is known here. */
+function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
+  const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
+  let images = 0;
+  for (const message of messages) {
+    const { content } = message;
+    for (const part of Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]) {
+      if (part.type === "image_url") images++;
+      else texts.push("text" in part ? part.text : "");
+    }
+    if (message.role === "assistant") texts.push(...spoken(message));
+  }
+  return (
+    closeTokens(texts.join("\n")) + AROUND * (messages.length + 1) + images * model.imageTokens
+  );
+}
+
+/** What an assistant's message says beside its content. */
+function spoken(message: Extract<ChatMessage, { role: "assistant" }>): readonly string[] {
+  const calls = (message.tool_calls ?? []).flatMap((call) =>
+    call.type === "function" ? [call.function.name, call.function.arguments] : [],
+  );
+  return [message.reasoning_content ?? "", ...calls];
 }
 
 function betasOf(c: Context<AppEnv>): readonly string[] {
