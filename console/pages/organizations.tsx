@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { OrganizationAndMoney } from "../api/types.ts";
+import type { ListedOrganization } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
@@ -19,14 +19,14 @@ export function Organizations() {
   const [making, setMaking] = useState(false);
   const { page, rows, pager } = usePages(
     "GET /admin/v1/orgs",
-    {},
+    { query: { balance: true } },
     {
       cursor: "offset",
       read: ({ organizations, total, limit, offset }) => ({
         rows: organizations,
         next: offset + limit < total ? offset + limit : null,
       }),
-      every: 15_000,
+      every: 60_000,
     },
   );
   const [, id] = path;
@@ -44,15 +44,15 @@ export function Organizations() {
             name="Organisations"
             columns={COLUMNS}
             rows={rows}
-            keyOf={(one: OrganizationAndMoney) => one.id}
+            keyOf={(one: ListedOrganization) => one.id}
             open={(one) => goTo(["organizations", one.id], query)}
             pager={pager}
             filters={
               <input
                 class="filter"
                 data-filter
-                aria-label="Organisation's id"
-                placeholder="Id  ( / )"
+                aria-label="Organisation's id or slug"
+                placeholder="Id or slug  ( / )"
                 onChange={({ currentTarget: { value } }) =>
                   value.trim() !== "" && goTo(["organizations", value.trim()])
                 }
@@ -67,7 +67,7 @@ export function Organizations() {
   );
 }
 
-const COLUMNS: readonly Column<OrganizationAndMoney>[] = [
+const COLUMNS: readonly Column<ListedOrganization>[] = [
   {
     id: "slug",
     title: "Slug",
@@ -85,17 +85,18 @@ const COLUMNS: readonly Column<OrganizationAndMoney>[] = [
     id: "credits",
     title: "Balance",
     align: "right",
-    value: ({ credits_micro }) => credits_micro,
+    value: ({ credits_micro }) => credits_micro ?? null,
     cell: ({ credits_micro }) =>
-      credits_micro === null ? "unknown" : <Money micros={credits_micro} kind="left" />,
+      typeof credits_micro !== "number" ? "unknown" : <Money micros={credits_micro} kind="left" />,
   },
   {
     id: "held",
     title: "Held",
     align: "right",
     wide: true,
-    value: ({ held_micro }) => held_micro,
-    cell: ({ held_micro }) => (held_micro === null ? "unknown" : <Money micros={held_micro} />),
+    value: ({ held_micro }) => held_micro ?? null,
+    cell: ({ held_micro }) =>
+      typeof held_micro !== "number" ? "unknown" : <Money micros={held_micro} />,
   },
   {
     id: "created",

@@ -75,6 +75,7 @@ export const HELP: Readonly<Record<string, string>> = {
   reference: "what it is for, unique for the organisation: an invoice",
   limit: "at most so many",
   offset: "leave out so many at the start",
+  balance: "with the balance of each, which wakes its wallet",
   after: "only what follows this one",
   after_seq: "only rows after this one",
   from: "the first time, in UTC",
@@ -132,8 +133,13 @@ key           {key.key}`,
   },
   {
     operation: "GET /orgs",
-    examples: ["", "--limit 100 --offset 100 --json"],
-    columns: "slug, name, status, >credits_micro dollars, >open_holds, id",
+    examples: ["", "--balance", "--limit 100 --offset 100 --json"],
+    words: ({ organizations }) => {
+      const listed = organizations as readonly Answer[];
+      const hasBalances = listed.some((one) => "credits_micro" in one);
+      const standing = hasBalances ? ">credits_micro dollars, >open_holds, " : "";
+      return table(listed, `slug, name, status, ${standing}id`);
+    },
   },
   { operation: `GET ${ORG}`, columns: ORGANIZATION },
   {

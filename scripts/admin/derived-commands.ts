@@ -4,7 +4,7 @@ import { BY_HAND, GROUPS, ROWS, SAMPLES } from "./commands.ts";
 import type { Row } from "./commands.ts";
 import { addParameter, flagOf, isPlaced, parametersOf } from "./parameters.ts";
 import type { Described, Parameter } from "./parameters.ts";
-import { does, examples, group, memberId, note, organizationId, show } from "./session.ts";
+import { does, examples, group, memberId, note, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { ask, pathOf } from "./transport.ts";
 import type { Call } from "./transport.ts";
@@ -148,13 +148,12 @@ async function callOf(
   };
 }
 
-/** The path with ids for what was named by slug or address. Throws `NotFound`. */
+/** The path, with the id of a member who was named by address. Throws `NotFound`. */
 async function filledPath(session: Session, path: string, named: Answer): Promise<string> {
   const { id: org, member_id: member } = named;
   const ids = { ...named };
-  if (typeof org === "string") ids["id"] = await organizationId(session, org);
   if (typeof org === "string" && typeof member === "string") {
-    ids["member_id"] = await memberId(session, { org, id: String(ids["id"]) }, member);
+    ids["member_id"] = await memberId(session, org, member);
   }
   const parts = path.slice(1).split("/");
   return pathOf(...parts.map((one) => String(one.startsWith("{") ? ids[one.slice(1, -1)] : one)));

@@ -10,7 +10,9 @@ export type Standing = {
   readonly open_holds: number | null;
 };
 export type Organization = Standing & { readonly id: string; readonly slug: string };
-export type Organizations = { readonly organizations: readonly Organization[] };
+export type Organizations = {
+  readonly organizations: readonly Pick<Organization, "id" | "slug">[];
+};
 export type Member = { readonly id: string; readonly email: string };
 export type Key = { readonly id: string; readonly name: string };
 /** As it is answered once, when it is made. */

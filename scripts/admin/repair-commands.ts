@@ -5,7 +5,7 @@ import { postReconcile, postSettle } from "../admin-client.ts";
 import { printable } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
 import type { Reconciliation, Settlement } from "./records.ts";
-import { does, examples, fail, note, organizationId, organizations, show } from "./session.ts";
+import { does, examples, fail, note, organizations, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { Refused } from "./transport.ts";
 import { unsavedSettlements } from "./unsaved-settlements.ts";
@@ -29,7 +29,7 @@ function addReconcile(program: Command): void {
       throw new WrongUsage("Name an organisation, or give --all.");
     }
     if (org === undefined) return reconcileAll(session);
-    const answer = await reconciled(session, await organizationId(session, org), org);
+    const answer = await reconciled(session, org, org);
     show(session, answer, () => {
       const standing = fields(answer, STANDING);
       return isEqual(answer)

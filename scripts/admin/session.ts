@@ -64,33 +64,19 @@ export function fail(): void {
   process.exitCode = 1;
 }
 
-/** The id of the organisation that is named by its id or slug. Throws `NotFound`. */
-export async function organizationId(session: Session, name: string): Promise<string> {
-  if (isId(name)) return name;
-  for await (const organization of organizations(session)) {
-    if (organization.slug === name) return organization.id;
-  }
-  throw new NotFound(`No organisation of this region has the slug ${name}.`);
-}
-
-/**
- * The id of a member who is named by id or email address; `org` is what the organisation was called.
- * Throws `NotFound`.
- */
-export async function memberId(
-  session: Session,
-  organization: { readonly org: string; readonly id: string },
-  member: string,
-): Promise<string> {
+/** The id of a member who is named by id or email address, of this organisation. Throws `NotFound`. */
+export async function memberId(session: Session, org: string, member: string): Promise<string> {
   if (isId(member)) return member;
-  const { members } = await getMembers(session.admin, organization.id);
+  const { members } = await getMembers(session.admin, org);
   const found = members.find(({ email }) => email.toLowerCase() === member.toLowerCase());
-  if (found === undefined) throw new NotFound(`No member of ${organization.org} has this address.`);
+  if (found === undefined) throw new NotFound(`No member of ${org} has this address.`);
   return found.id;
 }
 
 /** Every organisation of the region, page by page. */
-export async function* organizations(session: Session): AsyncGenerator<Organization> {
+export async function* organizations(
+  session: Session,
+): AsyncGenerator<Pick<Organization, "id" | "slug">> {
   for (let offset = 0; ; offset += LIST_PAGE) {
     const page = await getOrganizations(session.admin, { limit: LIST_PAGE, offset });
     yield* page.organizations;

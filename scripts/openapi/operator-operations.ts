@@ -39,9 +39,12 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   ),
   operator(
     "GET /orgs",
-    "Organisations with credits and open holds",
+    "Organisations, with credits and open holds where asked for",
     { 200: record.heldOrganizations },
-    { query: PAGE },
+    {
+      description: "A balance is asked of each organisation's wallet, which wakes it.",
+      query: [...PAGE, { name: "balance", schema: { type: "boolean", default: false } }],
+    },
   ),
   operator(`GET ${ORG}`, "An organisation with its credits and open holds", {
     200: record.heldOrganization,

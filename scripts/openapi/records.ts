@@ -270,14 +270,22 @@ const standing = {
   held_micro: micros.nullable(),
   open_holds: count.nullable(),
 };
-export const heldOrganization = record("OrganizationAndMoney", {
+const operatorsOrganization = {
   ...organizationFields,
   status: z.enum(["active", "suspended"]),
   rpm_limit: z.int().nullable(),
+};
+export const heldOrganization = record("OrganizationAndMoney", {
+  ...operatorsOrganization,
   ...standing,
 });
 export const heldOrganizations = record("Organizations", {
-  organizations: z.array(heldOrganization),
+  organizations: z.array(
+    record("ListedOrganization", {
+      ...operatorsOrganization,
+      ...z.object(standing).partial().shape,
+    }),
+  ),
   ...paged,
 });
 export const member = record("Member", {

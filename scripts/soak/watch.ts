@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { getHealth, getOrganizations, postCredits } from "../admin-client.ts";
+import { getHealth, getBalances, postCredits } from "../admin-client.ts";
 import type { RegionName } from "../region-names.ts";
 import { residentBytes, workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
@@ -80,7 +80,7 @@ export class Watch {
   }
 
   async #read({ admin }: SoakedRegion): Promise<void> {
-    const page = await getOrganizations(admin, { limit: ORGANIZATIONS_MAX }).catch(() => null); // no book
+    const page = await getBalances(admin, { limit: ORGANIZATIONS_MAX }).catch(() => null); // no book
     for (const { id, credits_micro, held_micro } of page?.organizations ?? []) {
       if (credits_micro === null || held_micro === null) continue;
       this.readings.push({ orgId: id, balance: credits_micro, held: held_micro });

@@ -1,14 +1,18 @@
-import { refuse } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
+import { slugSchema } from "../organizations/organization.ts";
+import { findIdOfSlug } from "../organizations/organizations.store.ts";
 import { patchOrganization } from "./change-organization.ts";
 import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
-import type { OperatorEndpoint } from "./operator-context.ts";
+import type { OperatorCall, OperatorEndpoint } from "./operator-context.ts";
 import {
   getOrganization,
   getOrganizations,
+  noSuchOrganization,
   postMemberKey,
   postOrganization,
 } from "./organizations.ts";
@@ -59,9 +63,14 @@ function endpoint(
   return {
     method,
     path,
-    handle: async (call) => {
+    handle: async (given) => {
       try {
-        return await handle(call);
+        const call = await byId(given);
+        if (!call.ok) return call;
+        const answer = await handle(call.value);
+        const { id } = call.value.params;
+        if (answer.ok && method !== "GET" && id !== undefined) given.takeEvents(id);
+        return answer;
       } catch (error) {
         if (!isStorageError(error)) throw error;
         logWarning("operator_storage_failed", { method, path, reason: reasonOf(error) });
@@ -69,6 +78,16 @@ function endpoint(
       }
     },
   };
+}
+
+/** The same call with an organisation's id, where its path names it by its slug. No id looks like one. */
+async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
+  const { id: slug = "" } = call.params;
+  if (!slugSchema.safeParse(slug).success) return success(call);
+  const id = await findIdOfSlug(call.db, slug);
+  if (id === null) return noSuchOrganization();
+  const url = call.url.replace(`/orgs/${slug}`, `/orgs/${id}`);
+  return success({ ...call, url, params: { ...call.params, id } });
 }
 
 /** An error of D1 or one that came out of a Durable Object call; anything else is a bug of ours. */

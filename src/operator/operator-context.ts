@@ -23,7 +23,6 @@ export type OperatorWallet = Pick<
   | "usage"
   | "alerts"
   | "events"
-  | "takeEvents"
   | "settle"
   | "rebuild"
   | "configure"
@@ -72,6 +71,8 @@ export type OperatorContext = {
   readonly now: number;
   /** A stub of this organisation's wallet. */
   readonly wallet: (orgId: string) => OperatorWallet;
+  /** Has the organisation's wallet take what was told in the book, after the answer. */
+  readonly takeEvents: (orgId: string) => void;
   /** A stub of what delivers this organisation's events. */
   readonly deliveries: (orgId: string) => OperatorDeliveries;
   /** A fresh stub of the register with this name, the key's hash. */

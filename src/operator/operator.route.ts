@@ -61,13 +61,7 @@ async function answer(
   const params: Readonly<Record<string, string>> = c.req.param();
   const idempotencyKey = c.req.header("idempotency-key") ?? null;
   const asked = { params, url: c.req.url, body: body.value, idempotencyKey };
-  const result = await endpoint.handle({ ...context, ...asked });
-  const { id: orgId } = params;
-  if (result.ok && endpoint.method !== "GET" && orgId !== undefined) {
-    const telling = context.wallet(orgId).takeEvents();
-    c.executionCtx.waitUntil(telling.catch(() => undefined));
-  }
-  return respond(c, result);
+  return respond(c, await endpoint.handle({ ...context, ...asked }));
 }
 
 /** The JSON body of a POST or PATCH; a call that takes none may come without. */
@@ -108,6 +102,10 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     actor: { kind: "operator", id: c.var.operator },
     now: nowMs,
     wallet: (orgId) => wallets.getByName(orgId),
+    takeEvents: (orgId) => {
+      const taking = wallets.getByName(orgId).takeEvents();
+      c.executionCtx.waitUntil(taking.catch(() => undefined));
+    },
     deliveries: (orgId) => deliveries.getByName(orgId),
     register: (keyHash) => registers.getByName(keyHash),
     consoles: (account) => consoles.getByName(account),

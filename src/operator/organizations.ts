@@ -6,7 +6,7 @@ import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
 import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import {
   emailSchema,
@@ -99,13 +99,18 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** `GET /orgs?limit&offset`. */
+const listQuery = z.extend(pageQuery, { balance: z._default(z.enum(["true", "false"]), "false") });
+
+/** `GET /orgs?limit&offset&balance`: a balance is asked of its wallet, which wakes it. */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
-  const fields = parseQuery(pageQuery, call.url);
+  const fields = parseQuery(listQuery, call.url);
   if (!fields.ok) return fields;
-  const { limit, offset } = fields.value;
+  const { limit, offset, balance } = fields.value;
   const { rows, total } = await listOrganizations(call.db, { limit, offset });
-  const organizations = await Promise.all(rows.map((row) => withBalance(call, row)));
+  const organizations =
+    balance === "true"
+      ? await Promise.all(rows.map((row) => withBalance(call, row)))
+      : rows.map(operatorsView);
   return success({ organizations, total, limit, offset });
 }
 
@@ -131,9 +136,11 @@ export async function postMemberKey(call: OperatorCall): Promise<Answer> {
 /** The organisation that the path names, or `not_found`. */
 export async function organizationOf(call: OperatorCall): Promise<Result<BookedOrganization>> {
   const row = await findOrganization(call.db, call.params["id"] ?? "");
-  return row === null
-    ? refuse({ kind: "not_found", message: "No such organization." })
-    : success(row);
+  return row === null ? noSuchOrganization() : success(row);
+}
+
+export function noSuchOrganization(): Refusal {
+  return refuse({ kind: "not_found", message: "No such organization." });
 }
 
 /** The organisation with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
@@ -144,11 +151,13 @@ export async function withBalance(call: OperatorCall, row: BookedOrganization): 
     .catch(() => null);
   const known = balance?.ok === true ? balance.value : null;
   return {
-    ...organizationRecord(row),
-    status: row.status,
-    rpm_limit: row.rpmLimit,
+    ...operatorsView(row),
     credits_micro: known?.creditsMicro ?? null,
     held_micro: known?.heldMicro ?? null,
     open_holds: known?.openHolds ?? null,
   };
+}
+
+function operatorsView(row: BookedOrganization): View {
+  return { ...organizationRecord(row), status: row.status, rpm_limit: row.rpmLimit };
 }

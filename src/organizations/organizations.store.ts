@@ -134,6 +134,11 @@ function mayChange(first: number): string {
      WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
 }
 
+/** The id of the organisation with this slug, or null. */
+export function findIdOfSlug(db: D1Database, slug: string): Promise<string | null> {
+  return db.prepare("SELECT id FROM organizations WHERE slug = ?").bind(slug).first<string>("id");
+}
+
 /** The organisation with this id, or null. */
 export function findOrganization(db: D1Database, id: string): Promise<BookedOrganization | null> {
   return db

@@ -162,7 +162,7 @@ describe("GET /admin/v1/orgs", () => {
     expect(await read("/orgs?limit=1")).toMatchObject({ organizations: [expect.any(Object)] });
   });
 
-  it.each(["limit=0", "limit=101", "limit=-1", "limit=1.5", "limit=x", "limit=", "offset=-1"])(
+  it.each(["limit=0", "limit=101", "limit=1.5", "limit=x", "limit=", "offset=-1", "balance=1"])(
     "400 for %s",
     async (query) => {
       const error = await errorOf(await admin("GET", `/orgs?${query}`), 400);

@@ -184,27 +184,19 @@ it("reconcile says how far it is, and goes on from there", async () => {
   ]);
 });
 
-it("a slug is found on a later page of the list", async () => {
+it("a slug goes into the path, and no list is read for it", async () => {
   const seen: string[] = [];
   const { server, url } = await listening((request, response) => {
-    seen.push(request.url ?? "");
-    const { pathname, searchParams } = new URL(request.url ?? "", "http://region");
-    if (pathname.endsWith("/members")) return response.end('{"members":[]}');
-    const offset = Number(searchParams.get("offset"));
-    const organizations = Array.from({ length: offset === 0 ? 100 : 3 }, (_, i) => ({
-      id: i === 2 && offset > 0 ? ORG : "another",
-      slug: `slug-${offset + i}`,
-    }));
-    return response.end(JSON.stringify({ organizations, total: 103, limit: 100, offset }));
+    seen.push(`${request.method} ${request.url}`);
+    response.end(JSON.stringify({ members: [{ id: ORG, email: "dev@example.com" }] }));
   });
   const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
-  const ran = await runAdmin(["members", "list", "slug-102"], { variables });
+  const ran = await runAdmin(["members", "remove", "some-slug", "dev@example.com"], { variables });
   server.close();
   expect(ran, ran.err).toMatchObject({ code: 0 });
   expect(seen).toEqual([
-    "/admin/v1/orgs?limit=100&offset=0",
-    "/admin/v1/orgs?limit=100&offset=100",
-    `/admin/v1/orgs/${ORG}/members`,
+    "GET /admin/v1/orgs/some-slug/members",
+    `DELETE /admin/v1/orgs/some-slug/members/${ORG}`,
   ]);
 });
 

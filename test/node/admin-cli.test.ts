@@ -190,6 +190,7 @@ it("--json prints the region's own answer, to the letter", async () => {
   const calls = [
     [`orgs show ${orgId}`, at],
     ["orgs list --limit 1 --offset 1", "/orgs?limit=1&offset=1"],
+    ["orgs list --balance", "/orgs?balance=true"],
     [`members list ${orgId}`, `${at}/members`],
     [`keys list ${orgId}`, `${at}/keys`],
     [`keys show ${orgId} ${keys[0]?.id}`, `${at}/keys/${keys[0]?.id}`],
@@ -214,7 +215,7 @@ it("a list says how it goes on", async () => {
 describe("a refusal ends with 1", () => {
   it.concurrent.each([
     ["orgs show 0b5f2f5c-0000-4000-8000-000000000000", /^error: .+\n\(status 404, .*request_id /],
-    ["orgs show nobody-has-this", /^error: No organisation of this region has the slug/],
+    ["orgs show nobody-has-this", /^error: No such organization\.\n\(status 404, /],
     ["usage ORG --from 2026-02-30", /\(status 400, .*param from, request_id req_\w{24}\)\n$/],
     ["members role ORG nobody@example.com admin", /^error: No member of/],
     ["keys revoke ORG key_000000000000000000000000", /\(status 404, /],

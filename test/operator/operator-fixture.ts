@@ -95,7 +95,6 @@ export class FakeWallet implements OperatorWallet {
   readonly usage = notHere;
   readonly alerts = notHere;
   readonly events = notHere;
-  readonly takeEvents = notHere;
   readonly settle = notHere;
   readonly rebuild = notHere;
   readonly sessions = notHere;
@@ -132,6 +131,7 @@ export function context(): OperatorContext {
     now: Date.now(),
     actor: { kind: "operator", id: "admin" },
     wallet: walletOf,
+    takeEvents: () => undefined,
     deliveries: (orgId) => env.WEBHOOK_DELIVERIES.getByName(orgId),
     register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
     consoles: (account) => env.CONSOLE_SESSION.getByName(account),

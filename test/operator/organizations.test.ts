@@ -20,6 +20,25 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+/** A page of organisations; `wallets` has those that were asked for it. */
+async function listed(query: string): Promise<readonly object[]> {
+  wallets.clear();
+  const { organizations } = valueOf(await call("GET /orgs", { query: `limit=100&${query}` }));
+  return organizations as readonly object[];
+}
+
+it("a list asks no wallet, unless for balances", async () => {
+  const made = [await makeOrganization(), await makeOrganization()];
+  const [plain] = await listed("");
+  expect(wallets.size).toBe(0);
+  expect(Object.keys(plain ?? {})).not.toContain("credits_micro");
+  expect(await listed("balance=false")).toContainEqual(plain);
+  expect(wallets.size).toBe(0);
+  const [full] = await listed("balance=true");
+  expect(wallets.size).toBeGreaterThanOrEqual(made.length);
+  expect(full).toEqual({ ...plain, credits_micro: 0, held_micro: 0, open_holds: 0 });
+});
+
 it("a new organisation has an owner, a balance of 0 under its wallet's epoch, and a key that works", async () => {
   const body = {
     name: "Acme",

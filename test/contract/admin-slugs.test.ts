@@ -1,0 +1,116 @@
+import { beforeAll, expect, it } from "vitest";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { GENERATION, newId } from "../wallet/wallet-desk.ts";
+import { ADMIN_TOKEN, addMember, admin, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+let account: Account;
+let slug: string;
+let webhook: string;
+beforeAll(async () => {
+  account = await openAccount({ credits: 50 });
+  const shown = await admin("GET", `/orgs/${account.orgId}`);
+  ({ slug } = await shown.json<{ slug: string }>());
+  const hook = { url: "https://hooks.turnpike.dev/", types: ["key.created"] };
+  const made = await send("/v1/webhooks", { method: "POST", key: account.key, body: hook });
+  ({ id: webhook } = await made.json<{ id: string }>());
+});
+
+/** What stands in a path beside the organisation, and what is sent. */
+type Asked = { readonly names?: Readonly<Record<string, string>>; readonly body?: unknown };
+const ofMember = () => ({ names: { member_id: account.memberId } });
+const ofKey = () => ({ names: { key_id: account.keyId } });
+const ofHook = () => ({ names: { webhook_id: webhook } });
+const nothing = () => ({});
+/** What each path is asked so that it finds something; asked again, it finds as much. */
+const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
+  "GET /orgs/:id": nothing,
+  "PATCH /orgs/:id": () => ({ body: { name: "Renamed" } }),
+  "GET /orgs/:id/members": nothing,
+  "POST /orgs/:id/members": () => ({
+    body: { email: `${crypto.randomUUID()}@example.com`, role: "member" },
+  }),
+  "PATCH /orgs/:id/members/:member_id": () => ({ ...ofMember(), body: { role: "owner" } }),
+  "DELETE /orgs/:id/members/:member_id": async () => ({
+    names: { member_id: (await addMember(account.orgId, "member")).memberId },
+  }),
+  "POST /orgs/:id/members/:member_id/keys": () => ({ ...ofMember(), body: { name: "another" } }),
+  "GET /orgs/:id/keys": nothing,
+  "GET /orgs/:id/keys/:key_id": ofKey,
+  "PATCH /orgs/:id/keys/:key_id": () => ({ ...ofKey(), body: { rpm_limit: 7 } }),
+  "DELETE /orgs/:id/keys/:key_id": ofKey,
+  "POST /orgs/:id/keys/:key_id/rotate": () => ({ ...ofKey(), body: { overlap_seconds: 60 } }),
+  "GET /orgs/:id/sessions": nothing,
+  "DELETE /orgs/:id/sessions/:session_id": () => ({ names: { session_id: "ses_unknown" } }),
+  "POST /orgs/:id/credits": () => ({ body: { amount_micro: 5, reference: "the same" } }),
+  "GET /orgs/:id/ledger": nothing,
+  "POST /orgs/:id/reconcile": nothing,
+  "GET /orgs/:id/usage": nothing,
+  "GET /orgs/:id/alerts": nothing,
+  "GET /orgs/:id/events": nothing,
+  "GET /orgs/:id/webhooks": nothing,
+  "GET /orgs/:id/webhooks/:webhook_id/deliveries": ofHook,
+  "POST /orgs/:id/webhooks/:webhook_id/test": ofHook,
+  "POST /orgs/:id/webhooks/:webhook_id/replay": () => ({
+    ...ofHook(),
+    body: { since: new Date().toISOString() },
+  }),
+  "POST /orgs/:id/settle": () => ({
+    body: {
+      request_id: newId(),
+      cost_micro: 1,
+      generation: { ...GENERATION, keyId: account.keyId },
+    },
+  }),
+  "POST /orgs/:id/rebuild-wallet": nothing,
+};
+
+function ask(endpoint: string, org: string, { names = {}, body }: Asked): Promise<Response> {
+  const [method = "", path = ""] = endpoint.split(" ");
+  const filled = path.replaceAll(
+    /:(\w+)/g,
+    (_, name: string) => (name === "id" ? org : names[name]) ?? "",
+  );
+  const headers = endpoint.endsWith("/rotate") ? { "idempotency-key": "the-same" } : {};
+  return send(`/admin/v1${filled}`, { method, key: ADMIN_TOKEN, body, headers });
+}
+
+/** An answer without what differs between any two. */
+async function told(response: Response): Promise<{ status: number; text: string }> {
+  const text = (await response.text())
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "uuid")
+    .replaceAll(/(svc_sk_\w+_live|key|evt|req|msg)_\w+/g, "$1_id")
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="duration_ms":)\d+/g, "time");
+  return { status: response.status, text };
+}
+
+/** Only what is not to be done now is refused: a session that is none, a wallet that is well. */
+function isFound(endpoint: string, status: number): boolean {
+  return status < 300 || /sessions\/|rebuild-wallet/.test(endpoint);
+}
+
+const ENDPOINTS = OPERATOR_ENDPOINTS.map(({ method, path }) => `${method} ${path}`).filter((name) =>
+  name.includes(":id"),
+);
+const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
+
+it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
+  "%s answers by the slug as by the id, and 404 by one that nobody has",
+  async (endpoint) => {
+    const asked = ASKED[endpoint];
+    if (asked === undefined) throw new Error(`nothing is asked of ${endpoint}`);
+    const byId = await told(await ask(endpoint, account.orgId, await asked()));
+    expect(await told(await ask(endpoint, slug, await asked()))).toEqual(byId);
+    expect(isFound(endpoint, byId.status), byId.text).toBe(true);
+    const error = await errorOf(await ask(endpoint, "nobody-has-this", await asked()), 404);
+    expect(error.message).toBe("No such organization.");
+  },
+);
+
+it("what is changed by the slug is told like any other change", async () => {
+  const { orgId } = await openAccount();
+  const { slug: named } = await (await admin("GET", `/orgs/${orgId}`)).json<{ slug: string }>();
+  await admin("PATCH", `/orgs/${named}`, { name: "By its slug" });
+  const events = await admin("GET", `/orgs/${named}/events?type=organization.changed`);
+  expect(await events.json()).toMatchObject({ events: [{ subject: orgId }] });
+});
