@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
+import { REGION_NAMES } from "./region-names.ts";
 import { CONSOLE_SCRIPT_BYTES_MAX, buildConsole } from "./site/console.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
@@ -14,7 +15,7 @@ const ROOT = path.join(import.meta.dirname, "..");
 
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
 process.on("exit", () => removeDirectory(directory));
-for (const region of ["eu", "us"]) measure(region);
+for (const region of REGION_NAMES) measure(region);
 await measureConsole();
 
 function measure(region: string): void {

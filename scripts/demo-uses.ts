@@ -4,6 +4,7 @@ import { mintId } from "../src/lib/id.ts";
 import { micros } from "../src/lib/money.ts";
 import type { Price, Usage } from "../src/lib/usage.ts";
 import type { HoldRequest, Settlement } from "../src/wallet/wallet-contract.ts";
+import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
 
 /** One paid request: when it was held and when it ended, Unix ms; without a settlement it is voided. */
@@ -79,7 +80,16 @@ function useAt(at: number, random: () => number, keyIds: readonly string[]): Use
   const id = mintId("req_", at);
   const most = micros(cost * 3 + 100);
   const isVoided = random() < VOIDED;
-  const generation = { model, provider, region: "eu", keyId, externalId, streamed, usage, price };
+  const generation = {
+    model,
+    provider,
+    region: FIRST_REGION,
+    keyId,
+    externalId,
+    streamed,
+    usage,
+    price,
+  };
   const end = { firstByteMs, durationMs, estimated: false, finishReason: isChat ? "stop" : null };
   return {
     heldAt: at,
@@ -110,8 +120,8 @@ function modelOf(random: number): readonly [id: string, provider: string, price:
   let rest = random;
   const [id] = MODELS.find(([, part]) => (rest -= part) < 0) ?? MODELS[0] ?? [""];
   const route = CATALOGUE.find((entry) => entry.id === id)?.routes.find(({ regions }) =>
-    regions.includes("eu"),
+    regions.includes(FIRST_REGION),
   );
-  if (route === undefined) throw new Error(`${id} is not sold in the EU`);
+  if (route === undefined) throw new Error(`${id} is not sold in ${FIRST_REGION}`);
   return [id, route.provider, route.prices[0].price];
 }

@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { parseEnv } from "node:util";
+import { REGION_ROWS } from "../src/lib/regions.ts";
 import { BUILT_IN } from "../src/providers/registry.ts";
 import { ROOT } from "./dev-settings.ts";
 import type { RegionName } from "./region-names.ts";
 
-/** What a developer may set for both regions, in the environment or in `.dev.vars`. */
+/** What a developer may set for all regions, in the environment or in `.dev.vars`. */
 const VARS = [
   "MODELS",
   "PROVIDERS",
@@ -29,12 +30,9 @@ const PROVIDER_VARIABLES = [
   "AWS_SESSION_TOKEN",
 ].filter((name) => name !== "AI"); // a binding, which no text can stand for
 
-/** How the AWS regions begin that a region may not call. */
-const OTHERS: Readonly<Record<RegionName, string>> = { eu: "us-", us: "eu-" };
-
 /**
  * Vars and provider keys of the developer as one region gets them: `.dev.vars`, overridden by the
- * environment. An AWS_REGION goes only to the region that may call it; the other keeps its usual one.
+ * environment. An AWS_REGION goes only to the region that may call it; the others keep their usual one.
  */
 export function developerBindings(region: RegionName): Record<string, string> {
   const file = path.join(ROOT, ".dev.vars");
@@ -49,7 +47,9 @@ export function developerBindings(region: RegionName): Record<string, string> {
     ...Object.entries(fromFile).filter(([, value]) => value !== ""),
     ...fromEnvironment,
   ]) as Record<string, string>;
-  if (bindings["AWS_REGION"]?.startsWith(OTHERS[region])) delete bindings["AWS_REGION"];
+  const aws = bindings["AWS_REGION"] ?? "";
+  const isAnothers = REGION_ROWS.some((row) => row.id !== region && row.aws?.pattern.test(aws));
+  if (isAnothers) delete bindings["AWS_REGION"];
   return bindings;
 }
 

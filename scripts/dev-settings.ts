@@ -2,25 +2,27 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { readState, StateRefused, writeState } from "./dev-state.ts";
-import type { LinkSecrets } from "./region.ts";
+import { byRegion, REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
 export const ROOT = path.join(import.meta.dirname, "..");
-const PORTS = { eu: 8787, us: 8788 } as const;
+/** The first region's port; each other one's is the next. */
+const PORT = 8787;
+const PORTS = byRegion((region) => PORT + REGION_NAMES.indexOf(region));
 
-/** Where the state of the local regions is kept: DEV_DIR, else a folder of its own for each pair of ports. */
+/** Where the state of the local regions is kept: DEV_DIR, else a folder of its own for each choice of ports. */
 export function stateDirectory(): string {
   const { DEV_DIR } = process.env;
   if (DEV_DIR !== undefined && DEV_DIR !== "") return path.resolve(ROOT, DEV_DIR);
-  const [eu, us] = [portOf("eu"), portOf("us")];
-  const isUsual = eu === PORTS.eu && us === PORTS.us;
-  const isPair = typeof eu === "number" && typeof us === "number" && !isUsual;
-  return path.join(ROOT, ".dev", ...(isPair ? [`ports-${eu}-${us}`] : []));
+  const ports = REGION_NAMES.map(portOf);
+  const isUsual = REGION_NAMES.every((region, index) => ports[index] === PORTS[region]);
+  const isChosen = ports.every((port) => typeof port === "number") && !isUsual;
+  return path.join(ROOT, ".dev", ...(isChosen ? [`ports-${ports.join("-")}`] : []));
 }
 
 /** The variable that chooses a region's port. */
-export function portVariable(region: RegionName): "EU_PORT" | "US_PORT" {
-  return region === "eu" ? "EU_PORT" : "US_PORT";
+export function portVariable(region: RegionName): string {
+  return `${region.toUpperCase()}_PORT`;
 }
 
 /** A region's port, or what is wrong with the variable that names it. */
@@ -32,9 +34,11 @@ export function portOf(region: RegionName): number | { readonly problem: string 
 }
 
 /** The secrets of the local regions. */
-export type LocalSecrets = LinkSecrets & {
+export type LocalSecrets = {
   readonly KEY_SECRETS: string;
   readonly ADMIN_TOKEN: string;
+  /** What the secrets of the links are made of. */
+  readonly LINK_SECRET: string;
 };
 
 /**
@@ -43,7 +47,7 @@ export type LocalSecrets = LinkSecrets & {
  */
 export function localSecrets(directory: string): LocalSecrets {
   const kept = readState(directory, "secrets.json") as Partial<LocalSecrets> | null;
-  if (kept === null && ["eu", "us"].some((name) => existsSync(path.join(directory, name)))) {
+  if (kept === null && REGION_NAMES.some((name) => existsSync(path.join(directory, name)))) {
     throw new StateRefused(
       `The state in ${directory} has lost its secrets.json, without which no key of it is good. Put it back, or forget the state: npm start -- --clean`,
     );
@@ -51,8 +55,7 @@ export function localSecrets(directory: string): LocalSecrets {
   const secrets = {
     KEY_SECRETS: `a:${newSecret()}`,
     ADMIN_TOKEN: newSecret(),
-    EU_SIGNS: newSecret(),
-    US_SIGNS: newSecret(),
+    LINK_SECRET: newSecret(),
     ...kept,
   };
   if (Object.keys(kept ?? {}).length < Object.keys(secrets).length) {

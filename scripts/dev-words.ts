@@ -1,17 +1,21 @@
 import type { Demo, DemoRegion } from "./dev-demo.ts";
+import { portVariable } from "./dev-settings.ts";
 import type { Showcase } from "./dev-showcase.ts";
+import { FIRST_REGION, REGION_NAMES } from "./region-names.ts";
+
+const FIRST = FIRST_REGION.toUpperCase();
 
 export const HELP = `npm start
 
-Runs both regions of the gateway on this machine, with an organisation to try in each.
+Runs the regions of the gateway on this machine, with an organisation to try in each.
 
-  npm start -- --demo     also an organisation of 90 days in the EU, to look at in the console
+  npm start -- --demo     also an organisation of 90 days in the ${FIRST}, to look at in the console
   npm start -- --clean    forget the state (organisations, keys, balances) and start anew
   npm start -- --help     this text
 
 Environment:
-  EU_PORT, US_PORT        ports, default 8787 and 8788
-  DEV_DIR                 folder of the state, default .dev, or one in it for each pair of ports
+  ${REGION_NAMES.map(portVariable).join(", ").padEnd(22)}  ports, default 8787 and those after it
+  DEV_DIR                 folder of the state, default .dev, or one in it for each choice of ports
   OPENAI_API_KEY, ...     keys of real providers; MODELS, PROVIDERS, ALIASES add upstreams and models.
                           All of them may stand in .dev.vars instead.
 `;
@@ -21,15 +25,14 @@ const consoleAt = (url: string, key: string): string =>
 
 /** What to paste, region by region, and where things are. */
 export function welcome(demo: Demo, directory: string, showcase: Showcase | null): string {
-  const shown = showcase?.owner_key ?? demo.eu.regional_key;
-  const whose = showcase === null ? "the EU's organisation" : "the organisation of 90 days";
+  const shown = showcase?.owner_key ?? demo[FIRST_REGION].regional_key;
+  const whose = showcase === null ? `the ${FIRST}'s organisation` : "the organisation of 90 days";
   return [
-    regionWords("EU", demo.eu),
-    regionWords("US", demo.us),
+    ...REGION_NAMES.map((region) => regionWords(region.toUpperCase(), demo[region])),
     `Each organisation began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
     "Operate them with: npm run -s admin -- --help",
-    `Console of ${whose}, as its owner:\n  ${consoleAt(demo.eu.base_url, shown)}`,
-    `Console of the EU, as an operator:\n  ${consoleAt(demo.eu.base_url, demo.admin_token)}`,
+    `Console of ${whose}, as its owner:\n  ${consoleAt(demo[FIRST_REGION].base_url, shown)}`,
+    `Console of the ${FIRST}, as an operator:\n  ${consoleAt(demo[FIRST_REGION].base_url, demo.admin_token)}`,
     "Stop with Ctrl-C.",
     "",
   ].join("\n");

@@ -1,4 +1,4 @@
-// npm start: both regions on real workerd, persisted, with a demo organisation in each.
+// npm start: the regions on real workerd, persisted, with a demo organisation in each.
 import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
@@ -9,7 +9,8 @@ import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
-import type { LinkSecrets, LogLine, Region } from "./region.ts";
+import type { LogLine, Region } from "./region.ts";
+import { byRegion, FIRST_REGION, REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
@@ -39,24 +40,23 @@ async function main(flags: readonly string[]): Promise<void> {
   const unknown = flags.find((flag) => !["--help", "--clean", "--demo"].includes(flag));
   if (unknown !== undefined) throw new CannotStart(`unknown option ${unknown}\n\n${HELP}`);
   if (flags.includes("--help")) return console.log(HELP);
-  const ports = { eu: await usablePort("eu"), us: await usablePort("us") };
-  if (ports.eu === ports.us) throw new CannotStart("EU_PORT and US_PORT must differ.");
+  const ports = await ofEach(usablePort);
+  if (new Set(Object.values(ports)).size < REGION_NAMES.length) {
+    throw new CannotStart(`${REGION_NAMES.map(portVariable).join(" and ")} must differ.`);
+  }
   const directory = stateDirectory();
   lockState(directory);
   if (flags.includes("--clean")) forget(directory);
   readDemo(directory); // one that cannot be read is said before anything is started
-  const { KEY_SECRETS, ADMIN_TOKEN, ...link } = localSecrets(directory);
+  const { KEY_SECRETS, ADMIN_TOKEN, LINK_SECRET: link } = localSecrets(directory);
   const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN };
-  const bindings = {
-    eu: { ...own, ...developerBindings("eu") },
-    us: { ...own, ...developerBindings("us") },
-  };
+  const bindings = byRegion((region) => ({ ...own, ...developerBindings(region) }));
   if (flags.includes("--demo")) await fillDemo({ ports, directory, bindings, link });
-  const regions = await startBoth({ ports, directory, bindings, link });
+  const regions = await startAll({ ports, directory, bindings, link });
   stopOnSignal(regions);
   await Promise.all(Object.values(regions).map(mustBeConfigured));
   progress("demo organisations");
-  const demo = await ensureDemo(regions, bindings.eu.ADMIN_TOKEN, directory);
+  const demo = await ensureDemo(regions, bindings[FIRST_REGION].ADMIN_TOKEN, directory);
   progress("ready");
   console.log(welcome(demo, directory, readShowcase(directory)));
   showLog = true;
@@ -75,46 +75,49 @@ async function usablePort(region: RegionName): Promise<number> {
 
 function forget(directory: string): void {
   // Only what these scripts put there, should DEV_DIR name a folder that holds more.
-  for (const name of ["eu", "us", "demo.json", "secrets.json", "showcase.json"]) {
+  for (const name of [...REGION_NAMES, "demo.json", "secrets.json", "showcase.json"]) {
     removeDirectory(path.join(directory, name));
   }
   progress(`forgot the state in ${directory}`);
 }
 
-/** The organisation with a past, in the EU, before its region starts; once for each state. */
+/** The organisation with a past, in the first region, before that starts; once for each state. */
 async function fillDemo({ ports, directory, bindings, link }: Start): Promise<void> {
-  if (bindings.eu["SANDBOX"] !== "on") throw new CannotStart("--demo needs the sandbox.");
+  const name = FIRST_REGION;
+  if (bindings[name]["SANDBOX"] !== "on") throw new CannotStart("--demo needs the sandbox.");
   if (readShowcase(directory) !== null) return;
   progress("an organisation of 90 days");
-  const own = { ...linkBindings("eu", link), ...bindings.eu };
-  const region = { region: "eu" as const, port: ports.eu, peers: [], bindings: own };
+  const own = { ...linkBindings(name, link), ...bindings[name] };
+  const region = { region: name, port: ports[name], peers: [], bindings: own };
   const at = {
-    directory: path.join(directory, "eu"),
-    onLog: (line: LogLine) => keepLog("eu", line),
+    directory: path.join(directory, name),
+    onLog: (line: LogLine) => keepLog(name, line),
   };
-  await makeShowcase({ ...region, ...at }, bindings.eu["ADMIN_TOKEN"] ?? "", directory);
+  await makeShowcase({ ...region, ...at }, bindings[name]["ADMIN_TOKEN"] ?? "", directory);
 }
 
 type Start = {
   readonly ports: Readonly<Record<RegionName, number>>;
   readonly directory: string;
   readonly bindings: Readonly<Record<RegionName, Readonly<Record<string, string>>>>;
-  readonly link: LinkSecrets;
+  readonly link: string;
 };
 
-async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
+async function startAll(options: Start): Promise<Record<RegionName, Region>> {
   const { ports, directory, bindings, link } = options;
   // Plain http between the regions is for the sandbox alone: without it each one stands for itself.
-  const isLinked = bindings.eu["SANDBOX"] === "on";
+  const isLinked = bindings[FIRST_REGION]["SANDBOX"] === "on";
   if (!isLinked) progress("SANDBOX is off: the regions are not linked");
   progress("bundling");
   const [code] = await Promise.all([bundleWorker(), buildSite()]);
   progress(`bundled ${(code.length / 1024).toFixed(0)} KiB, starting workerd`);
-  const start = async (region: RegionName, peer: RegionName): Promise<Region> => {
+  const start = async (region: RegionName): Promise<Region> => {
+    const others = REGION_NAMES.filter((name) => name !== region);
+    const peers = others.map((name) => ({ region: name, url: `http://${HOST}:${ports[name]}` }));
     const started = await startRegion({
       region,
       port: ports[region],
-      peers: isLinked ? [{ region: peer, url: `http://${HOST}:${ports[peer]}` }] : [],
+      peers: isLinked ? peers : [],
       directory: path.join(directory, region),
       code,
       hasSite: true,
@@ -128,8 +131,13 @@ async function startBoth(options: Start): Promise<Record<RegionName, Region>> {
     progress(`${region} answers on ${started.url}`);
     return started;
   };
-  const [eu, us] = await Promise.all([start("eu", "us"), start("us", "eu")]);
-  return { eu, us };
+  return ofEach(start);
+}
+
+/** What comes of each region of the table, asked for at once. */
+async function ofEach<T>(ask: (region: RegionName) => Promise<T>): Promise<Record<RegionName, T>> {
+  const answers = await Promise.all(REGION_NAMES.map(async (name) => [name, await ask(name)]));
+  return Object.fromEntries(answers) as Record<RegionName, T>;
 }
 
 function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {

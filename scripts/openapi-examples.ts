@@ -28,7 +28,7 @@ const region = await startRegion({
     SANDBOX: "on",
     KEY_SECRETS: `a:${SECRET("keys")}`,
     ADMIN_TOKEN,
-    ...linkBindings("eu", { EU_SIGNS: SECRET("eu"), US_SIGNS: SECRET("us") }),
+    ...linkBindings("eu", SECRET("link")),
   },
 });
 const examples: Record<string, { request?: unknown; answer: unknown }> = {};

@@ -1,4 +1,21 @@
-/** The regions that the repository's wrangler.toml has. */
-export type RegionName = "eu" | "us";
+import { REGIONS } from "../src/lib/regions.ts";
+import type { Region } from "../src/lib/regions.ts";
 
-export const REGION_NAMES: readonly RegionName[] = ["eu", "us"];
+/** The regions of the table. */
+export type RegionName = Region;
+export const REGION_NAMES = REGIONS;
+
+/** The one whose organisation and console are shown first. */
+export const FIRST_REGION: RegionName = "eu";
+
+/** Two that are enough to show what one home and one away do: those of the bench and the soak. */
+export const PAIR = ["eu", "us"] as const satisfies readonly RegionName[];
+export type PairName = (typeof PAIR)[number];
+
+/** Something of each region of the table. */
+export function byRegion<T>(make: (region: RegionName) => T): Record<RegionName, T> {
+  return Object.fromEntries(REGION_NAMES.map((region) => [region, make(region)])) as Record<
+    RegionName,
+    T
+  >;
+}

@@ -3,6 +3,7 @@ import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import { applyMigrations, readMigrations } from "./migrations.ts";
 import type { Migration } from "./migrations.ts";
+import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // secrets are bound below: no word about a missing .dev.vars
@@ -48,19 +49,25 @@ export type Region = {
   readonly runCron: (cron: string) => Promise<void>;
 };
 
-/** The secrets of the link between the two regions, named by who signs with them. */
-export type LinkSecrets = { readonly EU_SIGNS: string; readonly US_SIGNS: string };
+/** What one region signs with for another, made of a secret of all links: no value serves two directions. */
+export function linkSecret(secret: string, from: RegionName, to: RegionName): string {
+  return `${secret}-${from}-${to}`;
+}
 
-/** A region's end of the link, as its Worker names the secrets. */
-export function linkBindings(region: RegionName, secrets: LinkSecrets): Record<string, string> {
-  const { EU_SIGNS, US_SIGNS } = secrets;
-  return region === "eu"
-    ? { PEER_OUT_US: EU_SIGNS, PEER_IN_US: US_SIGNS }
-    : { PEER_OUT_EU: US_SIGNS, PEER_IN_EU: EU_SIGNS };
+/** A region's ends of its links, as its Worker names the secrets. */
+export function linkBindings(region: RegionName, secret: string): Record<string, string> {
+  const peers = REGION_NAMES.filter((peer) => peer !== region);
+  const ends = peers.flatMap((peer) => [
+    [`PEER_OUT_${peer.toUpperCase()}`, linkSecret(secret, region, peer)],
+    [`PEER_IN_${peer.toUpperCase()}`, linkSecret(secret, peer, region)],
+  ]);
+  return Object.fromEntries(ends) as Record<string, string>;
 }
 
 /** One region on real workerd, its D1 with all migrations applied. Stop it with `miniflare.dispose()`. */
-export async function startRegion(options: RegionOptions): Promise<Region> {
+export async function startRegion<N extends RegionName>(
+  options: RegionOptions & { readonly region: N },
+): Promise<Region & { readonly name: N }> {
   const worker = `turnpike-${options.region}`;
   const miniflare = new Miniflare(miniflareOptions(worker, options));
   try {

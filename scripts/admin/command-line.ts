@@ -1,6 +1,7 @@
 import { Option } from "commander";
 import type { Command } from "commander";
 import { endOf, programOf } from "../program.ts";
+import { REGION_NAMES } from "../region-names.ts";
 import { addDerivedCommands } from "./derived-commands.ts";
 import { addHealthCommand } from "./health-command.ts";
 import { addRepairCommands } from "./repair-commands.ts";
@@ -34,7 +35,7 @@ function program(): Command {
     .option("--url <url>", "the region's address, with or without /admin/v1; or TURNPIKE_URL")
     .addOption(
       new Option("--local <region>", "a region that npm start runs here")
-        .choices(["eu", "us"])
+        .choices(REGION_NAMES)
         .conflicts("url"),
     )
     .option("--json", "print answers as they are")

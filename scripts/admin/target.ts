@@ -2,13 +2,13 @@ import { readDemo } from "../dev-demo.ts";
 import type { Demo } from "../dev-demo.ts";
 import { stateDirectory } from "../dev-settings.ts";
 import { StateRefused } from "../dev-state.ts";
+import { REGION_NAMES } from "../region-names.ts";
 import type { RegionName } from "../region-names.ts";
 import { WrongUsage } from "./arguments.ts";
 import type { AdminClient } from "./transport.ts";
 
 const MOUNT = "/admin/v1";
-const NOWHERE =
-  "Say which region: --local eu or --local us for the one that npm start runs, or --url (or TURNPIKE_URL) for another.";
+const NOWHERE = `Say which region: ${REGION_NAMES.map((name) => `--local ${name}`).join(" or ")} for the one that npm start runs, or --url (or TURNPIKE_URL) for another.`;
 
 /** Where the operator said to go. */
 export type Place = { readonly url?: string; readonly local?: RegionName };

@@ -9,13 +9,13 @@ import { bundleWorker } from "../bundle.ts";
 import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { LogLine, RegionOptions } from "../region.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { workerdPid } from "../workerd.ts";
 import { closeConnections } from "./load.ts";
 import type { Target } from "./load.ts";
 
 const ADMIN_TOKEN = "bench-admin-token".padEnd(40, "b");
-const LINK_SECRETS = { EU_SIGNS: "e".repeat(40), US_SIGNS: "u".repeat(40) };
+const LINK_SECRET = "l".repeat(40);
 const ROOT = path.join(import.meta.dirname, "../..");
 const CREDITS_MICRO = 1_000_000_000_000;
 const RPM_LIMIT = 1000;
@@ -124,7 +124,7 @@ export async function startGateway(
   options: GatewayOptions & { readonly keys: number; readonly linkMs?: number | undefined },
 ) {
   const { place, keys, linkMs, ...checkout } = options;
-  const start = async (name: string, region: RegionName, peerUrl: string, direct: number) => {
+  const start = async (name: string, region: PairName, peerUrl: string, direct: number) => {
     const peers = [{ region: region === "eu" ? "us" : "eu", url: peerUrl }] as const;
     const own = { ...checkout, place: path.join(place, name), region, direct, peers };
     return stage.keep(await startOne(stage, own));
@@ -201,7 +201,7 @@ async function startOne(
       KEY_SECRETS: `a:${"bench-key-secret".padEnd(32, "b")}`,
       ADMIN_TOKEN,
       // Plain HTTP between regions is for loopback, and only while the sandbox is on.
-      ...(peers.length === 0 ? {} : { ...linkBindings(name, LINK_SECRETS), SANDBOX: "on" }),
+      ...(peers.length === 0 ? {} : { ...linkBindings(name, LINK_SECRET), SANDBOX: "on" }),
       ...upstreamBindings(upstream),
     },
     onLog: ({ level, message }: LogLine) => {

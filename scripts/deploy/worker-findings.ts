@@ -8,6 +8,7 @@ import type { Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import { dayOf, priceOn } from "../../src/catalog/dated.ts";
+import { rowOf } from "../../src/lib/regions.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
@@ -119,15 +120,17 @@ function standIn(name: string): string {
 
 function regionFindings({ region, config }: Settings, set: readonly string[]): Finding[] {
   const { REGION, JURISDICTION } = config.vars;
-  const remedy = (name: string): string => `Set ${name} = "${region}" in [env.${region}] vars.`;
+  const kept = rowOf(region).jurisdiction ?? "";
+  const remedy = (name: string, value: string): string =>
+    `Set ${name} = "${value}" in [env.${region}] vars.`;
   return those(
-    [REGION !== region, error("REGION", `is not ${region}`, remedy("REGION"))],
+    [REGION !== region, error("REGION", `is not ${region}`, remedy("REGION", region))],
     [
-      JURISDICTION !== region,
+      (JURISDICTION ?? "") !== kept,
       error(
         "JURISDICTION",
-        `is not ${region}, so the objects' data would not be kept there`,
-        `${remedy("JURISDICTION")} Objects that were made under another one are not found again.`,
+        `is not ${kept === "" ? "empty" : kept}, so the objects' data would be kept elsewhere`,
+        `${remedy("JURISDICTION", kept)} Objects that were made under another one are not found again.`,
       ),
     ],
     [

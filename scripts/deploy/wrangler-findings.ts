@@ -1,4 +1,5 @@
 import type { Unstable_Config } from "wrangler";
+import { rowOf } from "../../src/lib/regions.ts";
 import { OWN_FILE } from "./files.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
@@ -54,6 +55,7 @@ function assetFindings({ assets }: Unstable_Config): Finding[] {
 
 function databaseFindings(settings: Settings): Finding[] {
   const { region, config, others } = settings;
+  const { jurisdiction } = rowOf(region);
   const where = `[[env.${region}.d1_databases]]`;
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
   if (database === undefined) {
@@ -66,7 +68,7 @@ function databaseFindings(settings: Settings): Finding[] {
       error(
         `${where} database_id`,
         id === "" ? "is not set" : "is a placeholder",
-        `npx wrangler d1 create ${name} --jurisdiction ${region}, and put the id that it prints into ${OWN_FILE}. Then: npm run deploy:config; npx wrangler d1 migrations apply ${name} --env ${region} --remote`,
+        `npx wrangler d1 create ${name}${jurisdiction === null ? "" : ` --jurisdiction ${jurisdiction}`}, and put the id that it prints into ${OWN_FILE}. Then: npm run deploy:config; npx wrangler d1 migrations apply ${name} --env ${region} --remote`,
       ),
     ];
   }

@@ -8,6 +8,7 @@ import type { BuiltIn } from "../../src/providers/built-in.ts";
 import { placesOf } from "../../src/providers/openai-compatible/hosts.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
+import { REGION_NAMES } from "../region-names.ts";
 import type { RegionName } from "../region-names.ts";
 
 /** A provider to be checked, with the cheapest of its models unless others were asked for. */
@@ -50,9 +51,9 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
   const known = BUILT_IN.map((builtIn) => builtIn.id);
   const builtIn = BUILT_IN.find((one) => one.id === id);
   const variables = id === "workers-ai" ? CLOUDFLARE : (builtIn?.variables ?? []);
-  const all: readonly RegionName[] = ["eu", "us"];
-  const called = all.filter((region) => unsoldIn(region, builtIn, env) === null);
-  const regions = wishes.region === undefined ? [...new Set([...called, ...all])] : [wishes.region];
+  const called = REGION_NAMES.filter((region) => unsoldIn(region, builtIn, env) === null);
+  const regions =
+    wishes.region === undefined ? [...new Set([...called, ...REGION_NAMES])] : [wishes.region];
   for (const region of regions) {
     const config = configFor(region, env);
     const { providers, catalogAt, problems } = deploymentOf(config);

@@ -5,7 +5,7 @@ import type { LogLine, Region } from "../region.ts";
 
 export const ADMIN_TOKEN = "release-admin-token-".padEnd(40, "a");
 const BINDINGS = {
-  ...linkBindings("eu", { EU_SIGNS: "e".repeat(40), US_SIGNS: "u".repeat(40) }),
+  ...linkBindings("eu", "l".repeat(40)),
   KEY_SECRETS: `a:${"r".repeat(40)}`,
   ADMIN_TOKEN,
   SANDBOX: "on",

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { deleteKey, postMemberKey } from "../admin-client.ts";
 import { killRegion } from "../kill-region.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
 import type { Revocation } from "./judge-limits.ts";
@@ -104,7 +104,7 @@ export class Faults {
 
   async #during(
     what: FaultWindow["what"],
-    region: RegionName,
+    region: PairName,
     work: () => Promise<void>,
   ): Promise<void> {
     const window = { what, region, fromMs: clockMs(), untilMs: Infinity };
@@ -150,7 +150,7 @@ export class Revoking {
     const key = await persist(() => postMemberKey(admin, tenant, wish), stop);
     if (key === null) return;
     const places = fault.scope === "global" ? (["eu", "us"] as const) : [tenant.home];
-    const useIn = (region: RegionName) =>
+    const useIn = (region: PairName) =>
       this.#traffic.request(unplanned(anyOf(PLAIN)), { region, tenant, key });
     const use = () => Promise.all(places.map(useIn));
     await use();

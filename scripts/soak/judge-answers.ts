@@ -1,4 +1,4 @@
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import type { Revocations } from "./judge-limits.ts";
 import { nameOf } from "./trace.ts";
 import type { FaultWindow, Restart, Trace, Verdict } from "./trace.ts";
@@ -264,7 +264,7 @@ function isDrowned({ sentMs, endedMs }: Trace): boolean {
 /** A line of a Worker's log that must not be there, with its event. Unix ms. */
 export type Mishap = {
   readonly event: string;
-  readonly region: RegionName;
+  readonly region: PairName;
   readonly atMs: number;
   readonly message: string;
 };

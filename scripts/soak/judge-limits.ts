@@ -1,4 +1,4 @@
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { quantile } from "../quantile.ts";
 import { nameOf, seconds } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
@@ -26,7 +26,7 @@ export type Revocations = ReadonlyMap<string, Revocation>;
 /** What a register has stored of a key in a region. */
 export type RegisterLog = {
   readonly keyId: string;
-  readonly region: RegionName;
+  readonly region: PairName;
   readonly limit: number;
   /** Unix ms, oldest first; the last 1000 at most. */
   readonly admissions: readonly number[];
@@ -38,12 +38,12 @@ export type GrantLog = {
   readonly limit: number | null;
   readonly granted: readonly number[];
   /** Those whose hold nobody resolved before its time was up: when granted, and the region that ran it. */
-  readonly expired: readonly { readonly grantedMs: number; readonly ranIn: RegionName }[];
+  readonly expired: readonly { readonly grantedMs: number; readonly ranIn: PairName }[];
 };
 
 /** What a region is at rest: with its load gone, nothing is left to do, and nothing was left behind. */
 export type Residue = {
-  readonly region: RegionName;
+  readonly region: PairName;
   /** Alarms of wallets and outboxes that went off in the last seconds, and how many of these objects there are. */
   readonly alarms: number;
   readonly objects: number;
@@ -54,7 +54,7 @@ export type Residue = {
 export type MemorySample = {
   /** The gateway's own heap after a collection, or all of the process that runs it. */
   readonly what: "heap" | "process";
-  readonly region: RegionName;
+  readonly region: PairName;
   /** The process that was measured: another one after each restart. */
   readonly pid: number;
   readonly atMs: number;

@@ -1,5 +1,5 @@
 import { mintedAt } from "../../src/lib/id.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { unlessTooSlow } from "./judge-answers.ts";
 import type { Load } from "./judge-answers.ts";
 import type { GrantLog } from "./judge-limits.ts";
@@ -46,7 +46,7 @@ export type Reading = { readonly orgId: string; readonly balance: number; readon
 
 /** An outbox at rest. */
 export type OutboxDepth = {
-  readonly region: RegionName;
+  readonly region: PairName;
   readonly waiting: number;
   readonly dead: number;
   readonly parked: number;
@@ -315,7 +315,7 @@ export function judgeExpiries(
   const expired = grants.flatMap(({ orgId, expired: some }) =>
     some.map((one) => ({ orgId, ...one })),
   );
-  const share = (region: RegionName): string => {
+  const share = (region: PairName): string => {
     const mine = spans.filter((span) => span.region === region);
     return `${((100 * lengthWithin(mine, load)) / (load.untilMs - load.fromMs)).toFixed(0)} % of ${region}`;
   };

@@ -1,5 +1,5 @@
 import type { LogLine } from "../region.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { clockMs } from "./client.ts";
 import { mishapIn } from "./judge-answers.ts";
 import type { Mishap } from "./judge-answers.ts";
@@ -21,7 +21,7 @@ export class Log {
   /** The gateway's heap after each collection that was asked for. */
   readonly heaps: MemorySample[] = [];
 
-  take(region: RegionName, { level, message }: LogLine): void {
+  take(region: PairName, { level, message }: LogLine): void {
     const collections = [...message.matchAll(COLLECTION)]; // under load V8's lines come many at once
     for (const [, pid, age, mebibytes, rest = ""] of collections) {
       const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them

@@ -1,5 +1,5 @@
 import { seeded } from "../seeded.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import type { Forced, Kind } from "./trace.ts";
 
 /** A way to ask; `body` null is a GET. */
@@ -235,7 +235,7 @@ function pick<T extends readonly [unknown, number, ...unknown[]]>(
   return found;
 }
 
-export type PlannedFault = { readonly atMs: number; readonly region: RegionName } & (
+export type PlannedFault = { readonly atMs: number; readonly region: PairName } & (
   | { readonly what: "abort"; readonly share: { readonly from: number; readonly each: number } }
   | { readonly what: "book"; readonly mode: "refuse" | "lose" | "hang"; readonly forMs: number }
   | { readonly what: "link"; readonly fault: LinkFault; readonly forMs: number }
@@ -276,7 +276,7 @@ export function faultPlan(seed: number, durationMs: number): readonly PlannedFau
 
 function faultOf(
   what: What,
-  { turn, ...place }: { atMs: number; region: RegionName; turn: number },
+  { turn, ...place }: { atMs: number; region: PairName; turn: number },
   random: () => number,
 ): PlannedFault {
   const some = random();

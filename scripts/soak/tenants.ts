@@ -7,7 +7,7 @@ import {
 } from "../admin-client.ts";
 import type { Scope } from "../admin-client.ts";
 import { atOnce } from "../at-once.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { World } from "./world.ts";
 
@@ -17,7 +17,7 @@ export type Role = Exclude<Sender, "forger">;
 export type Tenant = {
   readonly orgId: string;
   readonly memberId: string;
-  readonly home: RegionName;
+  readonly home: PairName;
   readonly role: Role;
   /** Of the organisation itself; null: none. */
   readonly limit: number | null;

@@ -1,4 +1,4 @@
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 
 /** What a request is, as far as its figures go together. */
 export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";
@@ -49,7 +49,7 @@ export type Trace = Seen & {
   readonly kind: Kind;
   readonly shape: string;
   readonly forced: Forced;
-  readonly region: RegionName;
+  readonly region: PairName;
   /** Whose key it is; null for a forged one. */
   readonly orgId: string | null;
   /** The key's id; null for a forged one. */
@@ -63,7 +63,7 @@ export type Trace = Seen & {
 
 /** Time during which a region was being restarted; its connections may fail. Unix ms. */
 export type Restart = {
-  readonly region: RegionName;
+  readonly region: PairName;
   readonly fromMs: number;
   readonly untilMs: number;
 };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/lib/id.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { clockMs, send } from "./client.ts";
 import type { Crowd } from "./judge-limits.ts";
 import { LINGERING, unplanned, wordsOf } from "./plan.ts";
@@ -18,7 +18,7 @@ const USERS = Object.keys(QUOTAS);
 
 /** Whose request it is and where it goes. */
 type Errand = {
-  readonly region: RegionName;
+  readonly region: PairName;
   readonly tenant: Tenant | null;
   readonly key: Pick<SoakedKey, "key"> & { readonly id: string | null };
 };
@@ -30,7 +30,7 @@ export class Traffic {
   /** Requests that were left out at their time, because too many were under way. */
   leftOut = 0;
   readonly #byRole: ReadonlyMap<string, readonly Tenant[]>;
-  readonly #urls: Readonly<Record<RegionName, string>>;
+  readonly #urls: Readonly<Record<PairName, string>>;
 
   constructor({ regions }: World, tenants: readonly Tenant[]) {
     this.#byRole = Map.groupBy(tenants, ({ role }) => role);
@@ -136,7 +136,7 @@ export async function crowdsOf(
 
 function crowdOf(
   tenant: Tenant,
-  region: RegionName,
+  region: PairName,
   { traffic, inFlightMax }: { readonly traffic: Traffic; readonly inFlightMax: number },
 ): Promise<Crowd> {
   const { home, regional, global } = tenant;

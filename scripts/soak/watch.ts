@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { getHealth, getBalances, postCredits } from "../admin-client.ts";
-import type { RegionName } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { residentBytes, workerdPid } from "../workerd.ts";
 import { clockMs } from "./client.ts";
 import { walletsAt } from "./evidence.ts";
@@ -27,7 +27,7 @@ export class Watch {
   readonly #world: World;
   readonly #tenants: readonly Tenant[];
   readonly #memoryEveryMs: number;
-  readonly #pids: Partial<Record<RegionName, number>> = {};
+  readonly #pids: Partial<Record<PairName, number>> = {};
 
   constructor(world: World, tenants: readonly Tenant[], durationMs: number) {
     this.#memoryEveryMs = Math.min(MEMORY_EVERY_MS, durationMs / MEMORY_SAMPLES);
@@ -44,7 +44,7 @@ export class Watch {
   }
 
   /** The collection logs what is left of the heap. */
-  async #measure(region: RegionName): Promise<void> {
+  async #measure(region: PairName): Promise<void> {
     const { control, port } = this.#world.regions[region];
     try {
       await control("collect");

@@ -6,7 +6,8 @@ import { FaultProxy } from "../fault-proxy.ts";
 import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { Region } from "../region.ts";
-import type { RegionName } from "../region-names.ts";
+import { PAIR } from "../region-names.ts";
+import type { PairName } from "../region-names.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
 import { Log } from "./log.ts";
 import { startUpstream } from "./upstream.ts";
@@ -14,11 +15,12 @@ import { startUpstream } from "./upstream.ts";
 /** What the entry around the gateway can be asked for: faults, looks past the gateway, a garbage collection. */
 type What = "abort" | "book" | "cron" | "look" | "rows" | "counts" | "collect";
 process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc"; // the heap is measured without its garbage
-export const REGIONS = ["eu", "us"] as const;
+export const REGIONS = PAIR;
 const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
 
 /** A region under load. */
 export type SoakedRegion = Region & {
+  readonly name: PairName;
   readonly admin: AdminClient;
   /** In front of it, for what the other region sends. */
   readonly line: FaultProxy;
@@ -55,7 +57,7 @@ export async function startWorld(times: Times) {
     us: await FaultProxy.start(`http://${HOST}:${us}`),
   };
   const secrets = secretsOf();
-  const start = async (name: RegionName, port: number): Promise<SoakedRegion> => {
+  const start = async (name: PairName, port: number): Promise<SoakedRegion> => {
     const peer = name === "eu" ? "us" : "eu";
     const region = await startRegion({
       region: name,
@@ -101,7 +103,7 @@ function secret(): string {
 function secretsOf() {
   return {
     own: { KEY_SECRETS: `a:${secret()}`, ADMIN_TOKEN: secret() },
-    link: { EU_SIGNS: secret(), US_SIGNS: secret() },
+    link: secret(),
   };
 }
 

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import { NUMBERS, parseConfig } from "../../src/config.ts";
 import { EVENT_TYPES } from "../../src/lib/event.ts";
+import { REGIONS } from "../../src/lib/regions.ts";
 import { EVERYONE, PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
@@ -84,6 +85,8 @@ it("docs/configuration.md has every var and secret, each whole-number one with i
   );
   const wanted = [...read].filter((name) => !isPattern.test(name) && !elsewhere.has(name));
   expect(wanted.filter((name) => !names.has(name))).toEqual([]);
+  const ids = rows.find(([cell]) => cell === "`REGION`")?.[2];
+  expect(ids).toBe(REGIONS.map((id) => `\`${id}\``).join(", "));
   const numbers = Object.entries(NUMBERS).map(([name, row]) => `${name}: ${row.join(" ")}`);
   const said = rows
     .filter(([cell = ""]) => cell.slice(1, -1) in NUMBERS)

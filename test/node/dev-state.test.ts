@@ -6,8 +6,8 @@ import path from "node:path";
 import { afterAll, afterEach, expect, it, vi } from "vitest";
 import { localSecrets, stateDirectory } from "../../scripts/dev-settings.ts";
 import { lockState, readState, writeState } from "../../scripts/dev-state.ts";
-import { freePort } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 
 const root = mkdtempSync(path.join(tmpdir(), "turnpike-state-"));
@@ -19,8 +19,7 @@ const folder = (name: string): string => path.join(root, name);
 
 /** How `npm start` ends on this state. */
 async function started(directory: string) {
-  const [eu, us] = [await freePort(), await freePort()];
-  const variables = { EU_PORT: String(eu), US_PORT: String(us), DEV_DIR: directory };
+  const variables = { ...(await devPorts()).variables, DEV_DIR: directory };
   const program = startProgram(["scripts/dev.ts"], variables);
   return { code: await program.ended, said: program.output() };
 }

@@ -4,12 +4,13 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ensureDemo } from "../../scripts/dev-demo.ts";
 import type { Demo } from "../../scripts/dev-demo.ts";
-import { freePort } from "../../scripts/ports.ts";
+import { byRegion } from "../../scripts/region-names.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { examplesOf, pagePaths, readPage } from "../documents/pages.ts";
 import { runPage } from "../documents/run-page.ts";
 import type { Ran } from "../documents/run-page.ts";
 import { hasShape } from "../documents/shape.ts";
+import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 import type { Program } from "./support/program.ts";
 
@@ -21,10 +22,9 @@ let adminToken: string;
 let dev: Program;
 
 beforeAll(async () => {
-  const [eu, us] = [await freePort(), await freePort()];
+  const { ports, variables } = await devPorts();
   dev = startProgram(["scripts/dev.ts"], {
-    EU_PORT: String(eu),
-    US_PORT: String(us),
+    ...variables,
     DEV_DIR: directory,
     // A developer's own .dev.vars and provider keys must not make this test call, or pay, anybody.
     SANDBOX: "on",
@@ -32,10 +32,7 @@ beforeAll(async () => {
   });
   if (!(await dev.says("Stop with Ctrl-C"))) throw new Error(dev.output());
   adminToken = demoOf(directory).admin_token;
-  places = {
-    eu: { name: "eu", url: `http://127.0.0.1:${eu}/` },
-    us: { name: "us", url: `http://127.0.0.1:${us}/` },
-  };
+  places = byRegion((name) => ({ name, url: `http://127.0.0.1:${ports[name]}/` }));
 }, PAGE_TIMEOUT_MS);
 afterAll(async () => {
   dev.child.kill("SIGTERM");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { linkSecret } from "../../scripts/region.ts";
 import { signMessage } from "../fixtures/peer-message.ts";
 import type { Account } from "./support/account.ts";
 import {
@@ -196,7 +197,7 @@ describe("what is not forwarded", () => {
     const { method, headers, body, url } = await signMessage({
       url: `${regions.eu.url}internal/v1/forward`,
       sender: "us",
-      secret: LINK.US_SIGNS,
+      secret: linkSecret(LINK, "us", "eu"),
       signedAt: Date.now(),
       body: JSON.stringify(message),
     });

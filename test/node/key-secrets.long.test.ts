@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createKey } from "../../scripts/admin-client.ts";
-import type { RegionName } from "../../scripts/region-names.ts";
+import type { PairName } from "../../scripts/region-names.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-async function status(region: RegionName, key: string): Promise<number> {
+async function status(region: PairName, key: string): Promise<number> {
   const response = await fetch(`${regions[region].baseUrl}/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },

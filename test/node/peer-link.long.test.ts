@@ -3,6 +3,7 @@ import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { linkSecret } from "../../scripts/region.ts";
 import type { LinkAnswer, LinkCall } from "../fixtures/link-wire.ts";
 import { signMessage } from "../fixtures/peer-message.ts";
 import type { SignedMessage } from "../fixtures/peer-message.ts";
@@ -100,8 +101,8 @@ describe("two regions", () => {
 describe("a signed message", () => {
   it("is taken again within its time, and by the region it was signed for alone", async () => {
     for (const [sender, secret] of [
-      ["eu", LINK.EU_SIGNS],
-      ["us", LINK.US_SIGNS],
+      ["eu", linkSecret(LINK, "eu", "us")],
+      ["us", linkSecret(LINK, "us", "eu")],
     ] as const) {
       const message = await messageFrom(sender, secret);
       const { host } = new URL(message.url);
@@ -169,7 +170,7 @@ describe("a peer that is not there", () => {
 
 describe("the secrets of the link", () => {
   it("are replaced step by step, each with a restart, and no call fails between any two", async () => {
-    const old = LINK.EU_SIGNS;
+    const old = linkSecret(LINK, "eu", "us");
     const fresh = "fresh-eu-signs-".padEnd(40, "f");
     const steps: readonly [Name, Record<string, string>][] = [
       ["us", { PEER_IN_EU_NEXT: fresh }],

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { freePort } from "../../scripts/ports.ts";
+import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 
 const PRINT_AND_FAIL = "process.stdout.write(process.env.TMPDIR); process.exit(7)";
@@ -15,7 +15,7 @@ it("npm start names a taken port and the variable that moves it, and starts noth
   const { port } = server.address() as AddressInfo;
   const state = path.join(tmpdir(), `never-made-${port}`);
   const dev = startProgram(["scripts/dev.ts"], {
-    EU_PORT: String(await freePort()), // the usual one may be in use by whoever runs the tests
+    ...(await devPorts()).variables, // the usual ones may be in use by whoever runs the tests
     US_PORT: String(port),
     DEV_DIR: state,
   });

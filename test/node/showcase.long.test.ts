@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
 import { readShowcase } from "../../scripts/dev-showcase.ts";
 import type { Showcase } from "../../scripts/dev-showcase.ts";
-import { freePort } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 import type { Program } from "./support/program.ts";
 
@@ -29,11 +29,10 @@ async function start(): Promise<void> {
 }
 
 beforeAll(async () => {
-  const [eu, us] = [await freePort(), await freePort()];
-  url = `http://127.0.0.1:${eu}`;
+  const { ports, variables: chosen } = await devPorts();
+  url = `http://127.0.0.1:${ports.eu}`;
   variables = {
-    EU_PORT: String(eu),
-    US_PORT: String(us),
+    ...chosen,
     DEV_DIR: directory,
     SANDBOX: "on", // a developer's own .dev.vars must not make this test call, or pay, anybody
     ALIASES: JSON.stringify({ smart: "sandbox/echo" }),

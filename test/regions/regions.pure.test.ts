@@ -2,24 +2,45 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { REGION_ROWS } from "../../src/lib/regions.ts";
+import type { Region } from "../../src/lib/regions.ts";
+import { BUILT_IN } from "../../src/providers/registry.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 /** The table itself, where hosts of each region are sold, and the one place that Anthropic names. */
-const MAY_NAME = /^(?:lib\/regions\.ts|catalog\/makers\/|providers\/anthropic\/)/;
+const OF_SRC = /^(?:lib\/regions\.ts|catalog\/makers\/|providers\/anthropic\/)/;
+/** Two regions are enough for these: what they measure and record has their names in it. */
+const OF_SCRIPTS = /^(?:region-names\.ts|bench|soak|release|openapi-examples\.ts|openapi\/)/;
 
-it("no file of src but the table decides anything by a region's name", () => {
-  const src = path.join(ROOT, "src");
-  const files = readdirSync(src, { recursive: true, encoding: "utf8" });
+it.each([
+  ["src", OF_SRC],
+  ["scripts", OF_SCRIPTS],
+])("no file of %s but those of the list decides anything by a region's name", (folder, mayName) => {
+  const files = readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" });
   const naming = files
-    .filter((file) => file.endsWith(".ts") && !MAY_NAME.test(file))
+    .filter((file) => file.endsWith(".ts") && !mayName.test(file))
     .filter((file) => {
-      const code = readFileSync(path.join(src, file), "utf8").replaceAll(
-        /\/\*[\s\S]*?\*\/|\/\/.*/g,
-        "",
-      );
+      const text = readFileSync(path.join(ROOT, folder, file), "utf8");
+      const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "");
       return REGION_ROWS.some(({ id }) => new RegExp(`["'\`]${id}["'\`]`).test(code));
     });
   expect(naming).toEqual([]);
+});
+
+it("a region is promised no host that no row names: what is called from it promises nothing", () => {
+  const rows = REGION_ROWS as unknown[];
+  const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
+  rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });
+  try {
+    const config = { region: "ap" as Region, sandbox: false, providers: [], ai: undefined };
+    const tags = BUILT_IN.flatMap((builtIn) => {
+      const set = { ...config, secret: () => "on" };
+      return builtIn.isSet(set) ? builtIn.tags(set) : [];
+    });
+    expect(tags.length).toBeGreaterThan(8);
+    expect([...new Set(tags)]).toEqual(["global"]);
+  } finally {
+    rows.pop();
+  }
 });
 
 it("each row has its environment, and each environment its row", () => {

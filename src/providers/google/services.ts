@@ -1,5 +1,6 @@
 import type { ConfigProblem } from "../../config.ts";
 import { elapsedMs } from "../../lib/clock.ts";
+import type { Region } from "../../lib/regions.ts";
 import { baseUrlProblems } from "../built-in.ts";
 import type { BuiltIn, ProviderConfig } from "../built-in.ts";
 import { trimmedUrl } from "../http-provider.ts";
@@ -31,14 +32,20 @@ const GEMINI: BuiltIn = {
   },
 };
 
+/** Vertex's hosts that keep prompts in a region; without one of its own a region sells nothing of Vertex. */
+const VERTEX_HOSTS: Partial<Record<Region, string>> = {
+  eu: "https://aiplatform.eu.rep.googleapis.com/v1",
+  us: "https://aiplatform.us.rep.googleapis.com/v1",
+};
+
 /** Vertex: a service account, and a host that keeps prompts in its region. */
 const VERTEX: BuiltIn = {
   id: "vertex",
   variables: [CREDENTIALS],
   isSet: (config) => config.secret(CREDENTIALS) !== undefined,
-  tags: ({ region }) => [region],
+  tags: ({ region }) => (VERTEX_HOSTS[region] === undefined ? [] : [region]),
   problems: (config) => [
-    ...baseUrlProblems(config, "VERTEX_BASE_URL", vertexUrl(config.region)),
+    ...baseUrlProblems(config, "VERTEX_BASE_URL", VERTEX_HOSTS[config.region]),
     ...baseUrlProblems(config, "VERTEX_TOKEN_URL"),
     ...credentialProblems(config),
   ],
@@ -54,7 +61,7 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   if (!("project" in account)) throw new Error("credentials with problems");
   const { region } = config;
   const tokens = new AccessTokens(account, config.secret("VERTEX_TOKEN_URL") ?? TOKEN_URL, nowMs);
-  const host = config.secret("VERTEX_BASE_URL") ?? vertexUrl(region);
+  const host = config.secret("VERTEX_BASE_URL") ?? VERTEX_HOSTS[region] ?? "";
   const place = `projects/${account.project}/locations/${region}`;
   return google({
     id: "vertex",
@@ -70,10 +77,6 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
     },
     secrets: () => [tokens.last, account.email, account.project],
   });
-}
-
-function vertexUrl(region: ProviderConfig["region"]): string {
-  return `https://aiplatform.${region}.rep.googleapis.com/v1`;
 }
 
 function credentialProblems(config: ProviderConfig): ConfigProblem[] {

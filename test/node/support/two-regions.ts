@@ -4,19 +4,17 @@ import path from "node:path";
 import { bundleWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/ports.ts";
 import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
-import type { LinkSecrets, LogLine, Region } from "../../../scripts/region.ts";
-import type { RegionName } from "../../../scripts/region-names.ts";
+import type { LogLine, Region } from "../../../scripts/region.ts";
+import type { PairName } from "../../../scripts/region-names.ts";
 import { FaultProxy } from "../../../scripts/fault-proxy.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-".padEnd(40, "a");
 const SECRETS = { KEY_SECRETS: `a:${"k".repeat(32)}`, ADMIN_TOKEN };
-export const LINK: LinkSecrets = {
-  EU_SIGNS: "eu-signs-".padEnd(40, "e"),
-  US_SIGNS: "us-signs-".padEnd(40, "u"),
-};
+export const LINK = "link-".padEnd(40, "l");
 
 export type TestRegion = Region & {
+  readonly name: PairName;
   /** Ends in /v1, as an SDK wants it. */
   readonly baseUrl: string;
   /** Ends in /admin/v1. */
@@ -30,7 +28,7 @@ export type TwoRegions = {
   readonly eu: TestRegion;
   readonly us: TestRegion;
   /** Stops one and starts it again on its port and state, with these vars over those it began with. */
-  readonly restart: (region: RegionName, bindings?: Vars) => Promise<void>;
+  readonly restart: (region: PairName, bindings?: Vars) => Promise<void>;
   /** Stops both and removes their state. */
   readonly stop: () => Promise<void>;
 };
@@ -97,7 +95,7 @@ export async function startFaultyRegions(options: TwoRegionsOptions = {}): Promi
   });
 }
 
-type ByRegion<T> = Readonly<Record<RegionName, T>>;
+type ByRegion<T> = Readonly<Record<PairName, T>>;
 
 async function freePorts(): Promise<ByRegion<number>> {
   const [eu, us] = await Promise.all([freePort(), freePort()]);
@@ -115,7 +113,7 @@ async function startBoth(
   urls: ByRegion<string>,
 ): Promise<TwoRegions> {
   const directory = newDirectory();
-  const start = (name: RegionName, more: Vars = {}): Promise<TestRegion> =>
+  const start = (name: PairName, more: Vars = {}): Promise<TestRegion> =>
     startOne(name, {
       port: ports[name],
       peerUrl: urls[name === "eu" ? "us" : "eu"],
@@ -128,7 +126,7 @@ async function startBoth(
   const regions = {
     eu,
     us,
-    restart: async (name: RegionName, bindings: Vars = {}) => {
+    restart: async (name: PairName, bindings: Vars = {}) => {
       await regions[name].miniflare.dispose();
       regions[name] = await start(name, bindings);
     },
@@ -180,7 +178,7 @@ type Place = {
   readonly hasSite?: boolean | undefined;
 };
 
-async function startOne(name: RegionName, place: Place): Promise<TestRegion> {
+async function startOne(name: PairName, place: Place): Promise<TestRegion> {
   const peer = name === "eu" ? "us" : "eu";
   const log: LogLine[] = [];
   const directory = path.join(place.directory, name);
