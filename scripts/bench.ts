@@ -14,12 +14,9 @@ import { measureKnees } from "./bench/knee.ts";
 import { measureOpen, OPEN_PLACES, placesOf, RATES, ratesOf } from "./bench/open.ts";
 import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 
-const LINK_MS_MAX = 1000; // a peer gives up on home after 2 s
-
 const { values: options } = parseArgs({
   options: {
     rounds: { type: "string" },
-    "link-ms": { type: "string" },
     against: { type: "string" },
     doors: { type: "boolean", default: false },
     open: { type: "boolean", default: false },
@@ -29,7 +26,6 @@ const { values: options } = parseArgs({
     requests: { type: "string", default: "10000" },
     knee: { type: "boolean", default: false },
     hot: { type: "boolean", default: false },
-    instant: { type: "boolean", default: false },
     seconds: { type: "string", default: "12" },
     json: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -41,7 +37,6 @@ const requests = Number(options.requests);
 const rates = options.rates === undefined ? RATES : ratesOf(options.rates);
 const places = options.places === undefined ? OPEN_PLACES : placesOf(options.places);
 const beside = options.beside === undefined ? [] : othersOf(options.beside);
-const linkMs = options["link-ms"] === undefined ? undefined : Number(options["link-ms"]);
 
 if (options.help) {
   console.log(HELP);
@@ -57,8 +52,6 @@ if (options.help) {
   misused(`--places takes some of these with commas: ${OPEN_PLACES.join(", ")}`);
 } else if (beside === null || (beside.length > 0 && !options.open)) {
   misused(`--beside, with --open, takes some of these with commas: ${OTHERS.join(", ")}`);
-} else if (linkMs !== undefined && !(linkMs > 0 && linkMs <= LINK_MS_MAX)) {
-  misused(`--link-ms must be a number of ms, more than 0 and at most ${LINK_MS_MAX}`);
 } else {
   await main();
 }
@@ -79,14 +72,14 @@ async function main(): Promise<void> {
 
 function measure(stage: Stage): Promise<Report> {
   if (options.knee) return measureKnees(stage);
-  if (options.hot) return measureHot(stage, { rounds, seconds, isInstant: options.instant });
+  if (options.hot) return measureHot(stage, { rounds, seconds });
   if (options.doors) return measureDoors(stage, rounds);
   if (options.open) {
     const where = { places: places ?? OPEN_PLACES, beside: beside ?? [] };
     return measureOpen(stage, { rates: rates ?? RATES, ...where, requests, rounds });
   }
   if (options.against !== undefined) return measureAgainst(stage, options.against, rounds);
-  return measureCosts(stage, rounds, linkMs);
+  return measureCosts(stage, rounds);
 }
 
 /** Ends with 1 when what was measured is itself a failure. */

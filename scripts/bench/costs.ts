@@ -9,7 +9,7 @@ import { cpuOf, progress, ratioOf, table, watchOthers } from "./figure.ts";
 import type { CpuRound, Figure, Report } from "./figure.ts";
 import { startBareWorker, startGateway } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { latencyFigures, latencyTable, linkFigures, linkRoundTrip } from "./latency.ts";
+import { latencyFigures, latencyTable } from "./latency.ts";
 import { keysFor, measureRounds, warmUp } from "./rounds.ts";
 import type { Cpu, Samples } from "./rounds.ts";
 
@@ -23,30 +23,24 @@ export type Measured = {
 
 const BUDGET = 3.5;
 
-/** Measures a completion beside a bare Worker; with `linkMs` also at a peer whose link has that round trip. */
-export async function measureCosts(
-  stage: Stage,
-  rounds: number,
-  linkMs: number | undefined,
-): Promise<Report> {
+/** Measures a completion beside a bare Worker. */
+export async function measureCosts(stage: Stage, rounds: number): Promise<Report> {
   progress("starting");
   const floor = await startBareWorker(stage, "floor");
   const pump = await startBareWorker(stage, "pump");
-  const gateway = await startGateway(stage, { place: "gateway", keys: keysFor(rounds), linkMs });
+  const gateway = await startGateway(stage, { place: "gateway", keys: keysFor(rounds) });
   const targets = { direct: stage.direct, floor, pump, ...gateway };
   progress("warming up, and counting rows and calls");
   const counting = countCompletions(stage, { place: "counting" });
   const [counted] = await Promise.all([counting, warmUp(targets)]);
-  const linked = gateway.link === null ? null : await linkRoundTrip(gateway.link);
   const others = watchOthers();
   const { cpu, samples } = await measureRounds(targets, rounds);
   const costs = costFigures({ cpu, samples, counted, others: others() });
-  const ofLink = linkFigures(samples, linked);
   const storage = tmpfsMount() === null ? "on disk (no tmpfs here)" : "in memory";
   return {
-    figures: [...costs, ...latencyFigures(samples), ...ofLink],
+    figures: [...costs, ...latencyFigures(samples)],
     more: { rounds: cpu },
-    tables: [table(costs), latencyTable(samples), ...(ofLink.length > 0 ? [table(ofLink)] : [])],
+    tables: [table(costs), latencyTable(samples)],
     how:
       `Medians of ${cpu.json.length} JSON rounds, ${cpu.stream.length} of streams (200 words, one every 2 ms) and ` +
       `${cpu.typical.length} at 20 ms a word; CPU of the workerd processes from ${cpuSource()}; storage ${storage}; ` +

@@ -116,14 +116,13 @@ export async function startHome(
 }
 
 /**
- * Home in the EU and a peer in the US, linked, each asked by its own target. With `linkMs` the other region once
- * more, behind a link that has that round trip, and where home is asked through that link and past it.
+ * Home in the EU and a peer in the US, linked, each asked by its own target.
  */
 export async function startGateway(
   stage: Stage,
-  options: GatewayOptions & { readonly keys: number; readonly linkMs?: number | undefined },
+  options: GatewayOptions & { readonly keys: number },
 ) {
-  const { place, keys, linkMs, ...checkout } = options;
+  const { place, keys, ...checkout } = options;
   const start = async (name: string, region: PairName, peerUrl: string, direct: number) => {
     const peers = [{ region: region === "eu" ? "us" : "eu", url: peerUrl }] as const;
     const own = { ...checkout, place: path.join(place, name), region, direct, peers };
@@ -135,17 +134,12 @@ export async function startGateway(
   const peer = await start("peer", "us", homeUrl, usPort);
   const regional = await openOrganization(home.admin, "regional", keys);
   const global = await openOrganization(home.admin, "global", keys);
-  const near = {
+  return {
     home: targetOf("home", [home], regional),
     peer: targetOf("peer", [peer, home], global),
     /** The operator's door at home. */
     admin: home.admin,
   };
-  if (linkMs === undefined) return { ...near, farPeer: null, link: null };
-  const link = stage.keep(await startProgram("link.ts", [String(euPort), String(linkMs)]));
-  const far = await start("far peer", "us", link.url, await freePort());
-  const farPeer = targetOf("far peer", [far, home], global);
-  return { ...near, farPeer, link: { through: link.url, past: homeUrl } };
 }
 
 /** An organisation with credits and so many keys of 1000 requests a minute. */

@@ -1,4 +1,4 @@
-/** What `npm run bench -- --help` says: options, how figures are taken, and their names, which stay. */
+/** What `npm run bench -- --help` says: options, and how figures are taken. */
 export const HELP = `npm run bench [-- OPTIONS]
 
 Measures a completion through the gateway, at home and in the other region with a global key, against a
@@ -7,8 +7,6 @@ times, rows, calls, list price. Everything is on: register, wallet, outbox, metr
 storage in memory where there is a tmpfs. About two minutes.
 
   --rounds N    rounds of slices, default 20: 25 times of each kind and place a round
-  --link-ms N   also a peer whose link to home has a round trip of N ms (a relay in its own process):
-                "far peer", and what the link is of its times
   --against C   instead of all that: this gateway and that of commit C in the same rounds, and what
                 either is of the other
   --doors       instead of all that: what each text door costs beside chat, at home, over an upstream that
@@ -25,8 +23,6 @@ storage in memory where there is a tmpfs. About two minutes.
   --hot         instead of all that: what 24 organisations of a request a second wait for, without and
                 with one more that offers several times what it may have in flight
   --seconds N   with --hot: measured time of each run, default 12
-  --instant     with --hot: the upstream answers JSON at once, so that the gateway's own work is all there is and
-                the hot one takes all of the processor: for honesty, misses are not failures
   --json        the figures as JSON on stdout: { figures, rounds } or { figures, steps }
   --help        this text
 
@@ -60,33 +56,4 @@ How a hot organisation is measured: an open loop, 5 pairs of runs unless --round
 5 s not counted. The upstream takes 50 ms to its first word and writes 25 a second; the others' streams have 25, the
 hot one's 50 to 150, over 20 keys. It ends with 1 when the others' p99 rises by more than 20 %, one of them is not
 served, or nothing of the hot one's is shed.
-
-Names of figures (--json; value, unit, and where there are any least, quartiles, budget, aim, mark):
-  object calls before the upstream call | object calls after it | D1 queries before the upstream call
-  CPU per JSON, floor | Turnpike | ratio            CPU per JSON at a peer, both regions [, ratio]
-  CPU per stream, floor | Turnpike | ratio | pump | pump's ratio | Turnpike to pump
-  CPU per stream, 64 at once, floor | Turnpike | ratio: 60 words, one every 5 ms
-  CPU per stream at 20 ms a word, (the same six)
-  time to first byte added, stream, p50
-  rows written in objects per completion | rows written in D1 per completion
-  object requests per completion, alarms included
-  list price per million completions | object calls and D1 queries by forged keys
-  cores kept busy by other programs: far above 0, times are theirs too (with --knee as well)
-  PLACE: KIND, MOMENT, SHARE [, over direct | , over floor]
-      PLACE direct, floor, home, peer, far peer; KIND JSON, stream; MOMENT first byte, total; SHARE p50, p99
-  link: round trip, p50
-  far peer: KIND, MOMENT, p50, the link's part | share | round trips
-  with --against: CPU per JSON, C | now | ratio     the same of CPU per stream, and of CPU per JSON at a peer
-      first byte added, JSON | stream, C | now | now less C | ratio
-      object calls before the upstream call | object calls after it | D1 queries before it |
-      rows written in objects | rows written in D1, per completion, C | now
-  with --doors: CPU per JSON | stream, door NAME [to chat]
-  with --hot: others' first byte | total, p50 | p99, alone | beside, in ms | rise, in %     others not served
-      hot one's shed     gateway's share of a core, alone | beside
-  with --open: JSON at R/s | streams at R/s, PLACE: p50 | p99 | p99.9 over direct | over floor, in ms
-      PLACE floor, home, away with one organisation | 100 organisations, portkey, litellm
-      JSON at R/s, PLACE: CPU per request [, of the floor's]: of its own processes while the rate was offered
-      JSON at R/s, PLACE: p50 | p99 | p99.9 added, of the floor's      JSON at R/s [, portkey | , litellm]: failed
-  knee in all, rate | p50 at it | p99 at it | low load's rate | low load's p50 | low load's p99
-  knee of one organisation, (the same six)
 `;

@@ -20,8 +20,6 @@ export type HotOptions = {
   readonly rounds: number;
   /** Measured time of each run. */
   readonly seconds: number;
-  /** The upstream answers JSON at once, instead of writing as models do. */
-  readonly isInstant: boolean;
 };
 /** What one run says: answers to the others and to the hot one, and the gateway's CPU in percent of one core. */
 export type HotRun = {
@@ -34,24 +32,25 @@ export type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
 type Group = { readonly target: Target; readonly rate: number; readonly ask: Ask };
 
 const stream = (words: number): Ask => ({ kind: "stream", words, pace: "slow" });
-const AT_ONCE: Ask = { kind: "json", words: 256 };
-const LOADS = {
-  // a hot stream lasts 4 s on average: 128 at a time are 32 a second, and eight times that are offered
-  paced: { other: stream(25), hot: [50, 75, 125, 150].map(stream), rate: 64 },
-  instant: { other: AT_ONCE, hot: [AT_ONCE], rate: 320 },
-} as const;
+const OTHER_STREAM = stream(25);
+/** One lasts 4 s on average: 128 at a time are 32 a second, and eight times that are offered. */
+const HOT_STREAMS = [50, 75, 125, 150].map(stream);
+const HOT_RATE = 64;
 
 /** Takes pairs of runs in turn, there and back. */
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
-  const { rounds, seconds, isInstant } = options;
+  const { rounds, seconds } = options;
   progress("starting, and making organisations");
   const home = stage.keep(await startHome(stage, { place: "hot" }));
-  const load = LOADS[isInstant ? "instant" : "paced"];
   const keysOfOthers = await otherKeys(home.admin);
   const keysOfHot = await openOrganization(home.admin, "regional", HOT_KEYS, "hot");
-  const others = { target: targetOf("home", [home], keysOfOthers), rate: OTHERS, ask: load.other };
+  const others = {
+    target: targetOf("home", [home], keysOfOthers),
+    rate: OTHERS,
+    ask: OTHER_STREAM,
+  };
   const target = targetOf("home", [home], keysOfHot);
-  const hot = load.hot.map((ask) => ({ target, rate: load.rate, ask }));
+  const hot = HOT_STREAMS.map((ask) => ({ target, rate: HOT_RATE, ask }));
   progress("warming up");
   await runOnce(home.pid, others, hot.slice(0, 1), 1);
   const watched = watchOthers();
@@ -69,7 +68,7 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   return {
     figures,
     more: { rounds },
-    isMissed: !isKept && !isInstant,
+    isMissed: !isKept,
     how:
       `Medians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
       `each request was due; load, upstream and gateway on this machine.`,

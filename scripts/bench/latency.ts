@@ -6,7 +6,7 @@ import type { Figure } from "./figure.ts";
 import type { Kind, Sample } from "./load.ts";
 import type { Samples } from "./rounds.ts";
 
-const GATEWAY: ReadonlySet<string> = new Set(["home", "peer", "far peer"]);
+const GATEWAY: ReadonlySet<string> = new Set(["home", "peer"]);
 const MOMENTS = { firstByteMs: "first byte", totalMs: "total" } as const;
 const NAMES = { json: "JSON", stream: "stream" } as const;
 const COLUMNS: readonly Column[] = [
@@ -46,24 +46,6 @@ export function latencyTable(samples: Samples): string {
   return textTable(COLUMNS, lines);
 }
 
-/** What a long link is of a far peer's times: what they are more than those of the peer next door. */
-export function linkFigures(samples: Samples, linkMs: number | null): Figure[] {
-  const rows = rowsOf(samples);
-  const far = rows.filter(({ place }) => place === "far peer");
-  if (linkMs === null || far.length === 0) return [];
-  const shares = far.flatMap((row) => {
-    const near = rows.find(({ place, what }) => place === "peer" && what === row.what);
-    const ofLink = row.p50.ms - (near?.p50.ms ?? NaN);
-    const name = `far peer: ${row.what}, p50, the link's`;
-    return [
-      { name: `${name} part`, value: ofLink, unit: "ms" },
-      { name: `${name} share`, value: (100 * ofLink) / row.p50.ms, unit: "%" },
-      { name: `${name} round trips`, value: ofLink / linkMs, unit: "" },
-    ];
-  });
-  return [{ name: "link: round trip, p50", value: linkMs, unit: "ms" }, ...shares];
-}
-
 /** Times in ms of each kind of request at each place, and what they are more than those without the gateway. */
 function rowsOf(samples: Samples) {
   return [...samples.keys()].flatMap((place) =>
@@ -83,21 +65,4 @@ function rowOf(samples: Samples, place: string, kind: Kind, moment: keyof Sample
   };
   const what = `${NAMES[kind]}, ${MOMENTS[moment]}`;
   return { place, what, count: of(place).length, p50: timesAt(0.5), p99: timesAt(0.99) };
-}
-
-const ASKED = 30;
-
-/** The round trip that a link adds, in ms: the median time of a call through it, less that of the same call past it. */
-export async function linkRoundTrip(urls: { through: string; past: string }): Promise<number> {
-  return (await callTime(urls.through)) - (await callTime(urls.past));
-}
-
-async function callTime(url: string): Promise<number> {
-  const times: number[] = [];
-  for (let i = 0; i <= ASKED; i++) {
-    const begunAt = performance.now();
-    await (await fetch(`${url}/healthz`)).arrayBuffer();
-    times.push(performance.now() - begunAt);
-  }
-  return quantile(times.slice(1), 0.5); // the first one opens the connection
 }

@@ -7,7 +7,7 @@ export type Kind = "json" | "stream";
 /**
  * Where a completion can be asked for: at the upstream mock itself ("direct"), at a bare pass-through Worker
  * before it ("floor"), at a Worker that pumps it through ("pump"), or at the gateway: at "home", in the other
- * region with a global key ("peer"), in one whose link to home is long ("far peer"), or at the gateway of the
+ * region with a global key ("peer"), or at the gateway of the
  * commit it is compared with ("home before"); or at another gateway, by its name.
  */
 export type Target = {

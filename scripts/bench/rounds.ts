@@ -8,9 +8,7 @@ import type { Ask, Kind, Sample, Target } from "./load.ts";
 /** Rounds of CPU per request; `typical` are streams at a model's pace, `crowd` many short ones at once. */
 export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
 export type Samples = ReadonlyMap<string, Readonly<Record<Kind, readonly Sample[]>>>;
-export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>> & {
-  readonly farPeer: Target | null;
-};
+export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>>;
 type Share = Ask & { readonly requests: number; readonly concurrency: number };
 
 const JSON_ASK = { kind: "json", words: 256 } as const;
@@ -37,8 +35,6 @@ const TIMED = {
   stream: { kind: "stream", words: 10, requests: 25, concurrency: 2 },
 } as const;
 const COLD = 2;
-/** With a far peer most of the time is the link's. */
-const FAR_CONCURRENCY = { json: 4, stream: 4 } as const;
 export const KINDS = ["json", "stream"] as const;
 const KEY_PER_MINUTE = 1000;
 
@@ -63,10 +59,9 @@ function requestsOf(rounds: number): number {
 }
 
 /** Lets every Worker compile, every key be read from D1, every connection open. */
-export async function warmUp({ direct, floor, pump, home, peer, farPeer }: Targets): Promise<void> {
+export async function warmUp({ direct, floor, pump, home, peer }: Targets): Promise<void> {
   await warm([floor, pump, home, peer]);
   for (const kind of KINDS) await run({ ...TIMED[kind], target: direct });
-  if (farPeer !== null) await run({ ...JSON_ASK, target: farPeer, requests: 600, concurrency: 24 });
 }
 
 /** The same for these alone. */
@@ -81,9 +76,9 @@ export async function measureRounds(
   targets: Targets,
   rounds: number,
 ): Promise<{ readonly cpu: Cpu; readonly samples: Samples }> {
-  const { direct, floor, pump, home, peer, farPeer } = targets;
+  const { direct, floor, pump, home, peer } = targets;
   const cpu: Record<keyof Cpu, CpuRound[]> = { json: [], stream: [], typical: [], crowd: [] };
-  const timed = [direct, floor, home, peer, ...(farPeer === null ? [] : [farPeer])];
+  const timed = [direct, floor, home, peer];
   const samples = new Map<string, Lists>(timed.map(({ name }) => [name, { json: [], stream: [] }]));
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}`);
@@ -142,8 +137,7 @@ async function cpuOfSlice(target: Target, share: Share): Promise<number> {
 
 /** Times of a slice of one kind. */
 export async function time(target: Target, kind: Kind): Promise<Sample[]> {
-  const far = target.name === "far peer" ? { concurrency: FAR_CONCURRENCY[kind] } : {};
-  const share = { ...TIMED[kind], ...far, target };
+  const share = { ...TIMED[kind], target };
   const samples = await run({ ...share, requests: share.requests + COLD });
   await untilQuiet(target);
   return samples.slice(COLD);

@@ -1,5 +1,5 @@
 import { request as httpRequest } from "node:http";
-import type { ClientRequest, IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Leave } from "./plan.ts";
 import type { Fate, Seen, Usage } from "./trace.ts";
@@ -18,6 +18,14 @@ export type Call = {
   readonly leave: Leave | null;
   readonly isSlow: boolean;
 };
+/** What has come of an answer so far. Unix ms. */
+type Came = {
+  response: IncomingMessage | null;
+  answeredMs: number | null;
+  firstByteMs: number | null;
+  text: string;
+};
+
 /** Unix ms with fractions: never steps back. */
 export function clockMs(): number {
   return performance.timeOrigin + performance.now();
@@ -25,138 +33,105 @@ export function clockMs(): number {
 
 /** Sends one request and sees it to its end, whichever that is. Never throws. */
 export async function send(call: Call): Promise<Seen> {
+  const { url, key, leave } = call;
   const body = call.body === null ? null : JSON.stringify(call.body);
   const sentMs = clockMs();
-  const outgoing = httpRequest(call.url, {
+  const came: Came = { response: null, answeredMs: null, firstByteMs: null, text: "" };
+  const { promise: ended, resolve: end } = Promise.withResolvers<Fate>();
+  const outgoing = httpRequest(url, {
     method: body === null ? "GET" : "POST",
     agent: false, // a kept connection may be closed under a request: an error that says nothing
     headers: {
-      authorization: `Bearer ${call.key}`,
-      ...(body === null
-        ? {}
-        : { "content-type": "application/json", "content-length": Buffer.byteLength(body) }),
+      authorization: `Bearer ${key}`,
+      ...(body !== null && {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+      }),
     },
   });
-  const ending = new Ending(outgoing);
-  outgoing.on("error", () => ending.come("broken"));
-  const patience = setTimeout(() => ending.leave("stuck"), PATIENCE_MS);
-  const { leave } = call;
-  const leaving =
-    leave !== null && "afterMs" in leave
-      ? setTimeout(() => ending.leave("left"), leave.afterMs)
-      : undefined;
-  const reader = new Reader(call, ending);
-  outgoing.on("response", (response) => void reader.read(response));
-  if (body === null) outgoing.end();
-  else outgoing.end(body);
-  const fate = await ending.fate;
-  clearTimeout(patience);
-  clearTimeout(leaving);
-  return { ...reader.seen(fate), sentMs, endedMs: clockMs() };
-}
-
-/** How a request ends: by whatever comes first. */
-class Ending {
-  readonly fate: Promise<Fate>;
-  isOver = false;
-  readonly #resolve: (fate: Fate) => void;
-  readonly #outgoing: ClientRequest;
-
-  constructor(outgoing: ClientRequest) {
-    const { promise, resolve } = Promise.withResolvers<Fate>();
-    this.fate = promise;
-    this.#resolve = resolve;
-    this.#outgoing = outgoing;
-  }
-
-  come(fate: Fate): void {
-    this.isOver = true;
-    this.#resolve(fate);
-  }
-
-  /** As a client that dies: a TCP reset, not a goodbye. */
-  leave(fate: Fate): void {
-    if (this.isOver) return;
-    this.come(fate);
-    const { socket } = this.#outgoing;
-    if (socket === null || socket.connecting) this.#outgoing.destroy();
+  /** As a client that dies: a TCP reset, not a goodbye. The first end counts. */
+  const reset = (fate: Fate): void => {
+    end(fate);
+    const { socket } = outgoing;
+    if (socket === null || socket.connecting) outgoing.destroy();
     else socket.resetAndDestroy();
+  };
+  outgoing.on("error", () => end("broken"));
+  const leaving = reset.bind(null, "left");
+  outgoing.on("response", (response) => {
+    read(response, { call, came, leaving }).then(end, () => end("broken"));
+  });
+  const timers = [setTimeout(() => reset("stuck"), PATIENCE_MS)];
+  if (leave !== null && "afterMs" in leave) {
+    timers.push(setTimeout(() => reset("left"), leave.afterMs));
   }
+  outgoing.end(body ?? undefined);
+  const fate = await ended;
+  for (const timer of timers) clearTimeout(timer);
+  return { ...seenOf(came, fate), sentMs, endedMs: clockMs() };
 }
 
-class Reader {
-  readonly #call: Call;
-  readonly #ending: Ending;
-  #response: IncomingMessage | null = null;
-  #answeredMs: number | null = null;
-  #firstByteMs: number | null = null;
-  #text = "";
-
-  constructor(call: Call, ending: Ending) {
-    this.#call = call;
-    this.#ending = ending;
+/** Takes the answer as it comes, until its end or until the client leaves. */
+async function read(
+  response: IncomingMessage,
+  {
+    call,
+    came,
+    leaving,
+  }: { readonly call: Call; readonly came: Came; readonly leaving: () => void },
+): Promise<Fate> {
+  Object.assign(came, { response, answeredMs: clockMs() });
+  const leaveAt =
+    call.leave !== null && "afterBytes" in call.leave ? call.leave.afterBytes : Infinity;
+  let pauses = 0;
+  response.setEncoding("utf8");
+  for await (const part of response) {
+    came.firstByteMs ??= clockMs();
+    came.text += String(part);
+    if (came.text.length >= leaveAt) leaving();
+    if (call.isSlow && pauses++ < SLOW_PAUSES_MAX) await sleep(SLOW_PAUSE_MS);
   }
+  return response.complete ? fateOfWhole(came) : "broken";
+}
 
-  async read(response: IncomingMessage): Promise<void> {
-    this.#response = response;
-    this.#answeredMs = clockMs();
-    const { leave, isSlow } = this.#call;
-    const leaveAt = leave !== null && "afterBytes" in leave ? leave.afterBytes : Infinity;
-    let pauses = 0;
-    response.setEncoding("utf8");
-    try {
-      for await (const part of response) {
-        this.#firstByteMs ??= clockMs();
-        this.#text += String(part);
-        if (this.#text.length >= leaveAt) this.#ending.leave("left");
-        if (this.#ending.isOver) return;
-        if (isSlow && pauses++ < SLOW_PAUSES_MAX) await sleep(SLOW_PAUSE_MS);
-      }
-      this.#ending.come(response.complete ? this.#fateOfWhole() : "broken");
-    } catch {
-      this.#ending.come("broken");
-    }
-  }
+function fateOfWhole({ response, text }: Came): Fate {
+  const isStream = response?.headers["content-type"]?.startsWith("text/event-stream") === true;
+  const last = text.endsWith("\n\n") ? text.split("\n\n").at(-2) : undefined;
+  if (!isStream || last === "data: [DONE]") return "whole";
+  return last?.startsWith('data: {"error":') === true ? "cut" : "mute";
+}
 
-  #fateOfWhole(): Fate {
-    const isStream = this.#header("content-type")?.startsWith("text/event-stream") === true;
-    const last = this.#text.endsWith("\n\n") ? this.#text.split("\n\n").at(-2) : undefined;
-    if (!isStream || last === "data: [DONE]") return "whole";
-    return last?.startsWith('data: {"error":') === true ? "cut" : "mute";
-  }
+function seenOf(came: Came, fate: Fate): Omit<Seen, "sentMs" | "endedMs"> {
+  const { response, answeredMs, firstByteMs, text } = came;
+  const status = response?.statusCode ?? null;
+  const { type, code, message } = errorIn(status === 200 ? "" : text);
+  const isLimit = status === 429 && type === "rate_limit_exceeded";
+  const isOrganizationLimit = isLimit && message.includes("for your organization");
+  const isCounted = headerOf(came, "x-ratelimit-remaining-requests") !== null;
+  return {
+    answeredMs,
+    firstByteMs,
+    fate,
+    received: text.length,
+    status,
+    id: headerOf(came, "x-request-id"),
+    type: type || null,
+    code: code || null,
+    ...(fate === "whole" && status === 200 ? receiptOf(came) : { cost: null, usage: null }),
+    retryAfter: headerOf(came, "retry-after"),
+    isAdmitted: isCounted && (!isLimit || isOrganizationLimit),
+    isOrganizationLimit,
+  };
+}
 
-  seen(fate: Fate): Omit<Seen, "sentMs" | "endedMs"> {
-    const status = this.#response?.statusCode ?? null;
-    const { type, code, message } = errorIn(status === 200 ? "" : this.#text);
-    const isLimit = status === 429 && type === "rate_limit_exceeded";
-    const isOrganizationLimit = isLimit && message.includes("for your organization");
-    const isCounted = this.#header("x-ratelimit-remaining-requests") !== null;
-    return {
-      answeredMs: this.#answeredMs,
-      firstByteMs: this.#firstByteMs,
-      fate,
-      received: this.#text.length,
-      status,
-      id: this.#header("x-request-id"),
-      type: type || null,
-      code: code || null,
-      ...this.#receipt(fate === "whole" && status === 200),
-      retryAfter: this.#header("retry-after"),
-      isAdmitted: isCounted && (!isLimit || isOrganizationLimit),
-      isOrganizationLimit,
-    };
-  }
+function headerOf({ response }: Came, name: string): string | null {
+  const value = response?.headers[name];
+  return typeof value === "string" ? value : null;
+}
 
-  #receipt(isAnswer: boolean): Pick<Seen, "cost" | "usage"> {
-    if (!isAnswer) return { cost: null, usage: null };
-    const told = this.#header("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(this.#text)?.[1] ?? null;
-    return { cost: told === null ? null : Number(told), usage: usageIn(this.#text) };
-  }
-
-  #header(name: string): string | null {
-    const value = this.#response?.headers[name];
-    return typeof value === "string" ? value : null;
-  }
+function receiptOf(came: Came): Pick<Seen, "cost" | "usage"> {
+  const told = headerOf(came, "x-cost-micro") ?? /"cost_micro":(\d+)/.exec(came.text)?.[1] ?? null;
+  return { cost: told === null ? null : Number(told), usage: usageIn(came.text) };
 }
 
 /** Of an answer or of the chunk of a stream that tells it; embeddings have no output. */
@@ -170,8 +145,11 @@ function usageIn(text: string): Usage | null {
 function errorIn(text: string): Record<"type" | "code" | "message", string> {
   try {
     const { error } = JSON.parse(text) as { error: Record<string, unknown> };
-    const { type, code, message } = error;
-    return { type: textOf(type), code: textOf(code), message: textOf(message) };
+    return {
+      type: textOf(error["type"]),
+      code: textOf(error["code"]),
+      message: textOf(error["message"]),
+    };
   } catch {
     return { type: "", code: "", message: "" };
   }

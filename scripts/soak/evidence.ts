@@ -36,6 +36,8 @@ export function walletsAt(
 }
 
 const POLL_MS = 1000;
+/** Every so many polls what is waited for is said. */
+const TOLD_EVERY = 5;
 /** Beside the life of a hold: the slowest a busy wallet publishes is once a minute. */
 const SLACK_MS = 90_000;
 /** How long nothing must happen for alarms to be at rest. */
@@ -54,16 +56,16 @@ export type Healed = {
 export async function quiet(
   world: World,
   tenants: readonly Tenant[],
-  progress: (waitingFor: string) => void,
+  progress: (line: string) => void,
 ): Promise<Healed> {
   const fromMs = clockMs();
   const untilMs = fromMs + world.times.peerHoldS * 1000 + SLACK_MS;
-  for (;;) {
+  for (let poll = 0; ; poll++) {
     const waitingFor = await unrest(world, tenants).catch((error: unknown) => String(error));
     const tookMs = clockMs() - fromMs;
     if (waitingFor === "") return { isQuiet: true, tookMs, waitingFor };
     if (clockMs() > untilMs) return { isQuiet: false, tookMs, waitingFor };
-    progress(waitingFor);
+    if (poll % TOLD_EVERY === 0) progress(`waiting for ${waitingFor}`);
     await sleep(POLL_MS);
   }
 }
@@ -193,29 +195,44 @@ function numberOrNull(value: string | number | null | undefined): number | null 
   return value === null || value === undefined ? null : Number(value);
 }
 
-/** What has been stored of each key's admissions, in both regions: by wallets at home, by registers away. */
-export async function registerLogsOf(
-  { regions }: World,
+/** What registers and wallets have stored of each key and each organisation. */
+export async function logsOf(
+  { regions, times }: World,
   tenants: readonly Tenant[],
-): Promise<readonly RegisterLog[]> {
-  const homes = REGIONS.map(async (home) => {
+): Promise<{ readonly registers: readonly RegisterLog[]; readonly grants: readonly GrantLog[] }> {
+  const logs = REGIONS.map(async (home) => {
+    const away = home === "eu" ? "us" : "eu";
     const keys = await keysOf(regions[home]);
     const wallets = await walletsAt(regions[home], tenants, true);
     const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));
-    const away = home === "eu" ? "us" : "eu";
-    const looks = await looksAt(regions[away], keys);
-    return keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i): RegisterLog[] => [
+    const looks = await registersAt(regions[away], keys);
+    const registers = keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i): RegisterLog[] => [
       { keyId, region: home, limit, admissions: atHome.get(hash) ?? [] },
       { keyId, region: away, limit, admissions: looks[i]?.admissions ?? [] },
     ]);
+    const grants = tenantsAt(regions[home], tenants).map(({ orgId, limit }, i): GrantLog => {
+      const { granted = [], expired = [] } = wallets[i] ?? {};
+      // a hold lives longer where the peer runs its request
+      const ended = expired.map(({ at, lifeMs }) => {
+        return { grantedMs: at, ranIn: lifeMs === times.peerHoldS * 1000 ? away : home };
+      });
+      return { orgId, limit, granted, expired: ended };
+    });
+    return { registers, grants };
   });
-  const logs = (await Promise.all(homes)).flat();
-  return logs.filter(({ admissions }) => admissions.length > 0);
+  const both = await Promise.all(logs);
+  return {
+    registers: both
+      .flatMap(({ registers }) => registers)
+      .filter(({ admissions }) => admissions.length > 0),
+    grants: both.flatMap(({ grants }) => grants),
+  };
 }
 
 type RegisterLook = { readonly admissions: readonly number[] } | null;
+type KeyRow = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
 
-async function looksAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<RegisterLook[]> {
+async function registersAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<RegisterLook[]> {
   const looks: RegisterLook[] = [];
   for (let at = 0; at < keys.length; at += NAMES_AT_ONCE) {
     const names = keys.slice(at, at + NAMES_AT_ONCE).map(({ hash }) => hash);
@@ -225,33 +242,7 @@ async function looksAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<R
   return looks;
 }
 
-type KeyRow = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
-
 /** The keys of a region's book: past the gateway, because nobody is ever told a hash. */
 export function keysOf({ control }: SoakedRegion): Promise<KeyRow[]> {
   return control("rows", { sql: "SELECT id, hash, rpm_limit FROM keys", values: [] });
-}
-
-/** What every wallet has stored of its requests. */
-export async function grantLogsOf(
-  { regions, times }: World,
-  tenants: readonly Tenant[],
-): Promise<readonly GrantLog[]> {
-  const logs = REGIONS.map(async (name) => {
-    const peer = name === "eu" ? "us" : "eu";
-    const looks = await walletsAt(regions[name], tenants, true);
-    return tenantsAt(regions[name], tenants).map(({ orgId, limit }, i): GrantLog => {
-      const { granted = [], expired = [] } = looks[i] ?? {};
-      return {
-        orgId,
-        limit,
-        granted,
-        // a hold lives longer where the peer runs its request
-        expired: expired.map(({ at, lifeMs }) => {
-          return { grantedMs: at, ranIn: lifeMs === times.peerHoldS * 1000 ? peer : name };
-        }),
-      };
-    });
-  });
-  return (await Promise.all(logs)).flat();
 }

@@ -66,51 +66,37 @@ export class Faults {
   }
 
   async #strike(fault: PlannedFault, stop: AbortSignal): Promise<void> {
-    const region = this.#world.regions[fault.region];
-    switch (fault.what) {
-      case "abort":
-        return this.#during("abort", fault.region, async () => {
-          const { aborted } = await region.control<{ aborted: number }>("abort", fault.share);
-          this.done.aborted += aborted;
-        });
-      case "book":
-        return this.#during("book", fault.region, async () => {
-          await region.control("book", { mode: fault.mode });
-          this.done.bookOutages++;
-          await this.#pause(fault.forMs);
-          await region.control("book", { mode: "none" });
-        });
-      case "link":
-        return this.#during("link", fault.region, async () => {
-          this.done.linkCuts++;
-          await region.line.set(fault.fault);
-          await this.#pause(fault.forMs);
-          await region.line.set("pass");
-        });
-      case "kill":
-        return this.#during("kill", fault.region, async () => {
-          const pid = workerdPid(region.port);
-          this.done.kills++;
-          await killRegion(region, pid);
-        });
-      case "cron":
-        await region.control("cron"); // miniflare's own handle blocks this process for ever when the region dies
-        this.done.crons++;
-        return;
-      case "revoke":
-        return this.#revoking.one(fault, stop);
+    const { control, line, ...region } = this.#world.regions[fault.region];
+    if (fault.what === "revoke") return this.#revoking.one(fault, stop);
+    if (fault.what === "cron") {
+      await control("cron"); // miniflare's own handle blocks this process for ever when the region dies
+      this.done.crons++;
+      return;
     }
-  }
-
-  async #during(
-    what: FaultWindow["what"],
-    region: PairName,
-    work: () => Promise<void>,
-  ): Promise<void> {
-    const window = { what, region, fromMs: clockMs(), untilMs: Infinity };
+    const window = { what: fault.what, region: fault.region, fromMs: clockMs(), untilMs: Infinity };
     this.windows.push(window);
     try {
-      await work();
+      switch (fault.what) {
+        case "abort":
+          this.done.aborted += (await control<{ aborted: number }>("abort", fault.share)).aborted;
+          break;
+        case "book":
+          await control("book", { mode: fault.mode });
+          this.done.bookOutages++;
+          await this.#pause(fault.forMs);
+          await control("book", { mode: "none" });
+          break;
+        case "link":
+          this.done.linkCuts++;
+          await line.set(fault.fault);
+          await this.#pause(fault.forMs);
+          await line.set("pass");
+          break;
+        case "kill":
+          this.done.kills++;
+          await killRegion(region, workerdPid(region.port));
+          break;
+      }
     } finally {
       window.untilMs = clockMs();
     }

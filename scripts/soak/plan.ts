@@ -10,8 +10,6 @@ export type Shape = {
   readonly forced: Forced;
   /** How often it is drawn among the shapes of its load. */
   readonly weight: number;
-  /** Whether its upstream takes its time. */
-  readonly isSlow?: boolean;
   readonly body: ((words: string, user: string | null) => object) | null;
 };
 
@@ -56,7 +54,6 @@ const TOLD = { stream: true, stream_options: { include_usage: true } };
 /** Takes seconds, so that many of it are in flight together. */
 export const LINGERING: Shape = chat("sandbox/slow-stream", 1, {
   more: { ...TOLD, max_tokens: 20 },
-  isSlow: true,
 });
 
 /** What customers ask for and pay. */

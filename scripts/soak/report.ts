@@ -1,14 +1,13 @@
 import { textTable } from "../table.ts";
-import { quantile } from "../quantile.ts";
 import type { Healed } from "./evidence.ts";
 import type { Done } from "./faults.ts";
 import { seconds } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
-const KINDS = ["json", "stream", "embeddings", "read", "forged", "wrong"] as const;
 const CASES_SHOWN = 10;
 
-export type Ran = {
+/** What a run was. */
+export type Report = {
   readonly seed: number;
   readonly loadMs: number;
   /** Requests that were not sent, because too many were under way. */
@@ -20,63 +19,30 @@ export type Ran = {
   readonly remarkable: readonly string[];
   readonly verdicts: readonly Verdict[];
 };
-export type Report = Readonly<ReturnType<typeof reportOf>>;
 
-/** What a run was, in figures, as `--json` has it. */
-export function reportOf({ traces, loadMs, done, events, ...ran }: Ran) {
-  return {
-    ...ran,
-    seconds: Math.round(loadMs / 1000),
-    perSecond: Math.round((traces.length / loadMs) * 10_000) / 10,
-    kinds: KINDS.map((kind) => figuresOf(kind, traces)),
-    statuses: countBy(traces, statusOf),
-    fates: countBy(traces, ({ fate }) => fate),
-    faults: { ...done },
-    events: Object.fromEntries([...events].toSorted(([, a], [, b]) => b - a)),
-    /** Nothing is broken, as far as it could be judged. */
-    isIntact: ran.verdicts.every(({ broken }) => broken.length === 0),
-    isJudged: ran.verdicts.every(({ notJudged }) => notJudged === undefined),
-  };
+/** Nothing is broken, as far as it could be judged. */
+export function isIntact({ verdicts }: Report): boolean {
+  return verdicts.every(({ broken }) => broken.length === 0);
 }
 
-function statusOf({ status, type, code, fate }: Trace): string {
-  if (status === null) return fate === "left" ? "left unanswered" : "no answer";
-  return status === 200 ? "200" : `${status} ${code ?? type ?? "cut short"}`;
-}
-
-/** Times in ms from when a request was to be sent; NaN, in JSON null, of none. */
-function figuresOf(kind: string, traces: readonly Trace[]) {
-  const some = traces.filter((trace) => trace.kind === kind);
-  const isAnswer = ({ fate, status }: Trace): boolean =>
-    fate === "whole" && (status === 200 || kind === "forged" || kind === "wrong");
-  const whole = some.filter(isAnswer);
-  const timed = whole.filter(({ isSlow }) => !isSlow);
-  const first = timed.map(({ firstByteMs, endedMs, dueMs }) => (firstByteMs ?? endedMs) - dueMs);
-  const total = timed.map(({ endedMs, dueMs }) => endedMs - dueMs);
-  return {
-    kind,
-    sent: some.length,
-    whole: whole.length,
-    firstByteP50: quantile(first, 0.5),
-    firstByteP99: quantile(first, 0.99),
-    p50: quantile(total, 0.5),
-    p99: quantile(total, 0.99),
-  };
+/** Why something could not be judged on this machine; undefined when all was. */
+export function notJudged({ verdicts }: Report): string | undefined {
+  return verdicts.find((verdict) => verdict.notJudged !== undefined)?.notJudged;
 }
 
 /** The whole report for a terminal. */
 export function textOf(report: Report): string {
-  const { verdicts, healed, leftOut } = report;
+  const { verdicts, healed, leftOut, traces, loadMs, seed, done } = report;
   const time = seconds(healed.tookMs);
+  const perSecond = (traces.length / loadMs) * 1000;
   return [
-    `${report.seconds} s of load, ${report.perSecond} requests/s, seed ${report.seed}; ${leftOut} left out`,
-    kindTable(report.kinds),
-    "Times count from when a request was to be sent; answers read whole, without slow readers and slow upstreams.",
-    `answers: ${listOf(report.statuses)}`,
-    `ends: ${listOf(report.fates)}`,
-    `faults: ${listOf(report.faults)}`,
+    `${Math.round(loadMs / 1000)} s of load, ${perSecond.toFixed(1)} requests/s, seed ${seed}; ${leftOut} left out`,
+    `requests: ${listOf(countBy(traces, ({ kind }) => kind))}`,
+    `answers: ${listOf(countBy(traces, statusOf))}`,
+    `ends: ${listOf(countBy(traces, ({ fate }) => fate))}`,
+    `faults: ${listOf(done)}`,
     healed.isQuiet ? `healed in ${time}` : `NOT healed in ${time}: ${healed.waitingFor}`,
-    `log: ${listOf(report.events)}`,
+    `log: ${listOf(Object.fromEntries([...report.events].toSorted(([, a], [, b]) => b - a)))}`,
     ...report.remarkable.map((line) => `  ${line}`),
     "",
     textTable(
@@ -89,27 +55,22 @@ export function textOf(report: Report): string {
   ].join("\n");
 }
 
-function wordFor({ broken, notJudged }: Verdict): string {
-  if (notJudged !== undefined) return "not judged";
-  return broken.length === 0 ? "intact" : `BROKEN ${broken.length}x`;
+function statusOf({ status, type, code, fate }: Trace): string {
+  if (status === null) return fate === "left" ? "left unanswered" : "no answer";
+  return status === 200 ? "200" : `${status} ${code ?? type ?? "cut short"}`;
 }
 
-function conclusion({ isIntact, isJudged, verdicts }: Report): string {
-  if (!isIntact) return "an invariant is BROKEN";
-  if (isJudged) return "every invariant is intact";
-  const why = verdicts.find(({ notJudged }) => notJudged !== undefined)?.notJudged ?? "";
-  return `not judged: ${why}; what was judged is intact`;
+function wordFor(verdict: Verdict): string {
+  if (verdict.notJudged !== undefined) return "not judged";
+  return verdict.broken.length === 0 ? "intact" : `BROKEN ${verdict.broken.length}x`;
 }
 
-function kindTable(kinds: Report["kinds"]): string {
-  const titles = ["kind", "sent", "answered", "first byte p50", "p99", "whole p50", "p99"];
-  return textTable(
-    titles.map((title, i) => ({ title, align: i === 0 ? "left" : "right" })),
-    kinds.map((one) => {
-      const times = [one.firstByteP50, one.firstByteP99, one.p50, one.p99].map(milliseconds);
-      return [one.kind, String(one.sent), String(one.whole)].concat(times);
-    }),
-  );
+function conclusion(report: Report): string {
+  if (!isIntact(report)) return "an invariant is BROKEN";
+  const why = notJudged(report);
+  return why === undefined
+    ? "every invariant is intact"
+    : `not judged: ${why}; what was judged is intact`;
 }
 
 function casesOf({ promise, broken }: Verdict): string {
@@ -120,9 +81,8 @@ function casesOf({ promise, broken }: Verdict): string {
 
 /** How many there are of each, the most first. */
 export function countBy<T>(all: readonly T[], name: (one: T) => string): Record<string, number> {
-  const counts = new Map<string, number>();
-  for (const one of all) counts.set(name(one), (counts.get(name(one)) ?? 0) + 1);
-  return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a));
+  const counts = [...Map.groupBy(all, name)].map(([one, some]) => [one, some.length] as const);
+  return Object.fromEntries(counts.toSorted(([, a], [, b]) => b - a));
 }
 
 /** Such counts as a line. */
@@ -130,8 +90,4 @@ export function listOf(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
     .map(([name, count]) => `${name} ${count}`)
     .join(", ");
-}
-
-function milliseconds(value: number): string {
-  return Number.isNaN(value) ? "-" : `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 }

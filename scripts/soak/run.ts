@@ -1,42 +1,11 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { clockMs } from "./client.ts";
-import {
-  estatesOf,
-  grantLogsOf,
-  keysOf,
-  outboxDepth,
-  quiet,
-  registerLogsOf,
-  residueOf,
-} from "./evidence.ts";
+import { estatesOf, keysOf, logsOf, outboxDepth, quiet, residueOf } from "./evidence.ts";
 import { Faults, Revoking } from "./faults.ts";
-import {
-  judgeAnswers,
-  judgeMishaps,
-  judgeReach,
-  judgeUnavailable,
-  loadOf,
-  unlessTooSlow,
-} from "./judge-answers.ts";
-import type { Load, Met, Parties } from "./judge-answers.ts";
-import {
-  judgeLimits,
-  judgeMemory,
-  judgePlaces,
-  judgeResidue,
-  judgeRevocations,
-} from "./judge-limits.ts";
-import type { Crowd } from "./judge-limits.ts";
-import {
-  judgeBooks,
-  judgeBounds,
-  judgeCharges,
-  judgeExpiries,
-  judgeLedgers,
-  judgeRest,
-} from "./judge-money.ts";
+import * as answers from "./judge-answers.ts";
+import * as limits from "./judge-limits.ts";
+import * as money from "./judge-money.ts";
 import { arrivals, faultPlan } from "./plan.ts";
-import { countBy, listOf, reportOf } from "./report.ts";
+import { countBy, listOf } from "./report.ts";
 import type { Report } from "./report.ts";
 import { makeTenants, QUOTAS } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
@@ -61,23 +30,20 @@ export type Wish = {
   readonly rate: number;
   readonly progress: (line: string) => void;
   /** Both regions run: from then on their runtime's own signal handlers are there too. */
-  readonly started?: () => void;
+  readonly started: () => void;
 };
 
 /** One soak from start to verdict; null when it was stopped before. Leaves nothing running. */
 export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null> {
   const { progress } = wish;
-  const durationMs = wish.minutes * 60_000;
   progress("bundling and starting both regions");
-  const world = await startWorld(durationMs < SHORT_MS ? SHORT_TIMES : LONG_TIMES);
+  const world = await startWorld(wish.minutes * 60_000 < SHORT_MS ? SHORT_TIMES : LONG_TIMES);
   progress(`storage in ${world.directory}`);
-  wish.started?.();
+  wish.started();
   try {
-    const tenants = await makeTenants(world, (made, of) => {
-      if (made % 10 === 0) progress(`${made} of ${of} organisations made`);
-    });
-    if (stop.aborted) return null;
-    return await underLoad(world, tenants, wish, stop);
+    progress("making organisations");
+    const tenants = await makeTenants(world);
+    return stop.aborted ? null : await underLoad(world, tenants, wish, stop);
   } finally {
     await world.stop();
   }
@@ -97,32 +63,44 @@ async function underLoad(
   const faults = new Faults(world, revoking);
   const watch = new Watch(world, tenants, durationMs);
   const startedMs = clockMs();
-  const watching = watch.run(end);
-  const failing = faults.run(faultPlan(seed, durationMs), startedMs, end);
-  const telling = tell({ traffic, faults, startedMs, durationMs }, progress, end);
+  const telling = setInterval(() => {
+    const statuses = countBy(traffic.traces, ({ status, fate }) => String(status ?? fate));
+    const elapsed = Math.round((clockMs() - startedMs) / 1000);
+    const ended = `${traffic.traces.length} ended, ${traffic.inFlight} under way`;
+    progress(
+      `${elapsed} of ${durationMs / 1000} s: ${ended}; ${listOf(statuses)}; ${listOf(faults.done)}`,
+    );
+  }, PROGRESS_MS);
+  const beside = [watch.run(end), faults.run(faultPlan(seed, durationMs), startedMs, end)];
   await traffic.run(arrivals({ seed, rate, durationMs }), startedMs, stop);
+  clearInterval(telling);
   const endedMs = clockMs();
-  const loadMs = endedMs - startedMs;
   over.abort();
   if (stop.aborted) return null;
-  progress(`load over after ${(loadMs / 1000).toFixed(0)} s: healing`);
-  await Promise.all([failing, watching, telling]);
+  progress("load over: healing");
+  await Promise.all(beside);
   await faults.heal();
   await traffic.ended();
   if (stop.aborted) return null;
-  const waiting = throttled(progress);
-  const healed = await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
+  const healed = await quiet(world, tenants, progress);
   progress("filling the room of some organisations at rest");
   const crowds = await crowdsOf(tenants, traffic, IN_FLIGHT_MAX);
-  await quiet(world, tenants, (line) => waiting(`waiting for ${line}`));
+  await quiet(world, tenants, progress);
   progress("reading ledgers, books and registers");
   const { traces, leftOut } = traffic;
-  const sent = loadOf(traces, { fromMs: startedMs, untilMs: endedMs, leftOut });
-  const seen = { traffic, revoking, faults, watch, crowds };
-  const verdicts = await verdictsOf(world, tenants, seen, sent);
+  const load = answers.loadOf(traces, { fromMs: startedMs, untilMs: endedMs, leftOut });
+  const verdicts = await verdictsOf(world, tenants, {
+    traffic,
+    revoking,
+    faults,
+    watch,
+    crowds,
+    load,
+  });
   const { events, remarkable } = world;
+  const loadMs = endedMs - startedMs;
   const { done } = faults;
-  return reportOf({ seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts });
+  return { seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts };
 }
 
 /** Those who have seen what happened. */
@@ -131,7 +109,8 @@ type Witnesses = {
   readonly revoking: Revoking;
   readonly faults: Faults;
   readonly watch: Watch;
-  readonly crowds: readonly Crowd[];
+  readonly crowds: readonly limits.Crowd[];
+  readonly load: answers.Load;
 };
 
 /** Every invariant, each with its figure and what broke it: of the regions at rest, and of all that was seen. */
@@ -139,45 +118,49 @@ async function verdictsOf(
   world: World,
   tenants: readonly Tenant[],
   witnesses: Witnesses,
-  load: Load,
 ): Promise<readonly Verdict[]> {
   const { regions, times, mishaps, heaps } = world;
-  const { readings, depths, memory } = witnesses.watch;
-  const { traces } = witnesses.traffic;
-  const { windows } = witnesses.faults;
-  const { revocations } = witnesses.revoking;
+  const { watch, faults, revoking, crowds, load, traffic } = witnesses;
+  const { readings, depths, memory } = watch;
+  const { traces } = traffic;
+  const { windows } = faults;
+  const { revocations } = revoking;
+  const each = <T>(of: (region: World["regions"]["eu"]) => Promise<T>): Promise<T[]> =>
+    Promise.all(REGIONS.map((name) => of(regions[name])));
   const kills = windows.filter(({ what }) => what === "kill");
-  const keys = (await Promise.all(REGIONS.map((name) => keysOf(regions[name])))).flat().length;
-  const residues = await Promise.all(REGIONS.map((name) => residueOf(regions[name], keys)));
+  const keys = (await each(keysOf)).flat().length;
+  const residues = await each((region) => residueOf(region, keys));
   const estates = await estatesOf(world, tenants);
-  const outboxes = await Promise.all(REGIONS.map((name) => outboxDepth(regions[name])));
-  const registers = await registerLogsOf(world, tenants);
-  const grants = await grantLogsOf(world, tenants);
+  const outboxes = await each(outboxDepth);
+  const { registers, grants } = await logsOf(world, tenants);
   const runMaxMs = times.deadlineS * 1000;
   const holdMaxMs = times.peerHoldS * 1000 + ALARM_SLACK_MS;
   const parties = { ...partiesOf(tenants), revocations, runMaxMs };
   const room = { inFlightMax: IN_FLIGHT_MAX, lingerMs: DRAIN_MS };
+  const ifFast = (verdict: Verdict): Verdict => answers.unlessTooSlow(verdict, load);
   return [
-    judgeLedgers(estates),
-    judgeBooks(estates),
-    judgeRest(estates, outboxes, { depths, holdMaxMs }),
-    judgeExpiries(grants, { restarts: kills, traces }, load),
-    judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
-    judgeRevocations(traces, revocations),
-    judgeLimits(traces, registers, grants),
-    judgeAnswers(traces, kills, parties),
-    unlessTooSlow(judgeUnavailable(traces, windows, room), load),
-    unlessTooSlow(judgePlaces(witnesses.crowds, IN_FLIGHT_MAX), load),
-    judgeMishaps(mishaps, kills),
-    judgeBounds(readings, estates),
-    judgeMemory([...memory, ...heaps]),
-    judgeResidue(residues),
-    judgeReach(metBy(witnesses), load),
+    money.judgeLedgers(estates),
+    money.judgeBooks(estates),
+    money.judgeRest(estates, outboxes, { depths, holdMaxMs }),
+    money.judgeExpiries(grants, { restarts: kills, traces }, load),
+    money.judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
+    limits.judgeRevocations(traces, revocations),
+    limits.judgeLimits(traces, registers, grants),
+    answers.judgeAnswers(traces, kills, parties),
+    ifFast(answers.judgeUnavailable(traces, windows, room)),
+    ifFast(limits.judgePlaces(crowds, IN_FLIGHT_MAX)),
+    answers.judgeMishaps(mishaps, kills),
+    money.judgeBounds(readings, estates),
+    limits.judgeMemory([...memory, ...heaps]),
+    limits.judgeResidue(residues),
+    answers.judgeReach(metBy(witnesses), load),
   ];
 }
 
 /** Whose requests may be refused for what they are. */
-function partiesOf(tenants: readonly Tenant[]): Pick<Parties, "dry" | "capped" | "limited"> {
+function partiesOf(
+  tenants: readonly Tenant[],
+): Pick<answers.Parties, "dry" | "capped" | "limited"> {
   const idsOf = (some: (tenant: Tenant) => boolean): string[] =>
     tenants.filter(some).map(({ orgId }) => orgId);
   const capped = Object.keys(QUOTAS).filter((user) => QUOTAS[user] !== null);
@@ -191,10 +174,9 @@ function partiesOf(tenants: readonly Tenant[]): Pick<Parties, "dry" | "capped" |
 }
 
 /** What the load met: a run without it proves nothing. */
-function metBy({ traffic, revoking, faults }: Witnesses): Met {
-  const { traces } = traffic;
-  const count = (of: (trace: Trace) => boolean): number => traces.filter(of).length;
-  const { done } = faults;
+function metBy({ traffic, revoking, faults }: Witnesses): answers.Met {
+  const count = (of: (trace: Trace) => boolean): number => traffic.traces.filter(of).length;
+  const { aborted, bookOutages, linkCuts, kills } = faults.done;
   const dead = [...revoking.revocations.values()].filter(({ deletedMs }) => deletedMs !== null);
   return {
     "answers of 200": count(({ status }) => status === 200),
@@ -205,40 +187,9 @@ function metBy({ traffic, revoking, faults }: Witnesses): Met {
     "forged keys refused": count(({ kind, status }) => kind === "forged" && status === 401),
     "keys revoked": dead.length,
     "upstream failures": count(({ status }) => status === 502),
-    aborts: done.aborted,
-    "book outages": done.bookOutages,
-    "link cuts": done.linkCuts,
-    kills: done.kills,
-  };
-}
-
-async function tell(
-  run: Pick<Witnesses, "traffic" | "faults"> & {
-    readonly startedMs: number;
-    readonly durationMs: number;
-  },
-  progress: Wish["progress"],
-  end: AbortSignal,
-): Promise<void> {
-  const { traffic, faults, startedMs, durationMs } = run;
-  while (!end.aborted) {
-    await sleep(PROGRESS_MS, undefined, { signal: end }).catch(() => undefined);
-    if (end.aborted) return;
-    const { traces, inFlight } = traffic;
-    const statuses = countBy(traces, ({ status, fate }) => String(status ?? fate));
-    const elapsed = Math.round((clockMs() - startedMs) / 1000);
-    progress(
-      `${elapsed} of ${durationMs / 1000} s: ${traces.length} ended, ${inFlight} under way; ` +
-        `${listOf(statuses)}; ${listOf(faults.done)}`,
-    );
-  }
-}
-
-function throttled(progress: Wish["progress"]): Wish["progress"] {
-  let saidMs = -Infinity;
-  return (line) => {
-    if (clockMs() - saidMs < PROGRESS_MS) return;
-    saidMs = clockMs();
-    progress(line);
+    aborts: aborted,
+    "book outages": bookOutages,
+    "link cuts": linkCuts,
+    kills,
   };
 }

@@ -1,6 +1,6 @@
 import type { PairName } from "../region-names.ts";
 
-/** What a request is, as far as its figures go together. */
+/** What a request is. */
 export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";
 
 /** What its upstream is made to do: answer, fail, be overloaded, break off in mid-stream. */
@@ -55,10 +55,6 @@ export type Trace = Seen & {
   /** The key's id; null for a forged one. */
   readonly keyId: string | null;
   readonly user: string | null;
-  /** Whether its client or its upstream takes its time: then its own times say nothing. */
-  readonly isSlow: boolean;
-  /** When it was to be sent. */
-  readonly dueMs: number;
 };
 
 /** Time during which a region was being restarted; its connections may fail. Unix ms. */

@@ -44,7 +44,7 @@ export class Traffic {
       while (clockMs() < dueMs && !stop.aborted) await sleep(TICK_MS);
       if (stop.aborted) return;
       if (this.inFlight >= IN_FLIGHT_MAX) this.leftOut++;
-      else void this.request(arrival, this.#errandOf(arrival), dueMs);
+      else void this.request(arrival, this.#errandOf(arrival));
     }
   }
 
@@ -54,7 +54,7 @@ export class Traffic {
   }
 
   /** Sends one request and keeps its trace; also for requests beside the plan. */
-  async request(of: Arrival, errand: Errand, dueMs = clockMs()): Promise<Trace> {
+  async request(of: Arrival, errand: Errand): Promise<Trace> {
     const { shape } = of;
     const { region, tenant, key } = errand;
     const user =
@@ -70,8 +70,7 @@ export class Traffic {
     this.inFlight--;
     const orgId = tenant?.orgId ?? null;
     const { kind, forced, name } = shape;
-    const isSlow = of.isSlow || shape.isSlow === true;
-    const about = { kind, shape: name, forced, region, orgId, keyId: key.id, user, dueMs, isSlow };
+    const about = { kind, shape: name, forced, region, orgId, keyId: key.id, user };
     const trace = { ...seen, ...about };
     this.traces.push(trace);
     return trace;

@@ -7,11 +7,10 @@ import { mark, table } from "../../scripts/bench/figure.ts";
 import type { Figure } from "../../scripts/bench/figure.ts";
 import { costFigures } from "../../scripts/bench/costs.ts";
 import type { Measured } from "../../scripts/bench/costs.ts";
-import { HELP } from "../../scripts/bench/help.ts";
 import { hotFigures } from "../../scripts/bench/hot.ts";
 import type { HotRun } from "../../scripts/bench/hot.ts";
 import { kneeFigures } from "../../scripts/bench/knee.ts";
-import { latencyFigures, latencyTable, linkFigures } from "../../scripts/bench/latency.ts";
+import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
 import { openFigures, openTable, placesOf, ratesOf } from "../../scripts/bench/open.ts";
 import type { Kind, Sample } from "../../scripts/bench/load.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
@@ -34,7 +33,6 @@ const samples = new Map<string, Record<Kind, Sample[]>>([
   ["home", samplesFrom(5)],
   ["peer", samplesFrom(10, 20)],
 ]);
-const withFarPeer = new Map(samples).set("far peer", samplesFrom(100, 20));
 const measured: Measured = {
   cpu: {
     // Ratios 3, 2 and 10: their median is 3, the ratio of medians would be 6, of the least 2.5.
@@ -193,8 +191,6 @@ it("what others wait for beside a hot organisation is the median of the pairs' o
   expect(named(figures, "hot one's shed")?.value).toBe(50);
   expect(named(figures, "others not served")).toMatchObject({ value: 1, budget: 0 });
   expect(namesOf(figures).filter((name) => name.endsWith("rise"))).toHaveLength(4);
-  const parts = new Set(namesOf(figures).flatMap((name) => name.split(", ")));
-  expect([...parts].filter((part) => !HELP.includes(part.replace("others' ", "")))).toEqual([]);
 });
 
 /** One answer to the others after `ms`, and the hot one's by status. */
@@ -221,20 +217,11 @@ it("times at home and at a peer are over the upstream's own and over the floor's
   expect(named(rows, "peer: stream, total, p50, over direct")?.value).toBe(19);
   expect(named(rows, "peer: stream, total, p50, over floor")?.value).toBe(18);
   expect(named(rows, "floor: JSON, total, p50, over direct")).toBeUndefined();
-  expect(rows.some(({ name }) => name.startsWith("far peer"))).toBe(false);
   const home = /home: JSON, first byte +55\.00 +104 +4\.00 +4\.00 +3\.00 +3\.00 +101/;
   expect(latencyTable(samples)).toMatch(home);
 });
 
-it("of a far peer's times, what they are more than the near one's is the link's", () => {
-  const rows = linkFigures(withFarPeer, 45);
-  expect(named(rows, "link: round trip, p50")?.value).toBe(45);
-  expect(named(rows, "far peer: JSON, first byte, p50, the link's part")?.value).toBe(90);
-  expect(named(rows, "far peer: JSON, first byte, p50, the link's share")?.value).toBe(60);
-  expect(named(rows, "far peer: JSON, first byte, p50, the link's round trips")?.value).toBe(2);
-});
-
-it("figures keep their names, which other programs read and --help says", () => {
+it("figures keep their names, which other programs read", () => {
   const step = { offered: 500, achieved: 499, p50Ms: 3, p99Ms: 9 };
   const knee = { last: step, low: step, steps: [], isFound: true };
   const costs = namesOf(costFigures(measured));
@@ -256,19 +243,11 @@ it("figures keep their names, which other programs read and --help says", () => 
     "object calls and D1 queries by forged keys",
     "cores kept busy by other programs",
   ]);
-  const times = namesOf([...latencyFigures(withFarPeer), ...linkFigures(withFarPeer, 45)]);
+  const times = namesOf(latencyFigures(samples));
   expect(times).toEqual([
     ...timesAt("direct", [""]),
     ...timesAt("floor", [""]),
-    ...["home", "peer", "far peer"].flatMap((place) =>
-      timesAt(place, ["", ", over direct", ", over floor"]),
-    ),
-    "link: round trip, p50",
-    ...MOMENTS.flatMap((moment) =>
-      ["part", "share", "round trips"].map(
-        (what) => `far peer: ${moment}, p50, the link's ${what}`,
-      ),
-    ),
+    ...["home", "peer"].flatMap((place) => timesAt(place, ["", ", over direct", ", over floor"])),
   ]);
   const knees = namesOf(kneeFigures({ all: knee, one: knee, others: measured.others }));
   expect(knees).toEqual([
@@ -279,10 +258,6 @@ it("figures keep their names, which other programs read and --help says", () => 
     ),
     "cores kept busy by other programs",
   ]);
-  const parts = new Set(
-    [...costs, ...times, ...knees].flatMap((name) => name.split(/[:,] |the link's /)),
-  );
-  expect([...parts].filter((part) => !HELP.includes(part))).toEqual([]);
 });
 
 const STREAM = ["floor", "Turnpike", "ratio", "pump", "pump's ratio", "Turnpike to pump"];

@@ -22,8 +22,6 @@ export function traceOf(more: Partial<Trace> = {}): Trace {
     orgId: "org",
     keyId: "key",
     user: null,
-    isSlow: false,
-    dueMs: sentMs,
     sentMs,
     answeredMs: sentMs + 10,
     firstByteMs: sentMs + 10,
