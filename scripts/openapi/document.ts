@@ -1,46 +1,12 @@
-import * as z from "zod";
 import type * as core from "zod/v4/core";
-import { opaqueObject } from "../../src/inference/core-request.ts";
+import { headerComponents, Refusals, responsesOf } from "./responses.ts";
+import { operationIdOf } from "./links.ts";
 import { OPERATIONS } from "./operations.ts";
 import type { Operation } from "./operation.ts";
-import { error } from "./records.ts";
+import { error, messagesError } from "./error-records.ts";
+import { jsonSchema } from "./schemas.ts";
+import type { Json } from "./schemas.ts";
 
-/** Errors that any operation may answer with, by status. */
-const EVERYWHERE = ["invalid_request", "invalid_api_key", "rate_limit_exceeded", "overloaded"];
-const STATUS_OF: Readonly<Record<string, number>> = {
-  invalid_request: 400,
-  context_length_exceeded: 400,
-  previous_response_not_found: 400,
-  invalid_api_key: 401,
-  insufficient_balance: 402,
-  key_budget_exceeded: 402,
-  model_not_allowed: 403,
-  organization_suspended: 403,
-  key_is_limited: 403,
-  role_required: 403,
-  not_found: 404,
-  model_not_found: 404,
-  conflict: 409,
-  last_owner: 409,
-  balance_too_low: 409,
-  too_many_keys: 409,
-  too_many_webhooks: 409,
-  webhook_disabled: 409,
-  replay_in_progress: 409,
-  too_many_secrets: 409,
-  too_many_sessions: 409,
-  idempotency_replay: 409,
-  idempotency_in_progress: 409,
-  idempotency_mismatch: 422,
-  rate_limit_exceeded: 429,
-  end_user_quota_exceeded: 429,
-  tokens: 429,
-  too_many_end_users: 429,
-  upstream_error: 502,
-  upstream_overloaded: 503,
-  overloaded: 503,
-};
-type Json = Record<string, unknown>;
 /** What an operation was really answered, and what it was asked with, by `METHOD path`. */
 export type Examples = Readonly<
   Record<string, { readonly request?: unknown; readonly answer: unknown }>
@@ -49,10 +15,15 @@ export type Examples = Readonly<
 /** The OpenAPI 3.1 document of `/v1` and `/admin/v1`. */
 export function openApiDocument(examples: Examples): Json {
   const schemas: Json = {};
+  const refusals = new Refusals();
   const paths: Record<string, Json> = {};
   for (const operation of OPERATIONS) {
     const at = (paths[operation.path] ??= {});
-    at[operation.method] = operationObject(operation, schemas, examples[operation.name]);
+    at[operation.method] = operationObject(
+      operation,
+      { schemas, refusals },
+      examples[operation.name],
+    );
   }
   return {
     openapi: "3.1.0",
@@ -70,8 +41,16 @@ export function openApiDocument(examples: Examples): Json {
     paths,
     components: {
       schemas,
+      responses: refusals.components,
+      headers: headerComponents(JSON.stringify([paths, refusals.components])),
       securitySchemes: {
         key: { type: "http", scheme: "bearer", description: "A key: `svc_sk_...`." },
+        apiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-api-key",
+          description: "A key as Anthropic's clients send it.",
+        },
         operator: { type: "http", scheme: "bearer", description: "The region's `ADMIN_TOKEN`." },
       },
     },
@@ -80,64 +59,74 @@ export function openApiDocument(examples: Examples): Json {
 
 function operationObject(
   operation: Operation,
-  schemas: Json,
+  { schemas, refusals }: { readonly schemas: Json; readonly refusals: Refusals },
   example: Examples[string] | undefined,
 ): Json {
-  const { path: at, tag, summary, description, roles, body, query = [] } = operation;
-  const parameters = [
-    ...[...at.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-      name,
-      in: "path",
-      required: true,
-      schema: { type: "string" },
-    })),
-    ...query.map(({ name, schema }) => ({ name, in: "query", required: false, schema })),
-  ];
+  const { tag, summary, description, roles, body, events } = operation;
+  const parameters = parametersOf(operation);
+  const parts = {
+    of: (status: number) => schemaOf(operation.answers[status], "output", schemas),
+    events: events === undefined ? null : schemaOf(events, "output", schemas),
+    error: schemaOf(error, "output", schemas),
+    messagesError: schemaOf(messagesError, "output", schemas),
+    refusals,
+  };
   return {
     operationId: operationIdOf(operation),
     tags: [tag],
     summary,
     description: [description, `Who may: ${roles}.`].filter(Boolean).join("\n\n"),
-    security: [{ [tag === "Operator" ? "operator" : "key"]: [] }],
+    security: tag === "Operator" ? [{ operator: [] }] : [{ key: [] }, { apiKey: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
-      requestBody: {
-        required: true,
-        content: json(schemaOf(body, "input", schemas), example?.request),
-      },
+      requestBody: requestBodyOf(operation, schemaOf(body, "input", schemas), example?.request),
     }),
-    responses: responsesOf(operation, schemas, example?.answer),
+    responses: responsesOf(operation, parts, example?.answer),
   };
 }
 
-function operationIdOf({ method, path: at }: Operation): string {
-  const words = at
-    .replace(/^\//, "")
-    .split("/")
-    .filter((word) => word !== "v1");
-  const name = words.map((word) => word.replaceAll(/[{}]/g, "").replaceAll("-", "_")).join("_");
-  return `${method}_${name}`;
+/** An operator's call that demands no field may come without a body. */
+function requestBodyOf(operation: Operation, schema: Json, example: unknown): Json {
+  const isOptional = operation.tag === "Operator" && operation.method === "post";
+  const required = !isOptional || schema["required"] !== undefined;
+  return { required, content: json(bodyOf(operation, schema), example) };
 }
 
-function responsesOf(operation: Operation, schemas: Json, answer: unknown): Json {
-  const responses: Json = {};
-  for (const [status, schema] of Object.entries(operation.answers)) {
-    responses[status] = {
-      description: operation.summary,
-      content: json(schemaOf(schema, "output", schemas), answer),
-    };
+function parametersOf({ path: at, query = [], headers = [] }: Operation): object[] {
+  return [
+    ...[...at.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+      name,
+      in: "path",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+    })),
+    ...query.map(({ name, schema }) => ({ name, in: "query", required: false, schema })),
+    ...headers,
+  ];
+}
+
+/** A body of ours has no field that its schema does not name; in those of other APIs null is absent. */
+function bodyOf({ isStrict, isPaid }: Operation, schema: Json): Json {
+  if (isStrict) return { ...schema, additionalProperties: false };
+  const { properties = {}, required = [] } = schema as {
+    properties?: Readonly<Record<string, Json>>;
+    required?: readonly string[];
+  };
+  if (!isPaid) return schema;
+  const entries = Object.entries(properties).map(([name, field]) => {
+    return [name, required.includes(name) ? field : nullable(field)];
+  });
+  return { ...schema, properties: Object.fromEntries(entries) as Json };
+}
+
+function nullable(schema: Json): Json {
+  const { type, anyOf } = schema;
+  const choices = Array.isArray(anyOf) ? (anyOf as Json[]) : [schema];
+  if (choices.some((one) => one["type"] === "null")) return schema;
+  if (typeof type === "string" && !("enum" in schema) && !("const" in schema)) {
+    return { ...schema, type: [type, "null"] };
   }
-  const anchors = [...EVERYWHERE, ...(operation.errors ?? [])];
-  for (const anchor of anchors) {
-    const status = STATUS_OF[anchor];
-    if (status === undefined) throw new Error(`no status for the error ${anchor}`);
-    const same = anchors.filter((other) => STATUS_OF[other] === status);
-    responses[status] = {
-      description: same.map((other) => `\`${other}\``).join(", "),
-      content: json(schemaOf(error, "output", schemas)),
-    };
-  }
-  return responses;
+  return { anyOf: [...choices, { type: "null" }] };
 }
 
 function json(schema: Json, example?: unknown): Json {
@@ -145,19 +134,9 @@ function json(schema: Json, example?: unknown): Json {
 }
 
 /** A schema, with everything that has a name moved to the components. */
-function schemaOf(schema: core.$ZodType, io: "input" | "output", schemas: Json): Json {
-  const {
-    $schema: _dialect,
-    $defs,
-    ...whole
-  } = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: "any",
-    reused: "inline",
-    override: ({ zodSchema, jsonSchema }) => {
-      if (zodSchema === opaqueObject) jsonSchema.type = "object"; // zod knows its check alone
-    },
-  }) as Json;
+function schemaOf(schema: core.$ZodType | undefined, io: "input" | "output", schemas: Json): Json {
+  if (schema === undefined) return {};
+  const { $defs, ...whole } = jsonSchema(schema, io);
   for (const [name, definition] of Object.entries(($defs as Json | undefined) ?? {})) {
     schemas[name] = definition;
   }

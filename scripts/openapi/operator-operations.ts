@@ -1,14 +1,20 @@
+import { pageQuery } from "../../src/http/parse-body.ts";
+import { keysParameters } from "../../src/keys/keys.route.ts";
+import { sessionsParameters } from "../../src/keys/sessions.route.ts";
+import { eventsParameters } from "../../src/wallet/routes/reads.route.ts";
+import { usageParameters } from "../../src/wallet/routes/usage.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
 import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChange } from "../../src/operator/change-organization.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
-import { newOrganization } from "../../src/operator/organizations.ts";
+import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
-import { credit, reconcileAsk } from "../../src/operator/wallets.ts";
-import { replaySchema } from "../../src/webhooks/webhooks.route.ts";
-import { EVENTS, AFTER, MISSING, PAGE, USAGE, whole } from "./operation.ts";
+import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
+import { deliveriesParameters, replaySchema } from "../../src/webhooks/webhooks.route.ts";
+import { idempotencyKey } from "./headers.ts";
 import type { Description } from "./operation.ts";
 import * as record from "./records.ts";
+import { queryOf } from "./schemas.ts";
 import * as spent from "./usage-records.ts";
 
 /** An operator's call; its path continues `/admin/v1`. */
@@ -16,11 +22,10 @@ function operator(
   call: `${"GET" | "POST" | "PATCH" | "DELETE"} /${string}`,
   summary: string,
   answers: Description["answers"],
-  more: Pick<Description, "description" | "query" | "body" | "errors"> = {},
+  more: Pick<Description, "description" | "query" | "headers" | "body" | "errors"> = {},
 ): readonly [string, Description] {
-  const errors = call.includes("{") ? [...MISSING, ...(more.errors ?? [])] : (more.errors ?? []);
   const name = call.replace(" ", " /admin/v1");
-  return [name, { tag: "Operator", summary, answers, ...more, errors }];
+  return [name, { tag: "Operator", summary, answers, ...more }];
 }
 
 const ORG = "/orgs/{id}";
@@ -43,7 +48,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 200: record.heldOrganizations },
     {
       description: "A balance is asked of each organisation's wallet, which wakes it.",
-      query: [...PAGE, { name: "balance", schema: { type: "boolean", default: false } }],
+      query: queryOf(organizationsQuery),
     },
   ),
   operator(`GET ${ORG}`, "An organisation with its credits and open holds", {
@@ -80,7 +85,12 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 201: record.freshMemberKey },
     { body: newKeySchema, errors: ["too_many_keys"] },
   ),
-  operator(`GET ${ORG}/keys`, "All keys, revoked ones too", { 200: record.memberKeys }),
+  operator(
+    `GET ${ORG}/keys`,
+    "All keys, revoked ones too",
+    { 200: record.memberKeys },
+    { query: queryOf(keysParameters) },
+  ),
   operator(`GET ${KEY}`, "One key", { 200: record.memberKey }),
   operator(
     `PATCH ${KEY}`,
@@ -97,6 +107,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 201: record.rotatedMemberKey },
     {
       description: ROTATION,
+      headers: [idempotencyKey(true)],
       body: rotationSchema,
       errors: ["too_many_secrets", "idempotency_mismatch"],
     },
@@ -105,7 +116,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     `GET ${ORG}/sessions`,
     "Sessions that were used and are alive, with their spend",
     { 200: record.sessions },
-    { query: AFTER },
+    { query: queryOf(sessionsParameters) },
   ),
   operator(
     `DELETE ${ORG}/sessions/{session_id}`,
@@ -122,9 +133,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     `GET ${ORG}/ledger`,
     "Every charge, credit and correction of an organisation, oldest first",
     { 200: record.ledger },
-    {
-      query: [whole("after_seq", 0, Number.MAX_SAFE_INTEGER, 0), whole("limit", 1, 1000, 100)],
-    },
+    { query: queryOf(ledgerQuery) },
   ),
   operator(
     `POST ${ORG}/reconcile`,
@@ -141,26 +150,26 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     `GET ${ORG}/usage`,
     "Requests, tokens and cost of an organisation, by day, model, key or end user",
     { 200: spent.usage },
-    { query: USAGE },
+    { query: queryOf(usageParameters) },
   ),
   operator(
     `GET ${ORG}/alerts`,
     "Quotas nearly used up and low balances, newest first",
     { 200: record.alerts },
-    { query: PAGE },
+    { query: queryOf(pageQuery) },
   ),
   operator(
     `GET ${ORG}/events`,
     "What happened to it, newest first",
     { 200: record.events },
-    { query: EVENTS },
+    { query: queryOf(eventsParameters) },
   ),
   operator(`GET ${ORG}/webhooks`, "Where its events are sent", { 200: record.webhooks }),
   operator(
     `GET ${WEBHOOK}/deliveries`,
     "What was sent and what waits, newest first",
     { 200: record.deliveries },
-    { query: AFTER },
+    { query: queryOf(deliveriesParameters) },
   ),
   operator(
     `POST ${WEBHOOK}/test`,

@@ -116,9 +116,30 @@ export const embeddings = record("Embeddings", {
   usage: z.strictObject({ prompt_tokens: count, total_tokens: count }),
 });
 
-export const model = z
-  .looseObject({ id: z.string(), object: z.literal("model"), created: count, owned_by: z.string() })
-  .meta({ id: "Model" });
+/** Dollars as text, without an exponent. */
+const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
+/** OpenAI's first four fields, and what OpenRouter's list says beside them. */
+export const model = record("Model", {
+  id: z.string().min(1),
+  object: z.literal("model"),
+  created: z.int().min(1).describe("Unix seconds."),
+  display_name: z.string().min(1),
+  owned_by: z.string().min(1),
+  kind: z.enum(["chat", "embeddings"]),
+  context_length: z.int().min(1).describe("Tokens."),
+  max_output_tokens: z.int().min(1).nullable(),
+  input_modalities: z.array(z.enum(["text", "image"])).min(1),
+  supported_parameters: z.array(z.string().min(1)).min(1),
+  pricing: z
+    .strictObject({
+      prompt: dollarsText,
+      completion: dollarsText,
+      input_cache_read: dollarsText,
+      input_cache_write: dollarsText,
+    })
+    .describe("Dollars per token."),
+  regions: z.array(z.string()).min(1),
+});
 export const models = record("Models", { object: z.literal("list"), data: z.array(model) });
 export const messagesModel = record("MessagesModel", {
   type: z.literal("model"),
@@ -365,14 +386,3 @@ export const health = z
     breakers: z.array(z.strictObject({ route: z.string(), state: z.string(), until: time })),
   })
   .meta({ id: "Health" });
-
-export const error = z
-  .strictObject({
-    error: z.looseObject({
-      message: z.string(),
-      type: z.string(),
-      param: z.string().nullable(),
-      code: z.string().nullable(),
-    }),
-  })
-  .meta({ id: "Error" });

@@ -9,16 +9,16 @@ type Operation = {
     readonly schema: Json;
   }[];
   readonly requestBody?: { readonly content: Content };
-  readonly responses: Readonly<
-    Record<string, { readonly description: string; readonly content: Content }>
-  >;
+  readonly responses: Readonly<Record<string, Response | { readonly $ref: string }>>;
 };
+type Response = { readonly description: string; readonly content: Content };
 type Content = Readonly<Record<string, { readonly example?: unknown }>>;
 
 /** The API reference as a page of Markdown: each operation of an OpenAPI document with what it was asked and answered. */
 export function apiPage(document: string): string {
-  const { paths } = JSON.parse(document) as {
+  const { paths, components } = JSON.parse(document) as {
     paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+    components: { readonly responses: Readonly<Record<string, Response>> };
   };
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => {
@@ -28,7 +28,7 @@ export function apiPage(document: string): string {
   const tags = [...new Set(operations.map(({ operation }) => operation.tags[0] ?? ""))];
   const partOf = (tag: string): string => {
     const own = operations.filter(({ operation }) => operation.tags[0] === tag);
-    const texts = own.map(({ name, operation }) => operationPart(name, operation));
+    const texts = own.map(({ name, operation }) => operationPart(name, operation, components.responses));
     return [`## ${tag}`, ...texts].join("\n\n");
   };
   const intro =
@@ -36,17 +36,25 @@ export function apiPage(document: string): string {
   return ["# API reference", intro, ...tags.map(partOf)].join("\n\n");
 }
 
-function operationPart(name: string, operation: Operation): string {
-  const { summary, description, parameters = [], requestBody, responses } = operation;
-  const success = Object.entries(responses).find(([status]) => status.startsWith("2"));
-  const errors = Object.entries(responses)
+function operationPart(
+  name: string,
+  operation: Operation,
+  shared: Readonly<Record<string, Response>>,
+): string {
+  const { summary, description, parameters = [], requestBody } = operation;
+  const responses = Object.entries(operation.responses).map(([status, given]) => {
+    const own = "$ref" in given ? shared[given.$ref.split("/").at(-1) ?? ""] : given;
+    return [status, own ?? { description: "", content: {} }] as const;
+  });
+  const success = responses.find(([status]) => status.startsWith("2"));
+  const errors = responses
     .filter(([status]) => !status.startsWith("2"))
     .map(([status, { description: names }]) => `${status} ${linked(names)}`);
-  const query = parameters.filter((parameter) => parameter.in === "query");
+  const asked = parameters.filter((parameter) => parameter.in !== "path");
   return [
     `### \`${name}\``,
     `${summary}. ${description}`,
-    ...(query.length > 0 ? [table(query)] : []),
+    ...(asked.length > 0 ? [table(asked)] : []),
     ...example("Request", requestBody?.content),
     ...example(`Answer, ${success?.[0] ?? ""}`, success?.[1].content),
     `Errors: ${errors.join("; ")}.`,
@@ -58,11 +66,20 @@ function linked(names: string): string {
 }
 
 function table(parameters: NonNullable<Operation["parameters"]>): string {
-  const rows = parameters.map(({ name, schema }) => {
-    const words = Object.entries(schema).map(([word, value]) => `${word} ${String(value)}`);
-    return `| \`${name}\` | ${words.join(", ")} |`;
+  const rows = parameters.map(({ name, in: place, schema }) => {
+    return `| \`${name}\` | ${place} | ${wordsOf(schema)} |`;
   });
-  return ["| query | what |", "| --- | --- |", ...rows].join("\n");
+  return ["| name | where | what |", "| --- | --- | --- |", ...rows].join("\n");
+}
+
+/** What a value must be; a pattern is for programs. */
+function wordsOf(schema: Json): string {
+  const words = Object.entries(schema).flatMap(([word, value]) => {
+    if (word === "pattern") return [];
+    if (word !== "anyOf") return [`${word} ${String(value)}`];
+    return [(value as Json[]).map((one) => wordsOf(one)).join(" or ")];
+  });
+  return words.join(", ");
 }
 
 /** Records of a list that an example shows: the third tells nobody more, and there are dozens of models. */

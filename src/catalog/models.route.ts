@@ -12,9 +12,10 @@ import { messagesList, messagesListQuery, messagesModel } from "./messages-list.
  */
 export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response {
   const models = listModels(catalog);
-  if (!speaksMessages(c)) return c.json({ object: "list", data: models });
   const query = parseQuery(messagesListQuery, c.req.url);
-  return query.ok ? c.json(messagesList(models, query.value)) : fail(c, query.failure);
+  if (!query.ok) return fail(c, query.failure);
+  if (!speaksMessages(c)) return c.json({ object: "list", data: models });
+  return c.json(messagesList(models, query.value));
 }
 
 /** Who says a version of that dialect, or was admitted by the key that it brings as that dialect does. */

@@ -40,7 +40,7 @@ export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
   return gone.value ? success({ id, object: "response.deleted", deleted: true }) : missing(id);
 }
 
-const listQuery = z.object({
+export const inputItemsQuery = z.object({
   limit: wholeNumber(1, 100, 20),
   order: z._default(z.enum(["asc", "desc"]), "desc"),
   after: z.optional(z.string("must be given once")),
@@ -48,7 +48,7 @@ const listQuery = z.object({
 
 /** GET /v1/responses/{id}/input_items?limit&order&after: the whole conversation that was answered, newest first. */
 export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
-  const page = parseQuery(listQuery, c.req.url);
+  const page = parseQuery(inputItemsQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, order, after } = page.value;
   const id = idOf(c);

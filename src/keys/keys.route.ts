@@ -74,16 +74,16 @@ const place = z.pipe(
 );
 
 /** Which keys are listed: all live ones with the newest revoked, or, a page at a time, revoked ones. */
-const query = z.object({
+export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
   limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),
   after: z.optional(place),
 });
-type KeysQuery = z.infer<typeof query>;
+type KeysQuery = z.infer<typeof keysParameters>;
 
 /** `revoked`, `limit` and `after` of a list's URL; 400 with `param`. */
 export function keysQuery(url: string): Result<KeysQuery> {
-  const fields = parseQuery(query, url);
+  const fields = parseQuery(keysParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
 

@@ -4,6 +4,7 @@ import type { Region } from "../lib/caller.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
+import { label } from "../lib/label.ts";
 import type { Key } from "../lib/key.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { mintKey } from "./api-key.ts";
@@ -13,12 +14,8 @@ import type { BookedKey } from "./booked-key.ts";
 import { newTerms, termFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
-/** What a label of a key may be: 1 to 100 characters, no control characters, not only spaces. */
-const keyNameSchema = z.string().check(
-  z.maxLength(100),
-  z.regex(/^[^\p{Cc}]*$/u, "must not contain control characters"),
-  z.refine((name) => name.trim() !== "", "must not be empty"),
-);
+/** What a label of a key may be. */
+const keyNameSchema = label(100);
 
 const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
 

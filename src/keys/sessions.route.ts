@@ -161,14 +161,14 @@ function widerModels(
 }
 
 /** Which sessions a list asks for, and whose. */
-const listQuery = z.object({
+export const sessionsParameters = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
 /** `limit` and `after` of a list's URL; 400 with `param`. */
-export function sessionsQuery(url: string): Result<z.infer<typeof listQuery>> {
-  const fields = parseQuery(listQuery, url);
+export function sessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
+  const fields = parseQuery(sessionsParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
 

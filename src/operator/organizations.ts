@@ -99,11 +99,13 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
   });
 }
 
-const listQuery = z.extend(pageQuery, { balance: z._default(z.enum(["true", "false"]), "false") });
+export const organizationsQuery = z.extend(pageQuery, {
+  balance: z._default(z.enum(["true", "false"]), "false"),
+});
 
 /** `GET /orgs?limit&offset&balance`: a balance is asked of its wallet, which wakes it. */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
-  const fields = parseQuery(listQuery, call.url);
+  const fields = parseQuery(organizationsQuery, call.url);
   if (!fields.ok) return fields;
   const { limit, offset, balance } = fields.value;
   const { rows, total } = await listOrganizations(call.db, { limit, offset });

@@ -38,7 +38,7 @@ function stateOf(text: string): ReconcileState | null {
   }
 }
 
-const ledgerPage = z.object({
+export const ledgerQuery = z.object({
   after_seq: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
   limit: wholeNumber(1, 1000, 100),
 });
@@ -58,7 +58,7 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
 
 /** `GET /orgs/{id}/ledger?after_seq&limit`. */
 export async function getLedger(call: OperatorCall): Promise<Answer> {
-  const fields = parseQuery(ledgerPage, call.url);
+  const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;

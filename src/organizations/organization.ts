@@ -1,18 +1,15 @@
 import * as z from "zod/mini";
 import type { Region, Role } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
+import { label } from "../lib/label.ts";
 
 /** 3 to 32 of a-z, 0-9 and hyphens, wherever they stand: the interface. */
 export const slugSchema = z
   .string()
   .check(z.regex(/^[a-z0-9-]{3,32}$/, "must be 3 to 32 lowercase letters, digits and hyphens"));
 
-/** A name that people read: 1 to 200 characters, no control characters, not only spaces. */
-export const nameSchema = z.string().check(
-  z.maxLength(200),
-  z.regex(/^[^\p{Cc}]*$/u, "must not contain control characters"),
-  z.refine((name) => name.trim() !== "", "must not be empty"),
-);
+/** A name that people read. */
+export const nameSchema = label(200);
 
 /** ASCII only, so that the book can compare addresses without regard to case. */
 export const emailSchema = z.email("must be an email address").check(z.maxLength(254));

@@ -55,7 +55,7 @@ export const webhookRotationSchema = z.object({
 });
 export const replaySchema = z.object({ since: moment });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
-const page = z.object({
+export const deliveriesParameters = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z.optional(once),
 });
@@ -182,7 +182,7 @@ async function sendTest(
 export function deliveriesQuery(
   url: string,
 ): Result<{ readonly limit: number; readonly after: string | null }> {
-  const asked = parseQuery(page, url);
+  const asked = parseQuery(deliveriesParameters, url);
   if (!asked.ok) return asked;
   const { limit, after = null } = asked.value;
   return success({ limit, after });

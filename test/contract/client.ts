@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { app } from "../../src/app.ts";
 import { refuse } from "../../src/lib/failure.ts";
 import { declared } from "../fixtures/declared.ts";
-import { checkDocumented } from "./documented.ts";
+import { asDocumented } from "./documented.ts";
 import { errorBody } from "./wire-schemas.ts";
 import type { ErrorObject } from "./wire-schemas.ts";
 
@@ -117,8 +117,7 @@ export async function send(path: string, sending: Sending = {}): Promise<Respons
     bindings === undefined
       ? await exports.default.fetch(request)
       : await app.fetch(request, bindings, createExecutionContext());
-  await checkDocumented(request, response);
-  return response;
+  return asDocumented(request, response);
 }
 
 function isRaw(body: unknown): body is string | Uint8Array | ReadableStream {

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
-import { openApiDocument } from "../../scripts/openapi/document.ts";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import examples from "../../scripts/openapi/examples.json";
 import { app } from "../../src/app.ts";
-import { checkDocumented } from "./documented.ts";
+import { PATHS } from "../../src/paths.ts";
+import { asDocumented, DOCUMENT } from "./documented.ts";
 
 /** Answers that are no JSON. */
 const NO_JSON = new Set(["GET /admin/v1/metrics"]);
 const documented = OPERATIONS.map(({ name }) => name);
-const { paths } = openApiDocument(examples) as { paths: Record<string, Record<string, object>> };
+const { paths } = DOCUMENT;
 
 it("the OpenAPI document has every operation below /v1 and /admin/v1, and no other", () => {
   const routes = app.routes.filter(({ method }) => method !== "ALL");
@@ -29,23 +29,94 @@ it.each(documented)(
   async (name) => {
     const [method = "", path = ""] = name.split(" ");
     const operation = JSON.stringify(paths[path]?.[method.toLowerCase()]);
-    expect(operation).toMatch(/"summary":"[^"]{5,}".*Who may: \w+.*"429":.*"503":/s);
+    expect(operation).toMatch(
+      /"summary":"[^"]{5,}".*Who may: \w+.*"400":.*"401":.*"500":.*"503":/s,
+    );
     if (NO_EXAMPLE.has(name)) return;
     const example = (examples as Record<string, { answer: unknown } | undefined>)[name];
     expect(example, "npm run openapi:examples").toBeDefined();
     const request = new Request(`https://eu.test${path.replaceAll(/[{}]/g, "")}`, { method });
     const status = Number(Object.keys(OPERATIONS[documented.indexOf(name)]?.answers ?? {}).at(-1));
-    await checkDocumented(request, Response.json(example?.answer, { status }));
+    await asDocumented(
+      request,
+      Response.json(example?.answer, { status, headers: headersOf(name) }),
+    );
   },
 );
 
-it.each([
-  ["a field that the document does not know", { credits_micro: 1, credits: 1 }, 200],
-  ["a status that it does not know", { credits_micro: 1 }, 202],
-  ["an error of another shape", { message: "no" }, 402],
-])("an answer with %s is found", async (_what, answer, status) => {
-  const request = new Request("https://eu.test/admin/v1/orgs/x/credits", { method: "POST" });
-  await expect(checkDocumented(request, Response.json(answer, { status }))).rejects.toThrow(
-    "scripts/openapi",
+/** Enough headers for every answer: what else an operation has not is found. */
+const EVERY = {
+  "x-request-id": "req_1",
+  "openai-organization": "o",
+  "x-ratelimit-limit-requests": "60",
+  "x-ratelimit-remaining-requests": "59",
+  "x-ratelimit-reset-requests": "1m0s",
+};
+const RECEIPT = { "x-route": "sandbox:echo", "x-attempts": "1", "x-cost-micro": "1" };
+const MESSAGES = {
+  "request-id": "req_1",
+  "anthropic-ratelimit-requests-limit": "60",
+  "anthropic-ratelimit-requests-remaining": "59",
+  "anthropic-ratelimit-requests-reset": "2026-11-23T00:00:00Z",
+};
+
+function headersOf(name: string): Record<string, string> {
+  if (name.includes(" /admin/")) return { "x-request-id": "req_1" };
+  const isPaid = PATHS.some((row) => row.reach === "paid" && `${row.method} ${row.path}` === name);
+  return {
+    ...EVERY,
+    ...(name.includes("/v1/messages") && MESSAGES),
+    ...(isPaid && RECEIPT),
+  };
+}
+
+const CREDITS = "POST /admin/v1/orgs/x/credits";
+const CHAT = "POST /v1/chat/completions";
+const id = { "x-request-id": "req_1" };
+const MESSAGES_ID = { ...id, "request-id": "req_1" };
+const error = { message: "no", type: "t", param: null, code: null };
+
+const SHOULD = { ...id, "x-should-retry": "false" };
+const WRONG: Readonly<Record<string, readonly [string, number, unknown, Record<string, string>]>> =
+  {
+    "a field that is not there": [CREDITS, 200, { credits_micro: 1, credits: 1 }, id],
+    "a field less": [CREDITS, 200, {}, id],
+    "another status": [CREDITS, 202, { credits_micro: 1 }, id],
+    "a refusal that it does not have": [CREDITS, 402, { error }, SHOULD],
+    "an error of another shape": [CREDITS, 409, { message: "no" }, SHOULD],
+    "a header that is not there": [CREDITS, 200, { credits_micro: 1 }, { ...id, "x-route": "a:b" }],
+    "a header less": [CREDITS, 200, { credits_micro: 1 }, {}],
+    "a header of another shape": [CREDITS, 503, { error }, { ...id, "retry-after": "soon" }],
+    "an error of Messages on a path of OpenAI's": [CHAT, 400, { type: "error", error }, id],
+    "an error of OpenAI's on a path of Messages": [
+      "POST /v1/messages",
+      400,
+      { error },
+      MESSAGES_ID,
+    ],
+  };
+
+it.each(Object.entries(WRONG))("an answer with %s is found", async (_what, wrong) => {
+  const [name, status, body, headers] = wrong;
+  const [method = "", path = ""] = name.split(" ");
+  const request = new Request(`https://eu.test${path}`, { method });
+  await expect(asDocumented(request, Response.json(body, { status, headers }))).rejects.toThrow(
+    /document/,
   );
+});
+
+it.each([
+  ["text/event-stream", 'data: {"id":1}\n\n'],
+  ["text/event-stream; charset=utf-8", 'data: {"error":{"message":"no"}}\n\n'],
+])("an event of %s that is not there breaks its stream", async (type, text) => {
+  const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
+  const headers = { ...headersOf(CHAT), "content-type": type };
+  const passed = await asDocumented(request, new Response(text, { headers }));
+  await expect(passed.text()).rejects.toThrow("not as the OpenAPI document says");
+});
+
+it("an answer of another type is found", async () => {
+  const request = new Request("https://eu.test/v1/balance");
+  const answer = new Response("1", { headers: { ...EVERY, "content-type": "text/plain" } });
+  await expect(asDocumented(request, answer)).rejects.toThrow("text/plain");
 });

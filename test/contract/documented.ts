@@ -1,37 +1,140 @@
-import { OPERATIONS } from "../../scripts/openapi/operations.ts";
-import type { Operation } from "../../scripts/openapi/operation.ts";
-import { error } from "../../scripts/openapi/records.ts";
-import { routingPath } from "../../src/http/routing-path.ts";
 import * as z from "zod";
+import { openApiDocument } from "../../scripts/openapi/document.ts";
+import examples from "../../scripts/openapi/examples.json";
+import { OPERATIONS } from "../../scripts/openapi/operations.ts";
+import { routingPath } from "../../src/http/routing-path.ts";
 
-const OPERATION_PATHS = OPERATIONS.map((operation) => ({
-  operation,
-  pattern: new RegExp(`^${operation.path.replaceAll(/\{\w+\}/g, tail(operation))}$`),
-}));
+type Json = { readonly [name: string]: unknown };
+type Header = { readonly required?: true; readonly schema: Json };
+type Answer = {
+  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly content: Readonly<Record<string, { readonly schema: Json }>>;
+};
+type Document = {
+  readonly paths: Readonly<
+    Record<string, Readonly<Record<string, { readonly responses: Readonly<Record<string, Json>> }>>>
+  >;
+  readonly components: {
+    readonly schemas: Json;
+    readonly headers: Readonly<Record<string, Header>>;
+    readonly responses: Readonly<Record<string, Answer>>;
+  };
+};
 
-/** Ids of models and end users may hold slashes; no other parameter does. */
-function tail({ path }: Operation): string {
-  return /^\/v1\/(?:models|users)\//.test(path) ? ".+" : "[^/]+";
-}
+/** The OpenAPI document as it is served, by which every recorded answer is checked. */
+export const DOCUMENT = openApiDocument(examples) as unknown as Document;
+
+const PATTERNS = OPERATIONS.map(({ method, path, name }) => {
+  // Ids of models and end users may hold slashes; no other parameter does.
+  const tail = /^\/v1\/(?:models|users)\//.test(path) ? ".+" : "[^/]+";
+  return { method, path, name, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, tail)}$`) };
+});
+
+/** Headers that say nothing of the operation: of the transport, of caching, of browsers. */
+const OF_EVERYTHING =
+  /^(?:content-(?:type|length|security-policy)|cache-control|vary|strict-transport-security|x-content-type-options|access-control-.*)$/;
 
 /**
- * Throws when an answer is not what the OpenAPI document says: its status, its JSON to the last field.
- * Passes over streams, paths that are no operation and the errors of other dialects than OpenAI's.
+ * What of an answer the OpenAPI document does not say: its status, its headers, its type, its JSON to the last field.
+ * Throws then; gives the answer back, whose events are checked as they pass. Passes over paths that are no operation.
  */
-export async function checkDocumented(request: Request, response: Response): Promise<void> {
+export async function asDocumented(request: Request, response: Response): Promise<Response> {
   const at = routingPath(request);
-  const found = OPERATION_PATHS.find(
-    ({ operation, pattern }) =>
-      operation.method === request.method.toLowerCase() && pattern.test(at),
+  const method = request.method.toLowerCase();
+  const found = PATTERNS.find((one) => one.method === method && one.pattern.test(at));
+  if (found === undefined) return response;
+  const what = `${found.name}: ${response.status}`;
+  const answer = answerOf(found, response.status);
+  if (answer === null) throw new Error(`${what} is not in the OpenAPI document`);
+  checkHeaders(what, answer, response.headers);
+  const type = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
+  const schema = answer.content[type]?.schema;
+  if (schema === undefined) throw new Error(`${what} of type '${type}' is not in the document`);
+  const check = checkerOf(schema, what);
+  if (type === "application/json") {
+    check(await response.clone().json());
+    return response;
+  }
+  return checkedEvents(response, check);
+}
+
+type Found = (typeof PATTERNS)[number];
+
+function answerOf({ path, method }: Found, status: number): Answer | null {
+  const given = DOCUMENT.paths[path]?.[method]?.responses[status] as
+    | (Partial<Answer> & { readonly $ref?: string })
+    | undefined;
+  const shared = DOCUMENT.components.responses[given?.$ref?.split("/").at(-1) ?? ""];
+  return shared ?? (given as Answer | undefined) ?? null;
+}
+
+function checkHeaders(what: string, answer: Answer, headers: Headers): void {
+  const said = Object.entries(answer.headers).map(([name, { $ref }]) => {
+    return [name, DOCUMENT.components.headers[$ref.split("/").at(-1) ?? ""]] as const;
+  });
+  const known = new Map(said);
+  for (const [name, value] of headers) {
+    if (OF_EVERYTHING.test(name)) continue;
+    const header = known.get(name);
+    if (header === undefined) throw new Error(`${what} has the header ${name}, undocumented`);
+    const given = header.schema["type"] === "integer" ? Number(value) : value;
+    checkerOf(header.schema, `${what}, header ${name}`)(given);
+  }
+  const missing = said.find(([name, header]) => header?.required === true && !headers.has(name));
+  if (missing === undefined) return;
+  throw new Error(`${what} lacks ${missing[0]}, which the document promises`);
+}
+
+type Check = (value: unknown) => void;
+const checkers = new Map<string, z.ZodType>();
+
+/** Throws for what is not as a schema of the document. */
+function checkerOf(schema: Json, what: string): Check {
+  const text = JSON.stringify(schema);
+  const made = checkers.get(text) ?? z.fromJSONSchema(withComponents(text));
+  checkers.set(text, made);
+  return (value) => {
+    const checked = made.safeParse(value);
+    if (checked.success) return;
+    const shown = JSON.stringify(value).slice(0, 300);
+    const why = z.prettifyError(checked.error);
+    throw new Error(`${what} is not as the OpenAPI document says: ${why}: ${shown}`);
+  };
+}
+
+function withComponents(text: string): z.core.JSONSchema.BaseSchema {
+  const whole = `{"$defs":${JSON.stringify(DOCUMENT.components.schemas)},"allOf":[${text}]}`;
+  return JSON.parse(
+    whole.replaceAll("#/components/schemas/", "#/$defs/"),
+  ) as z.core.JSONSchema.BaseSchema;
+}
+
+/** The same stream, pulled and cancelled as its reader does. An event that is not documented breaks it. */
+function checkedEvents(response: Response, check: Check): Response {
+  if (response.body === null) return response;
+  const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  const decoder = new TextDecoder();
+  let rest = "";
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
+        rest = events.pop() ?? "";
+        for (const event of events) checkEvent(event, check);
+        controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
   );
-  const isOwn = !request.headers.has("anthropic-version") && !at.startsWith("/v1/messages");
-  const isJson = response.headers.get("content-type") === "application/json";
-  if (found === undefined || !isJson || (response.status >= 400 && !isOwn)) return;
-  const { operation } = found;
-  const schema = response.status >= 400 ? error : operation.answers[response.status];
-  const what = `${request.method} ${operation.path}: ${response.status}`;
-  if (schema === undefined) throw new Error(`${what} is not in scripts/openapi/operations.ts`);
-  const checked = z.safeParse(schema, await response.clone().json());
-  if (checked.success) return;
-  throw new Error(`${what} is not as scripts/openapi says: ${z.prettifyError(checked.error)}`);
+  return new Response(body, response);
+}
+
+function checkEvent(event: string, check: Check): void {
+  for (const line of event.split("\n").filter((one) => one.startsWith("data: "))) {
+    const data = line.slice("data: ".length);
+    if (data !== "[DONE]") check(JSON.parse(data));
+  }
 }

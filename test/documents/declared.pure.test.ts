@@ -55,9 +55,7 @@ function ofLimited(reach: Path["reach"], others: Path["who"]["others"], at: stri
 }
 
 it("docs/idempotency.md names every path that takes an Idempotency-Key", () => {
-  const takes = OPERATIONS.filter(
-    ({ errors }) => errors?.includes("idempotency_mismatch") === true,
-  );
+  const takes = OPERATIONS.filter(({ errors }) => errors.includes("idempotency_mismatch"));
   const said = rowsOf("docs/idempotency.md").flatMap(([what = ""]) => callsIn(what));
   expect(said.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
 });

@@ -63,14 +63,14 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
 }
 
-const listQuery = z.extend(pageQuery, { after: z.optional(once) });
+export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
 
 /**
  * GET /v1/users?limit&offset&after: end users with their spend of now, in the order of creation. With `after`, the
  * last answer's `next_after`, a page costs what it shows, however many come before it.
  */
 export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
-  const page = parseQuery(listQuery, c.req.url);
+  const page = parseQuery(endUsersQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, offset, after } = page.value;
   const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));

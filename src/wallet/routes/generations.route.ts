@@ -20,10 +20,10 @@ export type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promis
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));
-const requestId = once.check(z.refine((id) => requestIdOf(id) === id, "must be a next_after"));
+const requestId = once.check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a next_after"));
 const limit = wholeNumber(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
-const query = z.object({
+export const generationsQuery = z.object({
   from: z.optional(day),
   to: z.optional(day),
   model: z._default(z.nullable(text), null),
@@ -33,7 +33,7 @@ const query = z.object({
   limit,
   after,
 });
-const holdsQuery = z.object({ limit, after });
+export const holdsQuery = z.object({ limit, after });
 
 /**
  * GET /v1/generations?from&to&model&key_id&external_id&status&limit&after: paid requests, newest first. A
@@ -41,7 +41,7 @@ const holdsQuery = z.object({ limit, after });
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
-    const asked = parseQuery(query, c.req.url);
+    const asked = parseQuery(generationsQuery, c.req.url);
     if (!asked.ok) return asked;
     const { from, to, model, key_id, external_id, status, ...page } = asked.value;
     const fromMs = startOf(from ?? "") ?? 0;

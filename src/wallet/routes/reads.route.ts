@@ -65,7 +65,7 @@ export function alertsView(
   return { alerts, total: page.total, ...asked };
 }
 
-const eventsAsked = z.object({
+export const eventsParameters = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
   from: z.optional(moment),
   to: z.optional(moment),
@@ -75,7 +75,7 @@ const eventsAsked = z.object({
 
 /** What a URL asks of the log, or a 400 with `param`. */
 export function eventQuery(url: string): Result<EventQuery> {
-  const fields = parseQuery(eventsAsked, url);
+  const fields = parseQuery(eventsParameters, url);
   if (!fields.ok) return fields;
   const { type = null, from = null, to = null, limit, after = null } = fields.value;
   return success({ type, from, to, limit, after });

@@ -36,7 +36,7 @@ export const day = once.check(
   z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"),
 );
 
-const query = z.object({
+export const usageParameters = z.object({
   from: z.optional(day),
   to: z.optional(day),
   group_by: z._default(
@@ -55,7 +55,7 @@ const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
  * with `param` for a date that does not exist, `from` after `to`, or more than 366 days.
  */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
-  const fields = parseQuery(query, url);
+  const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
   const { to = periodOf(nowMs).day, group_by: groupBy, limit, after } = fields.value;
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;

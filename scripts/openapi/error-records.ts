@@ -1,0 +1,42 @@
+import * as z from "zod";
+import { micros, record, time } from "./fields.ts";
+
+/** What an error says in numbers, in OpenAI's shape beside its four fields and in Anthropic's among its details. */
+const numbers = {
+  retry_after: z.int().optional().describe("Seconds."),
+  balance_micro: micros.optional(),
+  required_micro: micros.optional(),
+  held_micro: micros.optional(),
+  left_micro: micros.optional(),
+  quota_micro: micros.optional(),
+  budget_micro: micros.optional(),
+  resets_at: time.optional(),
+  generation_id: z.string().optional(),
+  key_id: z.string().optional(),
+  cost_micro: micros.optional().describe("What was charged all the same."),
+};
+export const errorObject = record("ErrorObject", {
+  message: z.string().min(1),
+  type: z.string().min(1),
+  param: z.string().nullable(),
+  code: z.string().nullable(),
+  ...numbers,
+  docs_url: z.string().optional(),
+});
+export const error = record("Error", { error: errorObject });
+/** As Anthropic's; our own code and numbers stand in `details`. */
+export const messagesErrorObject = z.strictObject({
+  type: z.literal("error"),
+  error: z.strictObject({
+    type: z.string().min(1),
+    message: z.string().min(1),
+    details: z.strictObject({
+      error_code: z.string().min(1),
+      param: z.string().optional(),
+      unsupported: z.array(z.string()).optional(),
+      ...numbers,
+    }),
+  }),
+  request_id: z.string(),
+});
+export const messagesError = messagesErrorObject.meta({ id: "MessagesError" });

@@ -1,0 +1,177 @@
+import { anchorOf, wireOf } from "../../src/http/failure-wire.ts";
+import type { Dialect, Limits } from "../../src/http/dialect.ts";
+import type { DoorContext } from "../../src/inference/doors/door.ts";
+import { DOORS } from "../../src/inference/doors/doors.ts";
+import type { Failure } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
+
+type Kind = Failure["kind"];
+type Samples = { readonly [K in Kind]: readonly Extract<Failure, { kind: K }>[] };
+
+const message = "Something is wrong.";
+const ONE = micros(1);
+const code = (kind: "conflict" | "invalid_request", word?: string) =>
+  ({ kind, message, param: null, ...(word !== undefined && { code: word }) }) as never;
+/** With what open requests hold alone in the way, and without. */
+const HELD = { requiredMicro: ONE, heldMicro: ONE, onlyHolds: true };
+const SPENT = { ...HELD, onlyHolds: false };
+const BUDGET = { period: "day", budgetMicro: ONE, leftMicro: ONE, resetsAt: 1 } as const;
+const QUOTA = { period: "day", quotaMicro: ONE, leftMicro: ONE, resetsAt: 1 } as const;
+const minute = { limit: 1, retryAfterMs: 1000 };
+const tokens = { ...minute, remaining: 0, required: 2 };
+
+/**
+ * One of every way in which a failure is told: from these come the statuses, headers and bodies of the document's
+ * errors. A kind without one does not compile.
+ */
+const SAMPLES: Samples = {
+  invalid_request: [
+    undefined,
+    "context_length_exceeded",
+    "content_filter",
+    "previous_response_not_found",
+  ].map((word) => code("invalid_request", word)),
+  invalid_api_key: [{ kind: "invalid_api_key" }],
+  balance_too_low: [
+    { kind: "balance_too_low", balanceMicro: ONE, ...HELD },
+    { kind: "balance_too_low", balanceMicro: ONE, ...SPENT },
+  ],
+  key_budget_exceeded: [
+    { kind: "key_budget_exceeded", ...BUDGET, ...HELD },
+    { kind: "key_budget_exceeded", ...BUDGET, ...SPENT },
+  ],
+  model_not_allowed: [{ kind: "model_not_allowed", model: "m" }],
+  region_mismatch: [{ kind: "region_mismatch", home: "eu" }],
+  role_required: [{ kind: "role_required", roles: ["owner"] }],
+  organization_suspended: [{ kind: "organization_suspended" }],
+  key_is_limited: [{ kind: "key_is_limited" }],
+  not_found: [{ kind: "not_found", message }],
+  model_not_found: [{ kind: "model_not_found", model: "m" }],
+  method_not_allowed: [{ kind: "method_not_allowed", allow: ["GET"] }],
+  request_timeout: [{ kind: "request_timeout" }],
+  conflict: [
+    undefined,
+    "last_owner",
+    "balance_too_low",
+    "too_many_keys",
+    "too_many_webhooks",
+    "webhook_disabled",
+    "replay_in_progress",
+    "too_many_secrets",
+    "too_many_sessions",
+  ].map((word) => code("conflict", word)),
+  idempotency_replay: [
+    { kind: "idempotency_replay", made: "generation", id: "req_1" },
+    { kind: "idempotency_replay", made: "key", id: "key_1" },
+  ],
+  idempotency_in_progress: [{ kind: "idempotency_in_progress" }],
+  idempotency_mismatch: [{ kind: "idempotency_mismatch" }],
+  body_too_large: [{ kind: "body_too_large", bytesMax: 1 }],
+  unsupported_media_type: [{ kind: "unsupported_media_type", message }],
+  no_console_session: [{ kind: "no_console_session" }],
+  origin_not_allowed: [{ kind: "origin_not_allowed" }],
+  rate_limited: [
+    { kind: "rate_limited", scope: "organization", ...minute },
+    { kind: "rate_limited", scope: "key", ...minute, orgId: "o" },
+  ],
+  tokens_limited: [{ kind: "tokens_limited", ...tokens }],
+  tokens_over_limit: [{ kind: "tokens_over_limit", limit: 1, prompt: 2, required: 3 }],
+  quota_exceeded: [
+    { kind: "quota_exceeded", ...QUOTA, ...HELD },
+    { kind: "quota_exceeded", ...QUOTA, ...SPENT },
+  ],
+  too_many_end_users: [{ kind: "too_many_end_users" }],
+  internal: [{ kind: "internal" }],
+  upstream_error: [{ kind: "upstream_error" }],
+  upstream_overloaded: [{ kind: "upstream_overloaded", retryAfterSeconds: 1 }],
+  home_region_unreachable: [{ kind: "home_region_unreachable" }],
+  overloaded: [{ kind: "overloaded" }],
+  storage_unavailable: [{ kind: "storage_unavailable" }],
+  misconfigured: [{ kind: "misconfigured" }],
+};
+
+const byAnchor = new Map<string, Failure[]>();
+for (const failure of Object.values(SAMPLES).flat()) {
+  const anchor = anchorOf(failure);
+  byAnchor.set(anchor, [...(byAnchor.get(anchor) ?? []), failure]);
+}
+
+/** A failure as a path tells it: `isMessages` is Anthropic's body, else OpenAI's; a stream's says it in an event. */
+export type ToldFailure = {
+  readonly anchor: string;
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly shape: "openai" | "messages" | "stream";
+};
+
+/** What a request was charged that failed all the same. */
+const CHARGED = { costMicro: ONE, generationId: "req_1" };
+
+/**
+ * How a path tells the failures that these anchors of docs/errors.md are about, in each of its dialects; those of a
+ * path that costs money may have been charged. Throws for an anchor of no failure.
+ */
+export function toldFailures(
+  path: string,
+  anchors: Iterable<string>,
+  isPaid: boolean,
+): readonly ToldFailure[] {
+  const dialects = dialectsOf(path);
+  return [...new Set(anchors)].flatMap((anchor) => {
+    const samples = byAnchor.get(anchor);
+    if (samples === undefined) throw new Error(`no failure is told as ${anchor}`);
+    const all: readonly Failure[] = isPaid
+      ? [...samples, ...samples.map((sample) => ({ ...sample, charged: CHARGED }))]
+      : samples;
+    return all.flatMap((sample) => dialects.map((dialect) => toldIn(dialect, anchor, sample)));
+  });
+}
+
+function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): ToldFailure {
+  const own = dialect?.error(failure, "req_1") ?? null;
+  if (own === null) {
+    const { status, headers = {} } = wireOf(failure);
+    return { anchor, status, headers: Object.keys(headers), shape: "openai" };
+  }
+  const headers = Object.keys(own.headers).filter((name) => name !== "content-type");
+  const shape = typeof own.body === "string" ? "stream" : "messages";
+  return { anchor, status: own.status, headers, shape };
+}
+
+/**
+ * Names of headers of its own that a path's dialect gives every answer, those that tell a known key of its minute, and
+ * those that only a key with a limit of tokens is told.
+ */
+export function dialectHeaders(
+  path: string,
+): Readonly<Record<"always" | "ofKey" | "ofTokens", string[]>> {
+  const rate = { limit: 1, remaining: 1, resetMs: 1 };
+  const names = (limits: Limits | null): string[] =>
+    dialectsOf(path).flatMap((one) => Object.keys(one?.headers("req_1", limits) ?? {}));
+  const always = names(null);
+  const withKey = names({ rate });
+  return {
+    always,
+    ofKey: withKey.filter((name) => !always.includes(name)),
+    ofTokens: names({ rate, tokens: rate }).filter((name) => !withKey.includes(name)),
+  };
+}
+
+/** What tells apart the clients that a door speaks to in their own way: none, and Codex. */
+const CLIENTS: readonly Readonly<Record<string, string>>[] = [
+  {},
+  { originator: "codex_cli_rs", "user-agent": "codex_cli_rs/1", accept: "text/event-stream" },
+];
+
+/** The dialects of a path, null for OpenAI's own. */
+function dialectsOf(path: string): readonly (Dialect | null)[] {
+  const door = DOORS.find((one) => path === one.path || path.startsWith(`${one.path}/`));
+  const dialects = CLIENTS.map((headers) => {
+    const at: DoorContext = { header: (name) => headers[name], query: () => undefined };
+    return door?.dialect?.(at) ?? null;
+  });
+  return [...new Set(dialects)];
+}
+
+/** Every anchor of docs/errors.md that some failure is told as. */
+export const ANCHORS: readonly string[] = [...byAnchor.keys()];

@@ -1,0 +1,126 @@
+import * as z from "zod";
+import { VERSIONS } from "../../src/inference/doors/messages/request.ts";
+
+type Described = { readonly description: string; readonly schema: object };
+
+const text = (description: string, pattern?: string): Described => ({
+  description,
+  schema: { type: "string", ...(pattern !== undefined && { pattern }) },
+});
+const whole = (description: string): Described => ({
+  description,
+  schema: { type: "integer", minimum: 0 },
+});
+const LEFT = "Of the key's limit in any 60 seconds.";
+const RESET = text("When the whole limit is there again.", "^(?:\\d+m)?\\d+s$");
+
+/** Every header of an answer that means something to a client, as the document's components have it. */
+export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
+  "x-request-id": text("The request's id, for support and for GET /v1/generations/{id}."),
+  "request-id": text("The same as `x-request-id`, as Anthropic's clients read it."),
+  "openai-organization": text("The id of the key's organisation."),
+  "x-ratelimit-limit-requests": whole("The key's requests a minute."),
+  "x-ratelimit-remaining-requests": whole(LEFT),
+  "x-ratelimit-reset-requests": RESET,
+  "x-ratelimit-limit-tokens": whole("The key's tokens a minute, where it has such a limit."),
+  "x-ratelimit-remaining-tokens": whole(LEFT),
+  "x-ratelimit-reset-tokens": RESET,
+  "anthropic-ratelimit-requests-limit": whole("The key's requests a minute."),
+  "anthropic-ratelimit-requests-remaining": whole(LEFT),
+  "anthropic-ratelimit-requests-reset": text("A point in time, RFC 3339."),
+  "anthropic-ratelimit-tokens-limit": whole(
+    "The key's tokens a minute, where it has such a limit.",
+  ),
+  "anthropic-ratelimit-tokens-remaining": whole(LEFT),
+  "anthropic-ratelimit-tokens-reset": text("A point in time, RFC 3339."),
+  "retry-after": whole("Seconds after which a repeat may pass."),
+  "retry-after-ms": whole("The same in milliseconds."),
+  "x-should-retry": {
+    description: "Whether a repeat may pass at all; SDKs obey it before they look at the status.",
+    schema: { type: "string", enum: ["true", "false"] },
+  },
+  "x-cost-micro": whole(
+    "What was charged, in micro-credits; of a stream its last event may say it.",
+  ),
+  "x-route": text("Who served it: the provider and its own name for the model."),
+  "x-attempts": whole("How many routes were asked."),
+  "x-granted-max-tokens": whole("The output that the money allows, where it is less than asked."),
+  "x-dropped": text(
+    "Fields of the request that were left out, with commas between; only where there are any.",
+  ),
+  "www-authenticate": text("How to authenticate."),
+};
+
+/** On each answer that has a receipt. */
+export const RECEIPT = {
+  always: ["x-route", "x-attempts"],
+  some: ["x-granted-max-tokens", "x-dropped"],
+};
+export const COST = "x-cost-micro";
+/** On each answer to a known key; the second list only where the key has a limit of tokens. */
+export const OF_KEY = {
+  always: ["openai-organization", ...minute("requests")],
+  some: minute("tokens"),
+};
+
+function minute(what: "requests" | "tokens"): readonly string[] {
+  return ["limit", "remaining", "reset"].map((name) => `x-ratelimit-${name}-${what}`);
+}
+
+/** A header that a request may come with, as a parameter. */
+export type HeaderParameter = {
+  readonly name: string;
+  readonly in: "header";
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: object;
+};
+
+const VISIBLE_ASCII = "^[\\x21-\\x7e]{1,255}$";
+
+export function idempotencyKey(required: boolean): HeaderParameter {
+  return {
+    name: "Idempotency-Key",
+    in: "header",
+    required,
+    description:
+      "Names the request for a day: a repeat does not run again. 1 to 255 visible ASCII characters.",
+    schema: { type: "string", pattern: VISIBLE_ASCII },
+  };
+}
+
+/** What every request that costs money may come with. */
+export const END_USER: HeaderParameter = {
+  name: "x-end-user",
+  in: "header",
+  required: false,
+  description:
+    "Who spends: the end user's external_id, where the body names none. Plain ASCII, not `.` or `..`.",
+  schema: {
+    type: "string",
+    pattern: "^(?:[!-\\-/-~]|[ -~]{2}[ -~]+|[ -~][!-\\-/-~])$",
+    maxLength: 256,
+  },
+};
+
+/** What Anthropic's clients send; the first version is meant by who sends none. */
+export const VERSION: HeaderParameter = {
+  name: "anthropic-version",
+  in: "header",
+  required: false,
+  description: "The version of Anthropic's API.",
+  schema: z.toJSONSchema(z.enum(VERSIONS)),
+};
+export const BETA: HeaderParameter = {
+  name: "anthropic-beta",
+  in: "header",
+  required: false,
+  description: "Names of betas with commas between; those that are not known here are left out.",
+  schema: { type: "string" },
+};
+/** A list of models is Anthropic's for who sends any version. */
+export const LIST_VERSION: HeaderParameter = {
+  ...VERSION,
+  description: "Anthropic's list instead of OpenAI's for who sends any version of its API.",
+  schema: { type: "string" },
+};

@@ -1,0 +1,165 @@
+import { dialectHeaders, toldFailures } from "./failures.ts";
+import { COST, OF_KEY, RECEIPT, RESPONSE_HEADERS } from "./headers.ts";
+import { linksOf } from "./links.ts";
+import type { Operation } from "./operation.ts";
+import type { Json } from "./schemas.ts";
+
+/** One way in which an operation may answer. */
+type Told = {
+  readonly status: number;
+  readonly says: string;
+  readonly type: "application/json" | "text/event-stream";
+  readonly schema: Json;
+  readonly always: readonly string[];
+  readonly some: readonly string[];
+};
+
+export const STREAM_SAYS =
+  "Server-sent events: the schema is of each event's `data`; OpenAI's streams end with the data `[DONE]`.";
+
+/** What of the components an operation's answers are made of. */
+export type Parts = {
+  readonly of: (status: number) => Json;
+  readonly events: Json | null;
+  readonly error: Json;
+  readonly messagesError: Json;
+  readonly refusals: Refusals;
+};
+
+/** Refusals that operations share, as `components.responses`. */
+export class Refusals {
+  readonly components: Json = {};
+  readonly #names = new Map<string, string>();
+
+  /** A reference to this one, by its status and a number. */
+  shared(status: number, response: Json): Json {
+    const text = JSON.stringify([status, response]);
+    const before = Object.keys(this.components).filter((name) =>
+      name.startsWith(`Refusal${status}`),
+    );
+    const name = this.#names.get(text) ?? `Refusal${status}_${before.length + 1}`;
+    this.#names.set(text, name);
+    this.components[name] = response;
+    return { $ref: `#/components/responses/${name}` };
+  }
+}
+
+/** `responses` of an operation: every status with all headers, types and bodies that it may come with. */
+export function responsesOf(operation: Operation, parts: Parts, answer: unknown): Json {
+  const told = [...successes(operation, parts), ...failures(operation, parts)];
+  const responses: Json = {};
+  for (const status of [...new Set(told.map((one) => one.status))].toSorted((a, b) => a - b)) {
+    const all = told.filter((one) => one.status === status);
+    const isSuccess = status < 300;
+    const links = isSuccess ? linksOf(operation) : {};
+    const response = {
+      description: [...new Set(all.map(({ says }) => says))].join(isSuccess ? " " : ", "),
+      headers: headersOf(all),
+      content: contentOf(all, isSuccess ? answer : undefined),
+      ...(Object.keys(links).length > 0 && { links }),
+    };
+    responses[status] = isSuccess ? response : parts.refusals.shared(status, response);
+  }
+  return responses;
+}
+
+/** On every answer below `/v1` to a key that was admitted, and on any other as far as it is known. */
+function ofKey({ path }: Operation): { readonly always: string[]; readonly some: string[] } {
+  if (path.startsWith("/admin/")) return { always: [], some: [] };
+  const { ofKey: own, ofTokens } = dialectHeaders(path);
+  return { always: [...OF_KEY.always, ...own], some: [...OF_KEY.some, ...ofTokens] };
+}
+
+function successes(operation: Operation, parts: Parts): Told[] {
+  const { isPaid, summary, path } = operation;
+  const key = ofKey(operation);
+  const always = ["x-request-id", ...dialectHeaders(path).always, ...key.always];
+  const receipt = isPaid ? RECEIPT : { always: [], some: [] };
+  const some = [...key.some, ...receipt.some];
+  const whole = Object.keys(operation.answers).map((text): Told => {
+    const status = Number(text);
+    return {
+      status,
+      says: `${summary}.`,
+      type: "application/json",
+      schema: parts.of(status),
+      always: [...always, ...receipt.always, ...(isPaid ? [COST] : [])],
+      some,
+    };
+  });
+  if (parts.events === null) return whole;
+  return [
+    ...whole,
+    {
+      status: 200,
+      says: STREAM_SAYS,
+      type: "text/event-stream",
+      schema: parts.events,
+      always: [...always, ...receipt.always],
+      some,
+    },
+  ];
+}
+
+function failures(operation: Operation, parts: Parts): Told[] {
+  const { path, errors, isPaid } = operation;
+  const key = ofKey(operation);
+  const own = dialectHeaders(path);
+  const bodies = {
+    openai: parts.error,
+    messages: parts.messagesError,
+    stream: parts.events ?? {},
+  };
+  return toldFailures(path, errors, isPaid).map(({ anchor, status, headers, shape }) => {
+    const isStream = shape === "stream";
+    return {
+      status,
+      says: isStream ? STREAM_SAYS : `\`${anchor}\``,
+      type: isStream ? "text/event-stream" : "application/json",
+      schema: bodies[shape],
+      always: ["x-request-id", ...own.always, ...headers],
+      some: [...key.always, ...key.some],
+    };
+  });
+}
+
+function headersOf(all: readonly Told[]): Json {
+  const names = new Set(all.flatMap(({ always, some }) => [...always, ...some]));
+  const entries = [...names].map((name) => {
+    if (RESPONSE_HEADERS[name] === undefined) throw new Error(`scripts/openapi knows no ${name}`);
+    const isAlways = all.every(({ always }) => always.includes(name));
+    return [name, { $ref: headerRef(name, isAlways) }];
+  });
+  return Object.fromEntries(entries) as Json;
+}
+
+/** Required ones are components of their own: a header's `required` cannot stand beside its `$ref`. */
+function headerRef(name: string, isAlways: boolean): string {
+  return `#/components/headers/${name}${isAlways ? "-always" : ""}`;
+}
+
+/** `components.headers` that `paths` refer to. */
+export function headerComponents(paths: string): Json {
+  const entries = Object.entries(RESPONSE_HEADERS).flatMap(([name, header]) =>
+    [false, true]
+      .filter((isAlways) => paths.includes(`"${headerRef(name, isAlways)}"`))
+      .map((isAlways) => [
+        headerRef(name, isAlways).split("/").at(-1),
+        { ...header, ...(isAlways && { required: true }) },
+      ]),
+  );
+  return Object.fromEntries(entries) as Json;
+}
+
+function contentOf(all: readonly Told[], example: unknown): Json {
+  const content: Json = {};
+  for (const type of new Set(all.map((one) => one.type))) {
+    const told = all.filter((one) => one.type === type).map(({ schema }) => JSON.stringify(schema));
+    const schemas = [...new Set(told)].map((text) => JSON.parse(text) as Json);
+    content[type] = {
+      schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
+      ...(example !== undefined && type === "application/json" && { example }),
+    };
+  }
+  return content;
+}

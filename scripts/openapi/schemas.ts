@@ -1,0 +1,68 @@
+import * as z from "zod";
+import type * as core from "zod/v4/core";
+import { moment } from "../../src/http/parse-body.ts";
+import { DOLLARS_MAX } from "../../src/lib/money.ts";
+import { opaqueObject } from "../../src/inference/core-request.ts";
+import { day } from "../../src/wallet/routes/usage.route.ts";
+
+export type Json = Record<string, unknown>;
+
+/** What a schema says that its own checks alone know. */
+const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
+  [opaqueObject, { type: "object" }],
+  [day, { type: "string", format: "date" }],
+  [moment, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
+]);
+
+/** An end user's name: no control characters, not `.` or `..`; at most 256 bytes. */
+const CONTROL = "\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029";
+const EXTERNAL_ID = {
+  minLength: 1,
+  maxLength: 256,
+  pattern: `^[^${CONTROL}]*[^.${CONTROL}][^${CONTROL}]*$`,
+};
+const EXTERNAL_ID_FIELDS = /^properties\/(?:user|end_user|external_id)(?:\/anyOf\/0)?$/;
+
+/** The JSON Schema of what is sent (`input`) or answered (`output`), with its own names in `$defs`. */
+export function jsonSchema(schema: core.$ZodType, io: "input" | "output"): Json {
+  const { $schema: _dialect, ...whole } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: "any",
+    reused: "inline",
+    override: ({ zodSchema, jsonSchema: made, path }) => {
+      const known = KNOWN.get(zodSchema);
+      if (known !== undefined) Object.assign(made, { pattern: undefined }, known);
+      const isMoney =
+        made.type === "number" && path.some((step) => String(step).endsWith("_dollars"));
+      if (isMoney && io === "input") Object.assign(made, { minimum: 0, maximum: DOLLARS_MAX });
+      const isName = made.type === "string" && EXTERNAL_ID_FIELDS.test(path.join("/"));
+      if (isName && io === "input") Object.assign(made, EXTERNAL_ID);
+    },
+  }) as Json;
+  return whole;
+}
+
+/** A query parameter and what it may be, as JSON Schema. */
+export type QueryParameter = { readonly name: string; readonly schema: Json };
+
+/** The parameters of a query's schema, whose values come as text: a number is what its text stands for. */
+export function queryOf(schema: core.$ZodType & { readonly shape: object }): QueryParameter[] {
+  return Object.entries(schema.shape as Record<string, core.$ZodType>).map(([name, field]) => {
+    const [said, meant] = [jsonSchema(field, "input"), jsonSchema(field, "output")];
+    const told = present(meant["type"] === "integer" ? meant : said);
+    return { name, schema: isFlag(told) ? { type: "boolean", default: false } : told };
+  });
+}
+
+/** `true` or `false`, false unless said. */
+function isFlag({ enum: values, default: preset }: Json): boolean {
+  return JSON.stringify(values) === '["true","false"]' && preset === "false";
+}
+
+/** Without null, which no query can say. */
+function present({ anyOf, type, default: preset, ...schema }: Json): Json {
+  const some = (anyOf as Json[] | undefined)?.find((one) => one["type"] !== "null");
+  const one = [type].flat().find((word) => word !== "null");
+  const told = preset === null || preset === "" || preset === undefined ? {} : { default: preset };
+  return { ...schema, ...(one !== undefined && { type: one }), ...some, ...told };
+}

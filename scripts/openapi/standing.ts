@@ -1,0 +1,56 @@
+import { EVERYONE } from "../../src/paths.ts";
+import type { Path } from "../../src/paths.ts";
+import type { Description, Row, Standing } from "./operation.ts";
+
+/** Refusals of any path, whoever asks. */
+const ANYWHERE = ["invalid_request", "invalid_api_key", "misconfigured", "internal"];
+/** Of a body that is read. */
+const BODY = ["request_timeout", "body_too_large", "unsupported_media_type", "overloaded"];
+/** Of a key: it lives elsewhere, its page is another's, its minute is over, or who knows it is away. */
+const KEY = [
+  "region_mismatch",
+  "origin_not_allowed",
+  "rate_limit_exceeded",
+  "overloaded",
+  "storage_unavailable",
+  "home_region_unreachable",
+];
+
+/** What any row with a body, or a parameter in its path, may answer with. */
+function errorsOfRow(
+  { path }: Row,
+  row: { readonly readsBody: boolean; readonly hasKey: boolean },
+): readonly string[] {
+  return [
+    ...ANYWHERE,
+    ...(row.hasKey ? KEY : ["storage_unavailable", "overloaded"]),
+    ...(row.readsBody ? BODY : []),
+    ...(path.includes(":") ? ["not_found"] : []),
+  ];
+}
+
+/** Of a row below `/v1`. */
+export function standingOf(row: Path, { body }: Description): Standing {
+  const { reach, who, method } = row;
+  const isPaid = reach === "paid";
+  const changes = method !== "GET" && (reach === "home" || reach === "managed");
+  const errors = [
+    ...errorsOfRow(row, { readsBody: body !== undefined, hasKey: true }),
+    ...(changes || isPaid ? ["organization_suspended"] : []),
+    ...(reach === "managed" ? ["key_is_limited"] : []),
+    ...(who.roles === EVERYONE ? [] : ["role_required"]),
+  ];
+  return { roles: rolesOf(row), errors, isPaid, isStrict: changes };
+}
+
+function rolesOf({ who: { roles, others } }: Path): string {
+  if (others === undefined) return roles.join(", ");
+  return others.length === 0 ? "everyone its own" : `${others.join(", ")}; everyone else its own`;
+}
+
+/** Of a row below `/admin/v1`. */
+export function operatorStanding(row: Row): Standing {
+  const readsBody = row.method === "POST" || row.method === "PATCH";
+  const errors = errorsOfRow(row, { readsBody, hasKey: false });
+  return { roles: "operator", errors, isPaid: false, isStrict: true };
+}

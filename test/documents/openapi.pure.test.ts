@@ -1,0 +1,113 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { openApiDocument } from "../../scripts/openapi/document.ts";
+import { ANCHORS } from "../../scripts/openapi/failures.ts";
+import { allowOrigin } from "../../src/http/cors.ts";
+import { anchorsOf } from "./links.ts";
+import { readPage, ROOT } from "./pages.ts";
+
+type Operation = {
+  readonly operationId: string;
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  readonly responses: Readonly<Record<string, Answer>>;
+};
+type Answer = {
+  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly links?: Readonly<Record<string, Link>>;
+};
+type Link = { readonly operationId: string; readonly parameters: Readonly<Record<string, string>> };
+type Document = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly responses: Readonly<Record<string, Answer>> };
+};
+
+const document = openApiDocument({}) as unknown as Document;
+const text = JSON.stringify(document);
+const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+const byId = new Map(operations.map((operation) => [operation.operationId, operation]));
+
+/** Headers that the document has in another place, or that are no client's of the API. */
+const NO_PARAMETERS = new Set([
+  // securitySchemes and requestBody
+  "authorization",
+  "x-api-key",
+  "content-type",
+  // the transport's, and a browser's
+  "content-length",
+  "content-encoding",
+  "origin",
+  "access-control-request-headers",
+  "sec-fetch-site",
+  "cookie",
+  "set-cookie",
+  "cf-connecting-ip",
+  // by which Codex is known
+  "originator",
+  "user-agent",
+  "accept",
+  // of peers and hosts
+  "x-request-id",
+  "retry-after",
+  "signature",
+  "signature-input",
+  "content-digest",
+  "cf-mitigated",
+]);
+
+it("every header that the code reads of a request is a parameter of the document, and no other is", () => {
+  const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
+  const read = files
+    .filter((name) => name.endsWith(".ts") && !name.startsWith("providers/"))
+    .flatMap((name) => {
+      const source = readFileSync(path.join(ROOT, "src", name), "utf8");
+      const named = source.matchAll(/(?:\bheader|headers\.get)\(\s*(?:"([\w-]+)"|END_USER)/g);
+      return [...named].map(([, word = "x-end-user"]) => word);
+    });
+  const asked = new Set(read.filter((name) => !NO_PARAMETERS.has(name)));
+  const told = operations.flatMap(({ parameters = [] }) =>
+    parameters.filter((one) => one.in === "header").map(({ name }) => name.toLowerCase()),
+  );
+  expect([...asked].toSorted()).toEqual([...new Set(told)].toSorted());
+});
+
+it("a page may read every header of an answer that the document names below /v1", () => {
+  const headers = new Headers();
+  allowOrigin(headers, "https://app.example.com", null);
+  const exposed = new Set(headers.get("access-control-expose-headers")?.split(", "));
+  const answers = Object.entries(document.paths)
+    .filter(([at]) => at.startsWith("/v1/"))
+    .flatMap(([, methods]) =>
+      Object.values(methods).flatMap(({ responses }) => Object.values(responses)),
+    );
+  const named = [...answers, ...Object.values(document.components.responses)].flatMap((answer) =>
+    Object.keys(answer.headers ?? {}),
+  );
+  exposed.add("www-authenticate"); // what it says is known
+  expect([...new Set(named)].filter((name) => !exposed.has(name))).toEqual([]);
+});
+
+it("every link leads to an operation and gives it all that its path holds", () => {
+  const links = operations.flatMap(({ responses }) =>
+    Object.values(responses).flatMap((answer) => Object.values(answer.links ?? {})),
+  );
+  expect(links.length).toBeGreaterThan(20);
+  for (const { operationId, parameters } of links) {
+    const asked = byId.get(operationId)?.parameters ?? [];
+    const inPath = asked.filter((one) => one.in === "path").map(({ name }) => name);
+    expect(Object.keys(parameters).toSorted()).toEqual(inPath.toSorted());
+  }
+});
+
+it("patterns are such as every language's tools take: no classes of Unicode, nothing that looks around", () => {
+  const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, one = ""]) => {
+    return JSON.parse(one) as string;
+  });
+  expect(patterns.length).toBeGreaterThan(10);
+  expect(patterns.filter((one) => /\\p\{|\(\?[=!<]/.test(one))).toEqual([]);
+});
+
+it("every error of the document has its heading in docs/errors.md", () => {
+  const anchors = anchorsOf(readPage("docs/errors.md"));
+  expect(ANCHORS.filter((anchor) => !anchors.has(anchor))).toEqual([]);
+});
