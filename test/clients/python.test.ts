@@ -9,18 +9,8 @@ import { blocksOf, readPage } from "../documents/pages.ts";
 import { hasShape } from "../documents/shape.ts";
 import { HELD, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { NEWEST, OLDER } from "./python/packages.ts";
 
-const NEWEST = [
-  "openai==3.54.0",
-  "anthropic==2.12.0",
-  "pydantic-ai-slim[openai,anthropic]==2.68.0",
-  "langchain-openai==1.7.3",
-  "langchain-anthropic==1.7.7",
-  "agent-framework-core==1.23.0",
-  "agent-framework-openai==1.17.0",
-];
-/** The majors before, beside what the newest need. */
-const OLDER = ["openai==2.54.0", "anthropic==1.17.0"];
 /** What pip says when it reaches nobody. */
 const UNREACHED = /connection|timed? ?out|name resolution|unreachable|proxy/i;
 const NEEDS_IT = /^sh no-run: it needs pip install openai\b/;
@@ -60,26 +50,28 @@ it.for(examples)("the block in Python at $at answers as it says", async (example
   expect(hasShape(stdout, example.answer), stdout).toBe(true);
 });
 
+/** Going on by the id of the answer before, where it is kept and where it is not. */
+const CHAINED = ["chained", "chained to none"];
 /** The programs of test/clients/python, and the doors at which each holds the conversation. */
 const PROGRAMS = [
-  { program: "openai_sdk", major: "newest", doors: ["chat", "responses", "chained"] },
-  { program: "openai_sdk", major: "older", doors: ["chat", "responses", "chained"] },
+  { program: "openai_sdk", major: "newest", doors: ["chat", "responses", ...CHAINED] },
+  { program: "openai_sdk", major: "older", doors: ["chat", "responses", ...CHAINED] },
   { program: "anthropic_sdk", major: "newest", doors: ["by hand", "runner"] },
   { program: "anthropic_sdk", major: "older", doors: ["by hand", "runner"] },
   {
     program: "langchain_sdk",
     major: "newest",
-    doors: ["chat", "responses", "chained", "messages"],
+    doors: ["chat", "responses", ...CHAINED, "messages"],
   },
   {
     program: "pydantic_ai_sdk",
     major: "newest",
-    doors: ["chat", "responses", "chained", "messages"],
+    doors: ["chat", "responses", ...CHAINED, "messages"],
   },
-  { program: "agent_framework_sdk", major: "newest", doors: ["chat", "responses", "chained"] },
+  { program: "agent_framework_sdk", major: "newest", doors: ["chat", "responses", ...CHAINED] },
 ];
 const MODELS = ["sandbox/agent", GPT, CLAUDE];
-const REFUSED = { error: expect.stringContaining("previous_response_id") as string };
+const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };
 
 it.for(PROGRAMS)("$program, $major: three turns with a tool", async (one, { skip }) => {
   skip(missing !== "", missing);
@@ -91,6 +83,7 @@ it.for(PROGRAMS)("$program, $major: three turns with a tool", async (one, { skip
       env: {
         ...environment(),
         ...(one.major === "older" && { PYTHONPATH: older }),
+        KEEPING_KEY: await at.keepingKey(),
         TURNS: JSON.stringify(TURNS),
         MODELS: JSON.stringify(MODELS),
         TOOL: JSON.stringify({ name, description, parameters }),
@@ -101,7 +94,7 @@ it.for(PROGRAMS)("$program, $major: three turns with a tool", async (one, { skip
     MODELS.flatMap((model) =>
       ["whole", "streamed"].map((way) => [
         `${door}, ${model}, ${way}`,
-        door === "chained" ? REFUSED : HELD,
+        door === "chained to none" ? REFUSED : HELD,
       ]),
     ),
   );

@@ -3,9 +3,12 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { ORIGIN } from "../../console/lib/clients.ts";
 import { copiesOf } from "../../console/lib/copies.ts";
+import { NEWEST, OLDER } from "../clients/python/packages.ts";
 import { clientsIn, YOUR_KEY } from "../../scripts/site/clients.ts";
 
-const PAGE = readFileSync(path.join(import.meta.dirname, "../../docs/clients.md"), "utf8");
+const readText = (file: string): string =>
+  readFileSync(path.join(import.meta.dirname, file), "utf8");
+const PAGE = readText("../../docs/clients.md");
 
 /** How each client's blocks say where it asks and with whose key: a pattern for each of its blocks' SDKs. */
 const AT = ORIGIN.replaceAll(".", "\\.");
@@ -38,6 +41,25 @@ const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = 
   ["opencode", new RegExp(`"baseURL": "${AT}/v1", "apiKey": "\\{env:KEY\\}"`), /export KEY=/],
   ["Open WebUI", inShell("OPENAI_API_BASE_URL", "/v1", "OPENAI_API_KEY")],
   ["llm", new RegExp(`api_base: ${AT}/v1\n`), /llm keys set turnpike --value \$KEY\n/],
+  ["Copilot CLI", inShell("COPILOT_PROVIDER_BASE_URL", "/v1", "COPILOT_PROVIDER_API_KEY")],
+  ["pi", new RegExp(`"baseUrl": "${AT}/v1",[^]*"apiKey": "KEY"`), /export KEY=/],
+  ["Qwen Code", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
+  ["Continue", new RegExp(`apiBase: ${AT}/v1\n    apiKey: ${YOUR_KEY}\n`)],
+  [
+    "Frameworks for Python",
+    new RegExp(`OpenAIProvider\\(base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`OpenAIChatClient\\("smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`from strands [^]*\\{"base_url": "${AT}/v1", "api_key": "${YOUR_KEY}"\\}`),
+    new RegExp(`from_token\\("${YOUR_KEY}"\\)\n.*api_base_url="${AT}/v1"`),
+    new RegExp(`LLM\\(model="openai/smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`dspy\\.LM\\(.*api_base="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`from llama_index[^]*\\{"api_base": "${AT}/v1", "api_key": "${YOUR_KEY}"\\}`),
+    new RegExp(`from_provider\\("openai/smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`import litellm\n[^]*\\{"api_base": "${AT}/v1", "api_key": "${YOUR_KEY}"\\}`),
+    new RegExp(`OpenAILike\\(id="smart", base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`AsyncOpenAI\\(base_url="${AT}/v1", api_key="${YOUR_KEY}"\\)`),
+    new RegExp(`OpenAIChatCompletionClient\\([^)]*base_url="${AT}/v1", api_key="${YOUR_KEY}"`),
+  ],
 ];
 
 function inShell(address: string, ending: string, key: string): RegExp {
@@ -96,4 +118,47 @@ it("a request is copied for the shell with its quotes, and for Python as JSON in
   expect(JSON.parse(inQuotes.replaceAll(`'\\''`, "'"))).toEqual(body);
   const inPython = /json\.loads\((.*)\)/.exec(python?.text ?? "")?.[1] ?? "";
   expect(JSON.parse(JSON.parse(inPython) as string)).toEqual(body);
+});
+
+describe("the table of what is run at every merge", () => {
+  const [table = ""] = PAGE.split("npm run test:clients");
+  const versionsOf = (row: string): string[] => row.match(/\b\d+\.\d+\b/g) ?? [];
+  const rowOf = (name: string): string =>
+    table.split("\n").find((line) => line.startsWith(`| [${name}]`)) ?? "";
+  const minor = (version: string): string => version.split(".", 2).join(".");
+  const installed = Object.entries(
+    (JSON.parse(readText("../clients/package.json")) as { dependencies: Record<string, string> })
+      .dependencies,
+  ).map(([name, version]): [string, string] => [name, version.split("@").at(-1) ?? ""]);
+  const inPython = [...NEWEST, ...OLDER].map((pin): [string, string] => {
+    const [name = "", version = ""] = pin.split("==");
+    return [name.replace(/\[.*/, ""), version];
+  });
+  /** Each row, and the packages whose versions it names. */
+  const ROWS: readonly (readonly [row: string, js: RegExp | null, python: string | null])[] = [
+    ["OpenAI SDKs", /^openai\d?$/, "openai"],
+    ["OpenAI Agents SDK", /^@openai\/agents$/, null],
+    ["AI SDK", /^ai\d?$/, null],
+    ["LangChain", /^@langchain\/openai$/, "langchain-openai"],
+    ["pydantic-ai", null, "pydantic-ai-slim"],
+    ["Microsoft agent-framework", null, "agent-framework-core"],
+    ["Anthropic SDKs", /^@anthropic-ai\/sdk\d?$/, "anthropic"],
+    ["Claude Code", /^@anthropic-ai\/claude-code$/, null],
+    ["Codex", /^@openai\/codex$/, null],
+  ];
+
+  it.each(ROWS)("%s: the versions that are installed there", (row, js, python) => {
+    const used = [
+      ...installed.filter(([name]) => js?.test(name) === true),
+      ...inPython.filter(([name]) => name === python),
+    ];
+    expect(versionsOf(rowOf(row)).toSorted()).toEqual(
+      used.map(([, version]) => minor(version)).toSorted(),
+    );
+  });
+
+  it("has no other row", () => {
+    const rows = [...table.matchAll(/^\| \[([^\]]+)\]/gm)].map(([, name]) => name);
+    expect(rows).toEqual(ROWS.map(([row]) => row));
+  });
 });

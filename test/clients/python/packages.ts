@@ -1,0 +1,12 @@
+/** The packages that the programs beside this file are run with. */
+export const NEWEST = [
+  "openai==3.54.0",
+  "anthropic==2.12.0",
+  "pydantic-ai-slim[openai,anthropic]==2.68.0",
+  "langchain-openai==1.7.3",
+  "langchain-anthropic==1.7.7",
+  "agent-framework-core==1.23.0",
+  "agent-framework-openai==1.17.0",
+];
+/** The majors before, beside what the newest need. */
+export const OLDER = ["openai==2.54.0", "anthropic==1.17.0"];
