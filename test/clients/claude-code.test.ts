@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { expect, it } from "vitest";
-import { gateway } from "./gateway.ts";
+import { expect, it, onTestFinished } from "vitest";
+import { CLAUDE, makersGateway } from "./makers.ts";
 
-const at = gateway();
+// Its small requests beside the answer have tools as well, which an agent would call.
+const at = await makersGateway({ smart: "sandbox/echo" }, "sandbox/echo");
 
 /** One line of `claude -p --output-format stream-json`. */
 type Line = {
@@ -17,19 +18,22 @@ type Line = {
 };
 type Turn = { readonly lines: readonly Line[]; readonly log: string };
 
-/** What `claude -p` does with a prompt, in a home of its own and with no network but ours. */
-function claude(prompt: string, key = at.key): Promise<Turn> {
-  const home = mkdtempSync(join(tmpdir(), "claude-"));
+/** What `claude -p` does with a prompt, in a home that is new or given, and with no network but ours. */
+function claude(
+  prompt: string,
+  { key = at.key, model = "smart", home: given = "", more = [] as readonly string[] } = {},
+): Promise<Turn> {
+  const home = given === "" ? mkdtempSync(join(tmpdir(), "claude-")) : given;
   const name = "@anthropic-ai/claude-code/package.json";
   const cli = join(dirname(createRequire(import.meta.url).resolve(name)), "cli-wrapper.cjs");
   const output = ["--output-format", "stream-json", "--verbose"];
-  const args = [cli, "-p", prompt, ...output, "--allowedTools", "Bash"];
+  const args = [cli, "-p", prompt, ...output, "--allowedTools", "Bash", ...more];
   const env = {
     PATH: process.env["PATH"],
     HOME: home,
     ANTHROPIC_BASE_URL: at.origin,
     ANTHROPIC_AUTH_TOKEN: key,
-    ANTHROPIC_MODEL: "smart",
+    ANTHROPIC_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: "smart",
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
   };
@@ -39,7 +43,7 @@ function claude(prompt: string, key = at.key): Promise<Turn> {
       args,
       { env, cwd: home, timeout: 100_000, maxBuffer: 2 ** 26 },
       (_, said, log) => {
-        rmSync(home, { recursive: true, force: true });
+        if (given === "") rmSync(home, { recursive: true, force: true });
         const json = said.split("\n").filter((line) => line.startsWith("{"));
         resolve({ lines: json.map((line) => JSON.parse(line) as Line), log });
       },
@@ -72,9 +76,28 @@ it("claude -p: a whole turn with one call of its shell", async () => {
 });
 
 it("claude -p: without credits it stops and says why", async () => {
-  const turn = await claude("Say hello", await at.keyOf({ credits: 0 }));
+  const turn = await claude("Say hello", { key: await at.keyOf({ credits: 0 }) });
   expect([resultOf(turn), turn.log]).toMatchObject([
     { is_error: true, result: expect.stringMatching(/credit/i) as string },
     expect.anything(),
   ]);
+});
+
+it("claude -p: three turns of one conversation with its shell, under Claude's name at its own host", async () => {
+  const home = mkdtempSync(join(tmpdir(), "claude-"));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const order = (word: string) =>
+    `call Bash ${JSON.stringify({ command: `echo ${word}-$((40+2))`, description: "count" })}`;
+  const said: unknown[] = [];
+  for (const prompt of [
+    `${order("one")} and then ${order("two")}`,
+    order("three"),
+    order("four"),
+  ]) {
+    const more = said.length === 0 ? [] : ["--continue"];
+    // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
+    const turn = await claude(prompt, { model: CLAUDE, home, more });
+    said.push(resultOf(turn)?.result ?? turn.log);
+  }
+  expect(said).toEqual(["two", "three", "four"].map((word) => `Bash returned: ${word}-42`));
 });

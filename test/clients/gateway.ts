@@ -11,6 +11,8 @@ export type Gateway = {
   readonly key: string;
   /** The key of another organisation. */
   readonly keyOf: (options: Parameters<typeof makeOrganization>[2]) => Promise<string>;
+  /** The key of an organisation that keeps its answers. */
+  readonly keepingKey: () => Promise<string>;
   /** What the organisation has left, in micros. */
   readonly balance: () => Promise<number>;
 };
@@ -39,6 +41,16 @@ export function gateway(bindings: Readonly<Record<string, string>> = {}): Gatewa
     },
     keyOf: async (options) =>
       (await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, options)).key,
+    keepingKey: async () => {
+      const made = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, { rpmLimit: 1000 });
+      const settings = await fetch(`${regions.eu.baseUrl}/orgs/${made.orgId}/settings`, {
+        method: "PATCH",
+        headers: { authorization: `Bearer ${made.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ keep_responses_hours: 1 }),
+      });
+      if (!settings.ok) throw new Error(await settings.text());
+      return made.key;
+    },
     balance: async () => {
       const headers = { authorization: `Bearer ${key}` };
       const answer = await fetch(`${regions.eu.baseUrl}/balance`, { headers });

@@ -12,16 +12,17 @@ const ALIASES = { [GPT]: "openai/gpt-6.1-sol", [CLAUDE]: "anthropic/claude-sonne
 
 /**
  * The gateway with OpenAI and Anthropic behind it, each played by the sandbox: GPT thinks before it calls, Claude says
- * a word. Their wires are those of this gateway's own doors, asked with the key of another organisation.
+ * a word unless another is named that plays it. Their wires are those of this gateway's own doors, asked with the key of another organisation.
  */
 export async function makersGateway(
   aliases: Readonly<Record<string, string>> = {},
+  claude = "sandbox/agent",
 ): Promise<Gateway> {
   let key: Promise<string> | undefined;
   const host = createServer((incoming, response) => {
     key ??= at.keyOf({ credits: 1_000_000_000, rpmLimit: 1000 });
     key
-      .then((own) => played(incoming, response, { origin: at.origin, key: own }))
+      .then((own) => played(incoming, response, { origin: at.origin, key: own, claude }))
       .catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => {
@@ -44,7 +45,7 @@ export async function makersGateway(
 async function played(
   incoming: IncomingMessage,
   response: ServerResponse,
-  { origin, key }: { readonly origin: string; readonly key: string },
+  { origin, key, claude }: Readonly<Record<"origin" | "key" | "claude", string>>,
 ): Promise<void> {
   const parts: Buffer[] = [];
   for await (const part of incoming) parts.push(part as Buffer);
@@ -54,7 +55,7 @@ async function played(
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({
       ...asked,
-      model: /^gpt/.test(String(asked["model"])) ? "sandbox/think" : "sandbox/agent",
+      model: /^gpt/.test(String(asked["model"])) ? "sandbox/think" : claude,
     }),
   });
   response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });

@@ -216,7 +216,7 @@ function tool() {
 }
 
 describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, Sdk) => {
-  const own = () => new Sdk({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
+  const own = (apiKey = at.key) => new Sdk({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
   const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
     [false, true].map((streamed) => ({ model, streamed })),
   );
@@ -232,9 +232,9 @@ describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, 
   it.each(cases)(
     "responses by the id of the one before, $model, streamed: $streamed",
     async (asking) => {
-      await expect(responses({ own: own(), ...asking }, true)).rejects.toBeInstanceOf(
-        Sdk.BadRequestError,
-      );
+      const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
+      await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
+      expect(await chain(await at.keepingKey())).toEqual(HELD);
     },
   );
 });

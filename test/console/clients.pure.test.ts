@@ -120,12 +120,13 @@ it("a request is copied for the shell with its quotes, and for Python as JSON in
   expect(JSON.parse(JSON.parse(inPython) as string)).toEqual(body);
 });
 
+const versionsOf = (row: string): string[] => row.match(/\b\d+\.\d+\b/g) ?? [];
+const minor = (version: string): string => version.split(".", 2).join(".");
+
 describe("the table of what is run at every merge", () => {
   const [table = ""] = PAGE.split("npm run test:clients");
-  const versionsOf = (row: string): string[] => row.match(/\b\d+\.\d+\b/g) ?? [];
   const rowOf = (name: string): string =>
     table.split("\n").find((line) => line.startsWith(`| [${name}]`)) ?? "";
-  const minor = (version: string): string => version.split(".", 2).join(".");
   const installed = Object.entries(
     (JSON.parse(readText("../clients/package.json")) as { dependencies: Record<string, string> })
       .dependencies,

@@ -1,6 +1,6 @@
 from agent_framework import Agent
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
-from conversation import KEY, TURNS, URL, Weather, function, hold
+from conversation import KEEPING_KEY, KEY, TURNS, URL, Weather, function, hold
 
 
 def talk_with(make, options=None):
@@ -27,6 +27,7 @@ hold(
     {
         "chat": talk_with(lambda model: OpenAIChatCompletionClient(model, **own)),
         "responses": talk_with(lambda model: OpenAIChatClient(model, **own), {"store": False}),
-        "chained": talk_with(lambda model: OpenAIChatClient(model, **own)),
+        "chained": talk_with(lambda model: OpenAIChatClient(model, base_url=URL, api_key=KEEPING_KEY)),
+        "chained to none": talk_with(lambda model: OpenAIChatClient(model, **own)),
     }
 )

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 URL = os.environ["URL"]
 ORIGIN = URL.removesuffix("/v1")
 KEY = os.environ["KEY"]
+# Of an organisation that keeps its answers.
+KEEPING_KEY = os.environ["KEEPING_KEY"]
 TURNS: list[str] = json.loads(os.environ["TURNS"])
 MODELS: list[str] = json.loads(os.environ["MODELS"])
 TOOL = json.loads(os.environ["TOOL"])

@@ -1,4 +1,4 @@
-from conversation import KEY, ORIGIN, TURNS, URL, Weather, function, hold
+from conversation import KEEPING_KEY, KEY, ORIGIN, TURNS, URL, Weather, function, hold
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
@@ -32,11 +32,18 @@ def talk_with(make):
 
 
 own = {"base_url": URL, "api_key": KEY, "max_retries": 0}
+
+
+def chained(model: str, key: str) -> ChatOpenAI:
+    return ChatOpenAI(model=model, use_previous_response_id=True, **{**own, "api_key": key})
+
+
 hold(
     {
         "chat": talk_with(lambda model: ChatOpenAI(model=model, **own)),
         "responses": talk_with(lambda model: ChatOpenAI(model=model, use_responses_api=True, **own)),
-        "chained": talk_with(lambda model: ChatOpenAI(model=model, use_previous_response_id=True, **own)),
+        "chained": talk_with(lambda model: chained(model, KEEPING_KEY)),
+        "chained to none": talk_with(lambda model: chained(model, KEY)),
         "messages": talk_with(lambda model: ChatAnthropic(model=model, **{**own, "base_url": ORIGIN})),
     }
 )

@@ -1,6 +1,6 @@
 import json
 
-from conversation import KEY, TOOL, TURNS, URL, Weather, hold
+from conversation import KEEPING_KEY, KEY, TOOL, TURNS, URL, Weather, hold
 from openai import AsyncOpenAI
 
 
@@ -29,14 +29,18 @@ async def chat(model: str, streamed: bool, weather: Weather) -> list[str]:
 
 
 async def responses(model: str, streamed: bool, weather: Weather) -> list[str]:
-    return await responded(model, streamed, weather, is_chained=False)
+    return await responded(client, model, streamed, weather, is_chained=False)
 
 
 async def chained(model: str, streamed: bool, weather: Weather) -> list[str]:
-    return await responded(model, streamed, weather, is_chained=True)
+    return await responded(keeping, model, streamed, weather, is_chained=True)
 
 
-async def responded(model: str, streamed: bool, weather: Weather, *, is_chained: bool) -> list[str]:
+async def chained_to_none(model: str, streamed: bool, weather: Weather) -> list[str]:
+    return await responded(client, model, streamed, weather, is_chained=True)
+
+
+async def responded(client, model: str, streamed: bool, weather: Weather, *, is_chained: bool) -> list[str]:
     given: list = []
     said = []
     before = {}
@@ -65,4 +69,5 @@ async def responded(model: str, streamed: bool, weather: Weather, *, is_chained:
 
 
 client = AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0)
-hold({"chat": chat, "responses": responses, "chained": chained})
+keeping = client.with_options(api_key=KEEPING_KEY)
+hold({"chat": chat, "responses": responses, "chained": chained, "chained to none": chained_to_none})

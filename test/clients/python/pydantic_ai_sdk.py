@@ -1,4 +1,4 @@
-from conversation import KEY, ORIGIN, TURNS, URL, Weather, function, hold
+from conversation import KEEPING_KEY, KEY, ORIGIN, TURNS, URL, Weather, function, hold
 from pydantic_ai import Agent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
@@ -26,14 +26,14 @@ def talk_with(make, settings=None):
 
 
 own = OpenAIProvider(base_url=URL, api_key=KEY)
+keeping = OpenAIProvider(base_url=URL, api_key=KEEPING_KEY)
+CHAINED = {"openai_previous_response_id": "auto"}
 hold(
     {
         "chat": talk_with(lambda model: OpenAIChatModel(model, provider=own)),
         "responses": talk_with(lambda model: OpenAIResponsesModel(model, provider=own)),
-        "chained": talk_with(
-            lambda model: OpenAIResponsesModel(model, provider=own),
-            {"openai_previous_response_id": "auto"},
-        ),
+        "chained": talk_with(lambda model: OpenAIResponsesModel(model, provider=keeping), CHAINED),
+        "chained to none": talk_with(lambda model: OpenAIResponsesModel(model, provider=own), CHAINED),
         "messages": talk_with(
             lambda model: AnthropicModel(model, provider=AnthropicProvider(base_url=ORIGIN, api_key=KEY))
         ),
