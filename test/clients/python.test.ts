@@ -14,7 +14,8 @@ import { NEWEST, OLDER } from "./python/packages.ts";
 /** What pip says when it reaches nobody. */
 const UNREACHED = /connection|timed? ?out|name resolution|unreachable|proxy/i;
 const NEEDS_IT = /^sh no-run: it needs pip install openai\b/;
-const INSTALL_MS = 300_000;
+/** For what takes half a minute at most, on a machine that has other work too. */
+const LONG_MS = 300_000;
 
 const at = await makersGateway({ smart: "sandbox/echo", "embeddings/cheapest": "sandbox/embed" });
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-python-"));
@@ -37,7 +38,7 @@ beforeAll(async () => {
       (await install(NEWEST)) || (await install(["--no-deps", "--target", older, ...OLDER]));
   } else missing = "python3 with venv is not on this machine";
   if (missing !== "") console.warn(`Clients in Python are skipped: ${missing}`);
-}, INSTALL_MS);
+}, LONG_MS);
 afterAll(() => removeDirectory(directory));
 
 it("the documents have blocks in Python", () => {
@@ -73,33 +74,37 @@ const PROGRAMS = [
 const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };
 
-it.for(PROGRAMS)("$program, $major: three turns with a tool", async (one, { skip }) => {
-  skip(missing !== "", missing);
-  const { name, description, parameters } = new Weather();
-  const { stdout } = await run(
-    path.join(directory, "bin/python"),
-    [path.join(import.meta.dirname, "python", `${one.program}.py`)],
-    {
-      env: {
-        ...environment(),
-        ...(one.major === "older" && { PYTHONPATH: older }),
-        KEEPING_KEY: await at.keepingKey(),
-        TURNS: JSON.stringify(TURNS),
-        MODELS: JSON.stringify(MODELS),
-        TOOL: JSON.stringify({ name, description, parameters }),
+it.for(PROGRAMS)(
+  "$program, $major: three turns with a tool",
+  { timeout: LONG_MS },
+  async (one, { skip }) => {
+    skip(missing !== "", missing);
+    const { name, description, parameters } = new Weather();
+    const { stdout } = await run(
+      path.join(directory, "bin/python"),
+      [path.join(import.meta.dirname, "python", `${one.program}.py`)],
+      {
+        env: {
+          ...environment(),
+          ...(one.major === "older" && { PYTHONPATH: older }),
+          KEEPING_KEY: await at.keepingKey(),
+          TURNS: JSON.stringify(TURNS),
+          MODELS: JSON.stringify(MODELS),
+          TOOL: JSON.stringify({ name, description, parameters }),
+        },
       },
-    },
-  );
-  const cases = one.doors.flatMap((door) =>
-    MODELS.flatMap((model) =>
-      ["whole", "streamed"].map((way) => [
-        `${door}, ${model}, ${way}`,
-        door === "chained to none" ? REFUSED : HELD,
-      ]),
-    ),
-  );
-  expect(JSON.parse(stdout)).toEqual(Object.fromEntries(cases));
-});
+    );
+    const cases = one.doors.flatMap((door) =>
+      MODELS.flatMap((model) =>
+        ["whole", "streamed"].map((way) => [
+          `${door}, ${model}, ${way}`,
+          door === "chained to none" ? REFUSED : HELD,
+        ]),
+      ),
+    );
+    expect(JSON.parse(stdout)).toEqual(Object.fromEntries(cases));
+  },
+);
 
 function environment(): NodeJS.ProcessEnv {
   return {
