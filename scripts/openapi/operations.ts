@@ -155,7 +155,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     summary: "One model; the slash in its id may be raw or encoded",
     headers: [LIST_VERSION],
     answers: { 200: record.listedModel },
-    errors: ["model_not_found"],
+    errors: ["model_not_allowed", "model_not_found"],
   },
   "GET /v1/balance": {
     tag: "Money",

@@ -2,16 +2,17 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseQuery } from "../http/parse-body.ts";
+import { allowsModel } from "../lib/key-terms.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { Catalog } from "./catalog.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
- * GET /v1/models: what is live in this region, aliases included; also at zero balance. Clients of the
- * Messages dialect get their own list, in pages.
+ * GET /v1/models: what is live in this region, aliases included; also at zero balance; of a session what it may use.
+ * Clients of the Messages dialect get their own list, in pages.
  */
 export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response {
-  const models = listModels(catalog);
+  const models = listModels(catalog).filter(({ id }) => mayUse(c, catalog, id));
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!speaksMessages(c)) return c.json({ object: "list", data: models });
@@ -25,12 +26,21 @@ export function speaksMessages(c: Context<AppEnv>): boolean {
   return !isBearer && (c.req.header("x-api-key") ?? "").trim() !== "";
 }
 
-/** GET /v1/models/{id}, by any name that a completion may say, the slash encoded or raw; 404 model_not_found. */
+/** Whether the models of the session that asks, where it is one, have this one, under a name that is listed. */
+function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean {
+  const { session } = c.get("admitted").caller.shown ?? {};
+  return (
+    session === undefined || allowsModel(session, { sent: name, id: aliases.get(name) ?? name })
+  );
+}
+
+/** GET /v1/models/{id}, by any name that a completion may say, the slash encoded or raw; 404 model_not_found, 403 model_not_allowed. */
 export function readModelRoute(c: Context<AppEnv>, catalog: Catalog): Response {
   const name = c.req.param("id") ?? "";
   const model = findModel(catalog, name);
   if (model === undefined) {
     return fail(c, { kind: "model_not_found", model: name });
   }
+  if (!mayUse(c, catalog, model.id)) return fail(c, { kind: "model_not_allowed", model: name });
   return c.json(speaksMessages(c) ? messagesModel(model) : model);
 }

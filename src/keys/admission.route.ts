@@ -7,7 +7,7 @@ import { bodyLength, countedAtOnce, inFlightOf } from "../http/room.ts";
 import type { Admitted, Caller } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
-import type { Failure, Result } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
 import { SMALL_BODY_BYTES } from "../lib/in-flight.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { Timers } from "../lib/timers.ts";
@@ -71,14 +71,10 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  const origins = key.ok ? key.value.shown?.session?.origins : originsOfRefused(key.failure);
+  // Any page may read why it is refused: else it sees a broken connection, and asks again.
+  const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
-}
-
-/** No page may read why its session is not for it. */
-function originsOfRefused({ kind }: Failure): readonly string[] | null {
-  return kind === "origin_not_allowed" ? [] : null;
 }
 
 /** Whose request with a small body it is, which may wait for its admission: a large one would be read for a key that may be dead. */

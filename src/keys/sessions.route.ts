@@ -35,7 +35,12 @@ export const newSessionSchema = z.object({
       .array(
         z
           .string()
-          .check(z.refine(isOrigin, "must be an origin of a page, as https://app.example.com")),
+          .check(
+            z.refine(
+              isOrigin,
+              "must be an origin of a page, as https://app.example.com, without *",
+            ),
+          ),
       )
       .check(z.minLength(1), z.maxLength(ORIGINS_MAX)),
   ),
@@ -43,7 +48,7 @@ export const newSessionSchema = z.object({
 type SessionFields = z.infer<typeof newSessionSchema>;
 
 function isOrigin(text: string): boolean {
-  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text;
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
 /** What these routes ask of a wallet. */
