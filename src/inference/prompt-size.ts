@@ -1,6 +1,7 @@
 import type { Model } from "../catalog/model.ts";
 import { estimateTokens, utf8Bytes } from "../lib/tokens.ts";
-import { isObject, listOf, objectOf } from "../providers/json-value.ts";
+import { isObject, listOf, objectOf, textOf } from "../providers/json-value.ts";
+import { flatName } from "../providers/openai-responses/namespaces.ts";
 import type { JsonObject } from "../providers/provider.ts";
 import type { ChatBody, ChatMessage, EmbeddingsBody } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
@@ -252,6 +253,11 @@ class Tally {
       this.overhead += KNOWN_TOOL_TOKENS;
     }
     this.any(tool);
+    if (!isObject(tool) || tool["type"] !== "namespace") return;
+    // some models are told of its tools by flat names
+    for (const { name } of listOf(tool["tools"]).filter(isObject)) {
+      this.text(flatName(textOf(tool["name"]), textOf(name)));
+    }
   }
 
   #weigh(weight: Weight): void {

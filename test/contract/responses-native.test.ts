@@ -20,6 +20,8 @@ beforeAll(async () => {
   ({ key } = await openAccount());
 });
 
+const NO_PARAMETERS = { type: "object", properties: {} };
+
 /** Without the ids, which differ between two answers. */
 const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
@@ -105,13 +107,24 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
         { type: "message", role: "developer", content: "D" },
         { type: "message", role: "user", content: [{ type: "input_text", text: "Go" }, picture] },
         { type: "message", role: "assistant", content: "Well", phase: "commentary" },
-        { type: "function_call", call_id: "c1", name: "files__read", arguments: "{}" },
+        {
+          type: "function_call",
+          call_id: "c1",
+          name: "read",
+          namespace: "files",
+          arguments: "{}",
+        },
         { type: "function_call_output", call_id: "c1", output: [picture] },
       ],
       tools: [
         { type: "function", name: "f", parameters: { type: "object" }, strict: true },
         { type: "custom", name: "patch", format: { type: "text" } },
-        { type: "function", name: "files__read", parameters: { type: "object", properties: {} } },
+        {
+          type: "namespace",
+          name: "files",
+          description: "files",
+          tools: [{ type: "function", name: "read", parameters: NO_PARAMETERS }],
+        },
         { type: "custom", name: "late" },
       ],
       tool_choice: {
@@ -129,6 +142,32 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
       service_tier: "default",
       include: INCLUDE,
     });
+  });
+
+  it("tools of a namespace go flat to a model that knows none, and where one of them is chosen", async () => {
+    const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
+    const fields = {
+      input: [
+        { role: "user", content: "Go" },
+        { type: "function_call", call_id: "c1", name: "read", arguments: "{}", namespace: "files" },
+        { type: "function_call_output", call_id: "c1", output: "done" },
+      ],
+      tools: [{ type: "namespace", name: "files", tools: [{ type: "function", name: "read" }] }],
+    };
+    const read = { type: "function", name: "read" };
+    await answered(await ask(key, { model: "mock/old", ...fields }, { bindings }));
+    await answered(await ask(key, { ...fields, tool_choice: read }, { bindings }));
+    const flat = { type: "function", name: "files__read" };
+    for (const { body } of calls) {
+      expect(body["tools"]).toEqual([{ ...flat, parameters: NO_PARAMETERS }]);
+      expect(body["input"]).toContainEqual({
+        type: "function_call",
+        call_id: "c1",
+        name: "files__read",
+        arguments: "{}",
+      });
+    }
+    expect(calls.map(({ body }) => body["tool_choice"])).toEqual([undefined, flat]);
   });
 
   it("samples and tells probabilities where the model takes that", async () => {
@@ -211,7 +250,13 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
         .replaceAll("function_call_arguments", "custom_tool_call_input")
         .replaceAll('"arguments"', '"input"'),
     ) as ReturnType<typeof call>;
-    const said = scenario([call("call_1", "files__read", ['{"a"', ":1}"]), custom]);
+    const calls = [call("call_1", "files__read", ['{"a"', ":1}"]), custom];
+    const flat = scenario(calls);
+    const own = JSON.stringify(calls).replaceAll(
+      /"name":"files__(\w+)"/g,
+      '"name":"$1","namespace":"files"',
+    );
+    const inside = scenario(JSON.parse(own) as typeof calls);
     const tools = [
       {
         type: "namespace",
@@ -222,7 +267,12 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
         ],
       },
     ];
-    for (const isStream of [true, false]) {
+    for (const [said, isStream] of [
+      [flat, true],
+      [flat, false],
+      [inside, true],
+      [inside, false],
+    ] as const) {
       const { bindings } = mockOpenAi(() => replied(isStream ? said.stream : said.json));
       const answer = await ask(key, { tools, stream: isStream }, { bindings });
       const { output } = isStream ? (await streamed(answer)).response : await answered(answer);

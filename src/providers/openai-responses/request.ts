@@ -5,6 +5,7 @@ import { isObject, listOf, objectOf, textOf } from "../json-value.ts";
 import type { JsonObject, ProviderCall, ProviderFailure } from "../provider.ts";
 import { ToolCallIds, WORD_64 } from "../tool-call-id.ts";
 import { LOW_IS_LEAST, REASONING_MODELS } from "../openai-compatible/profiles/openai.ts";
+import { KNOWS_NAMESPACES, withoutNamespaces } from "./namespaces.ts";
 import { CAP_MIN, reasoningItem } from "./rules.ts";
 
 /** The fields that go as they are. */
@@ -58,7 +59,9 @@ const FIXED: JsonObject = {
 /** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
 export function nativeRequest(call: ProviderCall): JsonObject {
   const { native, upstreamId, cap, stream } = call;
-  const { temperature, top_p, top_logprobs, include: asked, ...body } = native?.body ?? {};
+  const given = native?.body ?? {};
+  const known = KNOWS_NAMESPACES.test(upstreamId) ? given : withoutNamespaces(given);
+  const { temperature, top_p, top_logprobs, include: asked, ...body } = known;
   const { effort, ...reasoning } = objectOf(body["reasoning"]);
   const mayTune = !REASONING_MODELS.test(upstreamId) || effort === "none";
   const tuned = said({ temperature, top_p, top_logprobs });

@@ -1,4 +1,4 @@
-import { ToolNames } from "../tool-name.ts";
+import { ToolNames } from "../../../providers/tool-name.ts";
 import type { CountBody } from "./request.ts";
 
 /** What has no word in the core, so that only a route of this dialect can do the request. */

@@ -2,7 +2,7 @@ import { invalid, success } from "../../../lib/failure.ts";
 import type { Result } from "../../../lib/failure.ts";
 import { textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import type { ToolNames } from "../tool-name.ts";
+import type { ToolNames } from "../../../providers/tool-name.ts";
 import type { Losses } from "./losses.ts";
 import type { CountBody, Tool } from "./request.ts";
 

@@ -2,11 +2,12 @@ import { invalid, refuse, success } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
 import { fromBase64 } from "../../../providers/base64.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
+import { flatName } from "../../../providers/openai-responses/namespaces.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { ChatMessage } from "../../core-request.ts";
 import type { InputItem, InputPart } from "./request.ts";
 import { unsealed } from "./reasoning.ts";
-import { customArguments, flatName } from "./tools.ts";
+import { customArguments } from "./tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type User = Extract<ChatMessage, { role: "user" }>;

@@ -1,4 +1,5 @@
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../../providers/json-value.ts";
+import { flatName, withoutNamespaces } from "../../../providers/openai-responses/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "../../../providers/openai-responses/rules.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import type { Weights } from "../../prompt-size.ts";
@@ -10,7 +11,7 @@ import { unsealed, ReasoningDraft } from "./reasoning.ts";
 import { LOGPROBS, shownOf } from "./request.ts";
 import type { InputItem, InputPart, ResponsesBody } from "./request.ts";
 import { logprobsOf, nativeAnnotationsOf } from "./response-object.ts";
-import { flatName, nativeChoice } from "./tools.ts";
+import { choosesInside, isNamespace, nativeChoice } from "./tools.ts";
 import type { Flattened } from "./tools.ts";
 
 /**
@@ -37,20 +38,21 @@ export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
   const { logprobs } = shownOf(body);
   const hasTools = flat.own.length > 0;
   const passed = PASSES.filter((field) => body[field] !== undefined);
+  const whole = {
+    input,
+    ...(instructions && { instructions }),
+    ...Object.fromEntries(passed.map((field) => [field, body[field]])),
+    ...(hasTools && {
+      tools: flat.own,
+      ...(choice !== undefined && { tool_choice: nativeChoice(flat, choice) }),
+      ...(parallel !== undefined && { parallel_tool_calls: parallel }),
+    }),
+    ...textOfAnswer(body),
+    ...reasoningOf(body),
+    ...(logprobs && { include: [LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
+  };
   return {
-    body: {
-      input,
-      ...(instructions && { instructions }),
-      ...Object.fromEntries(passed.map((field) => [field, body[field]])),
-      ...(hasTools && {
-        tools: flat.own,
-        ...(choice !== undefined && { tool_choice: nativeChoice(flat, choice) }),
-        ...(parallel !== undefined && { parallel_tool_calls: parallel }),
-      }),
-      ...textOfAnswer(body),
-      ...reasoningOf(body),
-      ...(logprobs && { include: [LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
-    },
+    body: choosesInside(flat, choice) ? withoutNamespaces(whole) : whole,
     dropped: [...UNKNOWN_THERE.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };
@@ -143,7 +145,9 @@ function calledBy(
   item: Extract<InputItem, { type: "function_call" | "custom_tool_call" }>,
 ): JsonObject {
   const { type, call_id, name, namespace } = item;
-  const called = { type, call_id, name: flatName(namespace ?? null, name) };
+  const within = namespace ?? null;
+  const own = isNamespace(within) ? { name, namespace: within } : { name: flatName(within, name) };
+  const called = { type, call_id, ...own };
   return item.type === "function_call"
     ? { ...called, arguments: item.arguments }
     : { ...called, input: item.input };

@@ -1,4 +1,5 @@
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../../providers/json-value.ts";
+import { flatName } from "../../../providers/openai-responses/namespaces.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
 import { CallDraft, MessageDraft } from "./drafts.ts";
 import type { Beside, Draft, OpenText, Place, Write } from "./drafts.ts";
@@ -84,10 +85,14 @@ export class Output {
     return this.#add("msg", (place) => new MessageDraft(place, said));
   }
 
-  nativeCall({ type, name, call_id: callId }: JsonObject): Begun<CallDraft> {
+  nativeCall(raw: JsonObject): Begun<CallDraft> {
+    const { type, call_id: callId } = raw;
     const kind = type === "custom_tool_call" ? "custom" : "function";
-    const known = this.#wanted.origins.get(textOf(name));
-    const origin = { namespace: null, name: textOf(name), ...known, kind } as const;
+    const name = textOf(raw["name"]);
+    const { origins } = this.#wanted;
+    const inside = origins.get(flatName(textOf(raw["namespace"]) || null, name));
+    // some models name a namespace where there is none
+    const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
       (place) => new CallDraft(place, origin, textOf(callId), true),

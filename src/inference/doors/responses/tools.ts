@@ -3,9 +3,9 @@ import { invalid, success } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
+import { flatName } from "../../../providers/openai-responses/namespaces.ts";
 import { opaqueObject } from "../../core-request.ts";
 import type { ChatBody } from "../../core-request.ts";
-import { fittingName } from "../tool-name.ts";
 
 const NAME_MAX = 64;
 const TOOLS_MAX = 1024;
@@ -49,7 +49,8 @@ const otherTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 
 type FunctionTool = z.infer<typeof functionTool>;
 type CustomTool = z.infer<typeof customTool>;
-type Served = FunctionTool | CustomTool | z.infer<typeof namespaceTool>;
+type Namespace = z.infer<typeof namespaceTool>;
+type Served = FunctionTool | CustomTool | Namespace;
 
 const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
   ["function", functionTool],
@@ -76,7 +77,7 @@ export type Origin = {
 /** The tools of a request for the core, and whose name is whose. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
-  /** The same under the same names, as this dialect writes them. */
+  /** The same as this dialect writes them, in their namespaces. */
   readonly own: readonly JsonObject[];
   /** Of names as the core calls them; what is missing is a function of its own name. */
   readonly origins: ReadonlyMap<string, Origin>;
@@ -85,10 +86,9 @@ export type Flattened = {
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
-/** The name of a tool for wires that know no namespaces; `null`: it stands in none. */
-export function flatName(namespace: string | null, name: string): string {
-  if (namespace === null) return name;
-  return fittingName(`${namespace}__${name}`);
+/** A namespace as OpenAI takes one; of any other its tools go under their flat names. */
+export function isNamespace(name: string | null): name is string {
+  return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }
 
 /**
@@ -98,7 +98,7 @@ export function flatName(namespace: string | null, name: string): string {
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();
-  const own = new Map<string, JsonObject>();
+  const own = new Map<string, Own>();
   const origins = new Map<string, Origin>();
   const left = new Set<string>();
   for (const { raw, at } of lists.flatMap(placed)) {
@@ -111,15 +111,34 @@ export function flatten(lists: readonly List[]): Result<Flattened> {
       }
       origins.set(name, origin);
       flat.set(name, core(name));
-      own.set(name, native(name));
+      own.set(name, native);
     }
   }
   return success({
     tools: [...flat.values()],
-    own: [...own.values()],
+    own: nested([...own.values()]),
     origins,
     left: [...left],
   });
+}
+
+/** A tool as this dialect writes it, and the namespace that it stands in. */
+type Own = { readonly tool: JsonObject; readonly space: Namespace | null };
+
+/** Each namespace once, where its first tool stands. */
+function nested(owns: readonly Own[]): JsonObject[] {
+  const list: JsonObject[] = [];
+  const inside = new Map<string, JsonObject[]>();
+  for (const { tool: one, space } of owns) {
+    const others = space === null ? list : inside.get(space.name);
+    others?.push(one);
+    if (space === null || others !== undefined) continue;
+    const together = [one];
+    inside.set(space.name, together);
+    const { name, description } = space;
+    list.push({ type: "namespace", name, description: description || name, tools: together });
+  }
+  return list;
 }
 
 type List = { readonly tools: readonly JsonObject[]; readonly at: string };
@@ -131,21 +150,23 @@ function placed({ tools: list, at }: List): { readonly raw: JsonObject; readonly
 type Single = {
   readonly origin: Origin;
   readonly core: (name: string) => CoreTool;
-  readonly native: (name: string) => JsonObject;
+  readonly native: Own;
 };
 
 function served(raw: Served): Single[] {
-  if (raw.type === "namespace") return raw.tools.map((inner) => single(inner, raw.name));
+  if (raw.type === "namespace") return raw.tools.map((inner) => single(inner, raw));
   return SERVED.has(raw.type) ? [single(raw, null)] : [];
 }
 
-function single(raw: FunctionTool | CustomTool, namespace: string | null): Single {
+function single(raw: FunctionTool | CustomTool, within: Namespace | null): Single {
   const { type: kind, name } = raw;
+  const namespace = within?.name ?? null;
+  const space = isNamespace(namespace) ? within : null;
   const core = kind === "function" ? functionOf(raw) : customOf(raw);
   return {
     origin: { kind, namespace, name },
     core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
-    native: (flat) => nativeTool(raw, flat),
+    native: { space, tool: nativeTool(raw, space === null ? flatName(namespace, name) : name) },
   };
 }
 
@@ -260,7 +281,17 @@ export function chosen(
   return success({ tools: all, tool_choice: one, ...free });
 }
 
-/** A choice that `chosen` took, under the names of `Flattened.own`. */
+/** Whether a choice that `chosen` took names a tool in a namespace: OpenAI has no words for that. */
+export function choosesInside(flat: Flattened, choice: ToolChoice | undefined): boolean {
+  if (choice === undefined || typeof choice === "string") return false;
+  const named =
+    choice.type === "allowed_tools" ? listOf(choice["tools"]).filter(isObject) : [choice];
+  return named.some(
+    (one) => (flat.origins.get(nameOf(flat, one) ?? "")?.namespace ?? null) !== null,
+  );
+}
+
+/** A choice that `chosen` took, under the names of `Flattened.own`; flat ones, where it `choosesInside`. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject): JsonObject[] => {

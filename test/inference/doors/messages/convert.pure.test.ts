@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatBodyOf } from "../../../../src/inference/doors/messages/convert.ts";
 import { parseMessages } from "../../../../src/inference/doors/messages/request.ts";
-import { ToolNames } from "../../../../src/inference/doors/tool-name.ts";
+import { ToolNames } from "../../../../src/providers/tool-name.ts";
 import { callExtra, signatureOf } from "../../../../src/inference/doors/messages/thoughts.ts";
 
 type Json = Record<string, unknown>;

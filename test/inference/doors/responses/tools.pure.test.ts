@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatBody } from "../../../../src/inference/core-request.ts";
 import { sealed, unsealed } from "../../../../src/inference/doors/responses/reasoning.ts";
-import { flatName } from "../../../../src/inference/doors/responses/tools.ts";
+import { flatName } from "../../../../src/providers/openai-responses/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
 describe("tools", () => {

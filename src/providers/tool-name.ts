@@ -1,4 +1,4 @@
-import { hashedBase62 } from "../../lib/hash.ts";
+import { hashedBase62 } from "../lib/hash.ts";
 
 /** As long as every host takes the name of a function. */
 const NAME_MAX = 64;
